@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/primus-fl/primus/runtime/launch/elastic"
 )
 
 // Distributed describes the place of this process in a job.
@@ -74,4 +76,28 @@ func ReadDistributed(env *Environ) (Distributed, error) {
 		faults = append(faults, fmt.Errorf("rank %d of a job of %d: set %s and %s together", d.Rank, d.WorldSize, strings.Join(by.rank, " or "), strings.Join(by.size, " or ")))
 	}
 	return d, errors.Join(faults...)
+}
+
+// Restarts says how often the ranks of a job were started again.
+type Restarts struct {
+	Count, Max int
+	Reason     string // of the last time, "" if it is not known
+}
+
+// ReadRestarts reads the variables with which torchrun, and primus itself, count restarts.
+func ReadRestarts(env *Environ) Restarts {
+	number := func(name string) int {
+		n, _ := strconv.Atoi(env.Get(name, "0")) // of another program, and only shown
+		return n
+	}
+	return Restarts{number(elastic.EnvRestarts), number(elastic.EnvMaxRestarts), env.Get(elastic.EnvReason, "")}
+}
+
+// String says what is known, such as "1 of 3, the last because rank 1 of 2 has failed: killed".
+func (r Restarts) String() string {
+	text := fmt.Sprintf("%d of %d", r.Count, r.Max)
+	if r.Reason != "" {
+		text += ", the last because " + r.Reason
+	}
+	return text
 }

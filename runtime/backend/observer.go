@@ -139,6 +139,7 @@ type Result struct {
 	Ignored      []string                  // the names of parameters that have no effect
 	Ranks        []RankUse                 // the impls that the processes of a framework use
 	Job          *Job                      // of the ranks that trained together; nil for one rank
+	Restarts     Restarts                  // of the ranks
 	Patches      []PatchResult
 	Versions     []Version // of what a framework runs with
 }

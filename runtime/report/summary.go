@@ -30,6 +30,9 @@ func Summary(out io.Writer, r backend.Result) error {
 		fmt.Fprintf(&b, "ranks       %d: %.0f %% of the time of steps went to waiting for others; %.0f %% of the exchange of gradients was hidden; rank %d computed longest, %.1f %% above the mean\n",
 			j.Ranks, 100*j.Waiting, 100*j.Hidden, j.Slowest, 100*j.Behind)
 	}
+	if r.Restarts.Count > 0 {
+		fmt.Fprintf(&b, "restarts    %s\n", r.Restarts)
+	}
 	if r.LastStep > 0 {
 		fmt.Fprintf(&b, "loss        %.4f at step 1, %.4f at step %d (nats per token)\n", r.FirstLoss, r.Loss, r.LastStep)
 	}

@@ -336,7 +336,7 @@ func (t *trainer) finish(cause error) error {
 		Duration: time.Since(t.started), Impls: t.tc.Manager.Stats(), Prompt: t.prompt, Sample: t.sample, Err: cause,
 		Unusable: t.tc.Manager.Unusable(), Reference: t.watch.Total(),
 		Ignored: ignored(t.tc), Patches: t.tc.PatchResults,
-		Job: t.job,
+		Job: t.job, Restarts: backend.ReadRestarts(t.tc.Environ),
 	}
 	var faults []error
 	if t.state.Step >= t.run.FirstStep && t.world.Leads() {

@@ -10,71 +10,131 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
-	"time"
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/runtime/backend"
+	"github.com/primus-fl/primus/runtime/backends/native"
+	"github.com/primus-fl/primus/runtime/config"
+	"github.com/primus-fl/primus/runtime/launch"
+	"github.com/primus-fl/primus/runtime/launch/elastic"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
 
-// endTime is how long ranks have to end by themselves after one has failed.
-const endTime = 3 * time.Second
+// members says which member of a job this process is, as it starts ranks. It returns false when the
+// process trains itself.
+func (o *Options) members(module *config.Module) (elastic.Settings, bool, error) {
+	s := elastic.Settings{Members: 1, Slots: max(1, int(o.ranks)), MaxRestarts: int(o.restarts), Secret: os.Getenv("PRIMUS_JOB_SECRET")}
+	nodes, _ := strconv.Atoi(os.Getenv("NNODES")) // a wrong value is reported by Resolve
+	_, isRank := os.LookupEnv("WORLD_SIZE")
+	several := o.run.Launch.Nodes > 1 || nodes > 1 && !isRank && o.ranks > 0
+	switch {
+	case module.Framework != native.Framework:
+		for flag, given := range map[string]uint{"nproc": o.ranks, "max-restarts": o.restarts} {
+			if given > 0 {
+				return s, false, cli.UsageError{Err: fmt.Errorf("--%s: given %d, but the processes of framework %s are started with --nproc-per-node", flag, given, module.Framework)}
+			}
+		}
+		return s, false, nil
+	case several:
+		resolved, err := o.run.Launch.Resolve(os.LookupEnv)
+		if err != nil {
+			return s, false, cli.UsageError{Err: err}
+		}
+		s.Member, s.Members = resolved.NodeRank, resolved.Nodes
+		s.Address = address(resolved.MasterAddr, strconv.Itoa(resolved.MasterPort))
+		return s, true, nil
+	case o.ranks > 0:
+		return s, true, nil
+	case o.restarts == 0:
+		return s, false, nil
+	}
+	d, err := backend.ReadDistributed(backend.ProcessEnviron())
+	if err != nil || d.WorldSize == 1 {
+		return s, true, err
+	}
+	if !isRank {
+		return s, false, cli.UsageError{Err: errors.New("--max-restarts: mpirun, mpiexec and srun --mpi end all ranks when one fails: start them with --nproc, with srun --mpi=none, or with the variables of torchrun")}
+	}
+	s.Member, s.Members = d.Rank, d.WorldSize
+	s.Address = address(d.MasterAddr, os.Getenv("MASTER_PORT"))
+	return s, true, nil
+}
 
-// exitInterrupted is the code with which an interrupted run ends.
-const exitInterrupted = 130
+// address is where member 0 of several listens: at a port of its own, or after that of torchrun.
+func address(host, masterPort string) string {
+	port := os.Getenv("PRIMUS_MPI_PORT")
+	if n, err := strconv.Atoi(masterPort); err == nil && port == "" {
+		port = strconv.Itoa(n + 1)
+	}
+	return net.JoinHostPort(host, port)
+}
 
-// startRanks runs a command line in some processes that train together, and waits for them. What
-// they write is written here. The first one that fails ends the others.
-func startRanks(ctx context.Context, prog cli.Program, ranks int, args []string) error {
+// startRanks runs a command line in processes that train together, and again after a failure. What
+// they write is written here.
+func startRanks(ctx context.Context, prog cli.Program, s elastic.Settings, module *config.Module, line []string) error {
 	program, err := os.Executable()
 	if err != nil {
-		return fmt.Errorf("--nproc: %w", err)
+		return fmt.Errorf("the file of primus: %w", err)
 	}
-	port, err := freePort()
-	if err != nil {
-		return fmt.Errorf("--nproc: a port at which the ranks meet: %w", err)
+	host := "127.0.0.1"
+	if s.Members > 1 {
+		if host, _, err = net.SplitHostPort(s.Address); err != nil {
+			return fmt.Errorf("the address of node 0: %w", err)
+		}
 	}
-	running, kill := context.WithCancel(context.WithoutCancel(ctx))
-	defer kill()
-	type end struct {
-		rank int
-		err  error
-	}
-	ended := make(chan end, ranks)
-	var commands []*exec.Cmd
-	for rank := range ranks {
-		cmd := exec.CommandContext(running, program, args...)
+	s.Port = launch.FreePort
+	s.Fit = func(n int) int { return fitting(module, n) }
+	s.Log = func(text string) { fmt.Fprintln(prog.Err, "primus:", text) }
+	s.Command = func(p elastic.Place) *exec.Cmd {
+		cmd := exec.Command(program, line...)
 		cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = prog.Out, prog.Err, dependent()
-		cmd.Env = append(os.Environ(), "RANK="+strconv.Itoa(rank), "WORLD_SIZE="+strconv.Itoa(ranks), "LOCAL_RANK="+strconv.Itoa(rank),
-			"LOCAL_WORLD_SIZE="+strconv.Itoa(ranks), "MASTER_ADDR=127.0.0.1", "PRIMUS_MPI_PORT="+strconv.Itoa(port))
-		if err := cmd.Start(); err != nil {
-			kill()
-			return fmt.Errorf("--nproc: start rank %d: %w", rank, err)
+		cmd.Env = os.Environ()
+		set := func(name, value string) { cmd.Env = append(cmd.Env, name+"="+value) }
+		set("RANK", strconv.Itoa(p.Rank))
+		set("WORLD_SIZE", strconv.Itoa(p.Ranks))
+		if s.Slots > 1 || s.Members == 1 || os.Getenv("LOCAL_WORLD_SIZE") == "" {
+			set("LOCAL_RANK", strconv.Itoa(p.Local))
+			set("LOCAL_WORLD_SIZE", strconv.Itoa(p.Locals))
 		}
-		commands = append(commands, cmd)
-		go func() { ended <- end{rank, cmd.Wait()} }()
+		set("MASTER_ADDR", host)
+		set("PRIMUS_MPI_PORT", strconv.Itoa(p.Port))
+		set(elastic.EnvErrorFile, p.ErrorFile)
+		if p.MaxRestarts > 0 {
+			set(elastic.EnvRestarts, strconv.Itoa(p.Restarts))
+			set(elastic.EnvMaxRestarts, strconv.Itoa(p.MaxRestarts))
+			set(elastic.EnvReason, p.Reason)
+		}
+		return cmd
 	}
-	stop := context.AfterFunc(ctx, func() {
-		for _, cmd := range commands {
-			_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended
-		}
-	})
-	defer stop()
-	var first error
-	for range commands {
-		e := <-ended
-		if e.err == nil || first != nil {
-			continue
-		}
-		first = fmt.Errorf("rank %d of %d has failed: %w", e.rank, ranks, e.err)
-		if exit, ok := errors.AsType[*exec.ExitError](e.err); ok && exit.ExitCode() == exitInterrupted {
-			first = fmt.Errorf("%w: all ranks have ended", backend.ErrInterrupted)
-		}
-		time.AfterFunc(endTime, kill)
+	err = elastic.Run(ctx, s)
+	if errors.Is(err, elastic.ErrInterrupted) {
+		return fmt.Errorf("%w: all ranks have ended", backend.ErrInterrupted)
 	}
-	return first
+	if failed, ok := errors.AsType[*elastic.Failure](err); ok && failed.Usage {
+		return cli.UsageError{Err: err}
+	}
+	return err
+}
+
+// fitting returns the largest number of ranks up to n that can train an experiment together: that
+// its batch can be divided among, and that model parallel groups divide.
+func fitting(module *config.Module, n int) int {
+	number := func(name string) int {
+		v, _ := module.Params.Lookup(name)
+		number, _ := v.Int64()
+		return int(number)
+	}
+	batch, group := number("global_batch_size"), 1
+	for _, name := range []string{"tensor_model_parallel_size", "pipeline_model_parallel_size", "context_parallel_size"} {
+		group *= max(1, number(name))
+	}
+	for ; n > 0; n-- {
+		if n%group == 0 && (batch < 1 || batch%(n/group) == 0) {
+			return n
+		}
+	}
+	return 0
 }
 
 // lineOfRank returns the arguments with which a command trains in its own process.
@@ -89,14 +149,5 @@ func lineOfRank(cmd *cobra.Command, overrides []string) []string {
 			line = append(line, "--"+f.Name+"="+v)
 		}
 	})
-	return slices.Concat(line, []string{"--nproc=0"}, overrides) // the last of two values counts
-}
-
-// freePort returns a port of this machine at which nobody listens.
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	return l.Addr().(*net.TCPAddr).Port, l.Close()
+	return slices.Concat(line, []string{"--nproc=0", "--max-restarts=0", "--nodes=1"}, overrides) // the last of two values counts
 }

@@ -1,11 +1,18 @@
 package train
 
 import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
 	goruntime "runtime"
 
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/backends/native"
+	"github.com/primus-fl/primus/runtime/backends/native/world"
 	"github.com/primus-fl/primus/runtime/config"
+	"github.com/primus-fl/primus/runtime/launch"
+	"github.com/primus-fl/primus/runtime/launch/elastic"
 )
 
 // ranks is the place of this process in a job whose ranks train in processes like this one. A
@@ -32,4 +39,35 @@ func (r ranks) threads(asked uint) int {
 		return int(asked)
 	}
 	return max(1, goruntime.NumCPU()/r.LocalWorldSize)
+}
+
+// setRankVariables says which rank this process is where a launcher says it in variables of its own.
+func setRankVariables() error {
+	vars, err := launch.RankVariables(os.LookupEnv)
+	if err != nil {
+		return err
+	}
+	for _, v := range vars {
+		if err := os.Setenv(v.Name, v.Value); err != nil {
+			return fmt.Errorf("variable %s: %w", v.Name, err)
+		}
+	}
+	return nil
+}
+
+// logRestart logs that the ranks were started again, and why.
+func logRestart(log *slog.Logger) {
+	if r := backend.ReadRestarts(backend.ProcessEnviron()); r.Count > 0 {
+		log.Warn("the ranks were started again: " + r.String())
+	}
+}
+
+// leaveError leaves the error of a run where the program that started this rank looks for it, and
+// returns it.
+func leaveError(err error) error {
+	if err == nil || errors.Is(err, backend.ErrInterrupted) {
+		return err
+	}
+	_, follows := errors.AsType[*world.Error](err)
+	return errors.Join(err, elastic.WriteError(os.Getenv(elastic.EnvErrorFile), elastic.RankError{Message: err.Error(), Follows: follows}))
 }

@@ -273,7 +273,8 @@ func (j *job) process(t *testing.T, variable string, rank int) int {
 		pid, err := strconv.Atoi(strings.Split(file, "/")[2])
 		require.NoError(t, err)
 		command, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-		if err == nil && bytes.Contains(command, []byte(j.Args[len(j.Args)-2])) && bytes.HasPrefix(command, []byte(os.Args[0])) {
+		experiment := j.Args[slices.Index(j.Args, "--config")+1]
+		if err == nil && bytes.Contains(command, []byte(experiment)) && bytes.HasPrefix(command, []byte(os.Args[0])) {
 			return pid
 		}
 	}

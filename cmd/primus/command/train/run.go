@@ -43,11 +43,17 @@ func runTrain(ctx context.Context, prog cli.Program, s experiments.Stage, opts O
 	if opts.run.DryRun {
 		return dryRun(ctx, prog, s, opts, experiment)
 	}
-	if opts.ranks > 0 {
-		if module.Framework != native.Framework {
-			return cli.UsageError{Err: fmt.Errorf("--nproc: given %d, but the processes of framework %s are started with --nproc-per-node", opts.ranks, module.Framework)}
+	if module.Framework == native.Framework {
+		if err := setRankVariables(); err != nil {
+			return cli.UsageError{Err: err}
 		}
-		return startRanks(ctx, prog, int(opts.ranks), opts.line)
+	}
+	job, starts, err := opts.members(module)
+	if err != nil {
+		return err
+	}
+	if starts {
+		return startRanks(ctx, prog, job, module, opts.line)
 	}
 	opLevel, err := oppolicy.ParseLogLevel(os.Getenv(oppolicy.EnvLogLevel))
 	if err != nil {
@@ -84,6 +90,7 @@ func runTrain(ctx context.Context, prog cli.Program, s experiments.Stage, opts O
 	}
 	toFile := cli.NewLineHandler(io.MultiWriter(tail, logFile), levels.file, cli.DateTime)
 	log := slog.New(slog.NewMultiHandler(prog.Lines(screen, levels.console), toFile))
+	logRestart(slog.New(toFile))
 	experiments.LogReport(log, experiment.Report)
 
 	show := report.NewProgress(report.Screen{SetStatus: screen.Status(), Width: prog.Width, Log: log, FileLog: slog.New(toFile), Out: prog.Out})
@@ -99,9 +106,9 @@ func runTrain(ctx context.Context, prog cli.Program, s experiments.Stage, opts O
 	settings.LogFile, settings.Requests = logFile, requests
 	var board *runs.Board
 	var output *service.MetricsOutput
-	var job *mpi.Library
+	var library *mpi.Library
 	wire := func(p Params) {
-		board, output, job = p.Board, p.Output, p.MPI
+		board, output, library = p.Board, p.Output, p.MPI
 		p.Dispatch.Watch(p.Manager)
 		p.Process.WatchPlugins(p.Sources)
 		settings.Manager, settings.Device, settings.Backends, settings.Patches = p.Manager, p.Device, p.Backends, p.Patches
@@ -120,7 +127,7 @@ func runTrain(ctx context.Context, prog cli.Program, s experiments.Stage, opts O
 		}
 		err := errors.Join(train.Run(ctx, settings), show.Err())
 		if err == nil || errors.Is(err, backend.ErrInterrupted) {
-			err = errors.Join(err, job.Close()) // after another error the launcher ends the other ranks
+			err = errors.Join(err, library.Close()) // after another error the launcher ends the other ranks
 		}
 		if board.Ready() == nil {
 			output.Linger(outer)
@@ -133,7 +140,7 @@ func runTrain(ctx context.Context, prog cli.Program, s experiments.Stage, opts O
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		return fmt.Errorf("%w before the run began", backend.ErrInterrupted)
 	}
-	return err
+	return leaveError(err)
 }
 
 // warnWhenInterrupted logs what follows when ctx ends, and again when the grace period is over,

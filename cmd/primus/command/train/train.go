@@ -23,6 +23,7 @@ type Options struct {
 	fleet    service.FleetFlags
 	output   cli.OutputFormat // of a dry run
 	ranks    uint
+	restarts uint
 	line     []string // the command line of a rank
 }
 
@@ -35,6 +36,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	o.fleet.AddFlags(flags)
 	o.TrainingOptions.AddFlags(flags)
 	flags.UintVar(&o.ranks, "nproc", 0, "train in `N` processes of this machine, as the ranks of one run; 0 trains in this one")
+	flags.UintVar(&o.restarts, "max-restarts", 0, "start the ranks again from the last checkpoint after a failure, `N` times at most")
 }
 
 // New returns the command `primus train`.

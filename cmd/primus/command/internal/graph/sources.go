@@ -18,6 +18,7 @@ import (
 	"github.com/primus-fl/primus/runtime/backends/native"
 	"github.com/primus-fl/primus/runtime/backends/native/patches"
 	"github.com/primus-fl/primus/runtime/backends/torchtitan"
+	"github.com/primus-fl/primus/runtime/launch/elastic"
 	"github.com/primus-fl/primus/vendors/gonum"
 	"github.com/primus-fl/primus/vendors/mpi"
 	"github.com/primus-fl/primus/vendors/onednn"
@@ -29,7 +30,9 @@ import (
 func opSources() fx.Option {
 	mpiLibrary := func(set Config) *mpi.Library {
 		return mpi.New(mpi.Options{Names: libraryFiles("PRIMUS_MPI"), Lost: func(err error) {
-			set.Log.Error(fmt.Sprintf("the run cannot go on: %v", err))
+			text := fmt.Sprintf("the run cannot go on: %v", err)
+			_ = elastic.WriteError(os.Getenv(elastic.EnvErrorFile), elastic.RankError{Message: text, Follows: true}) // the log has it, too
+			set.Log.Error(text)
 			os.Exit(1) // a call of MPI may wait for the other rank without end
 		}})
 	}

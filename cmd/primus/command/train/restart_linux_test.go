@@ -1,0 +1,123 @@
+package train_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/primus-fl/primus/cmd/primus/command/commandtest"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// start starts a command line in the background, with variables.
+func start(t *testing.T, l *commandtest.Lab, env []string, args ...string) *job {
+	t.Helper()
+	j := &job{Cmd: commandtest.Child(t.Context(), env, l.Args(args...)...)}
+	j.Stdout, j.Stderr = &j.stderr, &j.stderr
+	require.NoError(t, j.Start())
+	return j
+}
+
+// longRun is a run whose steps are saved one by one.
+var longRun = []string{"train_iters=300", "save_interval=1", "log_interval=1000", "exp_name=exp"}
+
+// checkRestarted checks that a run came to the end that an undisturbed one comes to.
+func checkRestarted(t *testing.T, l *commandtest.Lab, output, why string) {
+	t.Helper()
+	assert.Regexp(t, `\nrestarts    1 of 2, the last because `+why, output)
+	log, err := os.ReadFile(l.Path("train.log"))
+	require.NoError(t, err)
+	assert.Regexp(t, `the ranks were started again: 1 of 2, the last because `+why, string(log))
+	straight := commandtest.NewLab(t)
+	got := straight.Train(longRun...)
+	require.Zero(t, got.Code, got.Stderr)
+	checkLosses(t, straight.Records(), l.Records())
+}
+
+// The ranks of a machine start again when one of them is killed.
+func TestRestart(t *testing.T) {
+	needMPICH(t)
+	for rank := range 2 {
+		t.Run(strconv.Itoa(rank), func(t *testing.T) {
+			t.Parallel()
+			l := commandtest.NewLab(t)
+			j := start(t, l, nil, append([]string{"--nproc", "2", "--threads", "1", "--max-restarts", "2"}, longRun...)...)
+			commandtest.WaitFor(t, &j.stderr, "saved checkpoint step=3")
+			require.NoError(t, syscall.Kill(j.process(t, "RANK", rank), syscall.SIGKILL))
+			require.NoError(t, j.Wait(), j.stderr.String())
+			assert.Contains(t, j.stderr.String(), "the ranks start again from the last checkpoint (restart 1 of 2)")
+			checkRestarted(t, l, j.stderr.String(), fmt.Sprintf(`.*rank %d`, rank))
+		})
+	}
+}
+
+// A process that trains alone is started again, too.
+func TestRestartAlone(t *testing.T) {
+	t.Parallel()
+	l := commandtest.NewLab(t)
+	j := start(t, l, nil, append([]string{"--max-restarts", "2"}, longRun...)...)
+	commandtest.WaitFor(t, &j.stderr, "saved checkpoint step=3")
+	require.NoError(t, syscall.Kill(j.process(t, "RANK", 0), syscall.SIGKILL))
+	require.NoError(t, j.Wait(), j.stderr.String())
+	checkRestarted(t, l, j.stderr.String(), "rank 0 of 1 has failed: signal: killed")
+}
+
+// Two nodes start two ranks each. When one of them is gone, the other goes on alone.
+func TestRestartWithoutANode(t *testing.T) {
+	needMPICH(t)
+	for name, starts := range map[string]func(node int, port string) (env, args []string){
+		"nodes": func(node int, port string) (env, args []string) {
+			return nil, []string{"--nodes", "2", "--node-rank", strconv.Itoa(node), "--nproc", "2", "--master-addr", "127.0.0.1", "--master-port", port}
+		},
+		"variables of torchrun": func(node int, port string) (env, args []string) {
+			return []string{"RANK=" + strconv.Itoa(node), "WORLD_SIZE=2", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + port}, nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l, port := commandtest.NewLab(t), freePort(t)
+			var nodes []*job
+			for node := range 2 {
+				env, args := starts(node, port)
+				nodes = append(nodes, start(t, l, append(env, "PRIMUS_JOB_SECRET=s"), append(append(args, "--threads", "1", "--max-restarts", "2", "global_batch_size=8", "micro_batch_size=1"), longRun...)...))
+			}
+			commandtest.WaitFor(t, &nodes[0].stderr, "saved checkpoint step=3")
+			require.NoError(t, nodes[1].Process.Kill())
+			require.Error(t, nodes[1].Wait())
+			require.NoError(t, nodes[0].Wait(), nodes[0].stderr.String())
+			assert.Regexp(t, `\nrestarts    1 of 2, the last because (node|rank) `, nodes[0].stderr.String())
+			records := l.Records()
+			require.Len(t, records, 300)
+			for i, r := range records {
+				require.Equal(t, i+1, r.Step, "each step is there once")
+			}
+		})
+	}
+}
+
+// An error that comes again ends the run when its restarts are used up.
+func TestRestartsUsedUp(t *testing.T) {
+	l := commandtest.NewLab(t)
+	j := start(t, l, nil, "--nproc", "1", "--max-restarts", "1", "train_data_path=/nowhere")
+	assert.Equal(t, 1, commandtest.ExitCode(t, j.Wait()))
+	assert.Contains(t, j.stderr.String(), "there was one restart before")
+	assert.Equal(t, 1, strings.Count(j.stderr.String(), "start again"))
+
+	j = start(t, l, nil, "--nproc", "2", "--max-restarts", "1", "lr=x")
+	assert.Equal(t, 1, commandtest.ExitCode(t, j.Wait()))
+
+	launcher, err := exec.LookPath("mpirun.openmpi")
+	if err != nil {
+		t.Skipf("no mpirun of Open MPI: %v", err)
+	}
+	m := newJob(t, l, "openmpi", []string{"2", "--max-restarts", "1"})
+	require.Error(t, m.Run(), launcher)
+	assert.Contains(t, m.stderr.String(), "--max-restarts: mpirun, mpiexec and srun --mpi end all ranks when one fails")
+	assert.NoFileExists(t, filepath.Join(l.Workspace, "group"))
+}

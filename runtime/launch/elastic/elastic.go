@@ -1,0 +1,178 @@
+package elastic
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os/exec"
+	"time"
+
+	"github.com/primus-fl/primus/internal/heartbeat"
+)
+
+// Settings describe a member.
+type Settings struct {
+	Member  int    // its number; 0 coordinates
+	Members int    // in the first round
+	Slots   int    // how many ranks it can run
+	Address string // at which member 0 listens; unused when it is the only one
+	Secret  string // of the job
+
+	// MaxRestarts bounds the rounds after the first one. That of member 0 counts.
+	MaxRestarts int
+
+	// ComeBack is how long a member that is gone is waited for; 0 means 15 seconds. That of member 0
+	// counts.
+	ComeBack time.Duration
+
+	// Fit returns the largest number of ranks up to n that can train together, 0 for none. That of
+	// member 0 counts; nil takes n.
+	Fit func(n int) int
+
+	// Port returns a port at which rank 0 can listen. It is called on member 0.
+	Port func() (int, error)
+
+	// Command returns the command of a rank. It is not yet started, and its environment has the
+	// variables of the place.
+	Command func(Place) *exec.Cmd
+
+	// Log receives what happens between rounds.
+	Log func(line string)
+}
+
+// Place is the place of a rank in a round.
+type Place struct {
+	Rank, Ranks, Local, Locals int
+	Port                       int    // at which rank 0 listens
+	Restarts, MaxRestarts      int    // rounds before this one, and how many there may be
+	Reason                     string // why the round before this one ended
+	ErrorFile                  string // where the rank may leave its error
+}
+
+// ErrInterrupted says that the ranks have ended because they were asked to.
+var ErrInterrupted = errors.New("all ranks have ended")
+
+// Failure says why a job has ended.
+type Failure struct {
+	Reason   string
+	Restarts int  // how often the ranks were started again
+	Usage    bool // the command line or the experiment is wrong
+}
+
+// Error returns the reason, and how many restarts there were.
+func (f *Failure) Error() string {
+	switch f.Restarts {
+	case 0:
+		return f.Reason
+	case 1:
+		return f.Reason + "; there was one restart before"
+	}
+	return fmt.Sprintf("%s; there were %d restarts before", f.Reason, f.Restarts)
+}
+
+const (
+	patience = 10 * time.Minute // how long members wait for each other at first
+	comeBack = 15 * time.Second // Settings.ComeBack, unless it is set
+	endTime  = 3 * time.Second  // how long ranks have to end by themselves after a failure
+)
+
+// backlog is how many lines may wait for who reads them. A round has fewer, so that two sides never
+// wait for each other.
+const backlog = 64
+
+// Run starts ranks until the job is over. When ctx ends, all ranks are asked to end.
+func Run(ctx context.Context, s Settings) error {
+	if s.Member > 0 {
+		waiting, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		link, err := heartbeat.Dial(waiting, s.Address, s.Secret, s.claim())
+		if err != nil {
+			return &Failure{Reason: fmt.Sprintf("join the job at %s: %v", s.Address, err)}
+		}
+		return newMember(s, link).run(ctx)
+	}
+	c := newCoordinator(s)
+	if s.Members > 1 {
+		listener, err := net.Listen("tcp", s.Address)
+		if err != nil {
+			return &Failure{Reason: fmt.Sprintf("listen for the other members: %v", err)}
+		}
+		defer func() { _ = listener.Close() }() // nobody is left to hear of it
+		go c.listen(listener)
+	}
+	near, far := net.Pipe()
+	go c.accept(far)
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		c.run()
+	}()
+	link, err := heartbeat.Join(near, s.Secret, s.claim())
+	if err != nil {
+		return &Failure{Reason: err.Error()}
+	}
+	err = newMember(s, link).run(ctx)
+	<-over
+	return err
+}
+
+// claimFormat is what a member says of itself.
+const claimFormat = "member %d with %d ranks"
+
+func (s *Settings) claim() string { return fmt.Sprintf(claimFormat, s.Member, s.Slots) }
+
+// The first words of the lines between a member and the coordinator.
+const (
+	wordBegin     = "begin"     // a round: the ranks of the member follow
+	wordStop      = "stop"      // end the ranks, one elsewhere has failed
+	wordFinish    = "finish"    // the job is over: its outcome follows
+	wordEnded     = "ended"     // the ranks of the member have ended: their outcome follows
+	wordInterrupt = "interrupt" // the member was asked to end
+)
+
+// begin is how a round begins for a member.
+type begin struct {
+	First  int    `json:"first"` // of its ranks
+	Count  int    `json:"count"`
+	Ranks  int    `json:"ranks"` // of all members
+	Port   int    `json:"port"`
+	Round  int    `json:"round"` // from 0
+	Rounds int    `json:"rounds"`
+	Reason string `json:"reason"`
+}
+
+// The kinds of outcomes.
+const (
+	done        = "done"
+	failed      = "failed"
+	interrupted = "interrupted"
+)
+
+// outcome is how ranks have ended.
+type outcome struct {
+	Kind     string `json:"kind"`
+	Reason   string `json:"reason,omitempty"`
+	Follows  bool   `json:"follows,omitempty"` // it failed because another one did
+	Usage    bool   `json:"usage,omitempty"`
+	Restarts int    `json:"restarts,omitempty"`
+}
+
+// worse reports whether the outcome explains more of a failure than another one.
+func (o outcome) worse(than outcome) bool {
+	if o.Kind != than.Kind {
+		return o.Kind == failed || o.Kind == interrupted && than.Kind != failed
+	}
+	return o.Kind == failed && than.Follows && !o.Follows
+}
+
+// err returns the error of an outcome of the whole job.
+func (o outcome) err() error {
+	switch o.Kind {
+	case done:
+		return nil
+	case interrupted:
+		return ErrInterrupted
+	}
+	return &Failure{Reason: o.Reason, Restarts: o.Restarts, Usage: o.Usage}
+}

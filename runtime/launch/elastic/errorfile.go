@@ -1,0 +1,73 @@
+package elastic
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+)
+
+// The variables that ranks read: those of torchrun, and the reason why they were started again.
+const (
+	EnvErrorFile   = "TORCHELASTIC_ERROR_FILE"    // where a rank may leave its error
+	EnvRestarts    = "TORCHELASTIC_RESTART_COUNT" // how often the ranks were started again
+	EnvMaxRestarts = "TORCHELASTIC_MAX_RESTARTS"
+	EnvReason      = "PRIMUS_RESTART_REASON"
+)
+
+// RankError is what a rank says of its failure.
+type RankError struct {
+	Message string
+	Follows bool // the rank failed because another one did
+}
+
+// errorFile is the format of torchrun.
+type errorFile struct {
+	Message struct {
+		Message string            `json:"message"`
+		Extra   map[string]string `json:"extraInfo"`
+	} `json:"message"`
+}
+
+// follows is the key of extraInfo that says that the rank failed because another one did.
+const follows = "follows"
+
+// WriteError leaves the error of a rank in a file, which must not exist; "" is no file.
+func WriteError(file string, e RankError) error {
+	if file == "" {
+		return nil
+	}
+	var f errorFile
+	f.Message.Message = e.Message
+	f.Message.Extra = map[string]string{"timestamp": strconv.FormatInt(time.Now().Unix(), 10), "py_callstack": ""}
+	if e.Follows {
+		f.Message.Extra[follows] = "true"
+	}
+	text, err := json.Marshal(f)
+	if err != nil {
+		return fmt.Errorf("error file of torchrun: %w", err)
+	}
+	w, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return fmt.Errorf("error file of torchrun: %w", err)
+	}
+	if _, err := w.Write(text); err != nil {
+		_ = w.Close() // the first error says more
+		return fmt.Errorf("error file of torchrun: %w", err)
+	}
+	return w.Close()
+}
+
+// ReadError reads the error that a rank has left.
+func ReadError(file string) (RankError, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return RankError{}, err
+	}
+	var f errorFile
+	if err := json.Unmarshal(text, &f); err != nil {
+		return RankError{}, fmt.Errorf("error file of a rank: %w", err)
+	}
+	return RankError{Message: f.Message.Message, Follows: f.Message.Extra[follows] != ""}, nil
+}
