@@ -2,6 +2,7 @@ package placement
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -35,7 +36,11 @@ func (r *Run) slurm(s *Settings, rest string) (*Plan, error) {
 			command = srun
 		}
 	}
-	step := []string{srun, "--nodes=" + strconv.Itoa(r.Nodes), "--ntasks-per-node=1", "--kill-on-bad-exit=1", "--cpu-bind=none"}
+	kill := "--kill-on-bad-exit=1"
+	if r.restarts() {
+		kill = "--kill-on-bad-exit=0" // the other nodes go on without one that is gone
+	}
+	step := []string{srun, "--nodes=" + strconv.Itoa(r.Nodes), "--ntasks-per-node=1", kill, "--cpu-bind=none"}
 	var settings []string
 	if strings.Contains(rest, ",") {
 		settings = s.flags()
@@ -58,6 +63,11 @@ func (r *Run) slurm(s *Settings, rest string) (*Plan, error) {
 	p.Files = []launch.File{{Path: script, Content: r.script(s, step, work)}}
 	p.Argv = []string{sbatch, script}
 	return p, nil
+}
+
+// restarts reports whether primus starts ranks again after a failure.
+func (r *Run) restarts() bool {
+	return slices.ContainsFunc(r.Flags, func(f Flag) bool { return f.Name == "max-restarts" && f.Value != "0" })
 }
 
 // option returns the text of an option of sbatch.

@@ -168,6 +168,28 @@ func TestSlurm(t *testing.T) {
 		assert.Len(t, l.Records(), 2)
 		assert.Contains(t, string(text), "all_reduce ", "the ranks are of one run")
 	})
+	for name, tt := range map[string]struct{ plugin, vendor string }{
+		"srun without MPI": {"none", "vendor.mpich"},
+		"srun --mpi=pmi2":  {"pmi2", "vendor.mpich"},
+		"srun --mpi=pmix":  {"pmix", "vendor.openmpi"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			commandtest.Tools(t, "mpiexec.hydra", "mpirun.openmpi")
+			list, err := exec.Command("srun", "--mpi=list").CombinedOutput()
+			require.NoError(t, err, string(list))
+			if !strings.Contains(string(list), tt.plugin) {
+				t.Skipf("this Slurm has no plugin %s: %s", tt.plugin, list)
+			}
+			t.Setenv(commandtest.RoleEnv, "primus")
+			l := commandtest.NewLab(t)
+			args := append([]string{"--ntasks=2", "--overcommit", "--mpi=" + tt.plugin, os.Args[0]}, l.Args("train_iters=3")...)
+			out, err := exec.Command("srun", args...).CombinedOutput()
+			require.NoError(t, err, string(out))
+			assert.Equal(t, 1, strings.Count(string(out), " finished\n"), string(out))
+			assert.Regexp(t, "all_reduce .*"+tt.vendor, string(out))
+			assert.Len(t, l.Records(), 3)
+		})
+	}
 	t.Run("in a container", func(t *testing.T) {
 		options := commandtest.StartPodman(t)
 		flags, dir := shapedRun(t)

@@ -48,7 +48,6 @@ func TestLauncherDryRun(t *testing.T) {
 		{[]string{"--launcher", "torchrun"}, 1, "--launcher: given torchrun, but framework native trains in this process"},
 		{[]string{"train_data_path=/nonexistent/text"}, 1, "want an existing file"},
 		{[]string{"train_data_path=/nonexistent/text", "--launcher", "kubernetes", "--launcher-option", "kubernetes.secret=x"}, 0, "is in no volume"},
-		{[]string{"--nodes", "2"}, 2, "--nodes: got 2, but framework native runs on one node, in --nproc processes"},
 		{[]string{"hidden_size=33"}, 1, "multiple of num_attention_heads"},
 		{[]string{"--launcher-option", "slurm.command=qsub"}, 2, `slurm.command: got "qsub", want sbatch or srun`},
 		{[]string{"--launcher-file", "/nonexistent.yaml"}, 2, "launcher file: stat /nonexistent.yaml"},

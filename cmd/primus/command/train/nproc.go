@@ -27,7 +27,7 @@ func (o *Options) members(module *config.Module) (elastic.Settings, bool, error)
 	s := elastic.Settings{Members: 1, Slots: max(1, int(o.ranks)), MaxRestarts: int(o.restarts), Secret: os.Getenv("PRIMUS_JOB_SECRET")}
 	nodes, _ := strconv.Atoi(os.Getenv("NNODES")) // a wrong value is reported by Resolve
 	_, isRank := os.LookupEnv("WORLD_SIZE")
-	several := o.run.Launch.Nodes > 1 || nodes > 1 && !isRank && o.ranks > 0
+	several := o.nodes > 1 || nodes > 1 && !isRank && o.ranks > 0
 	switch {
 	case module.Framework != native.Framework:
 		for flag, given := range map[string]uint{"nproc": o.ranks, "max-restarts": o.restarts} {

@@ -14,6 +14,7 @@ import (
 	"github.com/primus-fl/primus/cmd/primus/command/internal/experiments"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/graph"
 	"github.com/primus-fl/primus/runtime/backend"
+	"github.com/primus-fl/primus/runtime/backends/native"
 	"github.com/primus-fl/primus/runtime/config"
 	"github.com/primus-fl/primus/runtime/launch"
 	"github.com/primus-fl/primus/runtime/launch/placement"
@@ -47,8 +48,8 @@ func runElsewhere(
 	if err != nil {
 		return err
 	}
-	if plan.Launch == nil && here.Nodes > 1 {
-		return cli.Usagef(cmd, "--nodes: got %d, but framework %s runs on one node, in --nproc processes", here.Nodes, plan.Framework)
+	if plan.Launch == nil && plan.Framework != native.Framework && here.Nodes > 1 {
+		return cli.Usagef(cmd, "--nodes: got %d, but framework %s runs on one node", here.Nodes, plan.Framework)
 	}
 	run, err := runOf(cmd, opts, experiment, overrides)
 	if err != nil {

@@ -24,6 +24,7 @@ type Options struct {
 	output   cli.OutputFormat // of a dry run
 	ranks    uint
 	restarts uint
+	nodes    int      // as given on the command line
 	line     []string // the command line of a rank
 }
 
@@ -86,7 +87,7 @@ func newStageCommand(prog cli.Program, use string, s experiments.Stage, about, e
 		if err := opts.check(cmd, overrides); err != nil {
 			return err
 		}
-		opts.line = lineOfRank(cmd, overrides)
+		opts.line, opts.nodes = lineOfRank(cmd, overrides), opts.run.Launch.Nodes
 		return runStage(cmd, prog, s, opts, overrides)
 	})
 	return cmd
