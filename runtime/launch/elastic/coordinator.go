@@ -14,8 +14,8 @@ import (
 	"github.com/primus-fl/primus/internal/heartbeat"
 )
 
-// coordinator decides when rounds begin. It belongs to one goroutine, that of run; the goroutines of
-// connections send it events.
+// coordinator decides when rounds begin. It belongs to the goroutine of run, to which those of
+// connections send events.
 type coordinator struct {
 	Settings
 	events chan event

@@ -41,7 +41,7 @@ func (r ranks) threads(asked uint) int {
 	return max(1, goruntime.NumCPU()/r.LocalWorldSize)
 }
 
-// setRankVariables says which rank this process is where a launcher says it in variables of its own.
+// setRankVariables says which rank this process is where a launcher says it in its own variables.
 func setRankVariables() error {
 	vars, err := launch.RankVariables(os.LookupEnv)
 	if err != nil {
