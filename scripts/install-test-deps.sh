@@ -3,6 +3,7 @@
 # plugin fixtures, the libraries behind vendors/openblas and vendors/onednn, etcd for
 # fleets, Prometheus for dashboards and rules, a browser for the page of the service,
 # PyTorch for tests that compare ops and training with it and that start Python frameworks,
+# Jinja for those of chat templates,
 # Slurm and podman for launchers, bash-completion and man-db for those that complete at a
 # prompt and read manual pages, and Open MPI and MPICH for those of jobs of several ranks.
 # Those tests skip without them, so this script never fails: it says what it could not do.
@@ -10,7 +11,7 @@
 set -uo pipefail
 
 packages=(gcc libc6-dev libopenblas0-pthread libdnnl2 etcd-server etcd-client prometheus chromium python3-torch python3-numpy
-	python3-yaml bash-completion man-db openmpi-bin mpich slurm-wlm munge podman runc)
+	python3-yaml python3-jinja2 bash-completion man-db openmpi-bin mpich slurm-wlm munge podman runc)
 case ${1:-} in
 '') ;;
 bench) packages+=(libopenblas0-openmp libtcmalloc-minimal4) ;;
