@@ -36,10 +36,11 @@ func (b *builder) attention(w layerWeights, freqs *tensor.Tensor) *attention {
 	all := nk + c.Groups()
 	a := &attention{
 		qkv: b.linear(w.qkv), out: b.linear(w.out), projected: b.act(t, c.qkvRows()),
-		mixed: b.act(t, nq*d), stats: b.keep.f32(b.batch, nq, b.seq, 1),
 		dropout: float32(c.AttentionDropout), dProjected: b.scratch(t, c.qkvRows()), dMixed: b.scratch(t, nq*d), saved: saved(),
 		fwd: opmanager.MustBind(b.fwd, attentionops.FusedAttnFwd), bwd: opmanager.MustBind(b.bwd, attentionops.FusedAttnBwd),
 	}
+	defer b.during(moduleAttention)()
+	a.mixed, a.stats = b.act(t, nq*d), b.keep.f32(b.batch, nq, b.seq, 1)
 	if a.dropout > 0 {
 		a.offset, a.packedAt = b.random(b.batch*nq*b.seq*b.seq), b.randomPacked(nq)
 	}
@@ -72,6 +73,12 @@ type attentionViews struct{ q, k, v, o, dq, dk, dv, dO *tensor.Tensor }
 
 func (a *attention) forward(r *run, x, y *tensor.Tensor) {
 	a.qkv.forward(r, x, a.projected)
+	a.core(r)
+	a.out.forward(r, a.mixed, y)
+}
+
+// core is what happens between the projections.
+func (a *attention) core(r *run) {
 	a.rotary.forward(r)
 	v, format, mask := a.views(r)
 	args := attentionops.FusedAttnFwdArgs{
@@ -81,7 +88,6 @@ func (a *attention) forward(r *run, x, y *tensor.Tensor) {
 		a.cached.append(r, &args)
 	}
 	call(r, a.fwd, args)
-	a.out.forward(r, a.mixed, y)
 }
 
 func (a *attention) backward(r *run, x, dy, dx *tensor.Tensor) {

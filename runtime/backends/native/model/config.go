@@ -67,6 +67,7 @@ type Config struct {
 	AttentionDropout      float64           `param:"attention_dropout"`
 	Experts
 	Precision
+	Recompute
 }
 
 // Experts are the parameters of a mixture of experts in place of the MLP.
@@ -117,6 +118,7 @@ func (c Config) Validate() error {
 	f.probability("hidden_dropout", c.HiddenDropout)
 	f.probability("attention_dropout", c.AttentionDropout)
 	c.validateExperts(f)
+	c.validateRecompute(f)
 	if c.FP16 && c.BF16 {
 		f.bad("fp16", true, "false with bf16")
 	}

@@ -53,6 +53,7 @@ type experts struct {
 }
 
 func (b *builder) experts(w expertWeights) *experts {
+	defer b.during(moduleExperts)()
 	t, h, f, n, k := b.tokens(), b.cfg.HiddenSize, b.cfg.expertSize(), b.cfg.NumExperts, b.cfg.topk()
 	e := &experts{
 		router: b.linear(w.router), wide: b.wide, num: n, topk: k,
@@ -96,7 +97,9 @@ func (e *experts) forward(r *run, x, y *tensor.Tensor) {
 	e.up.forward(r, e.counts, e.in, e.gateUp)
 	call(r, e.swiglu, activation.SwiGLUArgs{Input: e.gateUp, Output: e.act})
 	e.down.forward(r, e.counts, e.act, e.out)
-	call(r, e.unpermute, moe.MoEUnpermuteArgs{Input: e.out, RowIDMap: e.rowOf, Prob: e.weights, Output: y, Saved: e.savedPermute})
+	if y != nil {
+		call(r, e.unpermute, moe.MoEUnpermuteArgs{Input: e.out, RowIDMap: e.rowOf, Prob: e.weights, Output: y, Saved: e.savedPermute})
+	}
 }
 
 // list converts the map of the chosen experts to lists.

@@ -52,3 +52,30 @@ func TestMemory(t *testing.T) {
 		}
 	}
 }
+
+// What is estimated with recomputation is what a pass takes.
+func TestMemoryOfRecompute(t *testing.T) {
+	t.Parallel()
+	mgr := newManager(t, opregistry.KindFlagos)
+	for name, cfg := range map[string]model.Config{"llama": tiny(false), "mixtral": mixtral(), "mixed": mixed()} {
+		for way, r := range recomputes() {
+			for _, layers := range []int{5, 7} {
+				cfg.NumLayers, cfg.Recompute = layers, r
+				backend := cpu.New()
+				m, err := model.New(cfg, backend)
+				require.NoError(t, err)
+				weights := backend.Stats().Bytes
+				training, err := m.NewPass(mgr, 2, cfg.SeqLength, true)
+				require.NoError(t, err)
+				writing, err := m.NewPass(mgr, 1, cfg.SeqLength, false)
+				require.NoError(t, err)
+				got, err := cfg.ActivationBytes(mgr, 2)
+				require.NoError(t, err)
+				assert.Equal(t, float64(backend.Stats().Bytes-weights), got, "%s, %s, %d layers", name, way, layers)
+				assert.NoError(t, writing.Close())
+				assert.NoError(t, training.Close())
+				assert.NoError(t, m.Close())
+			}
+		}
+	}
+}

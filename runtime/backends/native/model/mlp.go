@@ -10,6 +10,7 @@ func (b *builder) mlp(w layerWeights) mlp {
 	if b.cfg.mixture() {
 		return b.experts(w.experts)
 	}
+	defer b.during(moduleMLP)()
 	t, f := b.tokens(), b.cfg.FFNHiddenSize
 	up, down := b.linear(w.up), b.linear(w.down)
 	in, act, dAct := b.act(t, b.cfg.upRows()), b.act(t, f), b.scratch(t, f)
@@ -39,7 +40,9 @@ type swiGLU struct {
 func (m *swiGLU) forward(r *run, x, y *tensor.Tensor) {
 	m.up.forward(r, x, m.in)
 	call(r, m.fwd, activation.SwiGLUArgs{Input: m.in, Output: m.act})
-	m.down.forward(r, m.act, y)
+	if y != nil {
+		m.down.forward(r, m.act, y)
+	}
 }
 
 func (m *swiGLU) backward(r *run, x, dy, dx *tensor.Tensor) {
@@ -62,7 +65,9 @@ type gelu struct {
 func (m *gelu) forward(r *run, x, y *tensor.Tensor) {
 	m.up.forward(r, x, m.in)
 	call(r, m.fwd, activation.ActivationArgs{Input: m.in, Output: m.act})
-	m.down.forward(r, m.act, y)
+	if y != nil {
+		m.down.forward(r, m.act, y)
+	}
 }
 
 func (m *gelu) backward(r *run, x, dy, dx *tensor.Tensor) {

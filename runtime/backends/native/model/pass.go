@@ -26,6 +26,7 @@ type Pass struct {
 	weight     float64   // the sum of the weights of the batch
 	current    run
 	auxLoss    float64 // of the last forward
+	held       int     // the first layer of the chunk, of those that are computed again, whose activations are in memory
 	segments   documents
 	places     documents // of positions
 
@@ -172,6 +173,7 @@ func (p *Pass) Logits(tokens []int32, at int) ([]float32, error) {
 
 func (p *Pass) forward(r *run) {
 	p.fresh = false
+	p.held = p.m.cfg.lastChunk()
 	r.leave("embedding")
 	p.needs(r, 0)
 	p.embedding.forward(r, p.layers[0].in)
@@ -215,6 +217,7 @@ func (p *Pass) Backward(scale float32, accumulate bool) error {
 	p.finalNorm.backward(r, p.out, g.hidden, g.res)
 	p.watch.final(r, len(p.layers)+1)
 	for i := len(p.layers) - 1; i >= 0; i-- {
+		p.restore(r, i)
 		p.layers[i].backward(r, i, g)
 		p.watch.final(r, i+1)
 	}
