@@ -126,18 +126,27 @@ func (b *binding) fallBack(t *table, first error, a opregistry.Call) error {
 }
 
 // callSlow serves the first call of each op after a change of the table, and calls that are timed,
-// guarded or restricted by the declared support of the first candidate.
+// tapped, guarded or restricted by the declared support of the first candidate.
 func (b *binding) callSlow(t *table, r *row, a opregistry.Call) error {
+	if len(t.taps) > 0 {
+		return b.callTapped(t, r, a)
+	}
+	_, err := b.serveSlow(t, r, a)
+	return err
+}
+
+// serveSlow serves a call and returns the impl that did.
+func (b *binding) serveSlow(t *table, r *row, a opregistry.Call) (*candidate, error) {
 	if r.guarded {
 		return b.callGuarded(t, r, a)
 	}
 	if err := b.attempt(r.head, a); err != nil {
-		return b.fallBack(t, err, a)
+		return b.serve(t, r, nil, err, nil, a)
 	}
 	if !r.alwaysSlow {
 		r.slow.Store(false)
 	}
-	return nil
+	return r.head, nil
 }
 
 // attempt runs an impl if its declared support includes the call.

@@ -9,9 +9,9 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// copyArgs returns a copy of the arguments of a call with contiguous copies of all tensors.
+// CopyArgs returns a copy of the arguments of a call with contiguous copies of all tensors.
 // Operands that are the same view in a are the same view in the copy.
-func copyArgs(a opregistry.Call) (opregistry.Call, error) {
+func CopyArgs(a opregistry.Call) (opregistry.Call, error) {
 	c := argCopier{}
 	clone, args := a.Clone()
 	if err := c.fields(args); err != nil {

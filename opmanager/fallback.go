@@ -52,10 +52,11 @@ func (e *CallError) Unwrap() []error {
 }
 
 // callGuarded serves calls of ops that have no candidate, belong to a family, are protected in
-// place, may be verified, or have an impl whose quarantine is half open.
-func (b *binding) callGuarded(t *table, r *row, a opregistry.Call) error {
+// place, may be verified, or have an impl whose quarantine is half open. It returns the impl that
+// served the call.
+func (b *binding) callGuarded(t *table, r *row, a opregistry.Call) (*candidate, error) {
 	if r.head == nil {
-		return &CallError{Op: b.name, Rejected: r.rejected, Problem: "no impl can be selected"}
+		return nil, &CallError{Op: b.name, Rejected: r.rejected, Problem: "no impl can be selected"}
 	}
 	saved := a.Saved()
 	owner := ""
@@ -66,7 +67,7 @@ func (b *binding) callGuarded(t *table, r *row, a opregistry.Call) error {
 	if t.policy.ProtectInPlace && owner == "" {
 		var err error
 		if copies, err = protect(a.Updated()); err != nil {
-			return fmt.Errorf("op %q: %w", b.name, err)
+			return nil, fmt.Errorf("op %q: %w", b.name, err)
 		}
 	}
 	before := b.sample(t, a)
@@ -77,7 +78,7 @@ func (b *binding) callGuarded(t *table, r *row, a opregistry.Call) error {
 		used, err = b.serve(t, r, copies, nil, before, a)
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if saved != nil && b.handle.Forward() {
 		saved.SetOwner(used.info.ID)
@@ -85,7 +86,7 @@ func (b *binding) callGuarded(t *table, r *row, a opregistry.Call) error {
 	if before != nil {
 		b.verify(t, used, before, a)
 	}
-	return nil
+	return used, nil
 }
 
 // callOwner runs a backward op on the impl that its forward op ran on. There is no fallback, since

@@ -56,6 +56,7 @@ type core struct {
 	mu         sync.Mutex // serialises changes; never held while an impl or a listener runs
 	roots      map[*Manager]struct{}
 	generation uint64
+	taps       []Tap // replaced, never changed
 	unwatch    func()
 }
 
@@ -110,13 +111,13 @@ func (c *core) apply(change func(inputs) (*Manager, error)) (uint64, error) {
 			c.mu.Unlock()
 			continue
 		}
-		in := inputs{generation: c.generation + 1, registry: snap, unavailable: unavailable}
+		in := inputs{generation: c.generation + 1, registry: snap, unavailable: unavailable, taps: c.taps}
 		done, err := change(in)
 		if err != nil {
 			c.mu.Unlock()
 			return 0, err
 		}
-		c.generation = in.generation
+		c.generation, in.taps = in.generation, c.taps
 		for m := range c.roots {
 			if m != done {
 				storeTables(c.buildTables(m.views(), m.policy, in, m.history))

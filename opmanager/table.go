@@ -16,6 +16,7 @@ type inputs struct {
 	generation  uint64
 	registry    *opregistry.Snapshot
 	unavailable map[uint64]string // why an impl cannot run, by its number
+	taps        []Tap             // of every call
 }
 
 // table holds the candidates of each op. It is immutable, apart from atomic fields.
@@ -88,7 +89,7 @@ func (c *core) buildTable(in inputs, p *oppolicy.Policy, h *history) *table {
 			r.head = r.order[0]
 			r.run, r.slot = r.head.run, r.head.slot
 		}
-		r.alwaysSlow = r.guarded || c.timing
+		r.alwaysSlow = r.guarded || c.timing || len(in.taps) > 0
 		if !r.alwaysSlow && r.head.support != nil {
 			var only bool
 			r.dtypes, only = r.head.support.DTypeMask()

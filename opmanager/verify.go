@@ -68,7 +68,7 @@ func (b *binding) sample(t *table, a opregistry.Call) *sampledCall {
 		return nil
 	}
 	s := &sampledCall{oracle: oracleOf(t, b.index)}
-	s.args, s.err = copyArgs(a)
+	s.args, s.err = CopyArgs(a)
 	return s
 }
 

@@ -1,0 +1,77 @@
+package opmanager_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
+	"github.com/primus-fl/primus/tensor"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// tap notes calls as "op@layer phase impl".
+type tap struct {
+	seen  []string
+	fault error
+}
+
+func (p *tap) Begin(c opmanager.TappedCall) func(opmanager.ImplInfo, error) error {
+	return func(served opmanager.ImplInfo, err error) error {
+		p.seen = append(p.seen, fmt.Sprintf("%s@%d %v %s %v", c.Op.Name(), c.Layer, c.Phase == oppolicy.PhaseBackward, served.ID, err != nil))
+		return p.fault
+	}
+}
+
+func TestTapSeesCalls(t *testing.T) {
+	f := newManager(t, nil, opmanager.Settings{})
+	bound := opmanager.MustBind(f.Manager, addOne)
+	inLayer := opmanager.MustBind(f.Layer(3).Phase(oppolicy.PhaseBackward), addOne)
+	other := opmanager.MustBind(f.With(oppolicy.Default()), addOne)
+	require.NoError(t, bound.Call(newArgs(t)))
+
+	seen := &tap{}
+	remove := f.Tap(seen)
+	require.NoError(t, bound.Call(newArgs(t)))
+	require.NoError(t, inLayer.Call(newArgs(t)))
+	require.NoError(t, other.Call(newArgs(t)))
+	f.vendor.do = declines
+	require.NoError(t, bound.Call(newArgs(t)))
+	f.vendor.do, f.flagos.do, f.reference.do = declines, declines, declines
+	require.Error(t, bound.Call(newArgs(t)))
+	require.Error(t, bound.Call(addArgs{}), "an argument that is wrong")
+	f.vendor.do = nil
+	remove()
+	remove()
+	require.NoError(t, bound.Call(newArgs(t)))
+	assert.Equal(t, []string{
+		"add_one@-1 false vendor.acme false", "add_one@3 true vendor.acme false", "add_one@-1 false default.flagos false",
+		"add_one@-1 false default.flagos false", "add_one@-1 false  true",
+	}, seen.seen)
+}
+
+func TestTapSeesFamilies(t *testing.T) {
+	f := newManager(t, nil, opmanager.Settings{})
+	seen := &tap{}
+	defer f.Tap(seen)()
+	a := newPair(t)
+	require.NoError(t, opmanager.MustBind(f.Manager, pairFwd).Call(a))
+	require.NoError(t, opmanager.MustBind(f.Manager, pairBwd).Call(a))
+	assert.Equal(t, []string{"pair_fwd@-1 false vendor.acme false", "pair_bwd@-1 false vendor.acme false"}, seen.seen)
+}
+
+// The error of a tap is that of the call, and another impl is not tried.
+func TestTapEndsCall(t *testing.T) {
+	f := newManager(t, nil, opmanager.Settings{})
+	fault := errors.New("not finite")
+	first, second := &tap{}, &tap{fault: fault}
+	defer f.Tap(first)()
+	defer f.Tap(second)()
+	a := newArgs(t)
+	require.ErrorIs(t, opmanager.MustBind(f.Manager, addOne).Call(a), fault)
+	assert.Equal(t, []float32{2, 3, 4}, tensor.Data[float32](a.Out))
+	assert.Zero(t, f.flagos.calls)
+	assert.Len(t, first.seen, 1)
+}
