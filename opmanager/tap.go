@@ -7,8 +7,8 @@ import (
 	"github.com/primus-fl/primus/opregistry"
 )
 
-// Tap sees calls, to record, check or measure them. Its methods may be called from several goroutines
-// at once.
+// Tap sees calls, to record, check or measure them. Its methods may be called from several
+// goroutines at once.
 type Tap interface {
 	// Begin is called with each call before an impl runs, on the goroutine of the call. If it
 	// returns a function, that is called after the call with the impl that served it, or with the

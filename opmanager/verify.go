@@ -110,7 +110,7 @@ func (b *binding) verify(t *table, used *candidate, s *sampledCall, a opregistry
 			continue
 		}
 		values := want[i].Tensor.Float64s()
-		tol := tolerance(b.handle, got.Tensor.DType(), values)
+		tol := Tolerance(b.handle, got.Tensor.DType(), values)
 		d, err := tensor.Compare(values, got.Tensor, tol)
 		if err != nil {
 			used.counters.verify.skip()
@@ -143,9 +143,10 @@ var (
 	narrowTolerance = tensor.Tolerance{Abs: 2e-4, Rel: 2e-4, ULP: 2}
 )
 
-// tolerance returns the tolerance for an operand. That of an op is for values of magnitude 1, so
-// its absolute part is scaled by the largest expected value.
-func tolerance(op opregistry.Handle, d tensor.DType, want []float64) tensor.Tolerance {
+// Tolerance returns how far an operand that an op writes may be from the expected values. The
+// tolerance of an op is for values of magnitude 1, so its absolute part is scaled by the largest
+// expected value.
+func Tolerance(op opregistry.Handle, d tensor.DType, want []float64) tensor.Tolerance {
 	declared := op.Tolerance()
 	tol := declared.Of(d)
 	switch {

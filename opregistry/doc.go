@@ -50,6 +50,7 @@
 //	[* _ _]                   its axes, whose lengths are not compared: * stands for any number of
 //	                          leading axes and _ for any length
 //	(b*h)                     its number of elements, whatever the axes are
+//	masked                    −∞ stands for elements that are left out
 //	contiguous                its elements are in row-major order without gaps
 //	?                         it may be nil
 //	?:gelu                    it is nil unless the argument gelu is true, or not nil

@@ -29,6 +29,7 @@ type Operand struct {
 	Name   string
 	Tensor *tensor.Tensor // nil when the caller left it out
 	Access Access
+	Masked bool // −∞ in it is not a fault: it stands for what is left out
 }
 
 // Schema describes an op.

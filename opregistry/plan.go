@@ -52,6 +52,7 @@ type operand struct {
 	form    form
 	need    need
 	packed  bool // contiguous
+	masked  bool // −∞ stands for what is left out
 	length  int8 // the symbol for the number of tensors, −1
 	dtypes  DTypes
 	like    int  // the operand whose dtype it has, −1
@@ -305,7 +306,7 @@ func (c *compiler) operand(p Param, o operand, s spec, prefix string) {
 	if s.dtypes == 0 && s.like == "" {
 		fault("operand %s has no dtype, want one such as compute or f32", p.Name)
 	}
-	o.access, o.dtypes, o.need, o.packed = s.access, s.dtypes, s.needed, s.packed
+	o.access, o.dtypes, o.need, o.packed, o.masked = s.access, s.dtypes, s.needed, s.packed, s.masked
 	p.Access, p.Shape, p.MayBe, p.Contiguous = s.access.String(), s.shape, s.may, s.packed
 	switch s.needed {
 	case needNever:
@@ -494,7 +495,7 @@ func (p *plan) list(args unsafe.Pointer) []Operand {
 		first, n, stride := o.tensors(args)
 		for i := range n {
 			if t := tensorAt(first, i, stride); t != nil {
-				found = append(found, Operand{Name: o.nameOf(i), Tensor: t, Access: p.accessOf(o, args, i)})
+				found = append(found, Operand{Name: o.nameOf(i), Tensor: t, Access: p.accessOf(o, args, i), Masked: o.masked})
 			}
 		}
 	}

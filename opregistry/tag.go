@@ -24,6 +24,7 @@ type spec struct {
 	length string // of a list: the symbol for its number of tensors
 	lead   bool
 	packed bool   // contiguous
+	masked bool   // −∞ stands for what is left out
 	bound  string // of a number
 }
 
@@ -106,6 +107,8 @@ func (s *spec) apply(words []string) error {
 			s.lead = true
 		case w == "contiguous":
 			s.packed = true
+		case w == "masked":
+			s.masked = true
 		case w == "?":
 			s.needed = needNever
 		case strings.HasPrefix(w, "?:"):

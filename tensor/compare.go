@@ -61,7 +61,7 @@ type Mismatch struct {
 // beyond 2⁵³ are rounded before they are compared. Compare returns an error when the numbers of
 // elements differ and when got lies in memory that the processor cannot read.
 func Compare(want []float64, got *Tensor, tol Tolerance) (Difference, error) {
-	if !got.onHost() {
+	if !got.OnHost() {
 		return Difference{}, got.notOnHost("Compare")
 	}
 	if len(want) != got.NumElements() {

@@ -124,7 +124,7 @@ func (t *Tensor) SetFloat64s(v []float64) error {
 	if len(v) != t.elems {
 		return &Error{Func: "SetFloat64s", Got: fmt.Sprintf("%d values for %v", len(v), t), Want: strconv.Itoa(t.elems)}
 	}
-	if !t.onHost() {
+	if !t.OnHost() {
 		return t.notOnHost("SetFloat64s")
 	}
 	i := 0
@@ -143,7 +143,7 @@ func (t *Tensor) CopyFrom(src *Tensor) error {
 		return &Error{Func: "CopyFrom", Got: fmt.Sprintf("source %v for %v", src, t), Want: "equal shapes"}
 	}
 	for _, x := range []*Tensor{t, src} {
-		if !x.onHost() {
+		if !x.OnHost() {
 			return x.notOnHost("CopyFrom")
 		}
 	}

@@ -190,11 +190,11 @@ func (t *Tensor) span() int {
 	return last + 1
 }
 
-// onHost reports whether the processor can read the memory of t.
-func (t *Tensor) onHost() bool { return t.storage.device.Type == device.TypeCPU }
+// OnHost reports whether the processor can read the memory of t.
+func (t *Tensor) OnHost() bool { return t.storage.device.Type == device.TypeCPU }
 
 func (t *Tensor) checkHost() {
-	if !t.onHost() {
+	if !t.OnHost() {
 		panic(fmt.Sprintf("BUG: tensor: the processor cannot access %v", t))
 	}
 }

@@ -56,13 +56,13 @@ func (m MaskType) bottomRight() bool {
 // FusedAttnFwdArgs are the arguments of FusedAttnFwd. The shapes are those of BSHD; with SBHD the
 // first two axes are exchanged, with THD they are one axis of the tokens of all sequences.
 type FusedAttnFwdArgs struct {
-	Q            *tensor.Tensor           `op:"0 Q read compute"`        // [b, s_q, h, d_qk]
-	K            *tensor.Tensor           `op:"1 K read =Q"`             // [b, s_kv, g, d_qk], g divides h
-	V            *tensor.Tensor           `op:"2 V read =Q"`             // [b, s_kv, g, d_v]
-	O            *tensor.Tensor           `op:"3 O write =Q"`            // [b, s_q, h, d_v]
-	Stats        *tensor.Tensor           `op:"4 stats write f32"`       // [b, h, s_q, 1], with THD [t_q, h, 1]: log of the softmax's denominator
-	MaxLogit     *tensor.Tensor           `op:"5 max_logit write f32 ?"` // [h]: the largest score of each head, nil when not wanted
-	AttnScale    opregistry.OptionalFloat `op:"6 attn_scale"`            // 1/√d_qk when left out
+	Q            *tensor.Tensor           `op:"0 Q read compute"`         // [b, s_q, h, d_qk]
+	K            *tensor.Tensor           `op:"1 K read =Q"`              // [b, s_kv, g, d_qk], g divides h
+	V            *tensor.Tensor           `op:"2 V read =Q"`              // [b, s_kv, g, d_v]
+	O            *tensor.Tensor           `op:"3 O write =Q"`             // [b, s_q, h, d_v]
+	Stats        *tensor.Tensor           `op:"4 stats write f32 masked"` // [b, h, s_q, 1], with THD [t_q, h, 1]: log of the softmax's denominator
+	MaxLogit     *tensor.Tensor           `op:"5 max_logit write f32 ?"`  // [h]: the largest score of each head, nil when not wanted
+	AttnScale    opregistry.OptionalFloat `op:"6 attn_scale"`             // 1/√d_qk when left out
 	QKVFormat    QKVFormat                `op:"7 qkv_format"`
 	AttnMaskType MaskType                 `op:"8 attn_mask_type"`
 	AttnOptions  `op:"9"`

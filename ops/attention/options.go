@@ -1,6 +1,7 @@
 package attention
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 
@@ -63,6 +64,25 @@ func (w WindowSize) Bounds() (left, right int) {
 		return -1, -1
 	}
 	return w.left, w.right
+}
+
+// MarshalJSON writes the two bounds as a list, null for no window.
+func (w WindowSize) MarshalJSON() ([]byte, error) {
+	if !w.set {
+		return []byte("null"), nil
+	}
+	return json.Marshal([2]int{w.left, w.right})
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (w *WindowSize) UnmarshalJSON(text []byte) error {
+	var bounds *[2]int
+	if err := json.Unmarshal(text, &bounds); err != nil || bounds == nil {
+		*w = WindowSize{}
+		return err
+	}
+	*w = Window(bounds[0], bounds[1])
+	return nil
 }
 
 // AttnOptions are the less common arguments of attention. The zero value changes nothing.

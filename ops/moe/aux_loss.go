@@ -12,7 +12,7 @@ type FusedScoreForMoEAuxLossFwdArgs struct {
 	ScoreFunction      ScoreFunction  `op:"2 score_function"`
 	Scores             *tensor.Tensor `op:"3 scores write f32 [tokens experts]"`
 	RoutingMap         *tensor.Tensor `op:"4 routing_map write bool [tokens experts]"`
-	IntermediateOutput *tensor.Tensor `op:"5 intermediate_output write f32 [tokens experts]"`
+	IntermediateOutput *tensor.Tensor `op:"5 intermediate_output write f32 masked [tokens experts]"`
 	Saved              *opregistry.Saved
 }
 

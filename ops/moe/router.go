@@ -39,7 +39,7 @@ type FusedTopkWithScoreFunctionFwdArgs struct {
 	ExpertBias         *tensor.Tensor           `op:"7 expert_bias read compute [experts] ?"` // nil for 0; not with SoftmaxScore
 	Probs              *tensor.Tensor           `op:"8 probs write =logits [tokens experts]"`
 	RoutingMap         *tensor.Tensor           `op:"9 routing_map write bool [tokens experts]"`
-	IntermediateOutput *tensor.Tensor           `op:"10 intermediate_output write f32 [tokens experts]"`
+	IntermediateOutput *tensor.Tensor           `op:"10 intermediate_output write f32 masked [tokens experts]"`
 	Saved              *opregistry.Saved
 }
 

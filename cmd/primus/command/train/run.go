@@ -107,25 +107,34 @@ func runTrain(ctx context.Context, prog cli.Program, s experiments.Stage, opts O
 	var board *runs.Board
 	var output *service.MetricsOutput
 	var library *mpi.Library
+	watchers := backend.Observers{}
 	wire := func(p Params) {
 		board, output, library = p.Board, p.Output, p.MPI
 		p.Dispatch.Watch(p.Manager)
 		p.Process.WatchPlugins(p.Sources)
 		settings.Manager, settings.Device, settings.Backends, settings.Patches = p.Manager, p.Device, p.Backends, p.Patches
-		watchers := backend.Observers{p.Training, p.Dispatch, p.Board}
+		watchers = append(watchers, p.Training, p.Dispatch, p.Board)
 		if !place.follows() {
 			watchers = append(watchers, runs.NewRecorder(p.Board, log), p.Hub, show)
 		}
-		settings.Observer = watchers
 	}
 	err = graph.Run(ctx, func() error {
 		if err := checkManifest(opts.manifest, settings.Manager); err != nil {
 			return err
 		}
-		if f, err := settings.Backends.Get(module.Framework); (err != nil || !f.Launches) && !place.follows() {
+		f, err := settings.Backends.Get(module.Framework)
+		if opts.tapped() && err == nil && f.Launches {
+			return cli.UsageError{Err: fmt.Errorf("--record-ops and --check-finite see ops of primus, which framework %s does not call", module.Framework)}
+		}
+		if (err != nil || !f.Launches) && !place.follows() {
 			defer warnWhenInterrupted(ctx, log, opts.run.Grace)() // a launcher logs this itself
 		}
-		err := errors.Join(train.Run(ctx, settings), show.Err())
+		around, err := newTaps(&opts, settings.Manager, place.Rank, log)
+		if err != nil {
+			return err
+		}
+		settings.Observer = append(watchers, around)
+		err = errors.Join(train.Run(ctx, settings), around.close(), show.Err())
 		if err == nil || errors.Is(err, backend.ErrInterrupted) {
 			err = errors.Join(err, library.Close()) // after another error the launcher ends the other ranks
 		}

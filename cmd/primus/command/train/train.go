@@ -8,6 +8,7 @@ import (
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/experiments"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/service"
+	"github.com/primus-fl/primus/opmanager/recording"
 	"github.com/primus-fl/primus/runtime/launch"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -26,6 +27,9 @@ type Options struct {
 	restarts uint
 	nodes    int      // as given on the command line
 	line     []string // the command line of a rank
+	taps     tapFlags
+
+	recording *recording.Settings // from taps; nil without
 }
 
 // AddFlags gives a command the flags of train.
@@ -36,6 +40,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	o.run.AddFlags(flags)
 	o.fleet.AddFlags(flags)
 	o.TrainingOptions.AddFlags(flags)
+	o.taps.addFlags(flags)
 	flags.UintVar(&o.ranks, "nproc", 0, "train in `N` processes of this machine, as the ranks of one run; 0 trains in this one")
 	flags.UintVar(&o.restarts, "max-restarts", 0, "start the ranks again from the last checkpoint after a failure, `N` times at most")
 }
@@ -165,6 +170,10 @@ func (o *Options) check(cmd *cobra.Command, overrides []string) error {
 		return cli.Usagef(cmd, "--grace: got %v, want %s", o.run.Grace, cli.Wants(cmd.Flags().Lookup("grace")))
 	}
 	if err := o.fleet.Check(cmd); err != nil {
+		return err
+	}
+	var err error
+	if o.recording, err = o.taps.settings(cmd); err != nil {
 		return err
 	}
 	if o.serve.Addr != "" {

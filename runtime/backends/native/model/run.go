@@ -2,10 +2,9 @@ package model
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/primus-fl/primus/opmanager"
-	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/opmanager/finite"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -65,23 +64,8 @@ func call[A any](r *run, b *opmanager.Bound[A], a A) {
 		return
 	}
 	if r.check {
-		r.err = nonFinite(r.place(), b.Op().Name(), b.Op().Operands(a))
-	}
-}
-
-// floating reports whether a type is one of activations, gradients or statistics.
-func floating(d tensor.DType) bool { return d == tensor.F32 || d == tensor.BF16 || d == tensor.F16 }
-
-func nonFinite(place, op string, operands []opregistry.Operand) error {
-	for _, o := range operands {
-		if o.Access == opregistry.AccessRead || !floating(o.Tensor.DType()) {
-			continue
-		}
-		for _, v := range o.Tensor.Float64s() {
-			if math.IsNaN(v) || math.IsInf(v, 0) {
-				return &NonFiniteError{Place: place, Op: op, Operand: o.Name, Value: v}
-			}
+		if found := finite.First(b.Op().At(&a)); found != nil {
+			r.err = &NonFiniteError{Place: r.place(), Op: b.Op().Name(), Operand: found.Operand, Value: found.Value}
 		}
 	}
-	return nil
 }

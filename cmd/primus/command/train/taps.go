@@ -1,0 +1,130 @@
+package train
+
+import (
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
+	"github.com/primus-fl/primus/internal/plaintext"
+	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/finite"
+	"github.com/primus-fl/primus/opmanager/recording"
+	"github.com/primus-fl/primus/runtime/backend"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// tapFlags are the flags of what stands around the calls of ops.
+type tapFlags struct {
+	ops, layers []string
+	dir, calls  string
+	megabytes   uint
+	finite      string
+}
+
+// finiteOps is the value of --check-finite.
+const finiteOps = "ops"
+
+func (f *tapFlags) addFlags(flags *pflag.FlagSet) {
+	flags.StringSliceVar(&f.ops, "record-ops", nil, "keep calls of ops whose names fit these `PATTERNS`, for primus ops replay")
+	flags.StringVar(&f.dir, "record-dir", "recorded-ops", "`DIR` for the files of kept calls")
+	flags.StringVar(&f.calls, "record-calls", "first:1", "which `CALLS` are kept: first:N of each op, layer and phase, every:N, step:N, faults for those that fail or yield NaN or infinity, or several with commas")
+	flags.StringSliceVar(&f.layers, "record-layers", nil, "only calls of these `LAYERS`, counted from 0")
+	flags.UintVar(&f.megabytes, "record-limit", 1024, "keep at most `N` MiB of calls; 0 sets no limit")
+	flags.StringVar(&f.finite, "check-finite", "", "`ops` looks at the result of each op and ends the run at the first that is not finite")
+}
+
+// settings returns what the flags say, nil if nothing is to be recorded.
+func (f *tapFlags) settings(cmd *cobra.Command) (*recording.Settings, error) {
+	if f.finite != "" && f.finite != finiteOps {
+		return nil, cli.Usagef(cmd, "--check-finite: got %q, want %s", f.finite, finiteOps)
+	}
+	if len(f.ops) == 0 {
+		for _, name := range []string{"record-dir", "record-calls", "record-layers", "record-limit"} {
+			if cmd.Flags().Changed(name) {
+				return nil, cli.Usagef(cmd, "--%s needs --record-ops, which says which ops are recorded, such as --record-ops '*'", name)
+			}
+		}
+		return nil, nil
+	}
+	choice, err := recording.ParseChoice(f.calls)
+	if err != nil {
+		return nil, cli.Usagef(cmd, "--record-calls: %v", err)
+	}
+	const mib = 1 << 20
+	set := &recording.Settings{Dir: f.dir, Ops: f.ops, Choice: choice, MaxBytes: int64(f.megabytes) * mib}
+	for _, text := range f.layers {
+		n, err := strconv.ParseUint(strings.TrimSpace(text), 10, 31)
+		if err != nil {
+			return nil, cli.Usagef(cmd, "--record-layers: got %q, want numbers of layers, counted from 0, with commas", text)
+		}
+		set.Layers = append(set.Layers, int(n))
+	}
+	return set, nil
+}
+
+// tapped reports whether the flags ask for a tap.
+func (o *Options) tapped() bool { return o.recording != nil || o.taps.finite != "" }
+
+// taps stand around the calls of a run. They see the steps as an observer.
+type taps struct {
+	recorder *recording.Recorder // nil without
+	dir      string
+	log      *slog.Logger
+	remove   []func()
+}
+
+// newTaps adds the taps that the options ask for to a manager. Close removes them.
+func newTaps(o *Options, m *opmanager.Manager, rank int, log *slog.Logger) (*taps, error) {
+	t := &taps{log: log}
+	if o.recording != nil {
+		set := *o.recording
+		set.Log = log
+		if rank > 0 {
+			set.Dir = filepath.Join(set.Dir, fmt.Sprintf("rank-%d", rank))
+		}
+		var err error
+		if t.recorder, err = recording.NewRecorder(set); err != nil {
+			return nil, fmt.Errorf("--record-dir: %w", err)
+		}
+		t.dir = set.Dir
+		t.remove = append(t.remove, m.Tap(t.recorder))
+	}
+	if o.taps.finite != "" {
+		t.remove = append(t.remove, m.Tap(&finite.Check{}))
+	}
+	return t, nil
+}
+
+// RunStarted tells the recorder the first step.
+func (t *taps) RunStarted(r backend.Run) { t.setStep(r.FirstStep) }
+
+// StepDone tells the recorder the next step.
+func (t *taps) StepDone(s backend.Step) { t.setStep(s.Step + 1) }
+
+// RunEnded does nothing.
+func (t *taps) RunEnded(backend.Result) {}
+
+func (t *taps) setStep(step int) {
+	if t.recorder != nil {
+		t.recorder.SetStep(step)
+	}
+}
+
+// close removes the taps and says what was recorded.
+func (t *taps) close() error {
+	for _, remove := range t.remove {
+		remove()
+	}
+	if t.recorder == nil {
+		return nil
+	}
+	kept, err := t.recorder.Close()
+	t.log.Info(fmt.Sprintf("recorded %s in %s; primus ops replay %s runs them again", plaintext.Quantity(kept, "call", "calls"), t.dir, t.dir))
+	return err
+}
+
+var _ backend.Observer = (*taps)(nil)

@@ -1,0 +1,74 @@
+package train_test
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"testing"
+
+	"github.com/primus-fl/primus/cmd/primus/command/commandtest"
+	"github.com/primus-fl/primus/opmanager/recording"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// Every op of two steps is recorded, and its impl repeats the recorded result bit for bit.
+func TestRecordedCallsReplay(t *testing.T) {
+	l := commandtest.NewLab(t)
+	dir := filepath.Join(t.TempDir(), "calls")
+	got := l.Train("--record-ops", "*", "--record-dir", dir, "train_iters=2")
+	require.Zero(t, got.Code, got.Stderr)
+	assert.Contains(t, got.Stderr, "primus ops replay "+dir)
+
+	replayed := commandtest.Run(t, "ops", "replay", dir, "--repeat", "1", "-o", "json")
+	require.Zero(t, replayed.Code, replayed.Stderr)
+	var results []recording.Result
+	require.NoError(t, json.Unmarshal([]byte(replayed.Out), &results))
+	ops, compared := map[string]bool{}, 0
+	for _, r := range results {
+		ops[r.Op] = true
+		assert.False(t, r.Wrong(), r)
+		if r.Impl == r.RecordedOn {
+			compared++
+			assert.True(t, r.Recorded.Equal, "%s %s %v", r.File, r.Impl, r.Recorded)
+		}
+	}
+	assert.Greater(t, compared, 20)
+	for _, op := range []string{"generic_gemm", "fused_attn_bwd", "multi_tensor_adam", "multi_tensor_l2norm", "cross_entropy_fwd", "embedding_bwd"} {
+		assert.True(t, ops[op], op)
+	}
+	table := commandtest.Run(t, "ops", "replay", dir, "--impl", "reference.go", "--repeat", "1")
+	require.Zero(t, table.Code, table.Stderr)
+	assert.Contains(t, table.Out, "000001-embedding_fwd")
+}
+
+// The first op whose result is not finite ends the run, and its call is kept with what it read.
+func TestFirstFaultIsNamedAndRecorded(t *testing.T) {
+	l := commandtest.NewLab(t)
+	dir := filepath.Join(t.TempDir(), "calls")
+	got := l.Train("--check-finite", "ops", "--record-ops", "*", "--record-calls", "faults", "--record-dir", dir, "lr=1e30", "lr_warmup_iters=0", "train_iters=3")
+	require.Equal(t, 1, got.Code, got.Stderr)
+	assert.Regexp(t, `layer 0 attention: op "generic_gemm" in layer 0 \(forward\) on impl "default.flagos": operand "D" holds .* at element \d+; it read A f32 \[.*\] from .* to `, got.Stderr)
+	replayed := commandtest.Run(t, "ops", "replay", dir, "--impl", "default.flagos", "-o", "json")
+	var results []recording.Result
+	require.NoError(t, json.Unmarshal([]byte(replayed.Out), &results))
+	require.NotEmpty(t, results)
+	assert.Equal(t, "generic_gemm", results[0].Op)
+	assert.Equal(t, 2, results[0].Step)
+}
+
+func TestTapFlagsAreChecked(t *testing.T) {
+	l := commandtest.NewLab(t)
+	for want, args := range map[string][]string{
+		`--check-finite: got "loss", want ops`: {"--check-finite", "loss"},
+		"--record-dir needs --record-ops":      {"--record-dir", "x"},
+		"--record-calls: got \"last\"":         {"--record-ops", "*", "--record-calls", "last"},
+		"--record-layers: got \"one\"":         {"--record-ops", "*", "--record-layers", "one"},
+	} {
+		got := l.Train(args...)
+		assert.Equal(t, 2, got.Code, args)
+		assert.Contains(t, got.Stderr, want)
+	}
+	bad := commandtest.Run(t, "ops", "replay", filepath.Join(t.TempDir(), "none"))
+	assert.Equal(t, 2, bad.Code)
+	assert.Contains(t, bad.Stderr, "no such file")
+}

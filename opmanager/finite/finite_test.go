@@ -1,0 +1,75 @@
+package finite_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/primus-fl/primus/opmanager/finite"
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/tensor"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+type args struct {
+	In     *tensor.Tensor `op:"0 in read any"`
+	Out    *tensor.Tensor `op:"1 out write any"`
+	Scores *tensor.Tensor `op:"2 scores write any masked ?"`
+}
+
+var op = opregistry.NewOp("some", opregistry.Schema[args]{})
+
+func TestFirst(t *testing.T) {
+	for _, d := range []tensor.DType{tensor.F32, tensor.BF16, tensor.F16, tensor.F64, tensor.I32} {
+		for _, n := range []int{1, 3, 255, 256, 257, 1000} {
+			for _, at := range []int{0, n / 2, n - 1} {
+				for _, v := range []float64{1, math.NaN(), math.Inf(1), math.Inf(-1)} {
+					values := make([]float64, n)
+					for i := range values {
+						values[i] = float64(i%7) - 3
+					}
+					if d.IsFloat() {
+						values[at] = v
+					}
+					out := fill(t, d, values)
+					found := finite.First(op.At(&args{In: fill(t, d, values), Out: out}))
+					if !d.IsFloat() || v == 1 {
+						assert.Nil(t, found)
+						continue
+					}
+					require.NotNil(t, found, "%v of %d: %v at %d", d, n, v, at)
+					assert.Equal(t, at, found.Index)
+					assert.Equal(t, "out", found.Operand)
+				}
+			}
+		}
+	}
+}
+
+func TestMaskedMayHoldMinusInfinity(t *testing.T) {
+	out := fill(t, tensor.F32, []float64{1})
+	call := func(values ...float64) *finite.Found {
+		return finite.First(op.At(&args{In: out, Out: out, Scores: fill(t, tensor.F32, values)}))
+	}
+	assert.Nil(t, call(1, math.Inf(-1)))
+	assert.Equal(t, &finite.Found{Operand: "scores", Index: 1, Value: math.Inf(1)}, call(math.Inf(-1), math.Inf(1)))
+	assert.NotNil(t, call(math.Inf(-1), math.NaN()))
+}
+
+func TestStridedOperandsAreLookedAt(t *testing.T) {
+	whole := fill(t, tensor.F32, []float64{1, math.NaN(), 2, 3})
+	even, err := whole.AsStrided([]int{2}, []int{2}, 0)
+	require.NoError(t, err)
+	odd, err := whole.AsStrided([]int{2}, []int{2}, 1)
+	require.NoError(t, err)
+	assert.Nil(t, finite.First(op.At(&args{In: whole, Out: even})))
+	assert.NotNil(t, finite.First(op.At(&args{In: whole, Out: odd})))
+}
+
+func fill(t *testing.T, d tensor.DType, values []float64) *tensor.Tensor {
+	t.Helper()
+	made, err := tensor.FromBytes(make([]byte, len(values)*d.Size()), d, len(values))
+	require.NoError(t, err)
+	require.NoError(t, made.SetFloat64s(values))
+	return made
+}

@@ -1,0 +1,173 @@
+package recording
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/primus-fl/primus/internal/stats"
+	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/tensor"
+)
+
+// Match compares the results of an impl with others. Of several operands it has the worst figures.
+type Match struct {
+	Equal    bool    `json:"equal"`    // all elements are equal, NaN to NaN
+	Elements int     `json:"elements"` // of all operands that the call writes
+	Beyond   int     `json:"beyond"`   // those beyond the tolerance of the op
+	NaNs     int     `json:"nans"`     // those that are NaN in one of the results only
+	MaxAbs   float64 `json:"max_abs"`
+	MaxRel   float64 `json:"max_rel"`
+	MaxULP   uint64  `json:"max_ulp"`
+	Worst    string  `json:"worst,omitempty"` // the worst element beyond the tolerance
+}
+
+// Result is what one impl made of a call.
+type Result struct {
+	File string `json:"file"`
+	Op   string `json:"op"`
+	Site
+	RecordedOn string          `json:"recorded_on"` // the impl that served the call, "" if it failed
+	Impl       string          `json:"impl_id"`
+	Kind       opregistry.Kind `json:"kind"`
+	Reason     string          `json:"reason,omitempty"`    // why the impl did not serve the call
+	Declined   bool            `json:"declined,omitempty"`  // the impl declined it, which is no fault
+	Recorded   *Match          `json:"recorded,omitempty"`  // against the recorded result; nil if the recorded call failed
+	Reference  *Match          `json:"reference,omitempty"` // against that of the reference; nil for itself and without one
+	Time       *stats.Spread   `json:"time_ms,omitempty"`
+}
+
+// Wrong reports whether the impl failed, or is beyond the tolerance of the reference.
+func (r *Result) Wrong() bool {
+	return r.Reason != "" && !r.Declined || r.Reference != nil && r.Reference.Beyond > 0
+}
+
+// Replay runs a call on impls of its op, each repeat times at least once, and compares the results.
+// It stops when ctx ends.
+func Replay(ctx context.Context, c *Call, impls []opregistry.Entry, reference *opregistry.Entry, x *opregistry.Exec, repeat int) ([]Result, error) {
+	var oracle opregistry.Call
+	known := false
+	if reference != nil {
+		args, err := c.Arguments()
+		if err != nil {
+			return nil, err
+		}
+		known = run(args, reference, x) == nil
+		oracle = args
+	}
+	var results []Result
+	for i := range impls {
+		e := &impls[i]
+		r := Result{File: c.File, Op: c.Op.Name(), Site: c.Site, RecordedOn: c.Impl(), Impl: e.ID, Kind: e.Kind}
+		var times []time.Duration
+		for n := range max(1, repeat) {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			args, err := c.Arguments()
+			if err != nil {
+				return nil, err
+			}
+			begin := time.Now()
+			err = run(args, e, x)
+			took := time.Since(begin)
+			if err != nil {
+				r.Reason, r.Declined = err.Error(), errors.Is(err, opregistry.ErrUnsupported)
+				break
+			}
+			times = append(times, took)
+			if n > 0 {
+				continue
+			}
+			if r.Recorded, err = c.matchRecorded(args); err != nil {
+				return nil, err
+			}
+			if known && e.ID != reference.ID {
+				if r.Reference, err = match(c.Op, args, oracle); err != nil {
+					return nil, err
+				}
+			}
+		}
+		if len(times) > 0 {
+			spread := stats.SpreadOf(times)
+			r.Time = &spread
+		}
+		results = append(results, r)
+	}
+	return results, nil
+}
+
+// run runs an impl and returns a panic as an error.
+func run(args opregistry.Call, e *opregistry.Entry, x *opregistry.Exec) (err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = fmt.Errorf("panic: %v\n%s", cause, debug.Stack())
+		}
+	}()
+	if err := args.Served(&e.Support); err != nil {
+		return err
+	}
+	return args.Run(e.Run, x)
+}
+
+// matchRecorded compares results with the recorded ones.
+func (c *Call) matchRecorded(args opregistry.Call) (*Match, error) {
+	if c.Failure() != "" {
+		return nil, nil
+	}
+	recorded := map[string]*tensor.Tensor{}
+	for _, v := range c.Views {
+		recorded[v.Name] = v.after
+	}
+	views := map[*tensor.Tensor]string{} // the first operand that is the view names it
+	for _, o := range args.Operands() {
+		if _, named := views[o.Tensor]; !named {
+			views[o.Tensor] = o.Name
+		}
+	}
+	return compare(c.Op, args, func(_ int, o opregistry.Operand) *tensor.Tensor { return recorded[views[o.Tensor]] })
+}
+
+// match compares the results of a call with those of another one of the same op.
+func match(op opregistry.Handle, got, want opregistry.Call) (*Match, error) {
+	operands := want.Operands()
+	return compare(op, got, func(i int, _ opregistry.Operand) *tensor.Tensor { return operands[i].Tensor })
+}
+
+// compare compares the operands that a call wrote with what want returns for each, nil to leave it
+// out.
+func compare(op opregistry.Handle, got opregistry.Call, want func(i int, o opregistry.Operand) *tensor.Tensor) (*Match, error) {
+	m := &Match{Equal: true}
+	worst := 0.0
+	for i, o := range got.Operands() {
+		if o.Tensor == nil || o.Access == opregistry.AccessRead {
+			continue
+		}
+		expected := want(i, o)
+		if expected == nil {
+			continue
+		}
+		values := expected.Float64s()
+		d, err := tensor.Compare(values, o.Tensor, opmanager.Tolerance(op, o.Tensor.DType(), values))
+		if err != nil {
+			return nil, fmt.Errorf("operand %q: %w", o.Name, err)
+		}
+		exact, err := tensor.Compare(values, o.Tensor, tensor.Tolerance{})
+		if err != nil {
+			return nil, fmt.Errorf("operand %q: %w", o.Name, err)
+		}
+		m.Equal = m.Equal && exact.Beyond == 0
+		m.Elements += d.Elements
+		m.Beyond += d.Beyond
+		m.NaNs += d.NaNs
+		m.MaxAbs, m.MaxRel, m.MaxULP = max(m.MaxAbs, d.MaxAbs), max(m.MaxRel, d.MaxRel), max(m.MaxULP, d.MaxULP)
+		if d.Beyond > 0 && (m.Worst == "" || d.MaxAbs > worst) {
+			worst = d.MaxAbs
+			m.Worst = fmt.Sprintf("operand %q, element %d: %v", o.Name, d.Worst.Index, d.Worst)
+		}
+	}
+	return m, nil
+}
