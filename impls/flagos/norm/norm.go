@@ -25,6 +25,7 @@ type normFwd struct {
 	host.Cut
 	exec       *opregistry.Exec
 	x, y       host.Matrix
+	block      int
 	mu, rsigma []float32 // nil mu: rows keep their mean
 	gain, bias []float32
 	eps        float64
@@ -45,8 +46,8 @@ func layerNormFwd(e *opregistry.Exec, a norm.LayerNormFwdArgs) error {
 	var v host.Views
 	c := normFwd{
 		exec:   e,
-		x:      v.Matrix("input", a.Input),
-		y:      v.Matrix("output", a.Output),
+		x:      v.Blocks("input", a.Input),
+		y:      v.Blocks("output", a.Output),
 		rsigma: v.Vector("rsigma", a.RSigma),
 		eps:    float64(a.Eps),
 	}
@@ -58,6 +59,7 @@ func layerNormFwd(e *opregistry.Exec, a norm.LayerNormFwdArgs) error {
 	if a.Mu != nil {
 		c.mu = v.Vector("mu", a.Mu)
 	}
+	c.block = blockOf(&v, c.x, c.y)
 	if v.Err != nil {
 		return v.Err
 	}
@@ -73,19 +75,50 @@ func layerNormFwd(e *opregistry.Exec, a norm.LayerNormFwdArgs) error {
 }
 
 func (c *normFwd) part(part int) {
-	lo, hi := c.Bounds(part)
-	y, x, rsigma := rowsFrom(&c.y, lo), rowsFrom(&c.x, lo), c.rsigma[lo:hi]
-	if c.mu == nil {
-		kernel.RMSNorm(y, x, c.gain, rsigma, c.eps)
-	} else {
-		kernel.LayerNorm(y, x, c.gain, c.bias, c.mu[lo:hi], rsigma, c.eps)
+	lo, end := c.Bounds(part)
+	for hi := lo; lo < end; lo = hi {
+		hi = nextBlock(lo, end, c.block)
+		y, x, rsigma := rowsFrom(&c.y, lo), rowsFrom(&c.x, lo), c.rsigma[lo:hi]
+		if c.mu == nil {
+			kernel.RMSNorm(y, x, c.gain, rsigma, c.eps)
+		} else {
+			kernel.LayerNorm(y, x, c.gain, c.bias, c.mu[lo:hi], rsigma, c.eps)
+		}
 	}
+}
+
+// blockOf returns the rows of the blocks of the operands, 0 if all of them have rows of one pitch.
+// Operands in blocks are all of one width, in blocks of one size.
+func blockOf(v *host.Views, operands ...host.Matrix) int {
+	block, narrow := 0, 0
+	for _, m := range operands {
+		if m.Block > 0 && block > 0 && m.Block != block {
+			v.Decline("rows in blocks of %d and of %d, this impl serves one size", block, m.Block)
+		}
+		block = max(block, m.Block)
+		if m.Narrow() {
+			narrow++
+		}
+	}
+	if block > 0 && narrow != 0 && narrow != len(operands) {
+		v.Decline("rows in blocks of %d, which this impl serves in one width of elements", block)
+	}
+	return block
+}
+
+// nextBlock returns the end of the rows from lo on that lie in one block, at most end.
+func nextBlock(lo, end, block int) int {
+	if block == 0 {
+		return end
+	}
+	return min(end, (lo/block+1)*block)
 }
 
 type normBwd struct {
 	host.Cut
 	exec          *opregistry.Exec
 	dz, x, dx     host.Matrix
+	block         int
 	add           host.Matrix // without elements when nothing is added
 	mu, rsigma    []float32   // nil mu: rows kept their mean
 	gain          []float32
@@ -118,9 +151,9 @@ func normBackward(e *opregistry.Exec, a norm.LayerNormBwdArgs, add *tensor.Tenso
 	var v host.Views
 	c := normBwd{
 		exec:   e,
-		dz:     v.Matrix("dz", a.DZ),
-		x:      v.Matrix("x", a.X),
-		dx:     v.Matrix("dx", a.DX),
+		dz:     v.Blocks("dz", a.DZ),
+		x:      v.Blocks("x", a.X),
+		dx:     v.Blocks("dx", a.DX),
 		rsigma: v.Vector("rsigma", a.RSigma),
 	}
 	gamma, dgamma := v.Flat("gamma", a.Gamma), v.Flat("dgamma", a.DGamma)
@@ -131,8 +164,10 @@ func normBackward(e *opregistry.Exec, a norm.LayerNormBwdArgs, add *tensor.Tenso
 	if a.Mu != nil {
 		c.mu = v.Vector("mu", a.Mu)
 	}
+	c.block = blockOf(&v, c.dz, c.x, c.dx)
 	if add != nil {
-		c.add = v.Matrix("add", add)
+		c.add = v.Blocks("add", add)
+		c.block = blockOf(&v, c.dz, c.x, c.dx, c.add)
 	}
 	if v.Err != nil {
 		return v.Err
@@ -173,7 +208,14 @@ func (c *normBwd) sums(part int) kernel.Gradient {
 }
 
 // rows stores the gradient of rows and adds to the sums.
-func (c *normBwd) rows(lo, hi int, g *kernel.Gradient) {
+func (c *normBwd) rows(lo, end int, g *kernel.Gradient) {
+	for hi := lo; lo < end; lo = hi {
+		hi = nextBlock(lo, end, c.block)
+		c.rowsOfBlock(lo, hi, g)
+	}
+}
+
+func (c *normBwd) rowsOfBlock(lo, hi int, g *kernel.Gradient) {
 	g.DX, g.DZ, g.X, g.RSigma = rowsFrom(&c.dx, lo), rowsFrom(&c.dz, lo), rowsFrom(&c.x, lo), c.rsigma[lo:hi]
 	if c.mu != nil {
 		g.Mu = c.mu[lo:hi]
@@ -202,5 +244,5 @@ func gain(e *opregistry.Exec, gamma host.Matrix, plusOne bool) []float32 {
 
 // rowsFrom returns the rows of f32 from row r on.
 func rowsFrom(m *host.Matrix, r int) kernel.Rows {
-	return kernel.Rows{Data: m.Data[r*m.Pitch:], Pitch: m.Pitch}
+	return kernel.Rows{Data: m.Data[m.At(r):], Pitch: m.Pitch}
 }

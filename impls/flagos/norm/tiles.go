@@ -15,7 +15,7 @@ func (c *normFwd) tiles(part int) {
 	for t := host.NewTile(c.exec, lo, hi, c.x, c.y); t.Next(); {
 		w := *c
 		w.Cut, w.x, w.y = t.Whole(), t.Load(c.x), t.Place(c.y)
-		w.rsigma = c.rsigma[t.Lo:t.Hi]
+		w.rsigma, w.block = c.rsigma[t.Lo:t.Hi], 0
 		if c.mu != nil {
 			w.mu = c.mu[t.Lo:t.Hi]
 		}
@@ -30,7 +30,7 @@ func (c *normBwd) tiles(part int) {
 	for t := host.NewTile(c.exec, lo, hi, c.dz, c.x, c.add, c.dx); t.Next(); {
 		w := *c
 		w.dz, w.x, w.dx = t.Load(c.dz), t.Load(c.x), t.Place(c.dx)
-		w.rsigma = c.rsigma[t.Lo:t.Hi]
+		w.rsigma, w.block = c.rsigma[t.Lo:t.Hi], 0
 		if c.mu != nil {
 			w.mu = c.mu[t.Lo:t.Hi]
 		}

@@ -56,6 +56,10 @@ func rmsnormFwdCases(d tensor.DType) []opstest.Case[norm.RMSNormFwdArgs] {
 		a.Input = s.In(opstest.Padded, d, 4, 24)
 		a.Output = a.Input
 	})
+	edit("some_heads", func(s *opstest.Stage, a *norm.RMSNormFwdArgs) {
+		*a = rmsnormFwdArgs(s, opstest.Dense, d, 2, 3, 4, 24)
+		a.Input, a.Output = someHeads(s, d), s.Parts(false, d, []int{2, 3, 0, 24}, 2, 4, 1)[0]
+	})
 	edit("strided_weight", func(s *opstest.Stage, a *norm.RMSNormFwdArgs) { a.Weight = s.In(opstest.Padded, d, 24) })
 	edit("weight_of_f32", func(s *opstest.Stage, a *norm.RMSNormFwdArgs) { a.Weight = s.In(opstest.Dense, tensor.F32, 24) })
 	edit("output_of_f32", func(s *opstest.Stage, a *norm.RMSNormFwdArgs) { a.Output = s.Out(opstest.Dense, tensor.F32, 4, 24) })
@@ -70,6 +74,11 @@ func rmsnormFwdCases(d tensor.DType) []opstest.Case[norm.RMSNormFwdArgs] {
 	edit("nan", func(_ *opstest.Stage, a *norm.RMSNormFwdArgs) { a.Input.Set(math.NaN(), 1, 7) })
 	edit("inf", func(_ *opstest.Stage, a *norm.RMSNormFwdArgs) { a.Input.Set(math.Inf(-1), 1, 7) })
 	return cases
+}
+
+// someHeads returns four of six heads of every token, whose rows do not have one pitch.
+func someHeads(s *opstest.Stage, d tensor.DType) *tensor.Tensor {
+	return s.Parts(true, d, []int{2, 3, 0, 24}, 2, 4, 2)[0]
 }
 
 // rmsnormBwdArgs makes the operands of a backward call with the rsigma that the
@@ -136,6 +145,12 @@ func rmsnormBwdCases(d tensor.DType) []opstest.Case[norm.RMSNormBwdArgs] {
 		})
 	}
 	edit("in_place", func(_ *opstest.Stage, a *norm.RMSNormBwdArgs) { a.DX = a.DZ })
+	edit("some_heads/in_place", func(s *opstest.Stage, a *norm.RMSNormBwdArgs) {
+		*a = rmsnormBwdArgs(s, opstest.Dense, d, 2, 3, 4, 24)
+		a.X, a.DZ = someHeads(s, d), someHeads(s, d)
+		a.DX = a.DZ
+		saveRSigma(s, *a)
+	})
 	edit("strided_vectors", func(s *opstest.Stage, a *norm.RMSNormBwdArgs) {
 		a.Gamma, a.DGamma = s.In(opstest.Padded, d, 24), s.Out(opstest.Padded, d, 24)
 	})

@@ -51,6 +51,11 @@ func layernormFwdCases(d tensor.DType) []opstest.Case[norm.LayerNormFwdArgs] {
 	edit("zero_centered", func(_ *opstest.Stage, a *args) { a.ZeroCenteredGamma = true })
 	edit("no_bias", func(_ *opstest.Stage, a *args) { a.Bias = nil })
 	edit("in_place", func(_ *opstest.Stage, a *args) { a.Output = a.Input })
+	edit("some_heads", func(s *opstest.Stage, a *args) {
+		*a = layernormFwdArgs(s, opstest.Dense, d, 2, 3, 4, 24)
+		a.Input = someHeads(s, d)
+		a.Output = a.Input
+	})
 	edit("strided_vectors", func(s *opstest.Stage, a *args) {
 		a.Weight, a.Bias = s.In(opstest.Padded, d, 24), s.In(opstest.Padded, d, 24)
 	})
@@ -143,6 +148,11 @@ func layernormBwdCases(d tensor.DType) []opstest.Case[norm.LayerNormBwdArgs] {
 	edit("zero_centered", func(_ *opstest.Stage, a *args) { a.ZeroCenteredGamma = true })
 	edit("no_bias", func(_ *opstest.Stage, a *args) { a.DBeta = nil })
 	edit("in_place", func(_ *opstest.Stage, a *args) { a.DX = a.DZ })
+	edit("some_heads", func(s *opstest.Stage, a *args) {
+		*a = layernormBwdArgs(s, opstest.Dense, d, 2, 3, 4, 24)
+		a.X, a.DZ, a.DX = someHeads(s, d), someHeads(s, d), someHeads(s, d)
+		saveMoments(s, *a)
+	})
 	edit("strided_vectors", func(s *opstest.Stage, a *args) {
 		a.Gamma, a.DGamma, a.DBeta = s.In(opstest.Padded, d, 24), s.Out(opstest.Padded, d, 24), s.Out(opstest.Padded, d, 24)
 	})

@@ -3,6 +3,7 @@ package native
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/runtime/backend"
@@ -43,6 +44,8 @@ type Args struct {
 
 	DisableTensorboard bool `param:"disable_tensorboard"`
 
+	VocabDivisor int `param:"make_vocab_size_divisible_by"` // vocab_size is rounded up to a multiple; 0 means 1
+
 	SamplePrompt string `param:"sample_prompt"` // the beginning of the text generated at the end; "" means words of the corpus
 
 	ModelName string `param:"model_name"`
@@ -57,6 +60,7 @@ func newArgs(tc *backend.TrainContext) (*Args, error) {
 	if _, err := document.Decode(tc.Args.Map(), a); err != nil {
 		return nil, err
 	}
+	a.padVocab()
 	if a.LRDecayIters == 0 {
 		a.LRDecayIters = max(a.TrainIters, a.LRWarmupIters)
 	}
@@ -73,6 +77,13 @@ func newArgs(tc *backend.TrainContext) (*Args, error) {
 	return a, nil
 }
 
+// padVocab rounds vocab_size up to a multiple of make_vocab_size_divisible_by.
+func (a *Args) padVocab() {
+	if d := a.VocabDivisor; d > 1 && a.VocabSize > 0 && a.VocabSize <= math.MaxInt-d {
+		a.VocabSize = (a.VocabSize + d - 1) / d * d
+	}
+}
+
 // validate returns every fault; each begins with the key it is about.
 func (a *Args) validate() error {
 	if faults := a.representable(); faults != nil {
@@ -84,6 +95,7 @@ func (a *Args) validate() error {
 			faults = append(faults, fmt.Errorf("%s: got %d, want a number >= %d", key, v, least))
 		}
 	}
+	atLeast("make_vocab_size_divisible_by", a.VocabDivisor, 0)
 	atLeast("train_iters", a.TrainIters, 0)
 	atLeast("micro_batch_size", a.MicroBatchSize, 1)
 	atLeast("global_batch_size", a.GlobalBatchSize, 1)

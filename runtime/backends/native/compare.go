@@ -27,16 +27,18 @@ func (s *state) check(c *checkpoint.Checkpoint) error {
 // modelKeys are the keys of config.json that determine the function that a model computes, with the
 // parameters that they come from.
 var modelKeys = map[string]string{
-	"model_type": "normalization, position_embedding_type and activation_func", "vocab_size": "vocab_size",
+	"model_type": "normalization, position_embedding_type, activation_func, add_qkv_bias, qk_layernorm or window_size", "vocab_size": "vocab_size",
 	"hidden_size": "hidden_size", "n_embd": "hidden_size",
 	"intermediate_size": "ffn_hidden_size", "n_inner": "ffn_hidden_size",
 	"num_hidden_layers": "num_layers", "n_layer": "num_layers",
-	"num_attention_heads": "num_attention_heads", "n_head": "num_attention_heads", "head_dim": "num_attention_heads",
+	"num_attention_heads": "num_attention_heads", "n_head": "num_attention_heads", "head_dim": "num_attention_heads or kv_channels",
 	"num_key_value_heads": "num_query_groups",
 	"rms_norm_eps":        "norm_epsilon", "layer_norm_epsilon": "norm_epsilon",
 	"rope_theta":     "rotary_base",
 	"attention_bias": "add_bias_linear", "mlp_bias": "add_bias_linear",
-	"hidden_act": "activation_func", "activation_function": "activation_func", "activation_func": "activation_func",
+	"add_qkv_bias": "add_qkv_bias", "qk_layernorm": "qk_layernorm", "sliding_window": "window_size",
+	"rope_scaling": "use_rope_scaling or rotary_seq_len_interpolation_factor",
+	"hidden_act":   "activation_func", "activation_function": "activation_func", "activation_func": "activation_func",
 	"normalization": "normalization", "position_embedding_type": "position_embedding_type",
 	"tie_word_embeddings": "untie_embeddings_and_output_weights",
 	"num_local_experts":   "num_experts", "num_experts_per_tok": "moe_router_topk",
@@ -64,7 +66,7 @@ func (t *trainer) checkModel(c *checkpoint.Checkpoint) error {
 	}
 	var differs []string
 	for key, param := range modelKeys {
-		if have, want := saved[key], own[key]; have != want {
+		if have, want := saved[key], own[key]; !reflect.DeepEqual(have, want) {
 			differs = append(differs, fmt.Sprintf("%s (%s %v, and this run's is %v)", param, key, shown(have), shown(want)))
 		}
 	}
@@ -119,6 +121,8 @@ func (a *Args) compared() map[string]any {
 			case slices.Contains(notCompared, name):
 			case f.CanInt():
 				all[name] = float64(f.Int())
+			case f.Kind() == reflect.Array:
+				all[name] = fmt.Sprint(f.Interface())
 			case f.Kind() == reflect.String:
 				all[name] = f.String()
 			default:

@@ -33,12 +33,20 @@ func TestPyTorchReplaysARun(t *testing.T) {
 		model     string
 		overrides []string
 	}{
-		"grouped queries":    {"llama_2M", nil},
-		"tied embeddings":    {"llama_2M", []string{"untie_embeddings_and_output_weights=false", "num_query_groups=4"}},
-		"gpt2":               {"gpt2_10M", []string{"num_query_groups=4"}},
-		"mixture of experts": {"moe_8x3M", []string{"moe_ffn_hidden_size=16", "micro_batch_size=4"}},
+		"grouped queries": {"llama_2M", nil},
+		"tied embeddings": {"llama_2M", []string{"untie_embeddings_and_output_weights=false", "num_query_groups=4"}},
+		"gpt2":            {"gpt2_10M", []string{"num_query_groups=4"}},
+		"qwen 3":          {"llama_2M", []string{"qk_layernorm=true", "kv_channels=16", "untie_embeddings_and_output_weights=false"}},
+		"qwen 2":          {"llama_2M", []string{"add_qkv_bias=true"}},
+		"llama 3": {"llama_2M", []string{
+			"use_rope_scaling=true", "rope_scaling_factor=4", "rope_scaling_original_max_position_embeddings=32", "rotary_base=500",
+		}},
+		"stretched positions": {"llama_2M", []string{"rotary_seq_len_interpolation_factor=4"}},
+		"mistral":             {"llama_2M", []string{"window_size=[6,0]"}},
+		"mixture of experts":  {"moe_8x3M", []string{"moe_ffn_hidden_size=16", "micro_batch_size=4"}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			l := newLab(t)
 			l.model = tt.model
 			const steps = 20

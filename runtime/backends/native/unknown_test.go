@@ -13,8 +13,8 @@ import (
 // begins, with all of its like.
 func TestWhatWouldChangeTheResultIsRefused(t *testing.T) {
 	l := newLab(t)
-	err := l.train(t.Context(), "run", "main_grads_dtype=bf16", "tensor_model_parallel_size=2", "optimizer=sgd", "tokenizer_type=GPT2BPETokenizer", "qk_layernorm=true")
-	for _, name := range []string{"main_grads_dtype", "tensor_model_parallel_size", "optimizer", "tokenizer_type", "qk_layernorm"} {
+	err := l.train(t.Context(), "run", "main_grads_dtype=bf16", "tensor_model_parallel_size=2", "optimizer=sgd", "tokenizer_type=GPT2BPETokenizer", "qk_l2_norm=true")
+	for _, name := range []string{"main_grads_dtype", "tensor_model_parallel_size", "optimizer", "tokenizer_type", "qk_l2_norm"} {
 		assert.ErrorContains(t, err, "modules.pre_trainer."+name+": got ")
 	}
 	assert.ErrorContains(t, err, `override 16 "main_grads_dtype=bf16"`)
@@ -53,9 +53,9 @@ func TestStrictRefusesWhatHasNoEffect(t *testing.T) {
 func TestAPatchServesAParameter(t *testing.T) {
 	l := newLab(t)
 	served := patch.Patch{
-		ID: "test.qk_layernorm", Description: "serves qk_layernorm", Backend: "native", Phase: patch.Setup, Style: patch.Wrapping,
-		Symbols: []string{"x"}, Keys: []string{"qk_layernorm"}, Condition: patch.When("qk_layernorm"), Apply: func(*patch.Context) error { return nil },
+		ID: "test.qk_l2_norm", Description: "serves qk_layernorm", Backend: "native", Phase: patch.Setup, Style: patch.Wrapping,
+		Symbols: []string{"x"}, Keys: []string{"qk_l2_norm"}, Condition: patch.When("qk_layernorm"), Apply: func(*patch.Context) error { return nil },
 	}
 	l.patches = []patch.Patch{served}
-	require.NoError(t, l.train(t.Context(), "run", "train_iters=1", "qk_layernorm=true"))
+	require.NoError(t, l.train(t.Context(), "run", "train_iters=1", "qk_l2_norm=true"))
 }

@@ -83,7 +83,7 @@ func (t *Tile) Load(m Matrix) Matrix {
 		return w
 	}
 	for r := range w.Rows {
-		m.Half.Load(w.Row(r), (t.Lo+r)*m.Pitch)
+		m.Half.Load(w.Row(r), m.At(t.Lo+r))
 	}
 	return w
 }
@@ -98,6 +98,6 @@ func (t *Tile) Store(m, w Matrix) {
 		return
 	}
 	for r := range w.Rows {
-		m.Half.Store((t.Lo+r)*m.Pitch, w.Row(r))
+		m.Half.Store(m.At(t.Lo+r), w.Row(r))
 	}
 }

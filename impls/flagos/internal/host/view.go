@@ -12,6 +12,18 @@ type Matrix struct {
 	Data []float32
 	Half
 	Rows, Cols, Pitch int
+
+	// Block is the number of rows after which the next block of rows begins, Jump elements after the
+	// last one; 0 for rows of one pitch. Only Views.Blocks returns such a matrix.
+	Block, Jump int
+}
+
+// At returns the index of the first element of a row.
+func (m *Matrix) At(r int) int {
+	if m.Block == 0 {
+		return r * m.Pitch
+	}
+	return r/m.Block*m.Jump + r%m.Block*m.Pitch
 }
 
 // Row returns a row of f32.
@@ -86,7 +98,7 @@ func (m Matrix) Sub(first, rows int) Matrix {
 }
 
 // Dense reports whether the elements lie in order without gaps.
-func (m *Matrix) Dense() bool { return m.Pitch == m.Cols || m.Rows <= 1 }
+func (m *Matrix) Dense() bool { return m.Block == 0 && m.Pitch == m.Cols || m.Rows <= 1 }
 
 // Views turns operands into slices. It keeps the first reason to decline the call; it is used
 // before anything is written.
@@ -135,6 +147,56 @@ func (v *Views) Matrix(name string, t *tensor.Tensor) Matrix {
 	m := Matrix{Rows: t.Shape().Rows(), Cols: t.Shape().Cols(), Pitch: pitch}
 	m.Data, m.Half = ElementsOf(t)
 	return m
+}
+
+// Blocks requires rows of one pitch, or blocks of such rows at one distance, as those of some of
+// the heads of every token. A kernel goes through them block by block and finds a row with At.
+func (v *Views) Blocks(name string, t *tensor.Tensor) Matrix {
+	if !v.Stored(name, t) {
+		return Matrix{}
+	}
+	if _, ok := PitchOf(t); ok {
+		return v.Matrix(name, t)
+	}
+	m := Matrix{Rows: t.Shape().Rows(), Cols: t.Shape().Cols()}
+	if m.Block, m.Pitch, m.Jump = blocksOf(t); m.Block == 0 {
+		v.Decline("strides %v of %s %v, this impl serves dense rows in blocks of one pitch", t.Strides(), name, t.Shape())
+		return Matrix{}
+	}
+	m.Data, m.Half = ElementsOf(t)
+	return m
+}
+
+// blocksOf returns the rows of a block, their pitch and the distance of blocks; 0 rows if the rows
+// of a tensor do not form blocks.
+func blocksOf(t *tensor.Tensor) (rows, pitch, jump int) {
+	shape, strides := t.Shape(), t.Strides()
+	last := len(shape) - 1
+	if shape[last] > 1 && strides[last] != 1 {
+		return 0, 0, 0
+	}
+	rows = 1
+	next := 0
+	for axis := last - 1; axis >= 0; axis-- {
+		switch {
+		case shape[axis] == 1:
+			continue
+		case strides[axis] == 0:
+			return 0, 0, 0
+		case pitch == 0:
+			pitch = strides[axis]
+		case strides[axis] == next:
+		case jump == 0:
+			jump = strides[axis]
+		default:
+			return 0, 0, 0
+		}
+		if jump == 0 {
+			rows *= shape[axis]
+		}
+		next = strides[axis] * shape[axis]
+	}
+	return rows, pitch, jump
 }
 
 // Flat requires dense elements, whatever the axes, and returns them as one row.

@@ -13,10 +13,12 @@ import (
 // attention is causal self-attention between its two projections.
 type attention struct {
 	qkv, out   linear
-	rotary     *rotary // nil without
+	norms      *headNorms // nil without
+	rotary     *rotary    // nil without
 	projected  *tensor.Tensor
 	mixed      *tensor.Tensor // [T heads·d]
 	stats      *tensor.Tensor // [batch heads seq 1], or as many elements for packed documents
+	window     attentionops.WindowSize
 	dropout    float32
 	offset     uint64
 	packedAt   uint64 // offset for packed documents
@@ -44,16 +46,28 @@ func (b *builder) attention(w layerWeights, freqs *tensor.Tensor) *attention {
 	if a.dropout > 0 {
 		a.offset, a.packedAt = b.random(b.batch*nq*b.seq*b.seq), b.randomPacked(nq)
 	}
-	rotated := a.projected
-	if freqs != nil {
+	if left := c.window(); left >= 0 {
+		a.window = attentionops.Window(left, 0)
+	}
+	normed, rotated := a.projected, a.projected
+	if freqs != nil || c.QKNorm {
 		rotated = b.act(t, nk*d)
+	}
+	if c.QKNorm {
+		normed = rotated
+		a.norms = &headNorms{
+			q: b.norm(w.qNorm, t*nq), inQ: packedHeads(a.projected, d, 0, nq), outQ: packedHeads(normed, d, 0, nq),
+			k: b.norm(w.kNorm, t*c.Groups()), inK: packedHeads(a.projected, d, nq, nk), outK: packedHeads(normed, d, nq, nk),
+		}
+	}
+	if freqs != nil {
 		a.rotary = &rotary{freqs: freqs, cache: b.cache, fwd: opmanager.MustBind(b.fwd, rope.FusedRopeForward), bwd: opmanager.MustBind(b.bwd, rope.FusedRopeBackward)}
 	}
 	views := func(view func(t *tensor.Tensor, lo, hi int) *tensor.Tensor) (attentionViews, rotaryViews) {
 		return attentionViews{
 			q: view(rotated, 0, nq), k: view(rotated, nq, nk), v: view(a.projected, nk, all), o: view(a.mixed, 0, nq), dO: view(a.dMixed, 0, nq),
 			dq: view(a.dProjected, 0, nq), dk: view(a.dProjected, nq, nk), dv: view(a.dProjected, nk, all),
-		}, rotaryViews{in: view(a.projected, 0, nk), out: view(rotated, 0, nk), grad: view(a.dProjected, 0, nk)}
+		}, rotaryViews{in: view(normed, 0, nk), out: view(rotated, 0, nk), grad: view(a.dProjected, 0, nk)}
 	}
 	var whole, packed rotaryViews
 	a.rows, whole = views(func(t *tensor.Tensor, lo, hi int) *tensor.Tensor { return heads(t, b.batch, b.seq, d, lo, hi) })
@@ -68,7 +82,7 @@ func (b *builder) attention(w layerWeights, freqs *tensor.Tensor) *attention {
 }
 
 // attentionViews are the operands of attention by heads: views of projected, or q and k of what
-// rotary has made, of mixed, and of the gradients.
+// norms and rotary have made, of mixed, and of the gradients.
 type attentionViews struct{ q, k, v, o, dq, dk, dv, dO *tensor.Tensor }
 
 func (a *attention) forward(r *run, x, y *tensor.Tensor) {
@@ -79,6 +93,7 @@ func (a *attention) forward(r *run, x, y *tensor.Tensor) {
 
 // core is what happens between the projections.
 func (a *attention) core(r *run) {
+	a.norms.forward(r)
 	a.rotary.forward(r)
 	v, format, mask := a.views(r)
 	args := attentionops.FusedAttnFwdArgs{
@@ -98,6 +113,7 @@ func (a *attention) backward(r *run, x, dy, dx *tensor.Tensor) {
 		QKVFormat: format, AttnMaskType: mask, AttnOptions: a.options(r), Saved: a.saved,
 	})
 	a.rotary.backward(r)
+	a.norms.backward(r, a.packed.dq, a.packed.dk)
 	a.qkv.backward(r, x, a.dProjected, dx)
 }
 
@@ -110,7 +126,7 @@ func (a *attention) views(r *run) (attentionViews, attentionops.QKVFormat, atten
 }
 
 func (a *attention) options(r *run) attentionops.AttnOptions {
-	o := attentionops.AttnOptions{CuSeqlensQ: r.segments, CuSeqlensKV: r.segments}
+	o := attentionops.AttnOptions{CuSeqlensQ: r.segments, CuSeqlensKV: r.segments, WindowSize: a.window}
 	if a.dropout > 0 && r.dropout.on {
 		o.PDropout, o.RNGSeed, o.RNGOffset = a.dropout, r.dropout.key, a.offset
 		if r.segments != nil {
@@ -118,6 +134,28 @@ func (a *attention) options(r *run) attentionops.AttnOptions {
 		}
 	}
 	return o
+}
+
+// headNorms normalises each head of queries and keys. The views are [T heads d].
+type headNorms struct {
+	q, k       norm
+	inQ, inK   *tensor.Tensor
+	outQ, outK *tensor.Tensor
+}
+
+func (n *headNorms) forward(r *run) {
+	if n != nil {
+		n.q.forward(r, n.inQ, n.outQ)
+		n.k.forward(r, n.inK, n.outK)
+	}
+}
+
+// backward replaces the gradients of the heads after the norms with those before them.
+func (n *headNorms) backward(r *run, dq, dk *tensor.Tensor) {
+	if n != nil {
+		n.q.backward(r, n.inQ, dq, dq)
+		n.k.backward(r, n.inK, dk, dk)
+	}
 }
 
 // rotary rotates the heads of queries and keys by their positions.
@@ -161,14 +199,35 @@ func (p *rotary) backward(r *run) {
 	}
 }
 
-// fillFreqs writes the angles of rotary positions: position · base^(−2i/d), for
-// each half of the head alike.
-func fillFreqs(freqs *tensor.Tensor, base float64) {
+// frequency returns the angle in radians by which pair i of a head of d elements turns per
+// position:
+//
+//	f = rotary_base^(−2i/d) / rotary_seq_len_interpolation_factor
+//
+// With use_rope_scaling, a frequency that turns t = original·f/2π times within the original context
+// is divided by rope_scaling_factor if t is below the low factor, is kept if t is above the high
+// factor, and is between the two in proportion else. Source: Llama 3.1, arXiv:2407.21783, and its
+// published configuration.
+func (c Config) frequency(i, d int) float64 {
+	s := c.RopeScaling.resolved()
+	f := math.Pow(c.RotaryBase, -2*float64(i)/float64(d)) / s.Interpolation
+	if !s.UseScaling {
+		return f
+	}
+	turns := float64(s.OldContext) * f / (2 * math.Pi)
+	kept := min(max((turns-s.LowFreq)/(s.HighFreq-s.LowFreq), 0), 1)
+	return kept*f + (1-kept)*f/s.ScalingFactor
+}
+
+// fillFreqs writes the angles of rotary positions: position · frequency, for each half of the head
+// alike.
+func (c Config) fillFreqs(freqs *tensor.Tensor) {
 	seq, d := freqs.Shape()[0], freqs.Shape().Cols()
 	data := tensor.Data[float32](freqs)
-	for pos := range seq {
-		for i := range d / 2 {
-			angle := float32(float64(pos) * math.Pow(base, -2*float64(i)/float64(d)))
+	for i := range d / 2 {
+		frequency := c.frequency(i, d)
+		for pos := range seq {
+			angle := float32(float64(pos) * frequency)
 			data[pos*d+i], data[pos*d+d/2+i] = angle, angle
 		}
 	}

@@ -63,11 +63,29 @@ type Config struct {
 	MaxPositionEmbeddings int               `param:"max_position_embeddings"` // 0 means seq_length
 	Activation            Activation        `param:"activation_func"`         // "" means swiglu
 	AddBiasLinear         bool              `param:"add_bias_linear"`
+	AddQKVBias            bool              `param:"add_qkv_bias"` // of queries, keys and values alone; add_bias_linear includes it
+	QKNorm                bool              `param:"qk_layernorm"` // queries and keys of each head are normalised before they are rotated
+	KVChannels            int               `param:"kv_channels"`  // size of a head; 0 means hidden_size / num_attention_heads
+	Window                [2]int            `param:"window_size"`  // keys before a query that it sees, and after it, which is 0 or -1; [0, 0] and -1 before mean all
 	HiddenDropout         float64           `param:"hidden_dropout"`
 	AttentionDropout      float64           `param:"attention_dropout"`
+	RopeScaling
 	Experts
 	Precision
 	Recompute
+}
+
+// RopeScaling stretches rotary positions for sequences longer than those of the first training.
+type RopeScaling struct {
+	// Interpolation divides positions; 0 means 1.
+	Interpolation float64 `param:"rotary_seq_len_interpolation_factor"`
+
+	// UseScaling divides low frequencies as Llama 3.1 does.
+	UseScaling    bool    `param:"use_rope_scaling"`
+	ScalingFactor float64 `param:"rope_scaling_factor"`                           // 0 means 8
+	LowFreq       float64 `param:"rope_scaling_low_freq_factor"`                  // 0 means 1
+	HighFreq      float64 `param:"rope_scaling_high_freq_factor"`                 // 0 means 4
+	OldContext    int     `param:"rope_scaling_original_max_position_embeddings"` // 0 means 8192
 }
 
 // Experts are the parameters of a mixture of experts in place of the MLP.
@@ -94,8 +112,12 @@ func (c Config) Validate() error {
 	f.oneOf("activation_func", string(c.Activation), c.Activation.Values())
 	if c.NumAttentionHeads > 0 && c.HiddenSize > 0 {
 		switch {
-		case c.HiddenSize%c.NumAttentionHeads != 0:
-			f.bad("hidden_size", c.HiddenSize, fmt.Sprintf("a multiple of num_attention_heads %d", c.NumAttentionHeads))
+		case c.KVChannels < 0:
+			f.bad("kv_channels", c.KVChannels, "a number >= 1, or 0 for hidden_size / num_attention_heads")
+		case c.KVChannels == 0 && c.HiddenSize%c.NumAttentionHeads != 0:
+			f.bad("hidden_size", c.HiddenSize, fmt.Sprintf("a multiple of num_attention_heads %d, or a number of kv_channels", c.NumAttentionHeads))
+		case c.KVChannels > 0 && c.rotary() && c.KVChannels%2 != 0:
+			f.bad("kv_channels", c.KVChannels, "an even number, for rotary positions")
 		case c.rotary() && c.HeadDim()%2 != 0:
 			f.bad("hidden_size / num_attention_heads", c.HeadDim(), "an even head dimension, for rotary positions")
 		}
@@ -115,6 +137,10 @@ func (c Config) Validate() error {
 	if !(c.InitMethodStd > 0) {
 		f.bad("init_method_std", c.InitMethodStd, "a number > 0")
 	}
+	if left, right := c.Window[0], c.Window[1]; left < -1 || right < -1 || right > 0 || left == 0 && right == -1 {
+		f.bad("window_size", c.Window, "[n, 0] for the n tokens before a token and itself, or null")
+	}
+	c.RopeScaling.validate(f, c.rotary())
 	f.probability("hidden_dropout", c.HiddenDropout)
 	f.probability("attention_dropout", c.AttentionDropout)
 	c.validateExperts(f)
@@ -123,6 +149,42 @@ func (c Config) Validate() error {
 		f.bad("fp16", true, "false with bf16")
 	}
 	return errors.Join(f.all...)
+}
+
+func (s RopeScaling) validate(f *faults, rotary bool) {
+	switch {
+	case s.UseScaling && !rotary:
+		f.bad("use_rope_scaling", true, "false without rotary positions")
+	case s.UseScaling && s.interpolated():
+		f.bad("rotary_seq_len_interpolation_factor", s.Interpolation, "1 with use_rope_scaling")
+	}
+	s = s.resolved()
+	if !(s.Interpolation >= 1) {
+		f.bad("rotary_seq_len_interpolation_factor", s.Interpolation, "a number >= 1")
+	}
+	if !(s.ScalingFactor >= 1) {
+		f.bad("rope_scaling_factor", s.ScalingFactor, "a number >= 1")
+	}
+	if !(s.LowFreq > 0) {
+		f.bad("rope_scaling_low_freq_factor", s.LowFreq, "a number > 0")
+	}
+	if !(s.HighFreq > s.LowFreq) {
+		f.bad("rope_scaling_high_freq_factor", s.HighFreq, fmt.Sprintf("a number > rope_scaling_low_freq_factor %v", s.LowFreq))
+	}
+	if s.OldContext < 1 {
+		f.bad("rope_scaling_original_max_position_embeddings", s.OldContext, "a number >= 1")
+	}
+}
+
+// interpolated reports whether positions are divided.
+func (s RopeScaling) interpolated() bool { return cmp.Or(s.Interpolation, 1) != 1 }
+
+// resolved returns the scaling with the values that zeros stand for.
+func (s RopeScaling) resolved() RopeScaling {
+	s.Interpolation = cmp.Or(s.Interpolation, 1)
+	s.ScalingFactor, s.LowFreq, s.HighFreq = cmp.Or(s.ScalingFactor, 8), cmp.Or(s.LowFreq, 1), cmp.Or(s.HighFreq, 4)
+	s.OldContext = cmp.Or(s.OldContext, 8192)
+	return s
 }
 
 func (c Config) validateExperts(f *faults) {
@@ -179,7 +241,19 @@ func (f *faults) oneOf(key, got string, values []string) {
 const ByteVocab = 256
 
 // HeadDim returns the size of one attention head.
-func (c Config) HeadDim() int { return c.HiddenSize / max(c.NumAttentionHeads, 1) }
+func (c Config) HeadDim() int {
+	return cmp.Or(c.KVChannels, c.HiddenSize/max(c.NumAttentionHeads, 1))
+}
+
+// window returns the number of keys before a query that it sees, -1 for all.
+func (c Config) window() int {
+	if c.Window[0] < 1 {
+		return -1
+	}
+	return c.Window[0]
+}
+
+func (c Config) qkvBias() bool { return c.AddBiasLinear || c.AddQKVBias }
 
 // Groups returns the number of key and value heads.
 func (c Config) Groups() int {

@@ -81,7 +81,7 @@ func (m *Model) NewDecoder(mgr *opmanager.Manager, s DecoderSettings) (*Decoder,
 		return nil, fmt.Errorf("allocate the cache of %d sequences of %d tokens: %w", s.Slots, s.Capacity, a.fail())
 	}
 	if d.freqs != nil {
-		fillFreqs(d.freqs, c.RotaryBase)
+		c.fillFreqs(d.freqs)
 	}
 	table, firsts := tensor.Data[int32](d.cache.table), tensor.Data[int32](d.cache.firsts)
 	for i := range s.Slots {
@@ -216,7 +216,7 @@ func (d *Decoder) build(n int) *decoderPass {
 	b.at(d.mgr)
 	p := &decoderPass{
 		rows: n, embedding: b.embedding(d.m), proj: own.f32(n, c.HiddenSize), out: own.f32(n, c.HiddenSize), norm: own.f32(n, c.HiddenSize),
-		picked: own.f32(n, c.HiddenSize), finalNorm: b.norm(d.m.finalNorm), head: b.linear(linearWeights{weight: d.m.head}),
+		picked: own.f32(n, c.HiddenSize), finalNorm: b.norm(d.m.finalNorm, n), head: b.linear(linearWeights{weight: d.m.head}),
 		pick: opmanager.MustBind(b.fwd, embeddingops.EmbeddingFwd),
 	}
 	p.layers = b.layers(d.m.layers, d.mgr, d.memory, d.freqs)

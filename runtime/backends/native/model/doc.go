@@ -1,7 +1,8 @@
 // Package model is the decoder that the native backend trains, with an explicit forward and
-// backward pass. Its configuration decides whether it is a Llama, a GPT-2, a Mixtral or a mixture
-// of their parts: the norm, rotary or learned positions, grouped-query attention, SwiGLU, GELU or a
-// mixture of experts, biases, dropout, tied or untied embeddings.
+// backward pass. Its configuration decides whether it is a Llama, a Mistral, a Qwen, a GPT-2, a
+// Mixtral or a mixture of their parts: the norm, norms of heads, rotary or learned positions,
+// grouped-query attention, windows, SwiGLU, GELU or a mixture of experts, biases, dropout, tied or
+// untied embeddings.
 //
 // # Concepts
 //

@@ -25,8 +25,8 @@ func (b *builder) layer(w layerWeights, in, freqs *tensor.Tensor) layer {
 	restore()
 	return layer{
 		in: in, norm1: norm1, mid: b.act(t, h), norm2: norm2, again: b.computedAgain(),
-		inputNorm: b.norm(w.inputNorm), attention: b.attention(w, freqs), dropout1: b.dropout(),
-		postNorm: b.norm(w.postNorm), mlp: b.mlp(w), dropout2: b.dropout(),
+		inputNorm: b.norm(w.inputNorm, t), attention: b.attention(w, freqs), dropout1: b.dropout(),
+		postNorm: b.norm(w.postNorm, t), mlp: b.mlp(w), dropout2: b.dropout(),
 		add: opmanager.MustBind(b.fwd, normops.ResidualAdd), addBwd: opmanager.MustBind(b.bwd, normops.ResidualAdd),
 	}
 }

@@ -40,6 +40,45 @@ func mixtral() model.Config {
 	return c
 }
 
+func qwen2() model.Config {
+	c := tiny(true)
+	c.AddQKVBias = true
+	return c
+}
+
+// qwen3 has heads of another size than hidden_size / num_attention_heads.
+func qwen3() model.Config {
+	c := tiny(false)
+	c.QKNorm, c.KVChannels = true, 6
+	return c
+}
+
+func mistral() model.Config {
+	c := tiny(true)
+	c.Window = [2]int{2, 0}
+	return c
+}
+
+func llama3() model.Config {
+	c := tiny(true)
+	c.RopeScaling = model.RopeScaling{UseScaling: true, ScalingFactor: 4, OldContext: 4}
+	return c
+}
+
+// headNorms has norms of heads before learned positions.
+func headNorms() model.Config {
+	c := gpt2()
+	c.QKNorm, c.Normalization = true, model.RMSNorm
+	return c
+}
+
+// headLayerNorms has norms of heads with biases.
+func headLayerNorms() model.Config {
+	c := tiny(true)
+	c.QKNorm, c.KVChannels, c.Normalization = true, 8, model.LayerNorm
+	return c
+}
+
 // mixed is an architecture of parts that no family has together.
 func mixed() model.Config {
 	c := tiny(true)
@@ -58,6 +97,7 @@ func architectures() map[string]model.Config {
 	return map[string]model.Config{
 		"llama": tiny(false), "llama untied": tiny(true), "gpt2": gpt2(), "mixtral": mixtral(),
 		"layernorm with rope, swiglu, biases and dropout": mixed(), "rmsnorm with rope and gelu": plain(),
+		"qwen2": qwen2(), "qwen3": qwen3(), "mistral": mistral(), "llama3": llama3(), "norms of heads with learned positions": headNorms(), "layernorm of heads": headLayerNorms(),
 	}
 }
 

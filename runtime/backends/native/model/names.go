@@ -1,5 +1,7 @@
 package model
 
+import "slices"
+
 // family determines the names and the layout of a checkpoint.
 type family uint8
 
@@ -7,19 +9,42 @@ const (
 	familyLlama family = iota
 	familyGPT2
 	familyMixtral
+	familyMistral
+	familyQwen2
+	familyQwen3
 	familyOwn // a mixture of traits that Hugging Face has no class for; the names are Llama's and Mixtral's
 )
 
 // family returns the family of Hugging Face models that can load the weights.
 func (c Config) family() family {
 	llama := c.rotary() && c.gated() && !c.layerNorm()
+	windowed := c.window() >= 0
 	switch {
-	case llama && c.mixture():
+	case llama && c.mixture() && !c.QKNorm && !c.qkvBias():
 		return familyMixtral
-	case llama:
-		return familyLlama
-	case c.layerNorm() && c.learnedPositions() && c.Activation == GELU && c.AddBiasLinear && c.Groups() == c.NumAttentionHeads:
+	case llama && !c.mixture():
+		return c.llamaFamily(windowed)
+	case c.layerNorm() && c.learnedPositions() && c.Activation == GELU && c.AddBiasLinear && c.Groups() == c.NumAttentionHeads &&
+		!c.QKNorm && !windowed && c.HeadDim()*c.NumAttentionHeads == c.HiddenSize:
 		return familyGPT2
+	default:
+		return familyOwn
+	}
+}
+
+// llamaFamily tells apart the families that differ from Llama in attention only.
+func (c Config) llamaFamily(windowed bool) family {
+	switch {
+	case c.QKNorm && !c.qkvBias():
+		return familyQwen3
+	case c.QKNorm:
+		return familyOwn
+	case c.AddQKVBias && !c.AddBiasLinear:
+		return familyQwen2
+	case !windowed:
+		return familyLlama
+	case !c.AddBiasLinear:
+		return familyMistral
 	default:
 		return familyOwn
 	}
@@ -29,7 +54,7 @@ func (c Config) family() family {
 type names struct {
 	embedding, positions, layers, finalNorm, head string
 	inputNorm, postNorm                           string
-	attention, qkv, q, k, v, out                  string
+	attention, qkv, q, k, v, qNorm, kNorm, out    string
 	mlp, gateUp, gate, up, down                   string
 	router, experts, expertsUp, expertsDown       string // all experts in one
 	expertGate, expertUp, expertDown              string // one of them
@@ -43,7 +68,7 @@ var gpt2Names = names{
 
 var llamaNames = names{
 	embedding: "model.embed_tokens", positions: "model.embed_positions", layers: "model.layers.", finalNorm: "model.norm", head: "lm_head",
-	inputNorm: "input_layernorm", attention: "self_attn.", qkv: "qkv_proj", q: "q_proj", k: "k_proj", v: "v_proj", out: "o_proj",
+	inputNorm: "input_layernorm", attention: "self_attn.", qkv: "qkv_proj", q: "q_proj", k: "k_proj", v: "v_proj", qNorm: "q_norm", kNorm: "k_norm", out: "o_proj",
 	postNorm: "post_attention_layernorm",
 	mlp:      "mlp.", gateUp: "gate_up_proj", gate: "gate_proj", up: "up_proj", down: "down_proj",
 	router: "block_sparse_moe.gate", experts: "block_sparse_moe.experts.", expertsUp: "w1_w3", expertsDown: "w2",
@@ -69,10 +94,10 @@ func (c Config) HFConfig() map[string]any {
 			common[key] = v
 		}
 	}
+	class, kind := c.class()
+	add(map[string]any{"architectures": []string{class}, "model_type": kind})
 	if c.family() == familyGPT2 {
 		add(map[string]any{
-			"architectures":       []string{"GPT2LMHeadModel"},
-			"model_type":          "gpt2",
 			"activation_function": "gelu_new",
 			"n_embd":              c.HiddenSize,
 			"n_inner":             c.FFNHiddenSize,
@@ -87,8 +112,6 @@ func (c Config) HFConfig() map[string]any {
 		return common
 	}
 	add(map[string]any{
-		"architectures":           []string{"LlamaForCausalLM"},
-		"model_type":              "llama",
 		"hidden_act":              "silu",
 		"hidden_size":             c.HiddenSize,
 		"intermediate_size":       c.FFNHiddenSize,
@@ -100,30 +123,80 @@ func (c Config) HFConfig() map[string]any {
 		"rms_norm_eps":            c.NormEpsilon,
 		"rope_theta":              c.RotaryBase,
 		"attention_dropout":       c.AttentionDropout,
-		"attention_bias":          c.AddBiasLinear,
-		"mlp_bias":                c.AddBiasLinear,
 	})
+	if c.RopeScaling.interpolated() {
+		common["rope_scaling"] = map[string]any{"rope_type": "linear", "factor": c.Interpolation}
+	}
+	if c.UseScaling {
+		s := c.RopeScaling.resolved()
+		common["rope_scaling"] = map[string]any{
+			"rope_type": "llama3", "factor": s.ScalingFactor, "low_freq_factor": s.LowFreq, "high_freq_factor": s.HighFreq,
+			"original_max_position_embeddings": s.OldContext,
+		}
+	}
+	if w := c.window(); w >= 0 {
+		common["sliding_window"] = w + 1
+	}
 	if c.mixture() {
 		add(map[string]any{
-			"architectures":        []string{"MixtralForCausalLM"},
-			"model_type":           "mixtral",
 			"intermediate_size":    c.expertSize(),
 			"num_local_experts":    c.NumExperts,
 			"num_experts_per_tok":  c.topk(),
 			"router_aux_loss_coef": c.AuxLossCoeff,
-			"sliding_window":       nil,
 		})
-		delete(common, "attention_bias")
-		delete(common, "mlp_bias")
 	}
-	if c.family() == familyOwn {
+	switch c.family() {
+	case familyLlama:
+		add(map[string]any{"attention_bias": c.AddBiasLinear, "mlp_bias": c.AddBiasLinear})
+	case familyQwen2, familyQwen3:
+		add(c.layerWindows())
+	case familyMixtral:
+		if c.window() < 0 {
+			common["sliding_window"] = nil
+		}
+	case familyOwn:
 		add(map[string]any{
-			"architectures":           []string{"PrimusForCausalLM"},
-			"model_type":              "primus",
 			"normalization":           string(c.Normalization),
 			"position_embedding_type": string(c.PositionEmbedding),
 			"activation_func":         string(c.Activation),
+			"attention_bias":          c.AddBiasLinear,
+			"mlp_bias":                c.AddBiasLinear,
+			"add_qkv_bias":            c.AddQKVBias,
+			"qk_layernorm":            c.QKNorm,
 		})
 	}
 	return common
+}
+
+// class returns the class in transformers that can load the weights, and its model_type.
+func (c Config) class() (class, kind string) {
+	switch c.family() {
+	case familyLlama:
+		return "LlamaForCausalLM", "llama"
+	case familyMixtral:
+		return "MixtralForCausalLM", "mixtral"
+	case familyMistral:
+		return "MistralForCausalLM", "mistral"
+	case familyQwen2:
+		return "Qwen2ForCausalLM", "qwen2"
+	case familyQwen3:
+		return "Qwen3ForCausalLM", "qwen3"
+	case familyGPT2:
+		return "GPT2LMHeadModel", "gpt2"
+	default:
+		return "PrimusForCausalLM", "primus"
+	}
+}
+
+// layerWindows returns the keys with which the classes of Qwen say that every layer has the window,
+// or none.
+func (c Config) layerWindows() map[string]any {
+	kind, first := "full_attention", c.NumLayers
+	if c.window() >= 0 {
+		kind, first = "sliding_attention", 0
+	}
+	return map[string]any{
+		"use_sliding_window": c.window() >= 0, "max_window_layers": first, "layer_types": slices.Repeat([]string{kind}, c.NumLayers),
+		"attention_bias": c.AddQKVBias,
+	}
 }

@@ -7,12 +7,13 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-func (b *builder) norm(w normWeights) norm {
-	eps, rsigma := float32(b.cfg.NormEpsilon), b.keep.f32(b.tokens())
+// norm makes the norm of a number of rows.
+func (b *builder) norm(w normWeights, rows int) norm {
+	eps, rsigma := float32(b.cfg.NormEpsilon), b.keep.f32(rows)
 	if b.cfg.layerNorm() {
 		return &layerNorm{
 			gain: w.gain, bias: w.bias, gainGrad: b.vectorGrad(w.gain), biasGrad: b.vectorGrad(w.bias),
-			mu: b.keep.f32(b.tokens()), rsigma: rsigma, eps: eps, saved: saved(),
+			mu: b.keep.f32(rows), rsigma: rsigma, eps: eps, saved: saved(),
 			fwd: opmanager.MustBind(b.fwd, normops.LayerNormFwd), bwd: opmanager.MustBind(b.bwd, normops.LayerNormBwd),
 		}
 	}
@@ -25,7 +26,7 @@ func (b *builder) norm(w normWeights) norm {
 type rmsNorm struct {
 	gain     *Param
 	gainGrad vectorGrad
-	rsigma   *tensor.Tensor // [T]
+	rsigma   *tensor.Tensor // [rows]
 	eps      float32
 	saved    *opregistry.Saved
 	fwd      *opmanager.Bound[normops.RMSNormFwdArgs]
@@ -46,7 +47,7 @@ func (n *rmsNorm) backward(r *run, x, dy, dx *tensor.Tensor) {
 type layerNorm struct {
 	gain, bias         *Param
 	gainGrad, biasGrad vectorGrad
-	mu, rsigma         *tensor.Tensor // [T]
+	mu, rsigma         *tensor.Tensor // [rows]
 	eps                float32
 	saved              *opregistry.Saved
 	fwd                *opmanager.Bound[normops.LayerNormFwdArgs]

@@ -72,7 +72,7 @@ func (m *Model) NewPass(mgr *opmanager.Manager, batch, seq int, train bool) (*Pa
 	}
 	p.embedding.fillPlaces(seq, nil)
 	if p.freqs != nil {
-		fillFreqs(p.freqs, m.cfg.RotaryBase)
+		m.cfg.fillFreqs(p.freqs)
 	}
 	return p, nil
 }
@@ -89,7 +89,7 @@ func (p *Pass) build(mgr *opmanager.Manager, train bool) {
 	p.embedding, p.rounder = outside.embedding(m), outside.caster(mgr)
 	p.targets, p.proj = own.new(tensor.I32, t), outside.act(t, c.HiddenSize)
 	p.segments.memory, p.places.memory = own.new(tensor.I32, t+1), own.new(tensor.I32, t+1)
-	p.out, p.norm, p.finalNorm = outside.act(t, c.HiddenSize), outside.act(t, c.HiddenSize), outside.norm(m.finalNorm)
+	p.out, p.norm, p.finalNorm = outside.act(t, c.HiddenSize), outside.act(t, c.HiddenSize), outside.norm(m.finalNorm, t)
 	p.head = outside.linear(linearWeights{weight: m.head})
 	p.logits, p.losses, p.lse, p.savedL = outside.act(t, c.VocabSize), own.f32(t), own.f32(t), saved()
 	p.lossFwd, p.lossBwd = opmanager.MustBind(outside.fwd, loss.CrossEntropyFwd), opmanager.MustBind(outside.bwd, loss.CrossEntropyBwd)

@@ -38,7 +38,7 @@ func (RecomputeMethod) Values() []string {
 
 // The modules whose activations can be computed again, with Megatron's names.
 const (
-	moduleAttention = "core_attn" // rotary positions and attention, between the projections
+	moduleAttention = "core_attn" // norms of heads, rotary positions and attention, between the projections
 	moduleNorm      = "layernorm" // the norms before attention and MLP
 	moduleMLP       = "mlp"       // the MLP, but for its second projection
 	moduleExperts   = "moe"       // router and experts

@@ -6,18 +6,25 @@ func (c Config) NumParameters() int { return int(c.parameters()) }
 // parameters is NumParameters without an upper limit, and exact up to 2⁵³.
 func (c Config) parameters() float64 {
 	h, vocab, qkv, up := float64(c.HiddenSize), float64(c.VocabSize), float64(c.qkvRows()), float64(c.upRows())
-	norm, biases := h, 0.0
+	heads := float64(c.NumAttentionHeads) * float64(c.HeadDim())
+	norm, headNorms, biases := h, 0.0, 0.0
+	if c.QKNorm {
+		headNorms = 2 * float64(c.HeadDim())
+	}
 	if c.layerNorm() {
-		norm = 2 * h
+		norm, headNorms = 2*norm, 2*headNorms
+	}
+	if c.qkvBias() {
+		biases = qkv
 	}
 	if c.AddBiasLinear {
-		biases = qkv + h + up + h
+		biases += h + up + h
 	}
 	mlp := h * (up + float64(c.downCols()))
 	if c.mixture() {
 		mlp = (mlp + h) * float64(c.NumExperts)
 	}
-	n := vocab*h + float64(c.NumLayers)*(2*norm+qkv*h+h*h+biases+mlp) + norm
+	n := vocab*h + float64(c.NumLayers)*(2*norm+headNorms+qkv*h+heads*h+biases+mlp) + norm
 	if c.learnedPositions() {
 		n += float64(c.positions()) * h
 	}
@@ -64,12 +71,13 @@ func (c Config) mlpWeights() int { return c.HiddenSize * (c.upRows() + c.downCol
 // FLOPsPerToken returns the floating-point operations of a training step for one token of a
 // sequence of seq_length:
 //
-//	6·W + 6·num_layers·num_attention_heads·head_dim·seq_length
+//	6·W + 12·num_layers·num_attention_heads·head_dim·keys
 //
 // W counts the weights that enter matrix products of the token: all but norms, biases, embeddings
 // of the input and experts that the token does not go to. Forward takes two operations a weight,
-// backward four. Attention takes 12 for each head element and key, of which the causal mask leaves
-// half.
+// backward four. Attention takes 12 for each head element and key; keys is the mean number of them
+// that a token sees, which is half of seq_length or, with a window of w tokens, w −
+// w²/(2·seq_length).
 func (c Config) FLOPsPerToken() float64 {
 	h := c.HiddenSize
 	heads := c.NumAttentionHeads * c.HeadDim()
@@ -78,5 +86,10 @@ func (c Config) FLOPsPerToken() float64 {
 		mlp = mlp*c.topk() + c.NumExperts*h
 	}
 	weights := c.NumLayers*(c.qkvRows()*h+heads*h+mlp) + c.VocabSize*h
-	return 6*float64(weights) + 6*float64(c.NumLayers)*float64(heads)*float64(c.SeqLength)
+	seq := float64(c.SeqLength)
+	keys := seq / 2
+	if w := float64(c.window() + 1); w > 0 && w < seq {
+		keys = w - w*w/(2*seq)
+	}
+	return 6*float64(weights) + 12*float64(c.NumLayers)*float64(heads)*keys
 }

@@ -28,6 +28,7 @@ type expertWeights struct {
 type layerWeights struct {
 	inputNorm, postNorm normWeights
 	qkv, out            linearWeights
+	qNorm, kNorm        normWeights   // with QK norms
 	up, down            linearWeights // without experts
 	experts             expertWeights
 }
@@ -75,7 +76,7 @@ func newModel(cfg Config, backend device.Backend, frozen bool) (*Model, error) {
 		m.layers = append(m.layers, b.layer(b.names.layers+strconv.Itoa(i)+"."))
 	}
 	b.depth = cfg.NumLayers + 1
-	m.finalNorm = b.norm(b.names.finalNorm)
+	m.finalNorm = b.norm(b.names.finalNorm, h)
 	m.head = m.embedding
 	if cfg.Untie {
 		m.head = b.param(b.names.head+".weight", normal, cfg.VocabSize, h)
@@ -112,16 +113,16 @@ func (b *weightBuilder) param(name string, s start, shape ...int) *Param {
 	return p
 }
 
-func (b *weightBuilder) norm(name string) normWeights {
-	w := normWeights{gain: b.param(name+".weight", start{value: 1}, b.m.cfg.HiddenSize)}
+func (b *weightBuilder) norm(name string, size int) normWeights {
+	w := normWeights{gain: b.param(name+".weight", start{value: 1}, size)}
 	if b.m.cfg.layerNorm() {
-		w.bias = b.param(name+".bias", start{}, b.m.cfg.HiddenSize)
+		w.bias = b.param(name+".bias", start{}, size)
 	}
 	return w
 }
 
 // linear makes a projection of in to out columns; parts are those of its rows.
-func (b *weightBuilder) linear(name string, std float64, out, in int, parts ...part) linearWeights {
+func (b *weightBuilder) linear(name string, std float64, bias bool, out, in int, parts ...part) linearWeights {
 	w := linearWeights{inOut: b.inOut}
 	if w.inOut {
 		w.weight = b.param(name+".weight", start{std: std}, in, out)
@@ -129,7 +130,7 @@ func (b *weightBuilder) linear(name string, std float64, out, in int, parts ...p
 		w.weight = b.param(name+".weight", start{std: std}, out, in)
 		w.weight.parts = suffixed(parts, ".weight")
 	}
-	if b.m.cfg.AddBiasLinear {
+	if bias {
 		w.bias = b.param(name+".bias", start{}, out)
 		if !w.inOut {
 			w.bias.parts = suffixed(parts, ".bias")
@@ -149,26 +150,29 @@ func suffixed(parts []part, suffix string) []part {
 func (b *weightBuilder) layer(at string) layerWeights {
 	c, n := b.m.cfg, b.names
 	h, d, heads, groups, f := c.HiddenSize, c.HeadDim(), c.NumAttentionHeads, c.Groups(), c.FFNHiddenSize
-	std := c.InitMethodStd
+	std, bias := c.InitMethodStd, c.AddBiasLinear
 	residual := std / math.Sqrt(2*float64(c.NumLayers))
 	var w layerWeights
-	w.inputNorm = b.norm(at + n.inputNorm)
+	w.inputNorm = b.norm(at+n.inputNorm, h)
 	attention := at + n.attention
-	w.qkv = b.linear(attention+n.qkv, std, c.qkvRows(), h,
+	w.qkv = b.linear(attention+n.qkv, std, c.qkvBias(), c.qkvRows(), h,
 		part{attention + n.q, heads * d}, part{attention + n.k, groups * d}, part{attention + n.v, groups * d})
-	w.out = b.linear(attention+n.out, residual, h, heads*d)
-	w.postNorm = b.norm(at + n.postNorm)
+	if c.QKNorm {
+		w.qNorm, w.kNorm = b.norm(attention+n.qNorm, d), b.norm(attention+n.kNorm, d)
+	}
+	w.out = b.linear(attention+n.out, residual, bias, h, heads*d)
+	w.postNorm = b.norm(at+n.postNorm, h)
 	mlp := at + n.mlp
 	switch {
 	case c.mixture():
 		w.experts = b.experts(at, std, residual)
 		return w
 	case c.gated():
-		w.up = b.linear(mlp+n.gateUp, std, 2*f, h, part{mlp + n.gate, f}, part{mlp + n.up, f})
+		w.up = b.linear(mlp+n.gateUp, std, bias, 2*f, h, part{mlp + n.gate, f}, part{mlp + n.up, f})
 	default:
-		w.up = b.linear(mlp+n.up, std, f, h)
+		w.up = b.linear(mlp+n.up, std, bias, f, h)
 	}
-	w.down = b.linear(mlp+n.down, residual, h, f)
+	w.down = b.linear(mlp+n.down, residual, bias, h, f)
 	return w
 }
 
@@ -176,7 +180,7 @@ func (b *weightBuilder) experts(at string, std, residual float64) expertWeights 
 	c, n := b.m.cfg, b.names
 	h, f := c.HiddenSize, c.expertSize()
 	w := expertWeights{
-		router: b.linear(at+n.router, std, c.NumExperts, h),
+		router: b.linear(at+n.router, std, false, c.NumExperts, h),
 		up:     b.param(at+n.experts+n.expertsUp+".weight", start{std: std}, c.NumExperts*2*f, h),
 		down:   b.param(at+n.experts+n.expertsDown+".weight", start{std: residual}, c.NumExperts*h, f),
 	}

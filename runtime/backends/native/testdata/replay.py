@@ -42,10 +42,28 @@ def normalise(x, gain, eps):
     return gain * x / torch.sqrt((x * x).mean(-1, keepdim=True) + eps)
 
 
-def rotate(x, base):
+def frequencies(dim, config):
+    """The angles per position, of which Llama 3.1 stretches the long waves."""
+    rates = config["rope_theta"] ** (-torch.arange(0, dim, 2, dtype=torch.float64) / dim)
+    scaling = config.get("rope_scaling") or {"rope_type": "default"}
+    if scaling["rope_type"] == "linear":
+        rates = rates / scaling["factor"]
+    if scaling["rope_type"] == "llama3":
+        old, low, high = (scaling[k] for k in ("original_max_position_embeddings", "low_freq_factor", "high_freq_factor"))
+        for i, rate in enumerate(rates):
+            wave = 2 * math.pi / rate
+            if wave > old / low:
+                rates[i] = rate / scaling["factor"]
+            elif wave > old / high:
+                part = (old / wave - low) / (high - low)
+                rates[i] = (1 - part) * rate / scaling["factor"] + part * rate
+    return rates
+
+
+def rotate(x, config):
     """Turns the pairs (i, i + d/2) of each head of x [batch, seq, heads, d]."""
     seq, dim = x.shape[1], x.shape[3]
-    rates = base ** (-torch.arange(0, dim, 2, dtype=torch.float64) / dim)
+    rates = frequencies(dim, config)
     angles = torch.arange(seq, dtype=torch.float64)[:, None] * rates
     cos, sin = angles.cos().float()[:, None, :], angles.sin().float()[:, None, :]
     a, b = x[..., : dim // 2], x[..., dim // 2 :]
@@ -56,17 +74,26 @@ def attention(x, w, at, config):
     batch, seq, hidden = x.shape
     heads, groups = config["num_attention_heads"], config["num_key_value_heads"]
     dim = config["head_dim"]
-    q = (x @ w[at + "q_proj.weight"].T).reshape(batch, seq, heads, dim)
-    k = (x @ w[at + "k_proj.weight"].T).reshape(batch, seq, groups, dim)
-    v = (x @ w[at + "v_proj.weight"].T).reshape(batch, seq, groups, dim)
-    q, k = rotate(q, config["rope_theta"]), rotate(k, config["rope_theta"])
-    return attend(q, k, v) @ w[at + "o_proj.weight"].T
+
+    def project(name, count):
+        y = x @ w[at + name + ".weight"].T
+        if at + name + ".bias" in w:
+            y = y + w[at + name + ".bias"]
+        return y.reshape(batch, seq, count, dim)
+
+    q, k, v = project("q_proj", heads), project("k_proj", groups), project("v_proj", groups)
+    if config["model_type"] == "qwen3":
+        eps = config["rms_norm_eps"]
+        q, k = normalise(q, w[at + "q_norm.weight"], eps), normalise(k, w[at + "k_norm.weight"], eps)
+    return attend(rotate(q, config), rotate(k, config), v, config.get("sliding_window")) @ w[at + "o_proj.weight"].T
 
 
-def attend(q, k, v):
+def attend(q, k, v, window=None):
     """Mixes v [batch, seq, groups, d] causally, and joins the heads."""
     seq, heads, dim = q.shape[1:]
     future = torch.ones(seq, seq, dtype=torch.bool).triu(1)
+    if window:
+        future |= torch.ones(seq, seq, dtype=torch.bool).tril(-window)
     out = []
     for head in range(heads):
         group = head // (heads // k.shape[2])
@@ -157,7 +184,7 @@ def main():
 
     with open(os.path.join(a.first, "config.json")) as file:
         config = json.load(file)
-    forward = {"llama": llama, "mixtral": llama, "gpt2": gpt2}[config["model_type"]]
+    forward = gpt2 if config["model_type"] == "gpt2" else llama
     weights = read_safetensors(os.path.join(a.first, "model.safetensors"))
     weights = {name: t.requires_grad_() for name, t in weights.items()}
     optimizer = torch.optim.AdamW(

@@ -12,7 +12,7 @@ func architecture() map[string]rule {
 		plain    = "the native trainer has no such layer"
 		noPeers  = "the native trainer has no such model"
 		noMuP    = "the native trainer draws weights with init_method_std and scales nothing by width"
-		noScaled = "the native trainer rotates whole heads by plain rotary positions"
+		noScaled = "the native trainer rotates whole heads, each half of a head against the other"
 	)
 	return map[string]rule{
 		"swiglu":                when(gated, "activation_func decides the activation"),
@@ -20,13 +20,10 @@ func architecture() map[string]rule {
 		"squared_relu":          off("activation_func is swiglu or gelu"),
 		"quick_geglu":           off("activation_func is swiglu or gelu"),
 		"glu_linear_offset":     only(plain, 0.0),
-		"add_qkv_bias":          depends(qkvBias, "add_bias_linear decides about all biases"),
 		"softmax_type":          only("attention uses the plain softmax", "vanilla"),
-		"qk_layernorm":          off(plain),
 		"qk_l2_norm":            off(plain),
 		"qk_clip":               off("the native trainer clips no queries and keys"),
-		"window_size":           only("attention reaches to the first token"),
-		"kv_channels":           depends(func(r Run) []any { return []any{float64(r.HeadDim())} }, "a head has hidden_size / num_attention_heads channels"),
+		"window_attn_skip_freq": only("every layer has the window_size"),
 		"attention_output_gate": off(plain),
 		"group_query_attention": depends(groupedQueries, "num_query_groups decides about the heads of keys and values"),
 
@@ -38,14 +35,12 @@ func architecture() map[string]rule {
 		"perform_initialization":                   only(noMuP, true),
 		"use_mup":                                  off(noMuP),
 
-		"add_position_embedding":              only("position_embedding_type decides about positions", true),
-		"use_rotary_position_embeddings":      when(rotary, "position_embedding_type decides about positions"),
-		"rope_type":                           only(noScaled, "rope"),
-		"rotary_percent":                      only(noScaled, 1.0),
-		"rotary_interleaved":                  off(noScaled),
-		"rotary_seq_len_interpolation_factor": only(noScaled, 1.0),
-		"use_rope_scaling":                    off(noScaled),
-		"no_rope_freq":                        only("every layer has rotary positions"),
+		"add_position_embedding":         only("position_embedding_type decides about positions", true),
+		"use_rotary_position_embeddings": when(rotary, "position_embedding_type decides about positions"),
+		"rope_type":                      only(noScaled, "rope"),
+		"rotary_percent":                 only(noScaled, 1.0),
+		"rotary_interleaved":             off(noScaled),
+		"no_rope_freq":                   only("every layer has rotary positions"),
 
 		"mtp_num_layers":                           only("the native trainer predicts one token ahead", 0.0),
 		"multi_latent_attention":                   off(noPeers),
@@ -62,8 +57,7 @@ func architecture() map[string]rule {
 		"encoder_seq_length": depends(sequence, "seq_length decides about the length of sequences"),
 		"decoder_seq_length": depends(sequence, "seq_length decides about the length of sequences"),
 
-		"padded_vocab_size":            depends(func(r Run) []any { return []any{float64(r.VocabSize)} }, "vocab_size is not padded"),
-		"make_vocab_size_divisible_by": depends(vocabularyDivisors, "vocab_size is not padded"),
+		"padded_vocab_size": depends(func(r Run) []any { return []any{float64(r.VocabSize)} }, "make_vocab_size_divisible_by pads vocab_size"),
 	}
 }
 
@@ -81,29 +75,11 @@ func openaiGELU(r Run) []any {
 	return []any{true, false}
 }
 
-func qkvBias(r Run) []any {
-	if r.AddBiasLinear {
-		return []any{true, false}
-	}
-	return []any{false}
-}
-
 func groupedQueries(r Run) []any {
 	if r.Groups() == r.NumAttentionHeads {
 		return []any{true, false}
 	}
 	return []any{true}
-}
-
-// vocabularyDivisors returns the divisors of the vocabulary, with which Megatron would not pad it.
-func vocabularyDivisors(r Run) []any {
-	var divisors []any
-	for d := 1; d <= r.VocabSize; d++ {
-		if r.VocabSize%d == 0 {
-			divisors = append(divisors, float64(d))
-		}
-	}
-	return divisors
 }
 
 // experts are the parameters of mixtures of experts, which matter with num_experts only.

@@ -2,6 +2,7 @@ package weights
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -39,26 +40,40 @@ func ParseConfig(text []byte) (model.Config, error) {
 
 // classes are the classes of models by their model_type.
 func classes() map[string]func(*reader, *model.Config) {
-	return map[string]func(*reader, *model.Config){"llama": llama, "mixtral": mixtral, "gpt2": gpt2, "primus": own}
-}
-
-func llama(r *reader, c *model.Config) {
-	decoder(r, c)
-	bias := r.flag("attention_bias", false)
-	if c.AddBiasLinear = r.flag("mlp_bias", false); bias != c.AddBiasLinear {
-		r.fault("attention_bias", bias, "the value of mlp_bias: a model has all biases or none")
+	return map[string]func(*reader, *model.Config){
+		"llama": llama, "mistral": mistral, "mixtral": mixtral, "qwen2": qwen2, "qwen3": qwen3, "gpt2": gpt2, "primus": own,
 	}
 }
 
+func llama(r *reader, c *model.Config) {
+	decoder(r, c, defaults{positions: 2048})
+	allBiases(r, c)
+}
+
+func mistral(r *reader, c *model.Config) {
+	decoder(r, c, defaults{groups: 8, positions: 131072})
+	window(r, c, 4096)
+}
+
 func mixtral(r *reader, c *model.Config) {
-	decoder(r, c)
-	r.absent("sliding_window", "attention reaches to the first token")
+	decoder(r, c, defaults{groups: 8, positions: 131072, rotaryBase: 1e6, epsilon: 1e-5})
+	window(r, c, 0)
 	mixture(r, c)
 }
 
-func mixture(r *reader, c *model.Config) {
-	c.NumExperts, c.RouterTopk = r.size("num_local_experts", 8), r.size("num_experts_per_tok", 2)
-	c.AuxLossCoeff = r.number("router_aux_loss_coef", 0.001)
+func qwen2(r *reader, c *model.Config) {
+	decoder(r, c, defaults{groups: 32, positions: 32768})
+	c.AddQKVBias = true
+	layerWindows(r, c)
+}
+
+func qwen3(r *reader, c *model.Config) {
+	decoder(r, c, defaults{groups: 32, positions: 32768, headDim: 128})
+	c.QKNorm = true
+	if r.flag("attention_bias", false) {
+		r.fault("attention_bias", true, "false: there is no bias of the output of attention without one of the MLP")
+	}
+	layerWindows(r, c)
 }
 
 // own is the class of models that are mixtures of the others, with the parameters of this program.
@@ -66,28 +81,130 @@ func own(r *reader, c *model.Config) {
 	c.Normalization = model.Normalization(r.text("normalization", ""))
 	c.PositionEmbedding = model.PositionEmbedding(r.text("position_embedding_type", ""))
 	c.Activation = model.Activation(r.text("activation_func", ""))
-	decoder(r, c)
-	c.AddBiasLinear = r.flag("attention_bias", false)
+	decoder(r, c, defaults{})
+	allBiases(r, c)
+	c.AddQKVBias, c.QKNorm = r.flag("add_qkv_bias", false), r.flag("qk_layernorm", false)
+	window(r, c, 0)
 	if _, mixed := r.keys["num_local_experts"]; mixed {
 		mixture(r, c)
 	}
 }
 
+// allBiases reads whether the projections have biases: all of them or none.
+func allBiases(r *reader, c *model.Config) {
+	bias := r.flag("attention_bias", false)
+	if c.AddBiasLinear = r.flag("mlp_bias", false); bias != c.AddBiasLinear {
+		r.fault("attention_bias", bias, "the value of mlp_bias: a model has all biases or none")
+	}
+}
+
+func mixture(r *reader, c *model.Config) {
+	c.NumExperts, c.RouterTopk = r.size("num_local_experts", 8), r.size("num_experts_per_tok", 2)
+	c.AuxLossCoeff = r.number("router_aux_loss_coef", 0.001)
+}
+
+// window reads the number of tokens that a token sees, itself included; null means all. A class may
+// have a window if the key is absent.
+func window(r *reader, c *model.Config, absent int) {
+	if _, given := r.keys["sliding_window"]; given {
+		absent = 0
+	}
+	if !r.has("sliding_window") && absent == 0 {
+		return
+	}
+	if n := r.size("sliding_window", absent); n > 1 {
+		c.Window = [2]int{n - 1, 0}
+	} else {
+		r.fault("sliding_window", n, "at least 2 tokens")
+	}
+}
+
+// layerWindows reads the window of Qwen, which may begin at a layer. Here all layers have it or
+// none.
+func layerWindows(r *reader, c *model.Config) {
+	if !r.flag("use_sliding_window", false) {
+		return
+	}
+	first := r.whole("max_window_layers", 28)
+	var kinds []string
+	if r.read("layer_types", &kinds, "a list of strings") {
+		sliding := 0
+		for _, kind := range kinds {
+			if kind == "sliding_attention" {
+				sliding++
+			}
+		}
+		first = c.NumLayers - sliding
+	}
+	switch {
+	case first >= c.NumLayers:
+	case first > 0:
+		r.fault("max_window_layers", first, fmt.Sprintf("0 or num_hidden_layers %d: all layers have the window or none", c.NumLayers))
+	default:
+		window(r, c, 4096)
+	}
+}
+
+// defaults are what a class has for absent keys. Zeros mean the values of Llama.
+type defaults struct {
+	groups, positions, headDim int
+	rotaryBase, epsilon        float64
+}
+
 // decoder reads what the classes after Llama have in common.
-func decoder(r *reader, c *model.Config) {
+func decoder(r *reader, c *model.Config, d defaults) {
 	c.VocabSize, c.HiddenSize, c.FFNHiddenSize = r.size("vocab_size", 0), r.size("hidden_size", 0), r.size("intermediate_size", 0)
 	c.NumLayers, c.NumAttentionHeads = r.size("num_hidden_layers", 0), r.size("num_attention_heads", 0)
-	c.NumQueryGroups = r.size("num_key_value_heads", c.NumAttentionHeads)
-	c.MaxPositionEmbeddings = r.size("max_position_embeddings", 0)
-	c.NormEpsilon = r.number("rms_norm_eps", 1e-6)
+	if _, given := r.keys["num_key_value_heads"]; given {
+		d.groups = 0
+	}
+	c.NumQueryGroups = r.size("num_key_value_heads", cmp.Or(d.groups, c.NumAttentionHeads))
+	c.MaxPositionEmbeddings = r.size("max_position_embeddings", d.positions)
+	c.NormEpsilon = r.number("rms_norm_eps", cmp.Or(d.epsilon, 1e-6))
 	c.InitMethodStd = r.number("initializer_range", 0.02)
 	c.AttentionDropout = r.number("attention_dropout", 0)
-	c.RotaryBase = r.number("rope_theta", 10000)
+	c.RotaryBase = cmp.Or(d.rotaryBase, 10000)
 	c.Untie = !r.flag("tie_word_embeddings", false)
 	r.only("hidden_act", "silu", "silu", "swish")
-	r.absent("rope_scaling", "positions are rotated by rope_theta alone")
-	if d := r.size("head_dim", c.HeadDim()); d != c.HeadDim() {
-		r.fault("head_dim", d, fmt.Sprintf("%d, which is hidden_size / num_attention_heads", c.HeadDim()))
+	rotation(r, c)
+	if _, given := r.keys["head_dim"]; given {
+		d.headDim = 0
+	}
+	if n := r.size("head_dim", cmp.Or(d.headDim, c.HeadDim(), 1)); n != c.HeadDim() || c.HiddenSize%c.NumAttentionHeads != 0 {
+		c.KVChannels = n
+	}
+}
+
+// rotation reads the base of rotary positions and how they are scaled. Newer folders have all of it
+// in rope_parameters.
+func rotation(r *reader, c *model.Config) {
+	c.RotaryBase = r.number("rope_theta", c.RotaryBase)
+	for _, key := range []string{"rope_scaling", "rope_parameters"} {
+		inner := &reader{}
+		if !r.read(key, &inner.keys, "an object") {
+			continue
+		}
+		scaling(inner, c)
+		for _, fault := range inner.faults {
+			r.faults = append(r.faults, fmt.Errorf("%s.%w", key, fault))
+		}
+	}
+}
+
+func scaling(r *reader, c *model.Config) {
+	c.RotaryBase = r.number("rope_theta", c.RotaryBase)
+	switch kind := r.text("rope_type", r.text("type", "default")); kind {
+	case "default":
+	case "linear":
+		c.Interpolation = r.number("factor", 0)
+		r.necessary("factor")
+	case "llama3":
+		c.UseScaling = true
+		c.ScalingFactor, c.LowFreq, c.HighFreq = r.number("factor", 0), r.number("low_freq_factor", 0), r.number("high_freq_factor", 0)
+		c.OldContext = r.size("original_max_position_embeddings", 0)
+		r.necessary("factor", "low_freq_factor", "high_freq_factor")
+	default:
+		r.fault("rope_type", fmt.Sprintf("%q", kind), "default, linear or llama3")
 	}
 }
 
@@ -125,12 +242,11 @@ func (r *reader) fault(key string, got any, want string) {
 
 // read decodes the value of a key and reports whether there is one.
 func (r *reader) read(key string, into any, want string) bool {
-	raw, ok := r.keys[key]
-	if !ok || string(raw) == "null" {
+	if !r.has(key) {
 		return false
 	}
-	if json.Unmarshal(raw, into) != nil {
-		r.fault(key, short(raw), want)
+	if json.Unmarshal(r.keys[key], into) != nil {
+		r.fault(key, short(r.keys[key]), want)
 		return false
 	}
 	return true
@@ -156,6 +272,15 @@ func (r *reader) size(key string, absent int) int {
 	return n
 }
 
+// whole returns a whole number of at least 0.
+func (r *reader) whole(key string, absent int) int {
+	if r.read(key, &absent, "a whole number") && (absent < 0 || absent > maxSize) {
+		r.fault(key, absent, fmt.Sprintf("a number from 0 to %d", maxSize))
+		return 0
+	}
+	return absent
+}
+
 func (r *reader) number(key string, absent float64) float64 {
 	r.read(key, &absent, "a number")
 	return absent
@@ -178,9 +303,17 @@ func (r *reader) only(key, absent string, values ...string) {
 	}
 }
 
-// absent adds a fault if a key has a value.
-func (r *reader) absent(key, does string) {
-	if raw, ok := r.keys[key]; ok && string(raw) != "null" {
-		r.fault(key, short(raw), "null: "+does)
+// has reports whether a key has a value.
+func (r *reader) has(key string) bool {
+	raw, ok := r.keys[key]
+	return ok && string(raw) != "null"
+}
+
+// necessary adds a fault for each key without a value.
+func (r *reader) necessary(keys ...string) {
+	for _, key := range keys {
+		if !r.has(key) {
+			r.fault(key, "nothing", "a value")
+		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/primus-fl/primus/runtime/backends/native/model"
 	"github.com/primus-fl/primus/runtime/backends/native/weights"
 )
 
@@ -23,8 +24,16 @@ func TestParseConfigNamesWhatIsNotSupported(t *testing.T) {
 		{"llama", "hidden_size", nil, "hidden_size: got 0, want a number from 1"},
 		{"llama", "hidden_size", 1 << 40, "hidden_size: got 1099511627776, want a number from 1"},
 		{"llama", "hidden_size", 1.5, "hidden_size: got 1.5, want a whole number"},
-		{"llama", "hidden_size", 18, "a multiple of num_attention_heads 4"},
 		{"llama", "vocab_size", map[string]any{"a": 1}, `vocab_size: got {"a":1}, want a whole number`},
+		{"llama", "attention_bias", true, "attention_bias: got true, want the value of mlp_bias"},
+		{"llama", "rope_scaling", map[string]any{"rope_type": "yarn"}, `rope_scaling.rope_type: got "yarn", want default, linear or llama3`},
+		{"llama", "rope_scaling", map[string]any{"type": "linear"}, "rope_scaling.factor: got nothing, want a value"},
+		{"llama", "rope_parameters", map[string]any{"rope_type": "linear", "factor": 0.5}, "rotary_seq_len_interpolation_factor: got 0.5"},
+		{"llama", "rope_scaling", []int{1}, "rope_scaling: got [1], want an object"},
+		{"qwen3", "attention_bias", true, "attention_bias: got true, want false"},
+		{"qwen3 with a window", "max_window_layers", 1, ""},
+		{"qwen3 with a window", "layer_types", []string{"sliding_attention", "full_attention"}, "max_window_layers: got 1, want 0 or num_hidden_layers 2"},
+		{"mistral", "sliding_window", 1, "sliding_window: got 1, want at least 2"},
 		{"gpt2", "activation_function", "gelu", `activation_function: got "gelu", want gelu_new or gelu_pytorch_tanh`},
 		{"gpt2", "scale_attn_weights", false, "scale_attn_weights: got false, want true"},
 	} {
@@ -33,10 +42,80 @@ func TestParseConfigNamesWhatIsNotSupported(t *testing.T) {
 		text, err := json.Marshal(config)
 		require.NoError(t, err)
 		_, err = weights.ParseConfig(text)
+		if tt.want == "" {
+			assert.NoError(t, err)
+			continue
+		}
 		assert.ErrorContains(t, err, tt.want)
 	}
 	_, err := weights.ParseConfig([]byte("[]"))
 	assert.ErrorContains(t, err, "not a JSON object")
+}
+
+// Published folders leave out what is the default of their class, which is not always that of
+// Llama.
+func TestParseConfigOfPublishedFolders(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		text string
+		want model.Config
+	}{
+		"mistral 7B v0.1": {
+			`{"architectures": ["MistralForCausalLM"], "bos_token_id": 1, "eos_token_id": 2, "hidden_act": "silu", "hidden_size": 4096,
+			"initializer_range": 0.02, "intermediate_size": 14336, "max_position_embeddings": 32768, "model_type": "mistral",
+			"num_attention_heads": 32, "num_hidden_layers": 32, "num_key_value_heads": 8, "rms_norm_eps": 1e-05, "rope_theta": 10000.0,
+			"sliding_window": 4096, "tie_word_embeddings": false, "torch_dtype": "bfloat16", "use_cache": true, "vocab_size": 32000}`,
+			model.Config{
+				NumLayers: 32, HiddenSize: 4096, FFNHiddenSize: 14336, NumAttentionHeads: 32, NumQueryGroups: 8, SeqLength: 32768,
+				MaxPositionEmbeddings: 32768, VocabSize: 32000, RotaryBase: 10000, NormEpsilon: 1e-5, InitMethodStd: 0.02, Untie: true,
+				Window: [2]int{4095, 0},
+			},
+		},
+		"llama 3.2 1B": {
+			`{"attention_bias": false, "head_dim": 64, "hidden_act": "silu", "hidden_size": 2048, "intermediate_size": 8192,
+			"max_position_embeddings": 131072, "mlp_bias": false, "model_type": "llama", "num_attention_heads": 32,
+			"num_hidden_layers": 16, "num_key_value_heads": 8, "pretraining_tp": 1, "rms_norm_eps": 1e-05,
+			"rope_scaling": {"factor": 32.0, "high_freq_factor": 4.0, "low_freq_factor": 1.0, "original_max_position_embeddings": 8192,
+			"rope_type": "llama3"}, "rope_theta": 500000.0, "tie_word_embeddings": true, "vocab_size": 128256}`,
+			model.Config{
+				NumLayers: 16, HiddenSize: 2048, FFNHiddenSize: 8192, NumAttentionHeads: 32, NumQueryGroups: 8, SeqLength: 131072,
+				MaxPositionEmbeddings: 131072, VocabSize: 128256, RotaryBase: 500000, NormEpsilon: 1e-5, InitMethodStd: 0.02,
+				RopeScaling: model.RopeScaling{UseScaling: true, ScalingFactor: 32, LowFreq: 1, HighFreq: 4, OldContext: 8192},
+			},
+		},
+		"qwen 3 0.6B": {
+			`{"attention_bias": false, "head_dim": 128, "hidden_act": "silu", "hidden_size": 1024, "intermediate_size": 3072,
+			"max_position_embeddings": 40960, "max_window_layers": 28, "model_type": "qwen3", "num_attention_heads": 16,
+			"num_hidden_layers": 28, "num_key_value_heads": 8, "rms_norm_eps": 1e-06, "rope_scaling": null, "rope_theta": 1000000,
+			"sliding_window": null, "tie_word_embeddings": true, "use_sliding_window": false, "vocab_size": 151936}`,
+			model.Config{
+				NumLayers: 28, HiddenSize: 1024, FFNHiddenSize: 3072, NumAttentionHeads: 16, NumQueryGroups: 8, KVChannels: 128, SeqLength: 40960,
+				MaxPositionEmbeddings: 40960, VocabSize: 151936, RotaryBase: 1e6, NormEpsilon: 1e-6, InitMethodStd: 0.02, QKNorm: true,
+			},
+		},
+		"qwen 2.5 0.5B": {
+			`{"hidden_act": "silu", "hidden_size": 896, "intermediate_size": 4864, "max_position_embeddings": 32768, "max_window_layers": 24,
+			"model_type": "qwen2", "num_attention_heads": 14, "num_hidden_layers": 24, "num_key_value_heads": 2, "rms_norm_eps": 1e-06,
+			"rope_theta": 1000000.0, "sliding_window": 32768, "tie_word_embeddings": true, "use_sliding_window": false, "vocab_size": 151936}`,
+			model.Config{
+				NumLayers: 24, HiddenSize: 896, FFNHiddenSize: 4864, NumAttentionHeads: 14, NumQueryGroups: 2, SeqLength: 32768,
+				MaxPositionEmbeddings: 32768, VocabSize: 151936, RotaryBase: 1e6, NormEpsilon: 1e-6, InitMethodStd: 0.02, AddQKVBias: true,
+			},
+		},
+		"gpt2": {
+			`{"activation_function": "gelu_new", "attn_pdrop": 0.1, "embd_pdrop": 0.1, "layer_norm_epsilon": 1e-05, "model_type": "gpt2",
+			"n_ctx": 1024, "n_embd": 768, "n_head": 12, "n_layer": 12, "n_positions": 1024, "resid_pdrop": 0.1, "vocab_size": 50257}`,
+			model.Config{
+				NumLayers: 12, HiddenSize: 768, FFNHiddenSize: 3072, NumAttentionHeads: 12, NumQueryGroups: 12, SeqLength: 1024,
+				MaxPositionEmbeddings: 1024, VocabSize: 50257, NormEpsilon: 1e-5, InitMethodStd: 0.02, HiddenDropout: 0.1, AttentionDropout: 0.1,
+				Normalization: model.LayerNorm, PositionEmbedding: model.LearnedAbsolute, Activation: model.GELU, AddBiasLinear: true,
+			},
+		},
+	} {
+		c, err := weights.ParseConfig([]byte(tt.text))
+		require.NoError(t, err, name)
+		assert.Equal(t, tt.want, c, name)
+	}
 }
 
 func FuzzParseConfig(f *testing.F) {

@@ -47,9 +47,20 @@ func mixed() model.Config {
 }
 
 func architectures() map[string]model.Config {
+	qwen2, qwen3, mistral, window, llama3, linear, norms := llama(), llama(), llama(), llama(), llama(), llama(), gpt2()
+	qwen2.AddQKVBias = true
+	qwen3.QKNorm, qwen3.KVChannels, qwen3.Untie = true, 6, false
+	mistral.Window = [2]int{3, 0}
+	window.QKNorm, window.Window = true, [2]int{3, 0}
+	llama3.RopeScaling = model.RopeScaling{UseScaling: true, ScalingFactor: 32, LowFreq: 1, HighFreq: 4, OldContext: 8192}
+	linear.Interpolation = 2
+	norms.QKNorm, norms.RotaryBase = true, 0
 	tied := llama()
 	tied.Untie = false
-	return map[string]model.Config{"llama": llama(), "tied": tied, "gpt2": gpt2(), "mixtral": mixtral(), "mixed": mixed()}
+	return map[string]model.Config{
+		"llama": llama(), "tied": tied, "gpt2": gpt2(), "mixtral": mixtral(), "mixed": mixed(),
+		"qwen2": qwen2, "qwen3": qwen3, "mistral": mistral, "qwen3 with a window": window, "llama3": llama3, "linear": linear, "norms": norms,
+	}
 }
 
 func newModel(t *testing.T, cfg model.Config, seed uint64) *model.Model {
@@ -118,6 +129,7 @@ func TestFolderOfEachClass(t *testing.T) {
 			t.Parallel()
 			m := newModel(t, cfg, 1)
 			got := load(t, folder(t, m))
+			assert.Equal(t, cfg, got.Config())
 			assert.Equal(t, cfg.HFConfig(), got.Config().HFConfig())
 			assertSame(t, m, got)
 		})
