@@ -5,13 +5,15 @@
 # PyTorch for tests that compare ops and training with it and that start Python frameworks,
 # Jinja for those of chat templates,
 # Slurm and podman for launchers, bash-completion and man-db for those that complete at a
-# prompt and read manual pages, and Open MPI and MPICH for those of jobs of several ranks.
+# prompt and read manual pages, Open MPI and MPICH for those of jobs of several ranks, and node
+# with @huggingface/tokenizers (in the user's cache folder) for those of tokenizers.
 # Those tests skip without them, so this script never fails: it says what it could not do.
 # With the argument bench it also installs what makes PyTorch fast, for make bench-train.
 set -uo pipefail
 
 packages=(gcc libc6-dev libopenblas0-pthread libdnnl2 etcd-server etcd-client prometheus chromium python3-torch python3-numpy
 	python3-yaml python3-jinja2 bash-completion man-db openmpi-bin mpich slurm-wlm munge podman runc)
+command -v npm >/dev/null || packages+=(nodejs npm)
 case ${1:-} in
 '') ;;
 bench) packages+=(libopenblas0-openmp libtcmalloc-minimal4) ;;
@@ -22,6 +24,21 @@ bench) packages+=(libopenblas0-openmp libtcmalloc-minimal4) ;;
 esac
 
 say() { echo "install-test-deps: $*"; }
+
+# Installs the packages of node that tests use, where os.UserCacheDir of Go finds them.
+install_node_packages() {
+	local dir=${XDG_CACHE_HOME:-$HOME/.cache}/primus-fl/npm version=0.2.0
+	if grep -qs "\"version\": \"$version\"" "$dir/node_modules/@huggingface/tokenizers/package.json"; then
+		return
+	fi
+	if command -v npm >/dev/null && mkdir -p "$dir" &&
+		timeout 300 npm install --prefix "$dir" --silent --no-audit --no-fund "@huggingface/tokenizers@$version" >/dev/null 2>&1; then
+		say "installed @huggingface/tokenizers"
+	else
+		say "cannot install @huggingface/tokenizers; tests that need it will skip"
+	fi
+}
+trap install_node_packages EXIT
 
 missing=()
 for package in "${packages[@]}"; do

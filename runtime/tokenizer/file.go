@@ -10,7 +10,9 @@ import (
 
 // File is a tokenizer that was read from files. It is safe for concurrent use.
 type File struct {
-	codec        codec
+	pipeline     *pipeline
+	decoder      *decoder
+	vocab        *vocabulary
 	name         string
 	raw          []Raw
 	chatTemplate string
@@ -19,24 +21,7 @@ type File struct {
 	pad          int32
 }
 
-// codec does the work of a File.
-type codec interface {
-	vocabSize() int
-	encode(dst []int32, text []byte) []int32
-	encodePrompt(dst []int32, text []byte) []int32
-	decode(dst []byte, ids []int32, special bool) []byte
-	id(token string) (int32, bool)
-	token(id int32) (text string, special bool)
-}
-
 var _ Tokenizer = (*File)(nil)
-
-// Load reads a tokenizer: a tokenizer.json, a tokenizer.model of SentencePiece or a tiktoken file,
-// or a folder that has one of these, as Hugging Face's have. In a folder, tokenizer_config.json,
-// special_tokens_map.json and chat_template.jinja are read with it.
-func Load(path string) (*File, error) {
-	return nil, fmt.Errorf("tokenizer: %s: no kind of tokenizer is supported in this version", path)
-}
 
 // Raw is a file of a tokenizer as it was read.
 type Raw struct {
@@ -48,30 +33,36 @@ type Raw struct {
 func (f *File) Name() string { return f.name }
 
 // VocabSize returns one more than the highest id.
-func (f *File) VocabSize() int { return f.codec.vocabSize() }
+func (f *File) VocabSize() int { return len(f.vocab.texts) }
 
 // Encode appends the ids of text to dst. Added tokens, such as <|endoftext|>, are found in the
 // text; nothing is put before or after it. Bytes that are no UTF-8 count as U+FFFD, once for each
 // longest incomplete character, as in browsers.
-func (f *File) Encode(dst []int32, text []byte) []int32 { return f.codec.encode(dst, text) }
+func (f *File) Encode(dst []int32, text []byte) []int32 { return f.pipeline.encode(dst, text) }
 
 // EncodePrompt is Encode with the ids that the tokenizer puts before and after a text, which
 // usually is BOS before it.
-func (f *File) EncodePrompt(dst []int32, text []byte) []int32 { return f.codec.encodePrompt(dst, text) }
+func (f *File) EncodePrompt(dst []int32, text []byte) []int32 {
+	dst = append(dst, f.pipeline.prefix...)
+	dst = f.pipeline.encode(dst, text)
+	return append(dst, f.pipeline.suffix...)
+}
 
 // Decode appends the text of ids to dst, with the names of special tokens. The text of an id may
 // end within a character; an id that is no token becomes U+FFFD.
-func (f *File) Decode(dst []byte, ids []int32) []byte { return f.codec.decode(dst, ids, true) }
+func (f *File) Decode(dst []byte, ids []int32) []byte { return f.decoder.decode(dst, ids, true) }
 
 // DecodeText is Decode without special tokens.
-func (f *File) DecodeText(dst []byte, ids []int32) []byte { return f.codec.decode(dst, ids, false) }
+func (f *File) DecodeText(dst []byte, ids []int32) []byte { return f.decoder.decode(dst, ids, false) }
 
 // ID returns the id of a token, written as in the tokenizer's file.
-func (f *File) ID(token string) (id int32, ok bool) { return f.codec.id(token) }
+func (f *File) ID(token string) (id int32, ok bool) { id, ok = f.vocab.ids[token]; return id, ok }
 
 // Token returns a token as it is written in the tokenizer's file and whether it is a special one,
 // or "" for an id that is none.
-func (f *File) Token(id int32) (token string, special bool) { return f.codec.token(id) }
+func (f *File) Token(id int32) (token string, special bool) {
+	return f.vocab.token(id), f.vocab.special[id]
+}
 
 // BOS returns the id that begins a text, or -1 if the tokenizer has none.
 func (f *File) BOS() int32 { return f.bos }
