@@ -16,6 +16,7 @@ type handle struct {
 	file    string
 	version string // the first line of what the library says of itself
 	thread  *loader.Executor
+	watch   *watch // of calls, once MPI is initialised
 
 	initThread, finalize, errorString, setErrorHandler, rankOf, sizeOf        uintptr
 	allReduce, reduce, reduceScatter, allGather, broadcast, allToAll, barrier uintptr
@@ -116,6 +117,11 @@ func (h *handle) check(function string, code uintptr) error {
 //go:uintptrescapes
 func (h *handle) do(function string, address uintptr, args ...uintptr) error {
 	var err error
-	doErr := h.thread.Do(func() { err = h.check(function, loader.Call(address, args...)) })
+	doErr := h.thread.Do(func() {
+		h.watch.begin(function)
+		code := loader.Call(address, args...)
+		h.watch.end()
+		err = h.check(function, code)
+	})
 	return errors.Join(doErr, err)
 }

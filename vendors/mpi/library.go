@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/ops/collective"
@@ -24,7 +26,7 @@ type Options struct {
 
 	// Lost is called when the job cannot go on because another rank is gone, while this process may
 	// wait for it in a call that does not return. It should end the process. Launchers of MPI end all
-	// ranks themselves, so that it is called only where there is none.
+	// ranks themselves when one is gone, so that there it is called only for a rank that hangs.
 	Lost func(error)
 }
 
@@ -32,6 +34,7 @@ type Options struct {
 type Library struct {
 	lookup func(string) (string, bool)
 	lost   func(error)
+	limit  atomic.Int64 // nanoseconds that a call may take; 0 is no limit
 	open   map[*dialect]func() (*handle, error)
 
 	mu      sync.Mutex
@@ -57,6 +60,18 @@ func New(opts Options) *Library {
 		})
 	}
 	return l
+}
+
+// Limit bounds the time of each call. One that takes longer waits for a rank that hangs, and the
+// job cannot go on. 0 is no limit.
+func (l *Library) Limit(d time.Duration) { l.limit.Store(int64(d)) }
+
+// hangs reports a call that has taken too long.
+func (l *Library) hangs(function string, g collective.Group) {
+	if l.lost != nil {
+		l.lost(fmt.Errorf("rank %d of %d has waited for the others in %s for %v (distributed_timeout_minutes): a rank hangs, or its network is gone",
+			g.Rank, g.Ranks, function, time.Duration(l.limit.Load())))
+	}
 }
 
 // Source returns the impls.
@@ -160,6 +175,9 @@ func (l *Library) join(d *dialect, g collective.Group) (*handle, error) {
 		}
 		if err == nil {
 			l.place.Rank, l.place.Ranks, err = h.init()
+		}
+		if err == nil {
+			h.watch = newWatch(&l.limit, func(function string) { l.hangs(function, l.place) })
 		}
 		l.world, l.failure = h, err
 	}

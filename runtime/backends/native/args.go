@@ -116,6 +116,9 @@ func (a *Args) validate() error {
 	if !(a.ValidFraction >= 0 && a.ValidFraction < 1) {
 		faults = append(faults, fmt.Errorf("valid_fraction: got %v, want 0 <= valid_fraction < 1", a.ValidFraction))
 	}
+	if !(a.DistributedTimeout >= 0) {
+		faults = append(faults, fmt.Errorf("distributed_timeout_minutes: got %v, want a number >= 0", a.DistributedTimeout))
+	}
 	if a.TrainDataMax < 0 {
 		faults = append(faults, fmt.Errorf("train_data_max_bytes: got %d, want a number >= 0", a.TrainDataMax))
 	}

@@ -2,11 +2,15 @@ package native
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -74,13 +78,14 @@ func newWorld(tc *backend.TrainContext, a *Args) (*world.World, error) {
 // claim is what has to be the same on all ranks.
 type claim struct {
 	Version    string             `json:"version"`
+	Program    string             `json:"program"` // checksum of its file
 	Data       string             `json:"data"`
 	Parameters map[string]any     `json:"parameters"`
 	Manifest   opmanager.Manifest `json:"manifest"`
 }
 
 func (t *trainer) claim() claim {
-	c := claim{Version: buildinfo.Read().Version, Data: t.set.Fingerprint(), Parameters: t.compared(), Manifest: t.tc.Manager.Manifest()}
+	c := claim{Version: buildinfo.Read().Version, Program: programChecksum(), Data: t.set.Fingerprint(), Parameters: t.compared(), Manifest: t.tc.Manager.Manifest()}
 	for key, v := range map[string]int{
 		"eval_interval": t.args.EvalInterval, "eval_iters": t.args.EvalIters, "final_eval_windows": t.args.FinalWindows,
 		"save_interval": t.args.SaveInterval,
@@ -88,6 +93,27 @@ func (t *trainer) claim() claim {
 		c.Parameters[key] = float64(v)
 	}
 	return c
+}
+
+// programChecksum returns the SHA-256 of the file of this program, as far as it tells two builds
+// apart; where it cannot be read, why.
+func programChecksum() string {
+	f, err := os.Open("/proc/self/exe") // also when the file has been replaced
+	if err != nil {
+		var name string
+		if name, err = os.Executable(); err == nil {
+			f, err = os.Open(name)
+		}
+	}
+	if err != nil {
+		return err.Error()
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return err.Error()
+	}
+	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
 // agree returns an error if a rank of the job would compute otherwise than the first one.
@@ -115,7 +141,10 @@ func (t *trainer) agree() error {
 			faults = append(faults, fmt.Errorf("rank %d differs from rank 0, so nothing was trained: %w", i+1, err))
 		}
 	}
-	return errors.Join(faults...)
+	if faults != nil {
+		return &world.CommonError{Err: errors.Join(faults...)}
+	}
+	return nil
 }
 
 // check returns an error that joins every difference of another rank from this one.
@@ -126,7 +155,11 @@ func (c claim) check(other claim) error {
 			faults = append(faults, fmt.Errorf("%s: got %v, want %v as on rank 0", what, shown(second), shown(first)))
 		}
 	}
-	differs("version of primus", c.Version, other.Version)
+	if c.Version != other.Version {
+		differs("version of primus", c.Version, other.Version)
+	} else {
+		differs("program (SHA-256 of its file)", c.Program, other.Program)
+	}
 	differs("fingerprint of the data", c.Data, other.Data)
 	names := maps.Clone(c.Parameters)
 	maps.Copy(names, other.Parameters)

@@ -1,11 +1,13 @@
 package train
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	goruntime "runtime"
+	"time"
 
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/backends/native"
@@ -41,6 +43,18 @@ func (r ranks) threads(asked uint) int {
 	return max(1, goruntime.NumCPU()/r.LocalWorldSize)
 }
 
+// collectiveLimit returns how long a rank waits for the others in a collective.
+func collectiveLimit(module *config.Module) time.Duration {
+	minutes := 0.0
+	if v, ok := module.Params.Lookup("distributed_timeout_minutes"); ok {
+		minutes, _ = v.Float64() // the backend reports a wrong value
+	}
+	return time.Duration(cmp.Or(max(0, minutes), defaultTimeout) * float64(time.Minute))
+}
+
+// defaultTimeout is that of distributed_timeout_minutes, in minutes.
+const defaultTimeout = 10.0
+
 // setRankVariables says which rank this process is where a launcher says it in its own variables.
 func setRankVariables() error {
 	vars, err := launch.RankVariables(os.LookupEnv)
@@ -60,6 +74,12 @@ func logRestart(log *slog.Logger) {
 	if r := backend.ReadRestarts(backend.ProcessEnviron()); r.Count > 0 {
 		log.Warn("the ranks were started again: " + r.String())
 	}
+}
+
+// common reports whether all ranks end with this error, so that none has to be ended by the others.
+func common(err error) bool {
+	_, all := errors.AsType[*world.CommonError](err)
+	return all
 }
 
 // leaveError leaves the error of a run where the program that started this rank looks for it, and

@@ -122,6 +122,7 @@ func runTrain(ctx context.Context, prog cli.Program, s experiments.Stage, opts O
 		if err := checkManifest(opts.manifest, settings.Manager); err != nil {
 			return err
 		}
+		library.Limit(collectiveLimit(module))
 		f, err := settings.Backends.Get(module.Framework)
 		if opts.tapped() && err == nil && f.Launches {
 			return cli.UsageError{Err: fmt.Errorf("--record-ops and --check-finite see ops of primus, which framework %s does not call", module.Framework)}
@@ -135,7 +136,7 @@ func runTrain(ctx context.Context, prog cli.Program, s experiments.Stage, opts O
 		}
 		settings.Observer = append(watchers, around)
 		err = errors.Join(train.Run(ctx, settings), around.close(), show.Err())
-		if err == nil || errors.Is(err, backend.ErrInterrupted) {
+		if err == nil || errors.Is(err, backend.ErrInterrupted) || common(err) {
 			err = errors.Join(err, library.Close()) // after another error the launcher ends the other ranks
 		}
 		if board.Ready() == nil {

@@ -44,6 +44,16 @@ func (e *Error) Error() string { return e.What + ": " + e.Err.Error() }
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
+// CommonError is an error that all ranks have, at the same point: they can end in order, and each
+// can say why.
+type CommonError struct{ Err error }
+
+// Error returns the text of the error.
+func (e *CommonError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the error.
+func (e *CommonError) Unwrap() error { return e.Err }
+
 func wrap(what string, err error) error {
 	if err != nil {
 		return &Error{what, err}
