@@ -1,20 +1,28 @@
 package inference
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"time"
 
 	"github.com/primus-fl/primus/device"
+	"github.com/primus-fl/primus/internal/durable"
 	"github.com/primus-fl/primus/runtime/backends/native/model"
 	"github.com/primus-fl/primus/runtime/backends/native/weights"
 	"github.com/primus-fl/primus/runtime/tokenizer"
+	"github.com/primus-fl/primus/runtime/tokenizer/chat"
 )
 
 // Loaded is a model with its tokenizer.
 type Loaded struct {
 	Model     *model.Model
 	Tokenizer tokenizer.Tokenizer
-	Path      string // the directory of the weights
+	Path      string  // the directory of the weights
+	EOS       []int32 // tokens that end a text
 }
 
 // Load reads a model without gradients from a folder that weights.Open opens. The caller closes the
@@ -27,6 +35,9 @@ func Load(dir string, backend device.Backend) (_ *Loaded, err error) {
 	defer func() { err = errors.Join(err, folder.Close()) }()
 	l := &Loaded{Path: folder.Path()}
 	if l.Tokenizer, err = folder.Tokenizer(); err != nil {
+		return nil, err
+	}
+	if l.EOS, err = readEOS(l.Path, l.Tokenizer); err != nil {
 		return nil, err
 	}
 	cfg := folder.Config()
@@ -42,12 +53,45 @@ func Load(dir string, backend device.Backend) (_ *Loaded, err error) {
 	return l, nil
 }
 
-// EOS returns the tokens that end a text.
-func (l *Loaded) EOS() []int32 {
-	if f, ok := l.Tokenizer.(*tokenizer.File); ok && f.EOS() >= 0 {
-		return []int32{f.EOS()}
+// generationConfig is the file of Hugging Face that says how a model generates.
+const generationConfig = "generation_config.json"
+
+// readEOS returns the tokens that end a text: those of the tokenizer and of generation_config.json.
+func readEOS(dir string, tok tokenizer.Tokenizer) ([]int32, error) {
+	var all []int32
+	if f, ok := tok.(*tokenizer.File); ok && f.EOS() >= 0 {
+		all = append(all, f.EOS())
 	}
-	return nil
+	name := filepath.Join(dir, generationConfig)
+	text, err := durable.ReadRegular(name, 1<<20)
+	if errors.Is(err, fs.ErrNotExist) {
+		return all, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read how the model generates: %w", durable.Explain(err))
+	}
+	var config struct {
+		EOS json.RawMessage `json:"eos_token_id"`
+	}
+	err = json.Unmarshal(text, &config)
+	var more []int32
+	if err == nil && config.EOS != nil {
+		var one *int32
+		if err = json.Unmarshal(config.EOS, &more); err != nil {
+			if err = json.Unmarshal(config.EOS, &one); one != nil {
+				more = []int32{*one}
+			}
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	for _, id := range more {
+		if !slices.Contains(all, id) {
+			all = append(all, id)
+		}
+	}
+	return all, nil
 }
 
 // Prompt returns the tokens of a text, with those that the tokenizer puts before it.
@@ -56,4 +100,32 @@ func Prompt(tok tokenizer.Tokenizer, text string) []int32 {
 		return f.EncodePrompt(nil, []byte(text))
 	}
 	return tok.Encode(nil, []byte(text))
+}
+
+// ErrNoChat says that a model has no chat template.
+var ErrNoChat = errors.New("the tokenizer of the model has no chat template, so that there is no form for a conversation")
+
+// Conversation returns the tokens of a conversation, with those that an answer begins with, by the
+// chat template of the tokenizer.
+func Conversation(tok tokenizer.Tokenizer, messages ...chat.Message) ([]int32, error) {
+	f, ok := tok.(*tokenizer.File)
+	if !ok || f.ChatTemplate() == "" {
+		return nil, ErrNoChat
+	}
+	template, err := chat.Parse(f.ChatTemplate())
+	if err != nil {
+		return nil, err
+	}
+	name := func(id int32) string {
+		if id < 0 {
+			return ""
+		}
+		text, _ := f.Token(id)
+		return text
+	}
+	text, err := template.Text(chat.Conversation{Messages: chat.Messages(messages...), BOS: name(f.BOS()), EOS: name(f.EOS()), Prompt: true, Now: time.Now()})
+	if err != nil {
+		return nil, err
+	}
+	return f.Encode(nil, []byte(text)), nil
 }

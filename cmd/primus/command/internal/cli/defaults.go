@@ -12,7 +12,7 @@ import (
 
 // perCall are the flags of a single command line. They have no variable and no key in primus.yaml.
 var perCall = []string{
-	"backend", "catalog", "dir", "dtype", "exit-code", "expect", "failures", "groups", "help", "impl", "lang", "layer", "layout", "mask",
+	"backend", "catalog", "chat", "checkpoint", "dir", "dtype", "exit-code", "expect", "failures", "groups", "help", "impl", "lang", "layer", "layout", "mask",
 	"module", "no-descriptions", "op", "origin", "output", "pass", "phase", "plot", "posttrain", "primus", "repeat", "shape", "steps", "strict", "timeout",
 	"version", "warmup", "with",
 }

@@ -44,6 +44,25 @@ func (o *OutputWithText) Set(s string) error {
 	return o.OutputFormat.Set(s)
 }
 
+// TextOrJSON takes text, which is the default, or json.
+type TextOrJSON struct{ OutputFormat }
+
+// AddFlag gives a command the flag -o.
+func (o *TextOrJSON) AddFlag(cmd *cobra.Command) {
+	o.OutputFormat = OutputText
+	addOutput(cmd, o, "text or json", OutputText, OutputJSON)
+}
+
+// Set implements pflag.Value.
+func (o *TextOrJSON) Set(s string) error {
+	switch f := OutputFormat(strings.ToLower(s)); f {
+	case OutputText, OutputJSON:
+		o.OutputFormat = f
+		return nil
+	}
+	return errors.New("unknown format")
+}
+
 // ReportFormat also takes md, which is Markdown.
 type ReportFormat struct{ OutputFormat }
 
@@ -116,5 +135,6 @@ var ErrReported = errors.New("reported")
 var (
 	_ pflag.Value = (*OutputFormat)(nil)
 	_ pflag.Value = (*OutputWithText)(nil)
+	_ pflag.Value = (*TextOrJSON)(nil)
 	_ pflag.Value = (*ReportFormat)(nil)
 )

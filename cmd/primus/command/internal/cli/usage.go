@@ -186,6 +186,8 @@ func Wants(f *pflag.Flag) string {
 		return "the name of a module, such as pre_trainer"
 	case "primus":
 		return "VERSION, =DIR or VERSION=DIR"
+	case "checkpoint", "model":
+		return "a directory with weights: a checkpoint, a run or a folder of Hugging Face"
 	case "timeout":
 		return "a time such as 90s"
 	case "with":

@@ -1,0 +1,69 @@
+// Package models gives the commands that use a trained model the flags for it, and the model.
+package models
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
+	"github.com/primus-fl/primus/cmd/primus/command/internal/dispatch"
+	"github.com/primus-fl/primus/cmd/primus/command/internal/graph"
+	"github.com/primus-fl/primus/device"
+	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
+	"github.com/primus-fl/primus/runtime/backends/native/inference"
+	"github.com/spf13/cobra"
+	"go.uber.org/fx"
+)
+
+// Options are the flags that say which model runs, and with what.
+type Options struct {
+	Dir     string
+	Context uint
+	flag    string
+	threads uint
+	policy  dispatch.Options
+}
+
+// AddFlags gives a command the flags. flag is the name of the one with the directory.
+func (o *Options) AddFlags(cmd *cobra.Command, flag string) {
+	o.flag = flag
+	flags := cmd.Flags()
+	flags.StringVar(&o.Dir, flag, "", "`DIR` with the weights: a checkpoint, a run, of which the newest checkpoint is taken, or a folder of Hugging Face")
+	flags.UintVar(&o.Context, "context", 0, "at most `N` tokens of a text with its prompt; 0 is what the model was made for")
+	flags.UintVar(&o.threads, "threads", 0, "`N` CPU threads for ops; 0 is one per CPU")
+	o.policy.AddFlags(flags)
+}
+
+// Check returns the first mistake in the flags.
+func (o *Options) Check(cmd *cobra.Command) error {
+	if o.Dir == "" {
+		return cli.Usagef(cmd, "no model given, want --%s DIR", o.flag)
+	}
+	return nil
+}
+
+// params are what running a model needs of the graph.
+type params struct {
+	fx.In
+	Policy  oppolicy.Policy
+	Device  device.Backend
+	Manager *opmanager.Manager
+}
+
+// Run loads the model and calls f with it.
+func (o *Options) Run(ctx context.Context, prog cli.Program, f func(*inference.Loaded, *opmanager.Manager) error) error {
+	var p params
+	set := graph.Config{
+		Threads: int(o.threads), Log: slog.New(prog.Lines(prog.Err, slog.LevelWarn)), Policy: o.policy.Sources(nil), Extras: prog.Extras,
+	}
+	return graph.Run(ctx, func() (err error) {
+		m, err := inference.Load(o.Dir, p.Device)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, m.Model.Close()) }()
+		return f(m, p.Manager)
+	}, graph.Core(set), fx.Invoke(func(built params) { p = built }))
+}
