@@ -45,6 +45,11 @@ type family struct {
 	Topk             int     `param:"moe_router_topk"`
 	ExpertFFN        int     `param:"moe_ffn_hidden_size"`
 	AuxLoss          float64 `param:"moe_aux_loss_coeff"`
+	QKNorm           bool    `param:"qk_layernorm"`
+	KVChannels       int     `param:"kv_channels"`
+	RopeScaling      bool    `param:"use_rope_scaling"`
+	RopeFactor       float64 `param:"rope_scaling_factor"`
+	RopeContext      int     `param:"rope_scaling_original_max_position_embeddings"`
 }
 
 // training are the parameters of native training.
@@ -86,7 +91,7 @@ func TestExamplesLoad(t *testing.T) {
 	t.Parallel()
 	examples, err := filepath.Glob(filepath.Join("..", "..", "examples", "native", "configs", "*.yaml"))
 	require.NoError(t, err)
-	require.Len(t, examples, 5)
+	require.Len(t, examples, 7)
 	want := map[string]architecture{
 		"llama_2M.yaml":  {4, 192, 512, 6, 2, 256, 256, 10000, 1e-5, 0.04, true, family{}},
 		"llama_6M.yaml":  {6, 288, 768, 6, 6, 512, 256, 10000, 1e-5, 0.02, true, family{}},
@@ -94,7 +99,9 @@ func TestExamplesLoad(t *testing.T) {
 		"gpt2_10M.yaml": {8, 320, 1280, 5, 5, 256, 256, 0, 1e-5, 0.02, false, family{
 			Normalization: "LayerNorm", Positions: "learned_absolute", MaxPositions: 256, Activation: "gelu", Bias: true,
 		}},
-		"moe_8x3M.yaml": {4, 256, 768, 8, 4, 256, 256, 10000, 1e-5, 0.02, true, family{Experts: 8, Topk: 2, ExpertFFN: 768, AuxLoss: 1e-2}},
+		"qwen_6M.yaml":   {6, 288, 768, 6, 2, 256, 256, 1e6, 1e-6, 0.02, false, family{QKNorm: true, KVChannels: 64}},
+		"llama3_5M.yaml": {6, 288, 768, 6, 2, 256, 256, 5e5, 1e-5, 0.02, false, family{RopeScaling: true, RopeFactor: 32, RopeContext: 8192}},
+		"moe_8x3M.yaml":  {4, 256, 768, 8, 4, 256, 256, 10000, 1e-5, 0.02, true, family{Experts: 8, Topk: 2, ExpertFFN: 768, AuxLoss: 1e-2}},
 	}
 	for _, example := range examples {
 		t.Run(filepath.Base(example), func(t *testing.T) {
@@ -149,8 +156,11 @@ func TestModelPresetsDescribeTheModel(t *testing.T) {
 	t.Parallel()
 	models, err := fs.Glob(configs.FS(), "models/native/*.yaml")
 	require.NoError(t, err)
-	require.Len(t, models, 5)
+	require.Len(t, models, 8)
 	for _, file := range models {
+		if filepath.Base(file) == "hf.yaml" {
+			continue // the folder of load_hf describes the model
+		}
 		exp, err := config.LoadExperiment(filepath.Join("testdata", "minimal.yaml"), config.Options{
 			Formats: formats.All(),
 			Presets: presets(), Env: func(string) (string, bool) { return filepath.Base(file), true },

@@ -9,6 +9,7 @@ import (
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/backends/native/model"
 	"github.com/primus-fl/primus/runtime/backends/native/optim"
+	"github.com/primus-fl/primus/runtime/backends/native/weights"
 	"github.com/primus-fl/primus/runtime/backends/native/world"
 )
 
@@ -17,6 +18,7 @@ type Args struct {
 	model.Config
 	optim.OptimizerConfig
 	world.Parallel
+	weights.Start
 
 	TrainIters      int         `param:"train_iters"`
 	GlobalBatchSize int         `param:"global_batch_size"`
@@ -60,6 +62,9 @@ func newArgs(tc *backend.TrainContext) (*Args, error) {
 	if _, err := document.Decode(tc.Args.Map(), a); err != nil {
 		return nil, err
 	}
+	if err := a.adoptWeights(tc); err != nil {
+		return nil, err
+	}
 	a.padVocab()
 	if a.LRDecayIters == 0 {
 		a.LRDecayIters = max(a.TrainIters, a.LRWarmupIters)
@@ -75,6 +80,35 @@ func newArgs(tc *backend.TrainContext) (*Args, error) {
 		return nil, describe(tc, err)
 	}
 	return a, nil
+}
+
+// adoptWeights takes the architecture from the folder of load_hf, whose weights it compares with
+// what that describes.
+func (a *Args) adoptWeights(tc *backend.TrainContext) (err error) {
+	if a.LoadHF == "" {
+		return nil
+	}
+	folder, err := weights.Open(a.LoadHF)
+	if err != nil {
+		return describe(tc, fmt.Errorf("load_hf: %w", err))
+	}
+	defer func() { err = errors.Join(err, folder.Close()) }()
+	given := func(param string) bool {
+		v, ok := tc.Args.Lookup(param)
+		return ok && !v.IsNull()
+	}
+	if err := folder.Adopt(&a.Config, given); err != nil {
+		return describe(tc, err)
+	}
+	if err := folder.Check(); err != nil {
+		return describe(tc, fmt.Errorf("load_hf: %w", err))
+	}
+	if v := a.VocabSize; v > 0 {
+		if a.padVocab(); a.VocabSize != v {
+			return describe(tc, fmt.Errorf("make_vocab_size_divisible_by: got %d, want a divisor of the vocabulary of load_hf, %d", a.VocabDivisor, v))
+		}
+	}
+	return nil
 }
 
 // padVocab rounds vocab_size up to a multiple of make_vocab_size_divisible_by.

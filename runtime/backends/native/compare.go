@@ -104,7 +104,7 @@ func asJSON(m map[string]any) (map[string]any, error) {
 var notCompared = []string{
 	"train_data_path", "train_data_max_bytes", "log_interval", "eval_interval", "eval_iters", "final_eval_windows",
 	"recompute_granularity", "recompute_method", "recompute_num_layers", "recompute_modules", "recompute_activations",
-	"save", "save_interval", "save_initial", "load", "dump_batches", "disable_tensorboard", "sample_prompt", "model_name",
+	"save", "save_interval", "save_initial", "load", "load_hf", "dump_batches", "disable_tensorboard", "sample_prompt", "model_name",
 }
 
 // compared returns the parameters that a resumed run is compared with, in their JSON form.

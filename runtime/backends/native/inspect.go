@@ -83,6 +83,9 @@ func (t *trainer) inspectStart(context.Context) (string, error) {
 		return "", err
 	}
 	if c == nil {
+		if t.args.LoadHF != "" {
+			return "from the weights in " + t.args.LoadHF, nil
+		}
 		return "from new weights", nil
 	}
 	return "from " + c.Path(), t.inspectCheckpoint(c)

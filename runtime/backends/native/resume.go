@@ -8,6 +8,7 @@ import (
 	"github.com/primus-fl/primus/internal/durable"
 	"github.com/primus-fl/primus/runtime/backends/native/checkpoint"
 	"github.com/primus-fl/primus/runtime/backends/native/model"
+	"github.com/primus-fl/primus/runtime/backends/native/weights"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -35,6 +36,11 @@ func (t *trainer) restore() error {
 			return err
 		}
 	}
+	if c == nil && t.args.LoadHF != "" {
+		if err := t.loadWeights(); err != nil {
+			return err
+		}
+	}
 	goesOn, err := t.isNewest(c)
 	if err != nil {
 		return err
@@ -49,6 +55,21 @@ func (t *trainer) restore() error {
 		return err
 	}
 	return t.acquire()
+}
+
+// loadWeights sets the weights to those of load_hf.
+func (t *trainer) loadWeights() (err error) {
+	folder, err := weights.Open(t.args.LoadHF)
+	if err != nil {
+		return fmt.Errorf("load_hf: %w", err)
+	}
+	defer func() { err = errors.Join(err, folder.Close()) }()
+	if err := folder.Load(t.model); err != nil {
+		return fmt.Errorf("load_hf: %w", err)
+	}
+	t.model.WeightsChanged()
+	t.tc.Log.Info("starting from the weights of a folder", "path", folder.Path(), "parameters", t.args.NumParameters())
+	return nil
 }
 
 // acquire locks the directory of checkpoints until Cleanup.

@@ -42,7 +42,7 @@ func Open(path string) (*Checkpoint, error) {
 	return openDir(path)
 }
 
-const onlyOwn = "weights that other programs have saved are not read"
+const onlyOwn = "load_hf begins with weights that other programs have saved"
 
 func openNewest(dir string) (*Checkpoint, error) {
 	found, err := list(dir)

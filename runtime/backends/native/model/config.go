@@ -176,6 +176,17 @@ func (s RopeScaling) validate(f *faults, rotary bool) {
 	}
 }
 
+// Resolved returns the configuration with the values that zeros stand for.
+func (c Config) Resolved() Config {
+	c.NumQueryGroups, c.KVChannels, c.MaxPositionEmbeddings = c.Groups(), c.HeadDim(), c.positions()
+	c.Normalization, c.PositionEmbedding = cmp.Or(c.Normalization, RMSNorm), cmp.Or(c.PositionEmbedding, Rope)
+	c.Activation, c.AddQKVBias = cmp.Or(c.Activation, SwiGLU), c.qkvBias()
+	c.Window = [2]int{c.window(), 0}
+	c.RopeScaling = c.RopeScaling.resolved()
+	c.RouterTopk, c.MoEFFNHiddenSize = c.topk(), c.expertSize()
+	return c
+}
+
 // interpolated reports whether positions are divided.
 func (s RopeScaling) interpolated() bool { return cmp.Or(s.Interpolation, 1) != 1 }
 

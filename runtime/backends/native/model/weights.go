@@ -90,6 +90,9 @@ func newModel(cfg Config, backend device.Backend, frozen bool) (*Model, error) {
 	return m, nil
 }
 
+// Outline returns a model without memory, for the names and shapes of its weights.
+func Outline(cfg Config) (*Model, error) { return New(cfg, &counter{}) }
+
 // Config returns the parameters of the architecture.
 func (m *Model) Config() Config { return m.cfg }
 

@@ -37,6 +37,19 @@ func (f *Folder) Load(m *model.Model) error {
 	return nil
 }
 
+// Check compares the tensors of the folder with the architecture, as Load does before it reads
+// them.
+func (f *Folder) Check() error {
+	m, err := model.Outline(f.config)
+	if err != nil {
+		return fmt.Errorf("weights: %s: %w", f.path, err)
+	}
+	if _, err := f.match(m.Tensors()); err != nil {
+		return fmt.Errorf("weights: %s: %w", f.path, err)
+	}
+	return m.Close()
+}
+
 // source is where the values of a weight are.
 type source struct {
 	file *safetensors.File

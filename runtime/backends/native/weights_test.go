@@ -1,0 +1,42 @@
+package native_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// A run begins with the weights of a folder, and goes on from its own checkpoints later.
+func TestRunBeginsWithWeightsOfAFolder(t *testing.T) {
+	l := newLab(t)
+	first := []string{"qk_layernorm=true", "kv_channels=16", "norm_epsilon=1e-6", "save_initial=true", "save_interval=0", "lr_decay_iters=12"}
+	require.NoError(t, l.train(t.Context(), "first", first...))
+	want := l.metrics("first")
+
+	l.model = "hf"
+	from := []string{"load_hf=" + l.path("first", "checkpoints", "step-00000000"), "init_method_std=0.5", "lr_decay_iters=12"}
+	require.NoError(t, l.train(t.Context(), "second", append(from, "train_iters=4")...))
+	require.NoError(t, l.train(t.Context(), "second", from...))
+	got := l.metrics("second")
+	require.Len(t, got, len(want))
+	for i := range want {
+		assert.Equal(t, want[i].Loss, got[i].Loss, "step %d", i+1)
+	}
+	assert.Contains(t, l.log.String(), "resuming from checkpoint")
+}
+
+func TestWeightsOfAFolderThatDoNotFit(t *testing.T) {
+	l := newLab(t)
+	require.NoError(t, l.train(t.Context(), "first", "train_iters=0", "save_initial=true"))
+	l.model = "hf"
+	folder := "load_hf=" + l.path("first", "checkpoints", "step-00000000")
+	err := l.train(t.Context(), "run", folder, "num_layers=3", "window_size=[4,0]")
+	assert.ErrorContains(t, err, "num_layers: got 3, want 2 as in config.json of load_hf")
+	assert.ErrorContains(t, err, "override")
+	assert.ErrorContains(t, err, "window_size: got [4 0], want [-1 0]")
+	assert.ErrorContains(t, l.train(t.Context(), "run", folder, "make_vocab_size_divisible_by=100"), "want a divisor of the vocabulary of load_hf, 256")
+	assert.ErrorContains(t, l.train(t.Context(), "run", folder, "seq_length=64"), "max_position_embeddings: got 32, want at least seq_length 64")
+	assert.ErrorContains(t, l.train(t.Context(), "run", "load_hf="+l.path("none")), "load_hf: weights: ")
+	assert.NoDirExists(t, l.path("run"))
+}
