@@ -214,7 +214,7 @@ func (r *Recorder) keep(c *Call) {
 	r.kept++
 	r.bytes += size
 	c.File = filepath.Join(r.set.Dir, fmt.Sprintf("%06d-%s%s", r.kept, c.Op.Name(), Extension))
-	c.Primus, c.Machine = buildinfo.Version(), cpufeat.Class()
+	c.Primus, c.Machine = buildinfo.Version(), cpufeat.Class(true)
 	r.mu.Unlock()
 	r.queue <- c
 }

@@ -56,7 +56,9 @@ var (
 // ascending order, in blocks of at most gemmMaxDepth whose sums are added in order; where B has few
 // rows, they run in the order of vector.Dot. The result has the same bits for any number of
 // workers. alpha is applied to each block. With a beta of 0, D is not read. bf16 and f16 are
-// widened while they are packed; a narrow D is rounded once, from sums in f32. Scratch, in f32: the
+// widened while they are packed; a narrow D is rounded once, from sums in f32. On CPUs with
+// instructions for bf16, products of bf16 are those of kernel.PairKernel where Pairs can be made of
+// the operands: their sums run over pairs, and numbers below 2⁻¹²⁶ count as 0. Scratch, in f32: the
 // packed op(A) of two passes, each at most gemmMaxPanels floats or one panel; for each worker a
 // block of op(B), or a tile where B is f32 and its inner axis is dense, and a block of D unless D
 // is f32 and there is no gelu.
@@ -130,12 +132,16 @@ func (g blocked) run(m, n, k int) {
 		g.runFew()
 		return
 	}
+	if pairs, ok := kernel.PairKernel(); ok && g.pair() {
+		g.kernel = pairs
+		g.gemmPlan = planGemm(m, n, k/2, g.kernel, g.exec.Pool().Workers(), g.direct)
+	}
 	g.rightSteps = g.right.RowStep != 1 || g.right.ColStep == 1
 	if g.leftRows = g.left.ColStep == 1; !g.leftRows {
 		g.left = g.left.Transposed()
 	}
 	g.next = g.pass(0, 0)
-	size := g.next.colPanels * g.kernel.NR * min(g.passDepths*g.depth, k)
+	size := g.next.colPanels * g.kernel.NR * min(g.passDepths*g.depth, g.k)
 	passes := 1
 	if g.next.last < g.depths || g.next.colEnd < n {
 		passes = 2
@@ -157,6 +163,19 @@ func (g blocked) run(m, n, k int) {
 		}
 		gemmKernel.Run(g.exec.Pool(), parts, g)
 	}
+}
+
+// pair makes both operands pairs along the inner axis, if they can be.
+func (g *blocked) pair() bool {
+	left, ok := g.left.Transposed().Pairs()
+	if !ok {
+		return false
+	}
+	right, ok := g.right.Pairs()
+	if ok {
+		g.left, g.right = left.Transposed(), right
+	}
+	return ok
 }
 
 // pass returns the pass that begins at a column and a block of the inner axis.

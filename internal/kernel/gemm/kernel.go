@@ -47,11 +47,18 @@ const (
 	isaGo isa = iota
 	isaAVX2
 	isaAVX512
+	isaPairs
 )
 
 // BestKernel returns the fastest kernel that this machine can run among those whose NR divides
 // multiple. multiple must be divisible by 16; 0 allows any kernel.
 func BestKernel(multiple int) Kernel { return bestKernel(multiple) }
+
+// PairKernel returns a kernel for products of bfloat16, if this machine has the instructions for
+// it. An element of A and B is a pair of numbers of adjacent steps, the first in the lower half of
+// its bits; the product of two elements is the sum of two products. Sums are in float32, rounded to
+// nearest after each of the products; numbers below 2⁻¹²⁶, results as well, count as 0.
+func PairKernel() (Kernel, bool) { return pairKernel() }
 
 // Run computes a tile. Sums run over k in order, in float32, with one rounding per step where the
 // instruction set fuses product and sum: an element depends only on its row of A and its column of
@@ -71,6 +78,8 @@ func (k Kernel) Run(t *Tile) {
 	_ = t.C[(t.Rows-1)*t.CRow+t.Cols-1]
 	t.race()
 	switch {
+	case k.isa == isaPairs:
+		pairsAVX512(t)
 	case k.isa == isaAVX512:
 		gemmAVX512(t, k.NR)
 	case t.Rows == k.MR && t.Cols == k.NR:

@@ -16,6 +16,13 @@ func bestKernel(multiple int) Kernel {
 	return Kernel{MR: genericMR, NR: genericNR, isa: isaGo}
 }
 
+func pairKernel() (Kernel, bool) {
+	return Kernel{MR: 8, NR: 48, isa: isaPairs}, cpufeat.Has(cpufeat.BF16)
+}
+
+// pairsAVX512 computes a tile of pairs.
+func pairsAVX512(t *Tile) { pairs8x48AVX512(t) }
+
 // gemmAVX512 computes a tile of at most nr columns.
 func gemmAVX512(t *Tile, nr int) {
 	if nr == 48 {
@@ -35,6 +42,9 @@ func gemm8x48AVX512(t *Tile)
 
 //go:noescape
 func gemm12x32AVX512(t *Tile)
+
+//go:noescape
+func pairs8x48AVX512(t *Tile)
 
 //go:noescape
 func gemm6x16AVX2(t *Tile)

@@ -8,6 +8,12 @@ func gemmAVX512(t *Tile, _ int) { gemmGeneric(t) }
 
 func gemmAVX2(t *Tile) { gemmGeneric(t) }
 
+func interleaveVector([]float32, []uint16, []uint16) int { return 0 }
+
+func pairKernel() (Kernel, bool) { return Kernel{}, false }
+
+func pairsAVX512(t *Tile) { panic("BUG: gemm: no kernel of pairs") }
+
 func prefetchRows(*float32, int, int, int) {}
 
 func spreadPanels([]float32, int, int, []float32, int, int, int) int { return 0 }

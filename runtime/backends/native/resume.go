@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/primus-fl/primus/internal/cpufeat"
 	"github.com/primus-fl/primus/internal/durable"
 	"github.com/primus-fl/primus/runtime/backends/native/checkpoint"
 	"github.com/primus-fl/primus/runtime/backends/native/model"
@@ -110,7 +109,7 @@ func (t *trainer) loadFrom(c *checkpoint.Checkpoint) error {
 		return err
 	}
 	t.logChanged(c, s.Parameters)
-	if class := cpufeat.Class(); s.CPUClass != "" && s.CPUClass != class {
+	if class := t.args.cpuClass(); s.CPUClass != "" && s.CPUClass != class {
 		t.tc.Log.Warn(fmt.Sprintf("%s was saved on a CPU of class %s and this one is of class %s: kernels round otherwise here, so the last bits of losses and weights will differ from those of a run that stays there", c.Path(), s.CPUClass, class))
 	}
 	s.Seed, s.Data = t.args.Seed, t.set.Fingerprint()

@@ -5,6 +5,7 @@ import (
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/backends/native/checkpoint"
 	"github.com/primus-fl/primus/runtime/backends/native/model"
+	"github.com/primus-fl/primus/tensor"
 	"github.com/primus-fl/primus/tensor/safetensors"
 )
 
@@ -35,6 +36,9 @@ type state struct {
 	Parameters map[string]any `json:"parameters,omitempty"` // the parameters that a resumed run is compared with
 }
 
+// cpuClass returns the class of this CPU for the numbers of the run.
+func (a *Args) cpuClass() string { return cpufeat.Class(a.Compute() != tensor.F32) }
+
 // save writes a checkpoint of the step, which the first rank does for all.
 func (t *trainer) save() error {
 	if !t.world.Leads() {
@@ -44,7 +48,7 @@ func (t *trainer) save() error {
 	if err := t.healthy(); err != nil {
 		return err
 	}
-	t.state.Parameters, t.state.CPUClass = t.compared(), cpufeat.Class()
+	t.state.Parameters, t.state.CPUClass = t.compared(), t.args.cpuClass()
 	saved, err := t.store.Save(int64(t.state.Step), func(w *checkpoint.Writer) error {
 		weights, err := entries(t.model.Tensors())
 		if err != nil {

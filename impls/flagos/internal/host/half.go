@@ -35,6 +35,12 @@ func Patterns[T tensor.BFloat16 | tensor.Float16](s []T) []uint16 {
 // Narrow reports whether the elements have 16 bits.
 func (h *Half) Narrow() bool { return h.dtype != tensor.Unspecified }
 
+// DType returns the type of the elements, tensor.Unspecified for f32.
+func (h *Half) DType() tensor.DType { return h.dtype }
+
+// Bits returns the bit patterns of the elements.
+func (h *Half) Bits() []uint16 { return h.bits }
+
 // Load widens len(dst) elements from index at on.
 func (h *Half) Load(dst []float32, at int) {
 	if len(dst) == 0 {

@@ -16,6 +16,8 @@ type Operand struct {
 	host.Half
 	Rows, Cols       int
 	RowStep, ColStep int
+
+	paired bool // a row is a pair of rows of 16 bits, RowStep apart
 }
 
 // Of returns the elements of t as a matrix, and whether the axes before the last form
@@ -131,6 +133,9 @@ func (x Operand) PackSteps(dst []float32, panel, k0, depth, col, colEnd, width i
 	}
 	at, n := k0*x.RowStep+col*x.ColStep, colEnd-col
 	switch {
+	case x.paired:
+		x.packPairs(dst, panel, 2*k0*x.RowStep+col, depth, n, width)
+		return
 	case x.ColStep == 1 && x.Narrow():
 		x.packHalfSteps(dst, panel, at, depth, n, width)
 		return
