@@ -13,11 +13,12 @@ import (
 // dialect is an MPI library with what differs between such libraries.
 type dialect struct {
 	vendor   string   // in the ids of impls
-	name     string   // as MPI_Get_library_version begins
+	name     string   // as MPI_Get_library_version begins; "" for any
+	standard bool     // it has the ABI of the MPI standard
 	names    []string // sonames
 	launcher string   // what starts its jobs
 	started  []string // variables that the launcher sets in each process
-	size     string   // the variable with the number of ranks
+	sizes    []string // the variables with the number of ranks, of which one is set
 	meets    bool     // its ranks can meet without a launcher of their own
 	handles  func(*loader.Library) (handles, error)
 }
@@ -29,11 +30,12 @@ type handles struct {
 	sum, max, min                            uintptr
 	returnErrors                             uintptr // the handler with which functions return error codes
 	inPlace                                  uintptr
+	funneled                                 uintptr // the level of threads at which one thread calls the library
 }
 
 var openMPI = dialect{
 	vendor: "openmpi", name: "Open MPI", names: []string{"libmpi.so.40", "libmpi.so.80", "libmpi.so.20"},
-	launcher: "mpirun of Open MPI", started: []string{"OMPI_COMM_WORLD_SIZE"}, size: "OMPI_COMM_WORLD_SIZE",
+	launcher: "mpirun of Open MPI", started: []string{"OMPI_COMM_WORLD_SIZE"}, sizes: []string{"OMPI_COMM_WORLD_SIZE"},
 	handles: func(lib *loader.Library) (h handles, err error) {
 		var faults []error
 		for name, into := range map[string]*uintptr{
@@ -46,25 +48,43 @@ var openMPI = dialect{
 			address, err := lib.Symbol(name)
 			*into, faults = address, append(faults, err)
 		}
-		h.inPlace = 1
+		h.inPlace, h.funneled = 1, 1
 		return h, errors.Join(faults...)
 	},
 }
 
 var mpich = dialect{
 	vendor: "mpich", name: "MPICH", names: []string{"libmpich.so.12", "libmpi.so.12"},
-	launcher: "mpiexec of MPICH", started: []string{"PMI_FD", "PMI_PORT"}, size: "PMI_SIZE", meets: true,
+	launcher: "mpiexec of MPICH", started: []string{"PMI_FD", "PMI_PORT"}, sizes: []string{"PMI_SIZE"}, meets: true,
 	handles: func(*loader.Library) (handles, error) {
 		return handles{
 			world:   0x44000000,
 			float32: 0x4c00040a, float64: 0x4c00080b, int32: 0x4c000439, int64: 0x4c00083a, anything: 0x4c00010d,
 			sum: 0x58000003, max: 0x58000001, min: 0x58000002,
-			returnErrors: 0x54000001, inPlace: ^uintptr(0),
+			returnErrors: 0x54000001, inPlace: ^uintptr(0), funneled: 1,
 		}, nil
 	},
 }
 
-func dialects() []*dialect { return []*dialect{&openMPI, &mpich} }
+// standard is any library with the ABI of MPI 5.0, appendix A of the standard. It serves where the
+// launcher's library with an ABI of its own is not installed.
+var standard = dialect{
+	vendor: "mpi_abi", standard: true, names: []string{"libmpi_abi.so.1", "libmpi_abi.so", "libmpi_abi.so.0"},
+	launcher: "mpirun or mpiexec", started: slices.Concat(openMPI.started, mpich.started), sizes: slices.Concat(openMPI.sizes, mpich.sizes), meets: true,
+	handles: func(*loader.Library) (handles, error) {
+		return handles{
+			world:   0x101,
+			float32: 0x210, float64: 0x214, int32: 0x250, int64: 0x258, anything: 0x247,
+			sum: 0x21, min: 0x22, max: 0x23,
+			returnErrors: 0x143, inPlace: 1, funneled: 1024,
+		}, nil
+	},
+}
+
+// special lists the libraries with an ABI of their own.
+func special() []*dialect { return []*dialect{&openMPI, &mpich} }
+
+func dialects() []*dialect { return append(special(), &standard) }
 
 // own reports whether the launcher of the dialect has started this process.
 func (d *dialect) own(lookup func(string) (string, bool)) bool {

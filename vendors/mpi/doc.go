@@ -12,8 +12,9 @@
 // by the first call. From then on the process has to end with Close, in which all ranks take part,
 // or with an exit code that is not 0, after which the launcher ends the other ranks.
 //
-// The impls are vendor.openmpi and vendor.mpich. The two libraries have the same functions and
-// nothing else in common: the handles of Open MPI are addresses, those of MPICH are numbers.
+// The impls are vendor.openmpi, vendor.mpich and vendor.mpi_abi. The libraries have the same
+// functions and nothing else in common: the handles of Open MPI are addresses, those of MPICH are
+// numbers, and those of the ABI that MPI 5 defines for all libraries are other numbers.
 //
 // # Memory
 //

@@ -64,6 +64,12 @@ func open(d *dialect, names []string) (*handle, error) {
 	}
 	h.version, _, _ = strings.Cut(text(buffer, *length), "\n")
 	h.version = strings.Join(strings.Fields(h.version), " ")
+	if is, err := isStandard(lib); err != nil || is != d.standard {
+		if d.standard {
+			return nil, errors.Join(fmt.Errorf("%s, %q, has not the ABI of MPI 5", h.file, h.version), err)
+		}
+		return nil, errors.Join(fmt.Errorf("%s, %q, has the ABI of MPI 5: vendor.%s serves with it", h.file, h.version, standard.vendor), err)
+	}
 	if !strings.HasPrefix(h.version, d.name) {
 		return nil, fmt.Errorf("%s is %q, expected the library of %s, by which this process was started", h.file, h.version, d.name)
 	}
@@ -73,6 +79,20 @@ func open(d *dialect, names []string) (*handle, error) {
 	return h, nil
 }
 
+// isStandard reports whether a library has the ABI of the MPI standard. Others may also have the
+// function that says so.
+func isStandard(lib *loader.Library) (bool, error) {
+	address, err := lib.Symbol("MPI_Abi_get_version")
+	if err != nil {
+		return false, nil //nolint:nilerr // libraries from before MPI 5 lack it
+	}
+	major, minor := new(int32), new(int32)
+	if code := int32(loader.Call(address, uintptr(unsafe.Pointer(major)), uintptr(unsafe.Pointer(minor)))); code != 0 {
+		return false, fmt.Errorf("MPI_Abi_get_version: error %d", code)
+	}
+	return *major == 1, nil
+}
+
 // text returns what a function has written, of the length that it gave.
 func text(buffer []byte, length int32) string {
 	return string(buffer[:min(max(int(length), 0), len(buffer))])
@@ -80,11 +100,10 @@ func text(buffer []byte, length int32) string {
 
 // init initialises MPI and returns the place of this process.
 func (h *handle) init() (rank, ranks int, err error) {
-	const funneled = 1 // one thread calls the library
 	h.thread = loader.StartExecutor(1)
 	doErr := h.thread.Do(func() {
 		var level, number, size int32 // they escape, so they do not move
-		if err = h.check("MPI_Init_thread", loader.Call(h.initThread, 0, 0, funneled, uintptr(unsafe.Pointer(&level)))); err != nil {
+		if err = h.check("MPI_Init_thread", loader.Call(h.initThread, 0, 0, h.funneled, uintptr(unsafe.Pointer(&level)))); err != nil {
 			return
 		}
 		err = errors.Join(
@@ -92,8 +111,8 @@ func (h *handle) init() (rank, ranks int, err error) {
 			h.check("MPI_Comm_rank", loader.Call(h.rankOf, h.world, uintptr(unsafe.Pointer(&number)))),
 			h.check("MPI_Comm_size", loader.Call(h.sizeOf, h.world, uintptr(unsafe.Pointer(&size)))),
 		)
-		if err == nil && level < funneled {
-			err = fmt.Errorf("MPI_Init_thread: the library gives level %d of MPI_THREAD, expected MPI_THREAD_FUNNELED, which is %d", level, funneled)
+		if err == nil && level < int32(h.funneled) {
+			err = fmt.Errorf("MPI_Init_thread: the library gives level %d of MPI_THREAD, expected MPI_THREAD_FUNNELED, which is %d", level, h.funneled)
 		}
 		rank, ranks = int(number), int(size)
 	})

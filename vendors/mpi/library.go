@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -56,6 +57,13 @@ func New(opts Options) *Library {
 			if err := d.launched(l.lookup); err != nil {
 				return nil, err
 			}
+			if d.standard {
+				for _, other := range special() {
+					if h, err := l.open[other](); err == nil {
+						return nil, fmt.Errorf("%w: %s serves", opregistry.ErrNotNeeded, h.file)
+					}
+				}
+			}
 			return open(d, opts.Names)
 		})
 	}
@@ -85,17 +93,21 @@ func (l *Library) Source() opregistry.Source {
 
 // Info describes the library that this process uses, "" when it is not part of a job.
 func (l *Library) Info() string {
+	var faults []string
 	for _, d := range dialects() {
 		if d.launched(l.lookup) != nil {
 			continue
 		}
 		h, err := l.open[d]()
-		if err != nil {
-			return "not available: mpi: " + err.Error()
+		if err == nil {
+			return fmt.Sprintf("%s, %s", h.version, h.file)
 		}
-		return fmt.Sprintf("%s, %s", h.version, h.file)
+		faults = append(faults, err.Error())
 	}
-	return ""
+	if faults == nil {
+		return ""
+	}
+	return "not available: mpi: " + strings.Join(faults, "; ")
 }
 
 // Close ends the part of this process in the job. It waits for the other ranks and does nothing
@@ -154,9 +166,12 @@ func impl[A any](l *Library, d *dialect, op *opregistry.Op[A], group func(A) col
 
 // serves returns nil if the ranks of a call are all ranks of the job.
 func (l *Library) serves(d *dialect, g collective.Group) error {
-	text, set := l.lookup(d.size)
-	if !set {
-		text, _ = l.lookup(envSize)
+	text := ""
+	for _, name := range append(slices.Clip(d.sizes), envSize) {
+		if value, set := l.lookup(name); set {
+			text = value
+			break
+		}
 	}
 	if size, err := strconv.Atoi(strings.TrimSpace(text)); err == nil && size != g.Ranks {
 		return opregistry.Unsupported("%d ranks: the job has %d, and the impl serves calls of all", g.Ranks, size)

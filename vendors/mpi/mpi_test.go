@@ -17,6 +17,7 @@ import (
 	"github.com/primus-fl/primus/ops/opscases"
 	"github.com/primus-fl/primus/tensor"
 	"github.com/primus-fl/primus/vendors/loader"
+	"github.com/primus-fl/primus/vendors/loader/loadertest"
 	"github.com/primus-fl/primus/vendors/mpi"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -29,6 +30,19 @@ var launchers = map[string]struct {
 }{
 	"openmpi": {[]string{"mpirun.openmpi", "--oversubscribe", "--allow-run-as-root"}, "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"},
 	"mpich":   {[]string{"mpiexec.hydra"}, "PMI_SIZE", "PMI_RANK"},
+	"mpi_abi": {[]string{"mpiexec.hydra"}, "PMI_SIZE", "PMI_RANK"},
+}
+
+// ofRank is the variable with the file of the library that a rank loads, "" for the installed one.
+const ofRank = "PRIMUS_MPI_TEST_LIBRARY"
+
+// abi compiles a library with the ABI of MPI 5 on top of MPICH: no distribution has one yet.
+func abi(t *testing.T) string {
+	t.Helper()
+	if _, err := loader.Open("libmpich.so.12"); err != nil {
+		t.Skip(err)
+	}
+	return loadertest.Library(t, "libmpi_abi.so", "testdata/abi.c", "-Wl,--no-as-needed", "-l:libmpich.so.12")
 }
 
 // inRank is the variable that makes a test process a rank of a job: the vendor of its library.
@@ -45,6 +59,9 @@ func job(t *testing.T, vendor, test string, ranks int) (string, error) {
 	args := append(l.command[1:len(l.command):len(l.command)], "-np", strconv.Itoa(ranks), os.Args[0], "-test.run=^"+test+"$", "-test.v")
 	cmd := exec.CommandContext(t.Context(), launcher, args...)
 	cmd.Env = append(os.Environ(), inRank+"="+vendor, "GOTRACEBACK=single")
+	if vendor == "mpi_abi" {
+		cmd.Env = append(cmd.Env, ofRank+"="+abi(t))
+	}
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
@@ -64,12 +81,19 @@ func rank(t testing.TB) (collective.Group, *mpi.Library) {
 	require.NoError(t, err)
 	number, err := strconv.Atoi(os.Getenv(l.rank))
 	require.NoError(t, err)
-	return collective.Group{Rank: number, Ranks: ranks}, mpi.New(mpi.Options{})
+	opts := mpi.Options{}
+	if file := os.Getenv(ofRank); file != "" {
+		opts.Names = []string{file}
+	}
+	return collective.Group{Rank: number, Ranks: ranks}, mpi.New(opts)
 }
 
 func TestJobs(t *testing.T) {
 	for vendor := range launchers {
 		for _, ranks := range []int{1, 2, 4} {
+			if vendor == "mpi_abi" && ranks != 2 {
+				continue // they would be those of MPICH
+			}
 			t.Run(fmt.Sprintf("%s/%d", vendor, ranks), func(t *testing.T) {
 				out, err := job(t, vendor, "TestRank", ranks)
 				require.NoError(t, err, out)
@@ -271,7 +295,7 @@ func TestAlone(t *testing.T) {
 	lib := mpi.New(mpi.Options{Names: []string{"libprimus_absent.so"}, Lookup: func(string) (string, bool) { return "", false }})
 	for _, i := range lib.Source().Impls {
 		assert.ErrorIs(t, i.Available(), opregistry.ErrNotNeeded)
-		assert.ErrorContains(t, i.Available(), "this process was not started by "+map[string]string{"openmpi": "mpirun of Open MPI", "mpich": "mpiexec of MPICH"}[i.Vendor])
+		assert.ErrorContains(t, i.Available(), "this process was not started by "+map[string]string{"openmpi": "mpirun of Open MPI", "mpich": "mpiexec of MPICH", "mpi_abi": "mpirun or mpiexec"}[i.Vendor])
 	}
 	assert.Empty(t, lib.Info())
 	assert.NoError(t, lib.Close())
@@ -293,6 +317,32 @@ func TestUnusableLibraries(t *testing.T) {
 		assert.ErrorContains(t, err, want)
 		assert.Contains(t, lib.Info(), "not available: mpi: ")
 	}
+}
+
+// A library with the ABI of MPI 5 is not taken for one with the ABI of MPICH, and the other way
+// round.
+func TestStandardABI(t *testing.T) {
+	file := abi(t)
+	for names, want := range map[string][2]string{
+		file:             {"has the ABI of MPI 5: vendor.mpi_abi serves with it", ""},
+		"libmpich.so.12": {"", "libmpich.so.12 serves"},
+	} {
+		lib := mpi.New(mpi.Options{Names: []string{names}, Lookup: func(name string) (string, bool) { return "2", name == "PMI_FD" }})
+		for _, i := range lib.Source().Impls {
+			if i.Op != opregistry.Handle(collective.Barrier) || i.Vendor == "openmpi" {
+				continue
+			}
+			text := want[map[string]int{"mpich": 0, "mpi_abi": 1}[i.Vendor]]
+			if text == "" {
+				assert.NoError(t, i.Available(), "%s of %s", names, i.Vendor)
+			} else {
+				assert.ErrorContains(t, i.Available(), text, "%s of %s", names, i.Vendor)
+			}
+		}
+		assert.Contains(t, lib.Info(), "MPICH")
+	}
+	lib := mpi.New(mpi.Options{Names: []string{"libmpich.so.12"}, Lookup: func(name string) (string, bool) { return "2", name == "OMPI_COMM_WORLD_SIZE" }})
+	assert.Contains(t, lib.Info(), "has not the ABI of MPI 5")
 }
 
 // Calls for a part of the job, or for another one, are declined before anything is loaded.
