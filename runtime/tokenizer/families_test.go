@@ -92,10 +92,10 @@ func byteLevelFile(t *testing.T, pattern string) map[string]any {
 	for _, doc := range mixedText(7, 300_000) {
 		tr.AddText(doc)
 	}
-	data, err := tr.Train(t.Context(), nil)
+	r, err := tr.Train(t.Context())
 	require.NoError(t, err)
 	var f map[string]any
-	require.NoError(t, json.Unmarshal(data, &f))
+	require.NoError(t, json.Unmarshal(r.JSON, &f))
 	f["added_tokens"] = append(f["added_tokens"].([]any),
 		map[string]any{"id": 2000, "content": "<|eot|>", "single_word": false, "lstrip": true, "rstrip": true, "normalized": false, "special": true},
 		map[string]any{"id": 2001, "content": "snake_case", "single_word": false, "lstrip": false, "rstrip": false, "normalized": true, "special": false})

@@ -14,6 +14,7 @@ type File struct {
 	decoder      *decoder
 	vocab        *vocabulary
 	name         string
+	format       string
 	raw          []Raw
 	chatTemplate string
 	bos          int32
@@ -31,6 +32,10 @@ type Raw struct {
 
 // Name returns "file:" and the checksum of what decides how text is encoded.
 func (f *File) Name() string { return f.name }
+
+// Format returns what kind of file the tokenizer was read from: tokenizer.json, SentencePiece or
+// tiktoken.
+func (f *File) Format() string { return f.format }
 
 // VocabSize returns one more than the highest id.
 func (f *File) VocabSize() int { return len(f.vocab.texts) }
@@ -63,6 +68,10 @@ func (f *File) ID(token string) (id int32, ok bool) { id, ok = f.vocab.ids[token
 func (f *File) Token(id int32) (token string, special bool) {
 	return f.vocab.token(id), f.vocab.special[id]
 }
+
+// Piece returns the text of an id, not to be changed. It may end within a character, and what a
+// tokenizer removes from the beginning of a text is still in it.
+func (f *File) Piece(id int32) []byte { return f.decoder.piece(id) }
 
 // BOS returns the id that begins a text, or -1 if the tokenizer has none.
 func (f *File) BOS() int32 { return f.bos }

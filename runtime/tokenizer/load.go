@@ -102,17 +102,25 @@ func load(path string, main Raw, beside []Raw) (*File, error) {
 
 // parse is load without the path.
 func parse(main Raw, beside []Raw) (*File, error) {
-	parsers := map[string]func([]byte) (*builder, error){"json": parseJSON, "sentencepiece": parseSentencePiece, "tiktoken": parseTiktoken}
-	b, err := parsers[formatOf(main)](main.Data)
+	parsers := map[string]func([]byte) (*builder, error){formatJSON: parseJSON, formatSentencePiece: parseSentencePiece, formatTiktoken: parseTiktoken}
+	format := formatOf(main)
+	b, err := parsers[format](main.Data)
 	if err != nil {
 		return nil, err
 	}
-	f := &File{raw: append([]Raw{main}, beside...), vocab: b.vocab, bos: b.bos, eos: b.eos, pad: b.pad}
+	f := &File{raw: append([]Raw{main}, beside...), vocab: b.vocab, format: format, bos: b.bos, eos: b.eos, pad: b.pad}
 	f.pipeline, f.decoder = b.build()
 	sum := sha256.Sum256(main.Data)
 	f.name = fmt.Sprintf("file:%x", sum[:16])
 	return f, f.configure(beside, b.template)
 }
+
+// Formats of tokenizers.
+const (
+	formatJSON          = "tokenizer.json"
+	formatSentencePiece = "SentencePiece"
+	formatTiktoken      = "tiktoken"
+)
 
 // formatOf returns the format of a file, which its content shows: tokenizer.model is a name that
 // files of tiktoken have, too.
@@ -120,13 +128,13 @@ func formatOf(raw Raw) string {
 	begin := strings.TrimLeft(string(raw.Data[:min(len(raw.Data), 512)]), " \t\r\n\ufeff")
 	switch {
 	case strings.HasPrefix(begin, "{"):
-		return "json"
+		return formatJSON
 	case isTiktoken(begin):
-		return "tiktoken"
+		return formatTiktoken
 	case strings.HasSuffix(raw.Name, ".json"):
-		return "json"
+		return formatJSON
 	default:
-		return "sentencepiece"
+		return formatSentencePiece
 	}
 }
 

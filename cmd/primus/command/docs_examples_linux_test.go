@@ -22,6 +22,7 @@ var guides = map[string]func(*testing.T){
 	"docs/operations.md":        TestOperations,
 	"docs/patches.md":           TestPatchesCommands,
 	"docs/service.md":           TestServiceGuide,
+	"docs/tokenizers.md":        TestTokenizersGuide,
 	"docs/tracking.md":          TestTrackingGuide,
 	"docs/writing-a-backend.md": TestDocuments,
 	"docs/writing-a-patch.md":   TestDocuments,

@@ -108,12 +108,26 @@ func TestPatchesCommands(t *testing.T) {
 
 // TestTrackingGuide runs what docs/tracking.md shows.
 func TestTrackingGuide(t *testing.T) {
+	runGuide(t, "tracking.md", "examples")
+	assert.FileExists(t, "lr.png")
+}
+
+// TestTokenizersGuide runs what docs/tokenizers.md shows.
+func TestTokenizersGuide(t *testing.T) {
+	runGuide(t, "tokenizers.md", "README.md", "CONTRIBUTING.md")
+}
+
+// runGuide runs what a page shows, in an empty folder with links to some files of the tree.
+func runGuide(t *testing.T, page string, links ...string) {
+	t.Helper()
 	root, err := filepath.Abs(filepath.Join("..", "..", ".."))
 	require.NoError(t, err)
-	text, err := os.ReadFile(filepath.Join(root, "docs", "tracking.md"))
+	text, err := os.ReadFile(filepath.Join(root, "docs", page))
 	require.NoError(t, err)
 	t.Chdir(t.TempDir())
-	require.NoError(t, os.Symlink(filepath.Join(root, "examples"), "examples"))
+	for _, link := range links {
+		require.NoError(t, os.Symlink(filepath.Join(root, link), link))
+	}
 	output := ""
 	for _, b := range commandtest.Blocks(string(text)) {
 		switch b.Language {
@@ -123,7 +137,6 @@ func TestTrackingGuide(t *testing.T) {
 			checkOutput(t, b, output)
 		}
 	}
-	assert.FileExists(t, "lr.png")
 }
 
 // runBlock runs the commands of a block and returns what the last one prints.

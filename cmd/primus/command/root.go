@@ -20,6 +20,7 @@ import (
 	"github.com/primus-fl/primus/cmd/primus/command/projection"
 	"github.com/primus-fl/primus/cmd/primus/command/runs"
 	"github.com/primus-fl/primus/cmd/primus/command/serve"
+	"github.com/primus-fl/primus/cmd/primus/command/tokenizer"
 	"github.com/primus-fl/primus/cmd/primus/command/train"
 	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/internal/buildinfo"
@@ -139,6 +140,7 @@ framework that fails ends train with the code of its first rank that did.`,
 	root.SetFlagErrorFunc(cli.FlagError)
 	root.AddCommand(train.New(prog), config.New(prog, newRoot), ops.New(prog), policy.New(prog), plugins.New(prog),
 		patches.New(prog), backends.New(prog), preflight.New(prog), preflight.NewSmoke(prog), projection.New(prog), benchmark.New(prog), generate.New(prog), serve.New(prog), runs.New(prog), fleet.New(prog),
+		tokenizer.New(prog),
 		newVersionCommand(prog), newManCommand())
 	refineBuiltins(root)
 	completePolicies(root, prog)

@@ -27,7 +27,7 @@ type Config struct {
 	SpecialTokens []string
 
 	// MinCount is how often a pair must occur to become a token.
-	MinCount int64
+	MinCount int
 
 	// MaxTokenLength is the length of the longest token, in bytes.
 	MaxTokenLength int
@@ -37,9 +37,9 @@ type Config struct {
 	MaxWords int
 }
 
-// Default returns the configuration that has no special tokens and the pattern of Llama 3.
+// Default returns the configuration with the pattern of Llama 3 and a token that ends texts.
 func Default() Config {
-	return Config{VocabSize: 8192, Pattern: "llama3", MinCount: 2, MaxTokenLength: 64, MaxWords: 4 << 20}
+	return Config{VocabSize: 8192, Pattern: "llama3", SpecialTokens: []string{"<|endoftext|>"}, MinCount: 2, MaxTokenLength: 64, MaxWords: 4 << 20}
 }
 
 // Patterns returns the names of the patterns.
@@ -88,10 +88,6 @@ func New(c Config) (*Trainer, error) {
 
 // Bytes returns the size of the texts that were added, in bytes.
 func (t *Trainer) Bytes() int64 { return t.bytes }
-
-// Words returns how many different words are known, and how many occurrences of rarer ones were
-// forgotten.
-func (t *Trainer) Words() (known int, forgotten int64) { return len(t.words), t.forgotten }
 
 // Sizes in bytes.
 const (
@@ -182,23 +178,29 @@ func (t *Trainer) forget() {
 	t.words, t.counts = t.words[:n], t.counts[:n]
 }
 
-// Train returns the tokenizer.json of the texts that were added. It uses the words up: a trainer
-// trains once. If the texts have too few pairs, the vocabulary is smaller than asked for. Progress,
-// if it is not nil, is called with the number of tokens there are.
-func (t *Trainer) Train(ctx context.Context, progress func(tokens int)) ([]byte, error) {
+// Result is a tokenizer and how it came about.
+type Result struct {
+	JSON      []byte // the tokenizer.json
+	Tokens    int    // the size of the vocabulary, which is smaller than Wanted if the texts have too few pairs
+	Wanted    int
+	Words     int   // different words that were counted
+	Forgotten int64 // occurrences of rarer words that were forgotten
+}
+
+// Train returns the tokenizer of the texts that were added. It uses the words up: a trainer trains
+// once.
+func (t *Trainer) Train(ctx context.Context) (*Result, error) {
 	if len(t.words) == 0 {
 		return nil, errors.New("trainer: there is no text to learn from")
 	}
 	special := len(t.config.SpecialTokens)
 	s := learn.Settings{
-		Size: t.config.VocabSize - special, MinCount: t.config.MinCount, MaxLength: t.config.MaxTokenLength,
-	}
-	if progress != nil {
-		s.Progress = func(symbols int) { progress(symbols + special) }
+		Size: t.config.VocabSize - special, MinCount: int64(t.config.MinCount), MaxLength: t.config.MaxTokenLength,
 	}
 	for b := range 256 {
 		s.Texts = append(s.Texts, []byte{byte(b)})
 	}
+	r := &Result{Wanted: t.config.VocabSize, Words: len(t.words), Forgotten: t.forgotten}
 	words := make([]learn.Word, len(t.words))
 	for i, w := range t.words {
 		symbols := make([]int32, len(w))
@@ -208,9 +210,11 @@ func (t *Trainer) Train(ctx context.Context, progress func(tokens int)) ([]byte,
 		words[i] = learn.Word{Symbols: symbols, Count: t.counts[i]}
 	}
 	t.index, t.words, t.counts = map[string]int32{}, nil, nil
-	result, err := learn.Learn(ctx, words, s)
+	learned, err := learn.Learn(ctx, words, s)
 	if err != nil {
 		return nil, fmt.Errorf("trainer: %w", err)
 	}
-	return write(t.config, result)
+	r.Tokens = len(learned.Texts) + special
+	r.JSON, err = write(t.config, learned)
+	return r, err
 }

@@ -25,9 +25,6 @@ type Settings struct {
 
 	// MaxLength is the length of the longest text that becomes a symbol, in bytes; 0 is no limit.
 	MaxLength int
-
-	// Progress, if it is not nil, is called after each merge with the number of symbols.
-	Progress func(symbols int)
 }
 
 // Result is what Learn found: the texts of all symbols and the merges in their order.
@@ -74,9 +71,6 @@ func Learn(ctx context.Context, words []Word, s Settings) (*Result, error) {
 		l.result.Merges = append(l.result.Merges, Merge{Left: top.pair.left, Right: top.pair.right, Joined: joined})
 		l.join(top.pair, joined)
 		l.pushChanged()
-		if s.Progress != nil {
-			s.Progress(len(l.result.Texts))
-		}
 	}
 	return &l.result, nil
 }
