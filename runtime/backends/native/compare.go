@@ -125,6 +125,8 @@ func (a *Args) compared() map[string]any {
 				all[name] = fmt.Sprint(f.Interface())
 			case f.Kind() == reflect.String:
 				all[name] = f.String()
+			case f.Kind() == reflect.Slice:
+				all[name] = fmt.Sprint(f.Interface())
 			default:
 				all[name] = f.Interface()
 			}

@@ -3,6 +3,7 @@ package native
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/primus-fl/primus/runtime/backends/native/model"
 	"github.com/primus-fl/primus/tensor"
@@ -40,7 +41,7 @@ func (t *trainer) finiteWeights() error {
 		}
 		return nil
 	}
-	if err := check("weight ", t.model.Tensors()); err != nil {
+	if err := check("weight ", slices.Concat(t.model.Tensors(), t.model.Adapters())); err != nil {
 		return err
 	}
 	return check("state of the optimizer ", t.optimizerState())

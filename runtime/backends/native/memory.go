@@ -51,7 +51,7 @@ func (a *Args) memoryParts(mgr *opmanager.Manager, dev device.Backend, limit flo
 		return parts, nil
 	}
 	parts = append(parts, MemoryPart{
-		"weights with gradients and moments", 2 * a.WeightBytes(), "4 · 4 · parameters", "num_layers, hidden_size, vocab_size or num_experts",
+		"weights with gradients and moments", a.WeightBytes() + 2*4*a.TrainedParameters(), "4 · parameters + 4 · 3 · those that are trained", "num_layers, hidden_size, vocab_size or num_experts",
 	})
 	if describeMemory(parts).total > limit { // counting the rest may itself take too much memory
 		return parts, nil

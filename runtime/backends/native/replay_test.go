@@ -43,6 +43,8 @@ func TestPyTorchReplaysARun(t *testing.T) {
 		}},
 		"stretched positions": {"llama_2M", []string{"rotary_seq_len_interpolation_factor=4"}},
 		"mistral":             {"llama_2M", []string{"window_size=[6,0]"}},
+		"adapters":            {"llama_2M", []string{"lora_rank=4", "lora_alpha=40"}},
+		"adapters of some":    {"gpt2_10M", []string{"num_query_groups=4", "lora_rank=3", "lora_target_modules=['c_attn','c_proj']"}},
 		"mixture of experts":  {"moe_8x3M", []string{"moe_ffn_hidden_size=16", "micro_batch_size=4"}},
 	} {
 		t.Run(name, func(t *testing.T) {

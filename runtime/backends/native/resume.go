@@ -6,6 +6,7 @@ import (
 
 	"github.com/primus-fl/primus/internal/durable"
 	"github.com/primus-fl/primus/runtime/backends/native/checkpoint"
+	"github.com/primus-fl/primus/runtime/backends/native/lora"
 	"github.com/primus-fl/primus/runtime/backends/native/model"
 	"github.com/primus-fl/primus/runtime/backends/native/weights"
 	"github.com/primus-fl/primus/tensor"
@@ -30,13 +31,13 @@ func (t *trainer) restore() error {
 	if err != nil {
 		return err
 	}
-	if c != nil {
-		if err := t.loadFrom(c); err != nil {
+	if t.args.LoadHF != "" && (c == nil || t.args.Adapts()) { // checkpoints have adapters without what they adapt
+		if err := t.loadWeights(); err != nil {
 			return err
 		}
 	}
-	if c == nil && t.args.LoadHF != "" {
-		if err := t.loadWeights(); err != nil {
+	if c != nil {
+		if err := t.loadFrom(c); err != nil {
 			return err
 		}
 	}
@@ -95,7 +96,16 @@ func (t *trainer) loadFrom(c *checkpoint.Checkpoint) error {
 	if err := t.checkModel(c); err != nil {
 		return err
 	}
-	err = load(c, weightsFile, t.model.Tensors())
+	file, into := weightsFile, t.model.Tensors()
+	if t.args.Adapts() {
+		file, into = lora.WeightsFile, lora.Named(t.model)
+		if !c.Has(file) {
+			return fmt.Errorf("checkpoint %s has weights without adapters, and lora_rank is %d: begin with load_hf=%s, or give lora_rank=0", c.Path(), t.args.Rank, c.Path())
+		}
+	} else if c.Has(lora.WeightsFile) {
+		return fmt.Errorf("checkpoint %s has adapters, and lora_rank is 0: give the lora_ parameters that it was trained with, or begin with its merged weights by load_hf=%s", c.Path(), c.Path())
+	}
+	err = load(c, file, into)
 	if differs, ok := errors.AsType[*checkpoint.ConfigError](err); ok && t.args.Load == "" {
 		return t.anotherRun(c, "has another model: "+differs.Error())
 	}

@@ -1,9 +1,12 @@
 package native
 
 import (
+	"errors"
+
 	"github.com/primus-fl/primus/internal/cpufeat"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/backends/native/checkpoint"
+	"github.com/primus-fl/primus/runtime/backends/native/lora"
 	"github.com/primus-fl/primus/runtime/backends/native/model"
 	"github.com/primus-fl/primus/tensor"
 	"github.com/primus-fl/primus/tensor/safetensors"
@@ -50,11 +53,7 @@ func (t *trainer) save() error {
 	}
 	t.state.Parameters, t.state.CPUClass = t.compared(), t.args.cpuClass()
 	saved, err := t.store.Save(int64(t.state.Step), func(w *checkpoint.Writer) error {
-		weights, err := entries(t.model.Tensors())
-		if err != nil {
-			return err
-		}
-		if err := w.Safetensors(weightsFile, weights, map[string]string{"format": "pt"}); err != nil {
+		if err := t.saveWeights(w); err != nil {
 			return err
 		}
 		optimizer, err := entries(t.optimizerState())
@@ -84,11 +83,40 @@ func (t *trainer) save() error {
 	return nil
 }
 
+// saveWeights writes the weights. Those of a model with adapters have the adapters merged, so that
+// they are a model by themselves, and the adapters follow as PEFT writes them.
+func (t *trainer) saveWeights(w *checkpoint.Writer) (err error) {
+	tensors := t.model.Tensors()
+	if t.args.Adapts() {
+		merged, release, err := t.model.Merged(t.manager)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, release()) }()
+		tensors = merged
+		adapters, err := entries(lora.Named(t.model))
+		if err != nil {
+			return err
+		}
+		if err := w.Safetensors(lora.WeightsFile, adapters, map[string]string{"format": "pt"}); err != nil {
+			return err
+		}
+		if err := w.JSON(lora.ConfigFile, lora.Config(t.args.Config, t.args.LoadHF)); err != nil {
+			return err
+		}
+	}
+	weights, err := entries(tensors)
+	if err != nil {
+		return err
+	}
+	return w.Safetensors(weightsFile, weights, map[string]string{"format": "pt"})
+}
+
 // optimizerState returns what the optimizer keeps of the weights, under the names in a checkpoint.
 func (t *trainer) optimizerState() []model.Named {
 	var all []model.Named
 	for _, s := range t.optimizer.State() {
-		for _, n := range t.model.Split(s.Tensors) {
+		for _, n := range t.model.SplitTrained(s.Tensors) {
 			if n.Tensor == nil {
 				continue
 			}

@@ -184,10 +184,7 @@ func (t *trainer) share() error {
 	if err := json.Unmarshal(own, &t.state); err != nil {
 		return fmt.Errorf("share the state: %w", err)
 	}
-	var tensors []*tensor.Tensor
-	for _, p := range t.model.Params() {
-		tensors = append(tensors, p.Value)
-	}
+	tensors := []*tensor.Tensor{t.model.Flat().Values}
 	if t.state.Step > 0 {
 		for _, s := range t.optimizer.State() {
 			for _, own := range s.Tensors {
@@ -281,7 +278,7 @@ func (e *engine) connect() (err error) {
 // updated returns the weights that this rank updates.
 func (e *engine) updated() []optim.Param {
 	var params []optim.Param
-	for _, p := range e.model.Params() {
+	for _, p := range e.model.Trained() {
 		params = append(params, optim.Param{Value: p.Value, Grad: p.Grad, Decay: p.Decay, LRScale: e.points.lrScale.Func()(p)})
 	}
 	return params

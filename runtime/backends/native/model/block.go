@@ -68,17 +68,27 @@ type vectorGrad struct {
 }
 
 func (b *builder) vectorGrad(p *Param) vectorGrad {
-	if p == nil {
+	if p == nil || b.spare != nil && p.Grad == nil {
 		return vectorGrad{}
 	}
 	return vectorGrad{p, b.spare.f32(p.Value.NumElements()), opmanager.MustBind(b.bwd, normops.ResidualAdd)}
 }
 
-// to returns the tensor to which an op writes the gradient, nil without a weight.
+// gainGrad is vectorGrad for an op that always writes the gradient, which is scratch if the weight
+// is not trained.
+func (b *builder) gainGrad(p *Param) vectorGrad {
+	g := b.vectorGrad(p)
+	if g.param == nil {
+		g.part = b.spare.f32(p.Value.NumElements())
+	}
+	return g
+}
+
+// to returns the tensor to which an op writes the gradient, nil without a weight that is trained.
 func (g *vectorGrad) to(r *run) *tensor.Tensor {
 	switch {
 	case g.param == nil:
-		return nil
+		return g.part
 	case r.accumulate:
 		return g.part
 	default:
@@ -106,18 +116,26 @@ type linear struct {
 	linearWeights
 	matrix   *tensor.Tensor // the weight as it enters products
 	biasGrad vectorGrad
+	added    []adapter
 	fwd, bwd *opmanager.Bound[gemm.GenericGemmArgs]
 }
 
 func (b *builder) linear(w linearWeights) linear {
+	in := w.weight.Shape.Cols()
+	if w.inOut {
+		in = w.weight.Shape[0]
+	}
 	return linear{
-		linearWeights: w, matrix: b.matrix(w.weight), biasGrad: b.vectorGrad(w.bias),
+		linearWeights: w, matrix: b.matrix(w.weight), biasGrad: b.vectorGrad(w.bias), added: b.adapters(w, in),
 		fwd: opmanager.MustBind(b.fwd, gemm.GenericGemm), bwd: opmanager.MustBind(b.bwd, gemm.GenericGemm),
 	}
 }
 
 func (l *linear) forward(r *run, x, y *tensor.Tensor) {
 	call(r, l.fwd, gemm.GenericGemmArgs{A: l.matrix, TransA: !l.inOut, B: x, D: y, Bias: l.bias.value()})
+	for i := range l.added {
+		l.added[i].forward(r, x, y)
+	}
 }
 
 // backward is dx = dy·W, db = Σ dy over the rows, and dW = dyᵀ·x.
@@ -130,6 +148,12 @@ func (l *linear) backward(r *run, x, dy, dx *tensor.Tensor) {
 // computed.
 func (l *linear) products(r *run, x, dy, dx, db *tensor.Tensor) {
 	call(r, l.bwd, gemm.GenericGemmArgs{A: l.matrix, TransA: l.inOut, B: dy, D: dx, Bias: db, Grad: db != nil})
+	for i := range l.added {
+		l.added[i].backward(r, x, dy, dx)
+	}
+	if l.weight.Grad == nil {
+		return
+	}
 	left, right := dy, x
 	if l.inOut {
 		left, right = x, dy

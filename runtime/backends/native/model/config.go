@@ -73,6 +73,7 @@ type Config struct {
 	Experts
 	Precision
 	Recompute
+	LoRA
 }
 
 // RopeScaling stretches rotary positions for sequences longer than those of the first training.
@@ -145,6 +146,7 @@ func (c Config) Validate() error {
 	f.probability("attention_dropout", c.AttentionDropout)
 	c.validateExperts(f)
 	c.validateRecompute(f)
+	c.validateLoRA(f)
 	if c.FP16 && c.BF16 {
 		f.bad("fp16", true, "false with bf16")
 	}

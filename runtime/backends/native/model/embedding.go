@@ -59,6 +59,9 @@ func (e *embedding) forward(r *run, y *tensor.Tensor) {
 }
 
 func (e *embedding) backward(r *run, dy *tensor.Tensor) {
+	if e.tokens.Grad == nil {
+		return
+	}
 	dy = e.dropout.backward(r, dy)
 	call(r, e.bwd, embeddingops.EmbeddingBwdArgs{Grad: dy, Indices: e.indices, DWeight: e.tokens.Grad, Accumulate: r.accumulate || e.tied})
 	if e.positions != nil {

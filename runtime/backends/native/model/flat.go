@@ -10,12 +10,13 @@ import (
 // Backward finishes the gradients, so that ranges of it can be exchanged while Backward goes on.
 type Flat struct {
 	// Values and Grads are f32 [n]. There are zeros between weights, and FlatSlack after the last one.
-	// A frozen model has no Grads.
+	// A frozen model has no Grads. Beside adapters, Values also has the weights that are not trained,
+	// after the slack.
 	Values, Grads *tensor.Tensor
 
-	Params  []*Param
-	Offsets []int // the first element of each, in ascending order
-	Used    int   // elements up to the end of the last weight
+	Params  []*Param // those that are trained
+	Offsets []int    // the first element of each, in ascending order
+	Used    int      // elements up to the end of the last weight
 }
 
 const (
@@ -40,37 +41,60 @@ func (f Flat) Final(depth int) int {
 	return f.Used
 }
 
-// allocate gives memory to all weights and their gradients.
+// all returns the weights with the adapters.
+func (m *Model) all() []*Param { return slices.Concat(m.params, m.adapters) }
+
+// allocate gives memory to all weights and the gradients of those that are trained.
 func (m *Model) allocate() {
 	if _, counts := m.memory.backend.(*counter); counts { // all weights together may have no addresses
-		for _, p := range m.params {
+		for _, p := range m.all() {
 			p.Value = m.memory.new(tensor.F32, p.Shape...)
+		}
+		for _, p := range m.Trained() {
 			p.Grad = p.Value
 		}
 		return
 	}
-	f := Flat{Params: slices.Clone(m.params)}
+	f := Flat{Params: slices.Clone(m.Trained())}
 	slices.Reverse(f.Params)
-	for _, p := range f.Params {
-		f.Offsets = append(f.Offsets, f.Used)
-		f.Used += (p.Shape.NumElements() + flatAlign - 1) / flatAlign * flatAlign
+	var offsets int
+	place := func(p *Param) int {
+		at := offsets
+		offsets += (p.Shape.NumElements() + flatAlign - 1) / flatAlign * flatAlign
+		return at
 	}
-	f.Values = m.memory.new(tensor.F32, f.Used+FlatSlack)
+	for _, p := range f.Params {
+		f.Offsets = append(f.Offsets, place(p))
+	}
+	f.Used = offsets
+	offsets += FlatSlack
+	grads := offsets
+	var rest []*Param
+	var restOffsets []int
+	if m.cfg.Adapts() {
+		rest = m.params
+		for _, p := range rest {
+			restOffsets = append(restOffsets, place(p))
+		}
+	}
+	f.Values = m.memory.new(tensor.F32, offsets)
 	if !m.frozen {
-		f.Grads = m.memory.new(tensor.F32, f.Used+FlatSlack)
+		f.Grads = m.memory.new(tensor.F32, grads)
 	}
 	if m.memory.err != nil {
 		return
 	}
+	view := func(t *tensor.Tensor, p *Param, at int) *tensor.Tensor {
+		return must(rows(t, at, at+p.Shape.NumElements()).Reshape(p.Shape...))
+	}
 	for i, p := range f.Params {
-		at := f.Offsets[i]
-		view := func(t *tensor.Tensor) *tensor.Tensor {
-			return must(rows(t, at, at+p.Shape.NumElements()).Reshape(p.Shape...))
-		}
-		p.Value = view(f.Values)
+		p.Value = view(f.Values, p, f.Offsets[i])
 		if !m.frozen {
-			p.Grad = view(f.Grads)
+			p.Grad = view(f.Grads, p, f.Offsets[i])
 		}
+	}
+	for i, p := range rest {
+		p.Value = view(f.Values, p, restOffsets[i])
 	}
 	m.flat = f
 }

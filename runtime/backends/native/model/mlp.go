@@ -72,7 +72,7 @@ func (m *gelu) forward(r *run, x, y *tensor.Tensor) {
 
 func (m *gelu) backward(r *run, x, dy, dx *tensor.Tensor) {
 	m.down.backward(r, m.act, dy, m.dAct)
-	if m.up.bias == nil {
+	if m.up.biasGrad.param == nil {
 		call(r, m.bwd, activation.DActivationArgs{Grad: m.dAct, FwdInput: m.in, Output: m.in})
 	} else {
 		call(r, m.biasBwd, activation.DBiasDActivationArgs{Grad: m.dAct, FwdInput: m.in, DBias: m.up.biasGrad.to(r), Output: m.in})

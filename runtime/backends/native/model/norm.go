@@ -12,13 +12,13 @@ func (b *builder) norm(w normWeights, rows int) norm {
 	eps, rsigma := float32(b.cfg.NormEpsilon), b.keep.f32(rows)
 	if b.cfg.layerNorm() {
 		return &layerNorm{
-			gain: w.gain, bias: w.bias, gainGrad: b.vectorGrad(w.gain), biasGrad: b.vectorGrad(w.bias),
+			gain: w.gain, bias: w.bias, gainGrad: b.gainGrad(w.gain), biasGrad: b.vectorGrad(w.bias),
 			mu: b.keep.f32(rows), rsigma: rsigma, eps: eps, saved: saved(),
 			fwd: opmanager.MustBind(b.fwd, normops.LayerNormFwd), bwd: opmanager.MustBind(b.bwd, normops.LayerNormBwd),
 		}
 	}
 	return &rmsNorm{
-		gain: w.gain, gainGrad: b.vectorGrad(w.gain), rsigma: rsigma, eps: eps, saved: saved(),
+		gain: w.gain, gainGrad: b.gainGrad(w.gain), rsigma: rsigma, eps: eps, saved: saved(),
 		fwd: opmanager.MustBind(b.fwd, normops.RMSNormFwd), bwd: opmanager.MustBind(b.bwd, normops.RMSNormBwd),
 	}
 }

@@ -12,7 +12,7 @@ type Param struct {
 	Name  string // "model.layers.0.mlp.down_proj.weight"; fused weights have names of their own
 	Shape tensor.Shape
 	Value *tensor.Tensor // a view of Flat, like Grad
-	Grad  *tensor.Tensor // nil in a frozen model
+	Grad  *tensor.Tensor // nil in a frozen model, and beside adapters
 	Decay bool           // whether weight decay applies: to matrices, not to norms and biases
 	Depth int            // 0 for embeddings, i+1 for layer i, num_layers+1 for the parts after the layers
 
@@ -23,9 +23,9 @@ type Param struct {
 	rounded *tensor.Tensor // the copy that layers multiply with; nil without
 }
 
-// start is the initial value of a weight: normal numbers of a standard deviation or, if that is 0,
-// one value.
-type start struct{ std, value float64 }
+// start is the initial value of a weight: normal numbers of a standard deviation, uniform numbers
+// up to a bound or, if these are 0, one value.
+type start struct{ std, bound, value float64 }
 
 // part is a part of a fused weight that a checkpoint stores as a tensor of its own: rows from the
 // end of the part before.
@@ -42,15 +42,24 @@ type Named struct {
 
 // Init fills the weights from a seed: gains of norms with ones, biases with zeros, matrices with
 // normal numbers of standard deviation init_method_std, those that write into the residual stream
-// divided by √(2·num_layers). The same seed gives the same bits everywhere.
+// divided by √(2·num_layers). Of adapters, A is uniform up to 1/√in and B is zero. The same seed
+// gives the same bits everywhere, and the same weights with and without adapters.
 func (m *Model) Init(seed uint64) {
-	rng := rand.New(rand.NewPCG(seed, 0x9e3779b97f4a7c15))
-	for _, p := range m.params {
+	initialise(m.params, rand.New(rand.NewPCG(seed, 0x9e3779b97f4a7c15)))
+	initialise(m.adapters, rand.New(rand.NewPCG(seed, 0xbf58476d1ce4e5b9)))
+}
+
+func initialise(params []*Param, rng *rand.Rand) {
+	for _, p := range params {
 		data := tensor.Data[float32](p.Value)
 		for i := range data {
-			data[i] = float32(p.start.value)
-			if p.start.std > 0 {
+			switch {
+			case p.start.std > 0:
 				data[i] = float32(rng.NormFloat64() * p.start.std)
+			case p.start.bound > 0:
+				data[i] = float32((2*rng.Float64() - 1) * p.start.bound)
+			default:
+				data[i] = float32(p.start.value)
 			}
 		}
 	}
@@ -59,28 +68,29 @@ func (m *Model) Init(seed uint64) {
 // Tensors returns views of the weights under the names that Hugging Face's class
 // of the model uses, in a fixed order.
 func (m *Model) Tensors() []Named {
-	return m.named(func(i int) *tensor.Tensor { return m.params[i].Value })
+	return named(m.params, func(i int) *tensor.Tensor { return m.params[i].Value })
 }
 
 // Split returns views of tensors that correspond to Params, such as the moments of an optimizer,
 // under the names and in the order of Tensors.
 func (m *Model) Split(beside []*tensor.Tensor) []Named {
-	return m.named(func(i int) *tensor.Tensor { return beside[i] })
+	return named(m.params, func(i int) *tensor.Tensor { return beside[i] })
 }
 
-func (m *Model) named(of func(int) *tensor.Tensor) []Named {
-	var named []Named
-	for i, p := range m.params {
+// named returns tensors of weights under the names of a checkpoint.
+func named(params []*Param, of func(int) *tensor.Tensor) []Named {
+	var all []Named
+	for i, p := range params {
 		t := of(i)
 		if p.parts == nil {
-			named = append(named, Named{p.Name, t})
+			all = append(all, Named{p.Name, t})
 			continue
 		}
 		from := 0
 		for _, part := range p.parts {
-			named = append(named, Named{part.name, rows(t, from, from+part.rows)})
+			all = append(all, Named{part.name, rows(t, from, from+part.rows)})
 			from += part.rows
 		}
 	}
-	return named
+	return all
 }

@@ -44,7 +44,7 @@ func (m *Model) copies() {
 	if d == tensor.F32 {
 		return
 	}
-	for _, p := range m.params {
+	for _, p := range m.all() {
 		if len(p.Shape) > 1 && !p.wide {
 			p.rounded = m.memory.new(d, p.Shape...)
 		}
@@ -117,7 +117,7 @@ func (p *Pass) round(r *run, depth int) {
 		return
 	}
 	var from, to []*tensor.Tensor
-	for _, w := range p.m.params {
+	for _, w := range p.m.all() {
 		if w.Depth == depth && w.rounded != nil {
 			from, to = append(from, w.Value), append(to, w.rounded)
 		}

@@ -17,6 +17,8 @@ type linearWeights struct {
 	weight *Param
 	bias   *Param // nil without
 	inOut  bool
+
+	adapters []adapterWeights
 }
 
 // expertWeights are the weights of the experts of a layer, one expert after the other.
@@ -45,6 +47,7 @@ type Model struct {
 	finalNorm normWeights
 	head      *Param // the embedding when tied
 	params    []*Param
+	adapters  []*Param // A and B of each adapter
 	flat      Flat
 	rounded   []bool // by depth: whether the copies of the weights are those of their values
 }
@@ -139,6 +142,10 @@ func (b *weightBuilder) linear(name string, std float64, bias bool, out, in int,
 			w.bias.parts = suffixed(parts, ".bias")
 		}
 	}
+	if w.inOut {
+		parts = nil // checkpoints store them as one
+	}
+	w.adapters = b.adapters(name, out, in, parts)
 	return w
 }
 

@@ -164,6 +164,26 @@ def gpt2(tokens, w, config):
     return standardise(x, w, "transformer.ln_f.", eps) @ w["transformer.wte.weight"].T, 0
 
 
+def adapt(path, weights):
+    """Returns the adapters in PEFT's files, and a function of the weights with their products."""
+    with open(os.path.join(path, "adapter_config.json")) as file:
+        config = json.load(file)
+    adapters = read_safetensors(os.path.join(path, "adapter_model.safetensors"))
+    scale = config["lora_alpha"] / config["r"]
+
+    def effective():
+        result = dict(weights)
+        for name, a in adapters.items():
+            if not name.endswith(".lora_A.weight"):
+                continue
+            target = name.removeprefix("base_model.model.").replace(".lora_A", "")
+            product = scale * adapters[name.replace("lora_A", "lora_B")] @ a
+            result[target] = weights[target] + (product.T if config["fan_in_fan_out"] else product)
+        return result
+
+    return adapters, effective
+
+
 def learning_rate(step, a):
     if step <= a.warmup:
         return a.lr * step / a.warmup
@@ -186,31 +206,39 @@ def main():
         config = json.load(file)
     forward = gpt2 if config["model_type"] == "gpt2" else llama
     weights = read_safetensors(os.path.join(a.first, "model.safetensors"))
-    weights = {name: t.requires_grad_() for name, t in weights.items()}
+    trained, effective = weights, lambda: weights
+    if os.path.exists(os.path.join(a.first, "adapter_config.json")):
+        trained, effective = adapt(a.first, weights)
+    for t in trained.values():
+        t.requires_grad_()
     optimizer = torch.optim.AdamW(
         [
-            {"params": [t for t in weights.values() if t.dim() > 1], "weight_decay": a.weight_decay},
-            {"params": [t for t in weights.values() if t.dim() == 1], "weight_decay": 0.0},
+            {"params": [t for t in trained.values() if t.dim() > 1], "weight_decay": a.weight_decay},
+            {"params": [t for t in trained.values() if t.dim() == 1], "weight_decay": 0.0},
         ],
         betas=(a.beta1, a.beta2), eps=a.adam_eps,
     )
     losses, norms = [], []
     batches = read_safetensors(a.batches)["batches"].long()
     for step, rows in enumerate(batches, 1):
-        scores, extra = forward(rows[:, :-1], weights, config)
+        scores, extra = forward(rows[:, :-1], effective(), config)
         loss = torch.nn.functional.cross_entropy(scores.flatten(0, 1), rows[:, 1:].flatten())
         optimizer.zero_grad()
         (loss + extra).backward()
-        norms.append(torch.nn.utils.clip_grad_norm_(weights.values(), a.clip).item())
+        norms.append(torch.nn.utils.clip_grad_norm_(trained.values(), a.clip).item())
         for group in optimizer.param_groups:
             group["lr"] = learning_rate(step, a)
         optimizer.step()
         losses.append(loss.item())
 
+    weights = effective()
     last = read_safetensors(os.path.join(a.last, "model.safetensors"))
+    if trained is not weights and os.path.exists(os.path.join(a.last, "adapter_model.safetensors")):
+        last.update(read_safetensors(os.path.join(a.last, "adapter_model.safetensors")))
+        weights = {**weights, **trained}
     if last.keys() != weights.keys():
         raise SystemExit(f"the last checkpoint has other weights: {sorted(last.keys() ^ weights.keys())}")
-    distances = {name: ((last[name] - t).norm() / t.norm()).item() for name, t in weights.items()}
+    distances = {name: ((last[name] - t).norm() / (t.norm() or 1)).item() for name, t in weights.items()}
     print(json.dumps({"losses": losses, "norms": norms, "distances": distances}))
 
 
