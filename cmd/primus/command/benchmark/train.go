@@ -3,23 +3,15 @@ package benchmark
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/experiments"
-	"github.com/primus-fl/primus/cmd/primus/command/internal/graph"
-	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/primus-fl/primus/internal/stats"
-	"github.com/primus-fl/primus/opmanager"
-	"github.com/primus-fl/primus/opmanager/oppolicy"
-	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/runtime/backends/native"
 	"github.com/primus-fl/primus/runtime/backends/native/stepbench"
 	"github.com/spf13/cobra"
-	"go.uber.org/fx"
 )
 
 // benchmarkTrainOptions are the flags of `primus benchmark train`.
@@ -72,41 +64,16 @@ Only the native backend is measured. Policy and flags are those of primus train.
 	return cmd
 }
 
-// benchmarkParams are what measuring steps needs of the graph.
-type benchmarkParams struct {
-	fx.In
-	Policy  oppolicy.Policy
-	Device  device.Backend
-	Exec    *opregistry.Exec
-	Manager *opmanager.Manager
-}
-
 func runBenchmarkTrain(ctx context.Context, prog cli.Program, opts benchmarkTrainOptions, overrides []string) error {
-	const name = "pre_trainer"
-	experiment, err := opts.Load(name, overrides)
-	if err != nil {
-		return err
-	}
-	module, err := experiment.Module(name)
-	if err != nil {
-		return err
-	}
-	if module.Framework != native.Framework {
-		return cli.UsageError{Err: fmt.Errorf("benchmark train: module %q has framework %q, want %s: other backends are not measured", name, module.Framework, native.Framework)}
-	}
-	log := slog.New(prog.Lines(prog.Err, slog.LevelWarn))
-	experiments.LogReport(log, experiment.Report)
-	var p benchmarkParams
-	set := graph.Config{Threads: int(opts.Threads), Timing: true, Log: log, Policy: opts.PolicySources(module), Extras: prog.Extras}
-	return graph.Run(ctx, func() error {
+	return opts.WithSteps(ctx, prog, "benchmark train", overrides, func(p experiments.StepParams) error {
 		result, err := stepbench.Measure(ctx, stepbench.Settings{
-			Module: module, Manager: p.Manager, Device: p.Device, Pool: p.Exec.Pool(), Log: log, Warmup: int(opts.warmup), Steps: int(opts.steps),
+			Module: p.Module, Manager: p.Manager, Device: p.Device, Pool: p.Exec.Pool(), Log: p.Log, Warmup: int(opts.warmup), Steps: int(opts.steps),
 		})
 		if err != nil {
 			return err
 		}
 		return opts.output.Print(prog.Out, result, func() error { return printTrainBenchmark(prog, result) })
-	}, graph.Core(set), fx.Invoke(func(built benchmarkParams) { p = built }))
+	})
 }
 
 func printTrainBenchmark(prog cli.Program, r stepbench.Result) error {

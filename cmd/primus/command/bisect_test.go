@@ -1,0 +1,88 @@
+package command_test
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"testing"
+
+	"github.com/primus-fl/primus/cmd/primus/command"
+	"github.com/primus-fl/primus/cmd/primus/command/commandtest"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
+	"github.com/primus-fl/primus/opmanager/recording"
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/ops/norm"
+	"github.com/primus-fl/primus/runtime/backends/native/divergence"
+	"github.com/primus-fl/primus/tensor"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// brokenSource has an impl of residual_add whose result is wrong in one element.
+func brokenSource() opregistry.Source {
+	return opregistry.Source{Name: "broken", Impls: []opregistry.Impl{{
+		Op: norm.ResidualAdd, ID: "vendor.broken", Kind: opregistry.KindVendor, Vendor: "broken",
+		Run: opregistry.Func[norm.ResidualAddArgs](func(_ *opregistry.Exec, args norm.ResidualAddArgs) error {
+			a, b, sum := tensor.Data[float32](args.A), tensor.Data[float32](args.B), tensor.Data[float32](args.Output)
+			for i := range sum {
+				sum[i] = a[i] + b[i]
+			}
+			sum[5] += 0.5
+			return nil
+		}),
+	}}}
+}
+
+// A fault that is planted in one op of one layer is found, among all other ops that run on other
+// impls, and the call that is kept shows it.
+func TestBisectFindsAPlantedFault(t *testing.T) {
+	l := commandtest.NewLab(t)
+	policy := l.Policy("prefer: reference\nrules:\n  - layers: 1\n    phase: forward\n    per_op:\n      residual_add: [vendor:broken]\n")
+	file := filepath.Join(t.TempDir(), "fault.safetensors")
+	args := append([]string{"ops", "bisect", "--good", "flagos", "--bad", policy, "--replay-file", file, "-o", "json"}, l.Args("num_layers=3")[2:]...)
+	broken := grouped(command.OpSources, brokenSource())
+	got := primusWith(t, broken, args...)
+	require.Equal(t, 1, got.Code, got.Stderr)
+	var report divergence.Report
+	require.NoError(t, json.Unmarshal([]byte(got.Out), &report), got.Out)
+	assert.Equal(t, 1, report.Diverges)
+	assert.Greater(t, len(report.Differ), 10)
+	assert.Equal(t, []string{"residual_add"}, report.Ops)
+	assert.Equal(t, []int{1}, report.Layers)
+	require.NotNil(t, report.Call)
+	assert.Equal(t, recording.Site{Step: 1, Number: 1, Layer: 1, Phase: oppolicy.PhaseForward}, report.Call.Site)
+	assert.Equal(t, "vendor.broken", report.Call.Bad)
+	assert.Equal(t, "default.flagos", report.Call.Good)
+	assert.Equal(t, 1, report.Call.Match.Beyond)
+
+	replayed := primusWith(t, broken, "ops", "replay", file, "-o", "json")
+	assert.Equal(t, 1, replayed.Code, replayed.Stderr)
+	var results []recording.Result
+	require.NoError(t, json.Unmarshal([]byte(replayed.Out), &results))
+	require.Len(t, results, 3)
+	for _, r := range results {
+		assert.Equal(t, r.Impl == "vendor.broken", r.Wrong(), r.Impl)
+	}
+
+	text := primusWith(t, broken, append([]string{"ops", "bisect", "--good", "flagos", "--bad", policy, "--replay-file", ""}, l.Args("num_layers=3")[2:]...)...)
+	assert.Contains(t, text.Out, "at fault    residual_add")
+	assert.Contains(t, text.Out, "in          layer 1\n")
+}
+
+func TestBisectWithoutDifference(t *testing.T) {
+	l := commandtest.NewLab(t)
+	got := commandtest.Run(t, append([]string{"ops", "bisect", "--bad", "flagos"}, l.Args()[2:]...)...)
+	require.Zero(t, got.Code, got.Stderr)
+	assert.Contains(t, got.Out, "no difference in 3 steps beyond 0.0001")
+	for want, args := range map[string][]string{
+		"want --bad POLICY":                        {},
+		"--metric: got \"time\", want loss":        {"--bad", "vendor", "--metric", "time"},
+		"--steps: got 0":                           {"--bad", "vendor", "--steps", "0"},
+		"--bad: unknown token \"fast\"":            {"--bad", "fast"},
+		"both policies choose the same impl":       {"--bad", "reference"},
+		"--tolerance: got NaN, want a number >= 0": {"--bad", "vendor", "--tolerance", "NaN"},
+	} {
+		got := commandtest.Run(t, append(append([]string{"ops", "bisect"}, args...), l.Args()[2:]...)...)
+		assert.NotZero(t, got.Code, args)
+		assert.Contains(t, got.Stderr, want)
+	}
+}
