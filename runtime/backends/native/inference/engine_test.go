@@ -34,7 +34,11 @@ func architectures() map[string]model.Config {
 	gpt2.NumQueryGroups, gpt2.RotaryBase, gpt2.Untie = 0, 0, false
 	gpt2.Normalization, gpt2.PositionEmbedding, gpt2.Activation, gpt2.AddBiasLinear = model.LayerNorm, model.LearnedAbsolute, model.GELU, true
 	mixtral.Experts = model.Experts{NumExperts: 4, MoEFFNHiddenSize: 16}
-	return map[string]model.Config{"llama": llama(), "gpt2": gpt2, "mixtral": mixtral}
+	qwen3, mistral, llama3 := llama(), llama(), llama()
+	qwen3.QKNorm, qwen3.KVChannels = true, 6
+	mistral.Window = [2]int{20, 0}
+	llama3.RopeScaling = model.RopeScaling{UseScaling: true, ScalingFactor: 4, OldContext: 60}
+	return map[string]model.Config{"llama": llama(), "gpt2": gpt2, "mixtral": mixtral, "qwen3": qwen3, "mistral": mistral, "llama3": llama3}
 }
 
 // newManager returns a manager that uses the fast impls only.

@@ -58,7 +58,7 @@ func TestGreedyTextEqualsPyTorch(t *testing.T) {
 			m.Init(6)
 			dir := t.TempDir()
 			save(t, m, dir)
-			prompts := [][]int32{{1, 2, 3}, {255, 7}, {9, 8, 7, 6, 5, 4, 3, 2, 1, 0, 50, 60, 70, 80, 90, 100, 110}}
+			prompts := [][]int32{{255, 7}, {9, 8, 7, 6, 5, 4, 3, 2, 1, 0, 50, 60, 70, 80, 90, 100, 110}}
 			input, err := json.Marshal(prompts)
 			require.NoError(t, err)
 			cmd := exec.CommandContext(t.Context(), python, filepath.Join("testdata", "greedy.py"), dir, strconv.Itoa(count))

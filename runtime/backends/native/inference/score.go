@@ -1,0 +1,194 @@
+package inference
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/ops/loss"
+	"github.com/primus-fl/primus/runtime/backends/native/model"
+	"github.com/primus-fl/primus/tensor"
+)
+
+// Scorer computes how likely a model finds given tokens. A Scorer is used by one goroutine at a
+// time.
+type Scorer struct {
+	decoder     *model.Decoder
+	vocab       int
+	rows        int
+	fwd         *opmanager.Bound[loss.CrossEntropyFwdArgs]
+	targets     *tensor.Tensor // i32 [rows]
+	losses, lse *tensor.Tensor // [rows]
+	saved       *opregistry.Saved
+}
+
+// noIgnore is a target that never occurs.
+const noIgnore = -100
+
+// NewScorer returns a scorer for texts of at most capacity tokens; 0 means seq_length. Close
+// returns the memory.
+func NewScorer(m *model.Model, mgr *opmanager.Manager, capacity int) (*Scorer, error) {
+	const rows = 256
+	d, err := m.NewDecoder(mgr, model.DecoderSettings{Slots: 1, Capacity: capacity, Rows: rows})
+	if err != nil {
+		return nil, err
+	}
+	s := &Scorer{
+		decoder: d, vocab: m.Config().VocabSize, rows: rows, saved: new(opregistry.Saved),
+		fwd: opmanager.MustBind(mgr, loss.CrossEntropyFwd),
+	}
+	var faults [3]error
+	s.targets, faults[0] = tensor.FromSlice(make([]int32, rows))
+	s.losses, faults[1] = tensor.FromSlice(make([]float32, rows))
+	s.lse, faults[2] = tensor.FromSlice(make([]float32, rows))
+	if err := errors.Join(faults[:]...); err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return s, nil
+}
+
+// Capacity returns how many tokens a text may have.
+func (s *Scorer) Capacity() int { return s.decoder.Settings().Capacity }
+
+// Close returns the memory.
+func (s *Scorer) Close() error { return s.decoder.Close() }
+
+// Score is the result for some tokens.
+type Score struct {
+	Nats   float64 // the sum of −ln p
+	Tokens int
+	Greedy bool // every token is the likeliest one
+}
+
+// extend appends tokens to the text and adds the score of those that follow the tokens from from
+// on: of tokens[from+1], … and, after the last one, of next unless it is negative.
+func (s *Scorer) extend(ctx context.Context, score *Score, tokens []int32, from int, next int32) error {
+	for at := 0; at < len(tokens); at += s.rows {
+		if err := ctx.Err(); err != nil {
+			return context.Cause(ctx)
+		}
+		part := tokens[at:min(at+s.rows, len(tokens))]
+		chunk := model.Chunk{Tokens: part, From: min(max(from-at, 0), len(part))}
+		logits, err := s.decoder.Step([]model.Chunk{chunk})
+		if err != nil {
+			return err
+		}
+		targets := tensor.Data[int32](s.targets)[:0]
+		for i := at + chunk.From; i < at+len(part); i++ {
+			switch {
+			case i+1 < len(tokens):
+				targets = append(targets, tokens[i+1])
+			case next >= 0:
+				targets = append(targets, next)
+			}
+		}
+		if err := s.add(score, logits, targets); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// add adds the score of the targets, which have the first rows of the logits.
+func (s *Scorer) add(score *Score, logits *tensor.Tensor, targets []int32) error {
+	n := len(targets)
+	if n == 0 {
+		return nil
+	}
+	view := func(t *tensor.Tensor) *tensor.Tensor {
+		part, err := t.Slice(0, 0, n)
+		if err != nil {
+			panic("BUG: " + err.Error())
+		}
+		return part
+	}
+	err := s.fwd.Call(loss.CrossEntropyFwdArgs{
+		Logits: view(logits), Targets: view(s.targets), Losses: view(s.losses), LSE: view(s.lse), IgnoreIndex: noIgnore, Saved: s.saved,
+	})
+	if err != nil {
+		return err
+	}
+	values := tensor.Data[float32](logits)
+	for i, nats := range tensor.Data[float32](s.losses)[:n] {
+		score.Nats += float64(nats)
+		score.Greedy = score.Greedy && largest(values[i*s.vocab:][:s.vocab]) == targets[i]
+	}
+	score.Tokens += n
+	return nil
+}
+
+// Text scores the tokens that read returns, all but the first. Each window of the capacity of the
+// scorer begins stride tokens after the one before and scores the tokens that are new in it; a
+// stride of the capacity, which 0 stands for, computes every token once. read fills dst with the
+// tokens from a position on; n is the number of all tokens.
+func (s *Scorer) Text(ctx context.Context, n int, read func(dst []int32, from int) error, stride int) (Score, error) {
+	capacity := s.Capacity()
+	stride = cmp.Or(stride, capacity)
+	if stride < 1 || stride > capacity {
+		return Score{}, &RequestError{"stride", fmt.Sprintf("got %d, want from 1 to the %d tokens of a window", stride, capacity)}
+	}
+	if n < 2 {
+		return Score{}, &RequestError{"text", fmt.Sprintf("got %d tokens, want at least two", n)}
+	}
+	score := Score{Greedy: true}
+	window := make([]int32, capacity+1)
+	done := 0 // tokens whose successor is scored
+	for first := 0; done < n-1; first += stride {
+		row := window[:min(capacity+1, n-first)]
+		if err := read(row, first); err != nil {
+			return Score{}, err
+		}
+		s.decoder.Truncate(0, 0)
+		last := len(row) - 1
+		if err := s.extend(ctx, &score, row[:last], done-first, row[last]); err != nil {
+			return Score{}, err
+		}
+		done = first + last
+	}
+	return score, nil
+}
+
+// Choices scores several continuations of one context, whose tokens they share in the cache. A text
+// that is too long loses tokens at its beginning.
+func (s *Scorer) Choices(ctx context.Context, prompt []int32, choices [][]int32) ([]Score, error) {
+	if len(prompt) == 0 {
+		return nil, &RequestError{"query", "got no tokens, want at least one before a choice"}
+	}
+	longest := 0
+	for i, c := range choices {
+		if len(c) == 0 {
+			return nil, &RequestError{"choices", fmt.Sprintf("choice %d has no tokens", i+1)}
+		}
+		longest = max(longest, len(c))
+	}
+	if longest > s.Capacity() {
+		return nil, &RequestError{"choices", fmt.Sprintf("a choice of %d tokens, want at most the %d of a text", longest, s.Capacity())}
+	}
+	// The last token of a choice is a target only.
+	prompt = prompt[max(len(prompt)+longest-1-s.Capacity(), 0):]
+	shared := prompt[:len(prompt)-1]
+	s.decoder.Truncate(0, 0)
+	if err := s.extend(ctx, nil, shared, len(shared), -1); err != nil {
+		return nil, err
+	}
+	scores := make([]Score, len(choices))
+	for i, c := range choices {
+		scores[i].Greedy = true
+		s.decoder.Truncate(0, len(shared))
+		row := append([]int32{prompt[len(shared)]}, c...)
+		if err := s.extend(ctx, &scores[i], row[:len(c)], 0, c[len(c)-1]); err != nil {
+			return nil, err
+		}
+	}
+	return scores, nil
+}
+
+// Perplexity returns e to the mean loss.
+func (s Score) Perplexity() float64 { return math.Exp(s.Loss()) }
+
+// Loss returns the mean of −ln p over the tokens.
+func (s Score) Loss() float64 { return s.Nats / float64(s.Tokens) }
