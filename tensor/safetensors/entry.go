@@ -61,6 +61,9 @@ func (e Entry) Name() string { return e.name }
 // Size returns the number of bytes of the tensor's data.
 func (e Entry) Size() int64 { return e.size }
 
+// Data returns the bytes of the tensor, nil for an entry of Stream.
+func (e Entry) Data() []byte { return e.data }
+
 // byteSize returns the bytes of a tensor; false for an invalid dtype, a negative
 // axis or a product that does not fit.
 func byteSize(d tensor.DType, shape []int) (int64, bool) {

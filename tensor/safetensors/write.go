@@ -21,23 +21,48 @@ const (
 	lengthBytes = 8
 )
 
-// Write writes a complete file to w. Names must be unique, not empty, valid UTF-8 and not
-// __metadata__. metadata may be nil. After an error w holds a part of a file.
-func Write(w io.Writer, entries []Entry, metadata map[string]string) error {
+// Layout says where the bytes of a file lie.
+type Layout struct {
+	Header []byte           // the bytes before those of the tensors
+	Begin  map[string]int64 // of each tensor, from the beginning of the file
+	Size   int64            // of the file
+
+	order []Entry
+}
+
+// Arrange returns the layout of a file, which programs that write parts of one file have in common.
+// It does not look at the data of the entries. Names must be unique, not empty, valid UTF-8 and not
+// __metadata__. metadata may be nil.
+func Arrange(entries []Entry, metadata map[string]string) (Layout, error) {
 	if err := checkByteOrder(); err != nil {
-		return err
+		return Layout{}, err
 	}
-	layout := slices.SortedFunc(slices.Values(entries), func(a, b Entry) int {
+	order := slices.SortedFunc(slices.Values(entries), func(a, b Entry) int {
 		return cmp.Or(cmp.Compare(b.dtype.Size(), a.dtype.Size()), cmp.Compare(a.name, b.name))
 	})
-	header, err := buildHeader(layout, metadata)
+	header, err := buildHeader(order, metadata)
+	if err != nil {
+		return Layout{}, err
+	}
+	l := Layout{Header: header, Begin: make(map[string]int64, len(order)), Size: int64(len(header)), order: order}
+	for _, e := range order {
+		l.Begin[e.name] = l.Size
+		l.Size += e.size
+	}
+	return l, nil
+}
+
+// Write writes a complete file to w, arranged as by Arrange. After an error w holds a part of a
+// file.
+func Write(w io.Writer, entries []Entry, metadata map[string]string) error {
+	l, err := Arrange(entries, metadata)
 	if err != nil {
 		return err
 	}
-	if _, err := w.Write(header); err != nil {
+	if _, err := w.Write(l.Header); err != nil {
 		return fmt.Errorf("safetensors: write the header: %w", err)
 	}
-	for _, e := range layout {
+	for _, e := range l.order {
 		if err := e.writeTo(w); err != nil {
 			return fmt.Errorf("safetensors: write tensor %q: %w", e.name, err)
 		}

@@ -123,7 +123,7 @@ func (a *Args) validate() error {
 	if faults := a.representable(); faults != nil {
 		return errors.Join(faults...)
 	}
-	faults := []error{a.Config.Validate(), a.OptimizerConfig.Validate(), a.schedule().Validate()}
+	faults := []error{a.Config.Validate(), a.OptimizerConfig.Validate(), a.Parallel.Validate(), a.schedule().Validate()}
 	atLeast := func(key string, v, least int) {
 		if v < least {
 			faults = append(faults, fmt.Errorf("%s: got %d, want a number >= %d", key, v, least))

@@ -44,7 +44,7 @@ func NewBench(m *config.Module, manager *opmanager.Manager, dev device.Backend, 
 	if err != nil {
 		return nil, warnings, err
 	}
-	if _, err := args.checkMemory(manager, dev); err != nil {
+	if _, err := args.checkMemory(manager, dev, 1); err != nil {
 		return nil, warnings, err
 	}
 	b := &Bench{e: engine{args: args, manager: manager, log: log, world: world.New(nil, collective.Group{Ranks: 1})}}

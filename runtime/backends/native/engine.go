@@ -12,6 +12,7 @@ import (
 	"github.com/primus-fl/primus/runtime/backends/native/batch"
 	"github.com/primus-fl/primus/runtime/backends/native/model"
 	"github.com/primus-fl/primus/runtime/backends/native/optim"
+	"github.com/primus-fl/primus/runtime/backends/native/shards"
 	"github.com/primus-fl/primus/runtime/backends/native/world"
 	"github.com/primus-fl/primus/tensor"
 )
@@ -23,8 +24,11 @@ type engine struct {
 	log     *slog.Logger
 	points  points
 
+	takeSave func() bool // whether this rank was asked for a checkpoint since the last call
+
 	world    *world.World
 	exchange *world.Exchange // of gradients and weights; nil for one rank
+	shard    *shards.Shard   // what this rank updates; nil if that is everything
 	early    bool            // the gradients of the current micro batch are sent when they are final
 
 	model     *model.Model
@@ -35,6 +39,7 @@ type engine struct {
 	aux       float64     // mean auxiliary loss of the tokens of the step
 	ce        float64     // mean cross entropy of the tokens of the step
 	stop      bool        // a rank of the job wants to end; known after a step
+	saveAsked bool        // a rank was asked for a checkpoint; known after a step
 
 	computed, exchanged time.Duration // computing, and waiting for other ranks, in the steps of this run
 
@@ -61,7 +66,12 @@ func (e *engine) build(backend device.Backend) (err error) {
 	if e.optimizer, err = optim.New(e.args.OptimizerConfig, params, e.manager, backend); err != nil {
 		return err
 	}
-	e.gradients, err = optim.NewGradients(e.args.ClipGrad, grads, e.manager, backend)
+	if e.gradients, err = optim.NewGradients(e.args.ClipGrad, grads, e.manager, backend); err != nil {
+		return err
+	}
+	if e.shard != nil {
+		e.gradients.Spread(func(square *float64) error { return e.world.Sum("add up the norms", square) })
+	}
 	e.batch = batch.New(e.args.GlobalBatchSize, e.args.SeqLength)
 	return err
 }
@@ -95,5 +105,5 @@ func (e *engine) train(ctx context.Context, step int, lr float64) (loss, norm fl
 		return 0, 0, fmt.Errorf("step %d: %w", step, err)
 	}
 	e.model.WeightsChanged()
-	return loss, norm, nil
+	return loss, norm, e.publish()
 }

@@ -96,7 +96,7 @@ func (t *trainer) inspectMemory(context.Context) (string, error) {
 	if t.tc.Manager == nil { // a plan without a manager
 		return "", nil
 	}
-	return t.args.checkMemory(t.tc.Manager, t.tc.Device)
+	return t.args.checkMemory(t.tc.Manager, t.tc.Device, t.world.Ranks)
 }
 
 // inspectCheckpoint compares a checkpoint with the parameters of the run.

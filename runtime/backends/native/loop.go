@@ -88,8 +88,7 @@ func (t *trainer) begin() {
 
 // saveIsDue reports whether the last step is to be saved.
 func (t *trainer) saveIsDue() bool {
-	asked := t.tc.Requests.TakeSave()
-	return asked || t.args.SaveInterval > 0 && t.state.Step%t.args.SaveInterval == 0 || t.state.Step == t.args.TrainIters
+	return t.saveAsked || t.args.SaveInterval > 0 && t.state.Step%t.args.SaveInterval == 0 || t.state.Step == t.args.TrainIters
 }
 
 // interrupted saves the last step and returns an error that says how to continue.
@@ -112,14 +111,15 @@ func (t *trainer) interrupted(ctx context.Context) error {
 // saveBeforeEnd saves the last whole step if training ends for a reason other than an interrupt or
 // wrong weights.
 func (t *trainer) saveBeforeEnd(cause error) {
-	if errors.Is(cause, backend.ErrInterrupted) || t.state.Step == t.savedStep || t.saveFailed || errors.Is(cause, backend.ErrNonFinite) {
+	if !t.world.Leads() || errors.Is(cause, backend.ErrInterrupted) || t.state.Step == t.savedStep || t.saveFailed ||
+		errors.Is(cause, backend.ErrNonFinite) {
 		return
 	}
 	if t.updating {
 		t.tc.Log.Warn(fmt.Sprintf("step %d is not saved: the weights are half updated; the last checkpoint is that of step %d", t.state.Step+1, t.savedStep))
 		return
 	}
-	if err := t.save(); err != nil {
+	if err := t.saveAlone(); err != nil {
 		t.tc.Log.Warn(fmt.Sprintf("step %d could not be saved before the end: %v", t.state.Step, err))
 		return
 	}

@@ -35,13 +35,13 @@ func ProjectMemory(m *config.Module, manager *opmanager.Manager, dev device.Back
 	if err != nil {
 		return nil, warnings, err
 	}
-	parts, err := args.memoryParts(manager, dev, limit)
+	parts, err := args.memoryParts(manager, dev, limit, max(tc.WorldSize, 1))
 	return parts, warnings, err
 }
 
 // memoryParts counts what is allocated before the first step, without the scratch memory of
 // kernels. Memory of devices other than the CPU is not counted.
-func (a *Args) memoryParts(mgr *opmanager.Manager, dev device.Backend, limit float64) ([]MemoryPart, error) {
+func (a *Args) memoryParts(mgr *opmanager.Manager, dev device.Backend, limit float64, ranks int) ([]MemoryPart, error) {
 	at, err := dev.Device()
 	if err != nil {
 		return nil, err
@@ -50,9 +50,14 @@ func (a *Args) memoryParts(mgr *opmanager.Manager, dev device.Backend, limit flo
 	if at.Type != device.TypeCPU {
 		return parts, nil
 	}
-	parts = append(parts, MemoryPart{
+	state := MemoryPart{
 		"weights with gradients and moments", a.WeightBytes() + 2*4*a.TrainedParameters(), "4 · parameters + 4 · 3 · those that are trained", "num_layers, hidden_size, vocab_size or num_experts",
-	})
+	}
+	if a.Sharded && ranks > 1 { // gradients are added up apart
+		state.Bytes = a.WeightBytes() + 3*4*a.TrainedParameters()/float64(ranks)
+		state.Formula = fmt.Sprintf("4 · parameters + 4 · (1 + 3 / %d ranks) · those that are trained", ranks)
+	}
+	parts = append(parts, state)
 	if describeMemory(parts).total > limit { // counting the rest may itself take too much memory
 		return parts, nil
 	}
@@ -67,12 +72,12 @@ func (a *Args) memoryParts(mgr *opmanager.Manager, dev device.Backend, limit flo
 
 // checkMemory describes the memory that training needs and returns an error if that is more than
 // this process can have.
-func (a *Args) checkMemory(mgr *opmanager.Manager, dev device.Backend) (string, error) {
+func (a *Args) checkMemory(mgr *opmanager.Manager, dev device.Backend, ranks int) (string, error) {
 	limit, err := sysmem.Read()
 	if err != nil {
 		limit = sysmem.Limit{Bytes: math.MaxUint64, Source: "a system that does not tell"}
 	}
-	parts, err := a.memoryParts(mgr, dev, float64(limit.Bytes))
+	parts, err := a.memoryParts(mgr, dev, float64(limit.Bytes), ranks)
 	if err != nil {
 		return "", err
 	}

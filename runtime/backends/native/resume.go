@@ -112,7 +112,10 @@ func (t *trainer) loadFrom(c *checkpoint.Checkpoint) error {
 	if err != nil {
 		return err
 	}
-	if err := load(c, optimizerFile, t.optimizerState()); err != nil {
+	if t.from = c; t.shard == nil {
+		err = load(c, optimizerFile, t.optimizerState())
+	}
+	if err != nil {
 		return err
 	}
 	if err := t.checkLoaded(c.Path()); err != nil {

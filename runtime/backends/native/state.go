@@ -8,8 +8,9 @@ import (
 	"github.com/primus-fl/primus/runtime/backends/native/checkpoint"
 	"github.com/primus-fl/primus/runtime/backends/native/lora"
 	"github.com/primus-fl/primus/runtime/backends/native/model"
+	"github.com/primus-fl/primus/runtime/backends/native/shards"
+	"github.com/primus-fl/primus/runtime/backends/native/world"
 	"github.com/primus-fl/primus/tensor"
-	"github.com/primus-fl/primus/tensor/safetensors"
 )
 
 // The files of a checkpoint.
@@ -42,26 +43,48 @@ type state struct {
 // cpuClass returns the class of this CPU for the numbers of the run.
 func (a *Args) cpuClass() string { return cpufeat.Class(a.Compute() != tensor.F32) }
 
-// save writes a checkpoint of the step, which the first rank does for all.
+// save writes a checkpoint of the step, together with the other ranks.
 func (t *trainer) save() error {
-	if !t.world.Leads() {
-		t.savedStep = t.state.Step
-		return nil
+	if err := t.gathered(); err != nil {
+		return err
+	}
+	if err := t.world.Agree("check the weights", t.healthy()); err != nil {
+		return err
+	}
+	if t.together {
+		return t.saveWith(t.world)
+	}
+	if t.world.Leads() {
+		return t.saveWith(world.Single())
+	}
+	t.savedStep = t.state.Step
+	return nil
+}
+
+// saveAlone writes a checkpoint on the first rank, while other ranks may do anything else.
+func (t *trainer) saveAlone() error {
+	if t.shard != nil {
+		return errors.New("this rank has a part of the state of the optimizer only (use_distributed_optimizer)")
 	}
 	if err := t.healthy(); err != nil {
 		return err
 	}
+	return t.saveWith(world.Single())
+}
+
+// saveWith writes a checkpoint with the ranks of w.
+func (t *trainer) saveWith(w *world.World) (err error) {
+	files, release, err := t.files(w)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, release()) }()
 	t.state.Parameters, t.state.CPUClass = t.compared(), t.args.cpuClass()
-	saved, err := t.store.Save(int64(t.state.Step), func(w *checkpoint.Writer) error {
-		if err := t.saveWeights(w); err != nil {
-			return err
-		}
-		optimizer, err := entries(t.optimizerState())
-		if err != nil {
-			return err
-		}
-		if err := w.Safetensors(optimizerFile, optimizer, nil); err != nil {
-			return err
+	saved, err := shards.Save(w, t.store, int64(t.state.Step), files, func(w *checkpoint.Writer) error {
+		if t.args.Adapts() {
+			if err := w.JSON(lora.ConfigFile, lora.Config(t.args.Config, t.args.LoadHF)); err != nil {
+				return err
+			}
 		}
 		if err := w.JSON(configFile, t.args.HFConfig()); err != nil {
 			return err
@@ -72,6 +95,9 @@ func (t *trainer) save() error {
 		return err
 	}
 	t.savedStep = t.state.Step
+	if !t.world.Leads() {
+		return nil
+	}
 	t.warn(saved.Warnings)
 	for _, path := range saved.Kept {
 		t.tc.Log.Warn("what had the name of the new checkpoint and was not of this run is kept in " + path)
@@ -83,37 +109,51 @@ func (t *trainer) save() error {
 	return nil
 }
 
-// saveWeights writes the weights. Those of a model with adapters have the adapters merged, so that
-// they are a model by themselves, and the adapters follow as PEFT writes them.
-func (t *trainer) saveWeights(w *checkpoint.Writer) (err error) {
-	tensors := t.model.Tensors()
+// files returns the files of tensors of a checkpoint, with what this rank writes of them. Weights
+// of a model with adapters have the adapters merged, so that they are a model by themselves, and
+// the adapters follow as PEFT writes them. release frees the merged weights.
+func (t *trainer) files(w *world.World) (files []shards.File, release func() error, err error) {
+	tensors, release := t.model.Tensors(), func() error { return nil }
 	if t.args.Adapts() {
-		merged, release, err := t.model.Merged(t.manager)
-		if err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, release()) }()
-		tensors = merged
-		adapters, err := entries(lora.Named(t.model))
-		if err != nil {
-			return err
-		}
-		if err := w.Safetensors(lora.WeightsFile, adapters, map[string]string{"format": "pt"}); err != nil {
-			return err
-		}
-		if err := w.JSON(lora.ConfigFile, lora.Config(t.args.Config, t.args.LoadHF)); err != nil {
-			return err
+		if tensors, release, err = t.model.Merged(t.manager); err != nil {
+			return nil, nil, err
 		}
 	}
-	weights, err := entries(tensors)
-	if err != nil {
-		return err
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, release())
+		}
+	}()
+	format := map[string]string{"format": "pt"}
+	whole := func(name string, tensors []model.Named, metadata map[string]string) {
+		if err == nil {
+			var f shards.File
+			f, err = shards.Whole(w, name, tensors, metadata)
+			files = append(files, f)
+		}
 	}
-	return w.Safetensors(weightsFile, weights, map[string]string{"format": "pt"})
+	if t.args.Adapts() {
+		whole(lora.WeightsFile, lora.Named(t.model), format)
+	}
+	whole(weightsFile, tensors, format)
+	if t.shard == nil {
+		whole(optimizerFile, t.optimizerState(), nil)
+		return files, release, err
+	}
+	if err == nil {
+		var f shards.File
+		f, err = t.shard.Spread(optimizerFile, t.model, t.optimizer.State())
+		files = append(files, f)
+	}
+	return files, release, err
 }
 
-// optimizerState returns what the optimizer keeps of the weights, under the names in a checkpoint.
+// optimizerState returns what the optimizer keeps of the weights, under the names in a checkpoint,
+// or of the pieces of weights that this rank updates.
 func (t *trainer) optimizerState() []model.Named {
+	if t.shard != nil {
+		return t.shard.State(t.optimizer.State())
+	}
 	var all []model.Named
 	for _, s := range t.optimizer.State() {
 		for _, n := range t.model.SplitTrained(s.Tensors) {
@@ -124,16 +164,4 @@ func (t *trainer) optimizerState() []model.Named {
 		}
 	}
 	return all
-}
-
-func entries(tensors []model.Named) ([]safetensors.Entry, error) {
-	all := make([]safetensors.Entry, 0, len(tensors))
-	for _, n := range tensors {
-		e, err := safetensors.FromTensor(n.Name, n.Tensor)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, e)
-	}
-	return all, nil
 }

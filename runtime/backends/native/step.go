@@ -139,8 +139,12 @@ func (e *engine) reduce(ctx context.Context, loss float64) (float64, error) {
 	if ctx.Err() != nil {
 		stop = 1
 	}
-	err := e.world.Sum("add up the losses", &loss, &e.aux, &e.ce, &stop)
-	e.stop = stop > 0
+	asked := 0.0
+	if e.takeSave != nil && e.takeSave() {
+		asked = 1
+	}
+	err := e.world.Sum("add up the losses", &loss, &e.aux, &e.ce, &stop, &asked)
+	e.stop, e.saveAsked = stop > 0, asked > 0
 	return loss, e.sent(err)
 }
 

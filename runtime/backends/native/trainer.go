@@ -47,6 +47,9 @@ type trainer struct {
 
 	job *backend.Job // how the ranks spent their time; nil for one rank
 
+	from     *checkpoint.Checkpoint // which the run goes on from; nil for a new run, and on other ranks
+	together bool                   // all ranks write checkpoints
+
 	savedStep  int  // of the last checkpoint, 0 for none
 	saveFailed bool // the last save has failed
 }
@@ -60,7 +63,7 @@ func newTrainer(tc *backend.TrainContext) (backend.Trainer, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &trainer{engine: engine{args: args, manager: tc.Manager, log: tc.Log, world: job}, tc: tc}
+	t := &trainer{engine: engine{args: args, manager: tc.Manager, log: tc.Log, world: job, takeSave: tc.Requests.TakeSave}, tc: tc}
 	t.declarePoints(func(b *batch.Batch) error { return t.sampler.Batch(b.Tokens) })
 	return t, nil
 }
@@ -103,7 +106,7 @@ func (t *trainer) Init(ctx context.Context) error {
 	if err := t.loadData(ctx); err != nil {
 		return err
 	}
-	if _, err := t.args.checkMemory(t.tc.Manager, t.tc.Device); err != nil {
+	if _, err := t.args.checkMemory(t.tc.Manager, t.tc.Device, t.world.Ranks); err != nil {
 		return err
 	}
 	if err := t.build(t.tc.Device); err != nil {
@@ -121,10 +124,13 @@ func (t *trainer) Init(ctx context.Context) error {
 	if err := t.share(); err != nil {
 		return err
 	}
-	if t.state.Step > 0 || !t.world.Leads() {
+	if err := t.seeTogether(); err != nil {
+		return err
+	}
+	if t.state.Step > 0 {
 		return nil
 	}
-	if t.args.DumpBatches > 0 {
+	if t.args.DumpBatches > 0 && t.world.Leads() {
 		if err := data.DumpBatches(ctx, t.dir.Path(batchesFile), t.sampler, t.args.DumpBatches, t.args.GlobalBatchSize); err != nil {
 			return err
 		}

@@ -11,19 +11,23 @@ import (
 	"io"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/primus-fl/primus/internal/buildinfo"
+	"github.com/primus-fl/primus/internal/durable"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/ops/collective"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/backends/native/model"
 	"github.com/primus-fl/primus/runtime/backends/native/optim"
+	"github.com/primus-fl/primus/runtime/backends/native/shards"
 	"github.com/primus-fl/primus/runtime/backends/native/world"
 	"github.com/primus-fl/primus/tensor"
+	"github.com/primus-fl/primus/tensor/safetensors"
 )
 
 // otherLaunchers are variables in which launchers pass the number of processes that they start
@@ -185,7 +189,7 @@ func (t *trainer) share() error {
 		return fmt.Errorf("share the state: %w", err)
 	}
 	tensors := []*tensor.Tensor{t.model.Flat().Values}
-	if t.state.Step > 0 {
+	if t.state.Step > 0 && t.shard == nil {
 		for _, s := range t.optimizer.State() {
 			for _, own := range s.Tensors {
 				if own != nil {
@@ -198,7 +202,65 @@ func (t *trainer) share() error {
 		t.sampler.Seek(t.state.Position)
 		t.savedStep = t.state.Step
 	}
-	return t.world.Copy("share the weights", tensors...)
+	if err := t.world.Copy("share the weights", tensors...); err != nil || t.shard == nil || t.state.Step == 0 {
+		return err
+	}
+	return t.loadShards()
+}
+
+// loadShards loads the part of the state of the optimizer that each rank has.
+func (t *trainer) loadShards() error {
+	var file *safetensors.File
+	if t.world.Leads() {
+		var err error
+		if file, err = t.from.Safetensors(optimizerFile); err != nil {
+			return err
+		}
+		defer file.Close()
+	}
+	err := t.shard.Load(t.world, file, t.model, t.optimizer.State())
+	if _, lost := errors.AsType[*world.Error](err); lost {
+		return err
+	}
+	if err == nil {
+		err = t.finiteWeights()
+	}
+	return t.world.Agree("check the state of the optimizer", err)
+}
+
+// seeTogether finds out whether all ranks can write checkpoints together: if they see a file that
+// the first one makes.
+func (t *trainer) seeTogether() error {
+	if t.world.Alone() {
+		t.together = true
+		return nil
+	}
+	path := ""
+	if t.world.Leads() {
+		path = filepath.Join(t.store.Dir(), "ranks.tmp")
+		if err := os.WriteFile(path, nil, 0o644); err != nil {
+			return fmt.Errorf("checkpoint: nothing can be saved in %s: %w", t.store.Dir(), durable.Explain(err))
+		}
+		defer os.Remove(path)
+	}
+	shared, err := t.world.Share("find the directory of checkpoints", []byte(path))
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(string(shared), os.O_WRONLY, 0)
+	blind := 0.0
+	if err != nil {
+		blind = 1
+	} else if err := f.Close(); err != nil {
+		return err
+	}
+	if err := t.world.Sum("find the directory of checkpoints", &blind); err != nil {
+		return err
+	}
+	if t.together = blind == 0; !t.together && t.shard != nil {
+		return fmt.Errorf("use_distributed_optimizer: %.0f of %d ranks cannot write to %s, where all of them save what they have of the optimizer: give save a directory of a file system that they share", blind, t.world.Ranks, filepath.Dir(string(shared)))
+	}
+	return nil
 }
 
 // compareTimes finds out how the ranks spent the time of the steps.
@@ -262,10 +324,14 @@ func (e *engine) connect() (err error) {
 		return nil
 	}
 	f := e.model.Flat()
-	if e.exchange, err = e.world.NewExchange(f.Values, f.Grads, f.Used, false); err != nil {
+	if e.exchange, err = e.world.NewExchange(f.Values, f.Grads, f.Used, e.args.Sharded); err != nil {
 		return err
 	}
+	if e.args.Sharded {
+		e.shard = shards.New(f, e.exchange.Parts(), e.whole)
+	}
 	e.pass.Watch(model.Watch{
+		Needs: func(depth int) error { return e.exchange.Need(f.Final(depth + 1)) },
 		Final: func(depth int) {
 			if e.early {
 				e.exchange.Send(f.Final(depth))
@@ -275,13 +341,41 @@ func (e *engine) connect() (err error) {
 	return nil
 }
 
+// whole returns a weight with what the optimizer should know of it.
+func (e *engine) whole(p *model.Param) optim.Param {
+	return optim.Param{Value: p.Value, Grad: p.Grad, Decay: p.Decay, LRScale: e.points.lrScale.Func()(p)}
+}
+
 // updated returns the weights that this rank updates.
 func (e *engine) updated() []optim.Param {
+	if e.shard != nil {
+		return e.shard.Params
+	}
 	var params []optim.Param
 	for _, p := range e.model.Trained() {
-		params = append(params, optim.Param{Value: p.Value, Grad: p.Grad, Decay: p.Decay, LRScale: e.points.lrScale.Func()(p)})
+		params = append(params, e.whole(p))
 	}
 	return params
+}
+
+// publish sends the weights that this rank has updated to the others, and receives theirs.
+func (e *engine) publish() error {
+	if e.shard == nil {
+		return nil
+	}
+	e.exchange.Gather()
+	if e.args.OverlapGather {
+		return nil
+	}
+	return e.gathered()
+}
+
+// gathered returns when all weights are those of the last step.
+func (e *engine) gathered() error {
+	if e.shard == nil {
+		return nil
+	}
+	return e.sent(e.exchange.Need(0))
 }
 
 // exchanging reports whether gradients of the step were sent.

@@ -96,6 +96,8 @@ func TestRanksTrainAsOne(t *testing.T) {
 		{"llama", "llama_2M", "openmpi", 2, []string{"global_batch_size=8"}},
 		{"llama on 4 ranks", "llama_2M", "openmpi", 4, []string{"global_batch_size=8", "train_iters=12", "overlap_grad_reduce=true"}},
 		{"gpt2 with dropout", "gpt2_10M", "mpich", 2, []string{"hidden_dropout=0.1", "attention_dropout=0.1"}},
+		{"llama with shards", "llama_2M", "openmpi", 4, []string{"global_batch_size=8", "train_iters=12", "use_distributed_optimizer=true", "overlap_grad_reduce=true", "overlap_param_gather=true"}},
+		{"gpt2 with shards", "gpt2_10M", "mpich", 2, []string{"train_iters=12", "use_distributed_optimizer=true", "clip_grad=0.1"}},
 		{"experts", "moe_8x3M", "mpich", 2, []string{"global_batch_size=8", "num_experts=4", "moe_router_topk=2"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -135,6 +137,26 @@ func TestRanksGoOn(t *testing.T) {
 		require.NoError(t, err)
 		assert.True(t, bytes.Equal(first, second), name)
 	}
+}
+
+// The state of the optimizer, which the ranks share out among them, is the same in a checkpoint of
+// any number of ranks.
+func TestShardsGoOn(t *testing.T) {
+	args := func(steps int, more ...string) []string {
+		return append([]string{fmt.Sprintf("train_iters=%d", steps), "lr_decay_iters=12", "use_distributed_optimizer=true"}, more...)
+	}
+	whole, shards := commandtest.NewLab(t), commandtest.NewLab(t)
+	trainRanks(t, whole, "openmpi", 2, args(4, "use_distributed_optimizer=false")...)
+	trainRanks(t, shards, "openmpi", 2, args(4, "overlap_grad_reduce=true", "overlap_param_gather=true")...)
+	checkLosses(t, whole.Records(), shards.Records())
+
+	trainRanks(t, shards, "mpich", 4, args(8)...)
+	got := shards.Train(args(12)...)
+	require.Zero(t, got.Code, got.Stderr)
+	assert.Contains(t, got.Stderr, "resuming from checkpoint step=8")
+	got = whole.Train(args(12)...)
+	require.Zero(t, got.Code, got.Stderr)
+	checkLosses(t, whole.Records(), shards.Records())
 }
 
 // Ranks that would compute otherwise train nothing and say what differs.
@@ -308,6 +330,38 @@ func TestKilledRank(t *testing.T) {
 				assert.GreaterOrEqual(t, last, trained[len(trained)-1].Step-1)
 			})
 		}
+	}
+}
+
+// A rank that is killed in the middle of a save, in which all ranks write, leaves the save before
+// it, and the run goes on from there.
+func TestRankKilledInASave(t *testing.T) {
+	for rank := range 2 {
+		t.Run(strconv.Itoa(rank), func(t *testing.T) {
+			l := commandtest.NewLab(t)
+			j := newJob(t, l, "openmpi", []string{"2", "train_iters=1000000", "save_interval=1", "use_distributed_optimizer=true", "exp_name=exp"})
+			j.started(t)
+			commandtest.WaitFor(t, &j.stderr, "saved checkpoint step=2")
+			pid := j.process(t, mpiLaunchers["openmpi"].rank, rank)
+			begun := l.Path("checkpoints", "step-*.tmp*", "optimizer.safetensors")
+			for deadline := time.Now().Add(20 * time.Second); ; {
+				found, err := filepath.Glob(begun)
+				require.NoError(t, err)
+				if len(found) > 0 {
+					break
+				}
+				require.True(t, time.Now().Before(deadline), "no save in %s", begun)
+			}
+			require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
+			require.Error(t, j.Wait())
+			records, saved := l.Records(), l.Checkpoints()
+			require.NotEmpty(t, saved)
+			last := filepath.Base(saved[len(saved)-1])
+			step := records[len(records)-1].Step
+			assert.GreaterOrEqual(t, last, fmt.Sprintf("step-%08d", step-1))
+			trainRanks(t, l, "openmpi", 2, fmt.Sprintf("train_iters=%d", step+1), "use_distributed_optimizer=true", "exp_name=exp")
+			assert.Equal(t, step+1, l.Records()[len(l.Records())-1].Step)
+		})
 	}
 }
 

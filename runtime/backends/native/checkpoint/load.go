@@ -11,33 +11,21 @@ import (
 	"github.com/primus-fl/primus/tensor/safetensors"
 )
 
-// Load fills the tensors of a model from a file that has exactly these names,
-// dtypes and shapes. All of them are compared before the first is written; a
-// difference gives a *ConfigError and leaves every tensor as it was.
+// Load fills the tensors of a model from a file that has exactly these names, dtypes and shapes.
+// All of them are compared before the first is written; a difference gives a *ConfigError and
+// leaves every tensor as it was.
 func Load(f *safetensors.File, into map[string]*tensor.Tensor) error {
-	names := slices.Sorted(maps.Keys(into))
-	for _, name := range names {
-		t := into[name]
+	want := make(map[string]safetensors.Info, len(into))
+	for name, t := range into {
 		if t == nil {
 			return fmt.Errorf("checkpoint: load tensor %s: got a nil tensor", name)
 		}
-		err := f.Check(name, t.DType(), t.Shape())
-		if mismatch, ok := errors.AsType[*safetensors.MismatchError](err); ok {
-			info, present := f.Info(name)
-			e := &ConfigError{File: f.Name(), Tensor: name, Want: mismatch.Want, Hint: hint(name, present)}
-			if present {
-				e.Got, e.Want = difference(info, t)
-			}
-			return e
-		}
+		want[name] = safetensors.Info{DType: t.DType(), Shape: t.Shape()}
 	}
-	for _, name := range f.Names() {
-		if _, wanted := into[name]; !wanted {
-			info, _ := f.Info(name)
-			return &ConfigError{File: f.Name(), Tensor: name, Got: info.String(), Hint: hint(name, false)}
-		}
+	if err := Compare(f, want); err != nil {
+		return err
 	}
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(into)) {
 		if err := f.ReadInto(name, into[name]); err != nil {
 			return fmt.Errorf("load the checkpoint: %w", err)
 		}
@@ -45,15 +33,37 @@ func Load(f *safetensors.File, into map[string]*tensor.Tensor) error {
 	return nil
 }
 
+// Compare returns a *ConfigError if a file does not have exactly these names, dtypes and shapes.
+func Compare(f *safetensors.File, want map[string]safetensors.Info) error {
+	for _, name := range slices.Sorted(maps.Keys(want)) {
+		err := f.Check(name, want[name].DType, want[name].Shape)
+		if mismatch, ok := errors.AsType[*safetensors.MismatchError](err); ok {
+			info, present := f.Info(name)
+			e := &ConfigError{File: f.Name(), Tensor: name, Want: mismatch.Want, Hint: hint(name, present)}
+			if present {
+				e.Got, e.Want = difference(info, want[name])
+			}
+			return e
+		}
+	}
+	for _, name := range f.Names() {
+		if _, wanted := want[name]; !wanted {
+			info, _ := f.Info(name)
+			return &ConfigError{File: f.Name(), Tensor: name, Got: info.String(), Hint: hint(name, false)}
+		}
+	}
+	return nil
+}
+
 // difference describes both sides by what differs.
-func difference(have safetensors.Info, want *tensor.Tensor) (got, wanted string) {
+func difference(have, want safetensors.Info) (got, wanted string) {
 	switch {
-	case have.DType == want.DType():
-		return fmt.Sprintf("shape %v", have.Shape), want.Shape().String()
-	case have.Shape.Equal(want.Shape()):
-		return fmt.Sprintf("dtype %v", have.DType), want.DType().String()
+	case have.DType == want.DType:
+		return fmt.Sprintf("shape %v", have.Shape), want.Shape.String()
+	case have.Shape.Equal(want.Shape):
+		return fmt.Sprintf("dtype %v", have.DType), want.DType.String()
 	default:
-		return have.String(), safetensors.Info{DType: want.DType(), Shape: want.Shape()}.String()
+		return have.String(), want.String()
 	}
 }
 

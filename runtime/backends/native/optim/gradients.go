@@ -19,6 +19,7 @@ type Gradients struct {
 	scale *opmanager.Bound[optim.MultiTensorScaleArgs]
 	flag  *tensor.Tensor
 	total *tensor.Tensor
+	add   func(square *float64) error // nil for gradients that are all here
 	memory
 }
 
@@ -38,13 +39,25 @@ func NewGradients(clip float64, grads []*tensor.Tensor, m *opmanager.Manager, ba
 	return g, nil
 }
 
+// Spread says that these are a part of the gradients. add replaces the square of the norm of a part
+// by the sum over all parts.
+func (g *Gradients) Spread(add func(square *float64) error) { g.add = add }
+
 // Norm returns the Euclidean norm of all gradients.
 func (g *Gradients) Norm() (float64, error) {
 	tensor.Data[int32](g.flag)[0] = 0
 	if err := g.norm.Call(optim.MultiTensorL2NormArgs{NoopFlag: g.flag, TensorLists: g.lists[:], Norm: g.total}); err != nil {
 		return 0, fmt.Errorf("gradient norm: %w", err)
 	}
-	return float64(tensor.Data[float32](g.total)[0]), nil
+	norm := float64(tensor.Data[float32](g.total)[0])
+	if g.add == nil {
+		return norm, nil
+	}
+	square := norm * norm
+	if err := g.add(&square); err != nil {
+		return 0, fmt.Errorf("gradient norm: %w", err)
+	}
+	return math.Sqrt(square), nil
 }
 
 // Clip returns the Euclidean norm of all gradients and, if it exceeds clip_grad, scales them down

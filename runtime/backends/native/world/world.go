@@ -2,6 +2,8 @@ package world
 
 import (
 	"encoding/binary"
+	"errors"
+	"fmt"
 
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/ops/collective"
@@ -31,6 +33,9 @@ func New(m *opmanager.Manager, g collective.Group) *World {
 	w.broadcast = opmanager.MustBind(m, collective.Broadcast)
 	return w
 }
+
+// Single returns the World of one rank alone.
+func Single() *World { return New(nil, collective.Group{Ranks: 1}) }
 
 // Error says that a collective has failed.
 type Error struct {
@@ -138,6 +143,31 @@ func (w *World) gather(what string, own []byte) ([][]byte, error) {
 		parts[i] = all[i*len(own) : (i+1)*len(own)]
 	}
 	return parts, nil
+}
+
+// Agree returns nil if no rank has an error, and a *CommonError otherwise: that of this rank or, if
+// it has none, one for the first rank that has one.
+func (w *World) Agree(what string, own error) error {
+	if w.Alone() {
+		return own
+	}
+	text := ""
+	if own != nil {
+		text = own.Error()
+	}
+	all, err := w.Gather(what, []byte(text))
+	if err != nil {
+		return errors.Join(own, err)
+	}
+	for rank, text := range all {
+		switch {
+		case own != nil:
+			return &CommonError{own}
+		case len(text) > 0:
+			return &CommonError{fmt.Errorf("rank %d: %s", rank, text)}
+		}
+	}
+	return nil
 }
 
 // Share returns the bytes that the first rank has; what other ranks have is ignored.
