@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/primus-fl/primus/metrics"
 	"github.com/primus-fl/primus/runtime/backend"
@@ -31,6 +32,7 @@ func all(t *testing.T) *prometheus.Registry {
 	t.Cleanup(train.Close)
 	train.RunStarted(backend.Run{Model: "tiny", FirstStep: 1, Steps: 1})
 	train.PatchesApplied("setup", []string{"native.z_loss"})
+	train.StepDone(backend.Step{Step: 1, Ranks: &backend.RankTimes{Computed: []time.Duration{1, 1}, Traffic: []backend.Traffic{{Op: "all_reduce"}}}})
 	process, err := metrics.NewProcess(reg, metrics.Build{Version: "1.0.0"})
 	require.NoError(t, err)
 	t.Cleanup(process.Close)

@@ -3,6 +3,7 @@ package metrics
 import (
 	"errors"
 	"math"
+	"strconv"
 	"time"
 
 	"github.com/primus-fl/primus/runtime/backend"
@@ -22,6 +23,11 @@ type Training struct {
 	checkpointStep, checkpointTime, deviceMemory                   prometheus.Gauge
 	tokens, nonFinite, checkpoints                                 prometheus.Counter
 	stepDuration                                                   prometheus.Histogram
+	ranks, slowestRank, skew                                       prometheus.Gauge
+	rankCompute                                                    *prometheus.GaugeVec
+	wait                                                           prometheus.Counter
+	sentBytes, sentSeconds                                         *prometheus.CounterVec
+	traffic                                                        []backend.Traffic // as it was counted last
 }
 
 // TrainingSettings are the optional settings of NewTraining. The zero value is usable.
@@ -42,6 +48,9 @@ func NewTraining(reg prometheus.Registerer, s TrainingSettings) (*Training, erro
 	}
 	info := func(name, help string, labels ...string) *prometheus.GaugeVec {
 		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "primus_" + name, Help: help}, labels)
+	}
+	counters := func(name, help string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "primus_" + name, Help: help}, []string{"op"})
 	}
 	t := &Training{
 		peakFLOPS:       s.PeakFLOPS,
@@ -65,6 +74,13 @@ func NewTraining(reg prometheus.Registerer, s TrainingSettings) (*Training, erro
 		checkpoints:     counter("checkpoint_saves_total", "Checkpoints saved."),
 		checkpointStep:  gauge("checkpoint_step", "Step of the last checkpoint of this process."),
 		checkpointTime:  gauge("checkpoint_timestamp_seconds", "Time at which the last checkpoint of this process was complete."),
+		ranks:           gauge("train_ranks", "Ranks that train together."),
+		slowestRank:     gauge("train_slowest_rank", "The rank that computed longest in the last step."),
+		skew:            gauge("train_rank_skew_ratio", "By how much of the mean the slowest rank computed longer than the mean in the last step."),
+		rankCompute:     info("train_rank_compute_seconds", "Time that a rank computed in the last step, without waiting for others.", "of_rank"),
+		wait:            counter("train_wait_seconds_total", "Time that this rank waited for others in steps."),
+		sentBytes:       counters("collective_sent_bytes_total", "Bytes that this rank passed to calls of a collective."),
+		sentSeconds:     counters("collective_seconds_total", "Time in calls of a collective, hidden or not."),
 		stepDuration: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "primus_train_step_duration_seconds", Help: "Duration of training steps.",
 			Buckets:                     prometheus.ExponentialBuckets(0.001, 2, 18), // 1 ms to 131 s
@@ -73,11 +89,12 @@ func NewTraining(reg prometheus.Registerer, s TrainingSettings) (*Training, erro
 	}
 	unknown := []prometheus.Gauge{
 		t.step, t.steps, t.lastStep, t.loss, t.validLoss, t.learningRate, t.gradNorm, t.tokensPerSecond, t.flops, t.mfu, t.checkpointStep, t.checkpointTime, t.deviceMemory,
+		t.ranks, t.slowestRank, t.skew,
 	}
 	for _, g := range unknown {
 		g.Set(math.NaN())
 	}
-	collectors := []prometheus.Collector{t.info, t.patches, t.running, t.failed, t.tokens, t.nonFinite, t.checkpoints, t.stepDuration}
+	collectors := []prometheus.Collector{t.info, t.patches, t.running, t.failed, t.tokens, t.nonFinite, t.checkpoints, t.stepDuration, t.rankCompute, t.wait, t.sentBytes, t.sentSeconds}
 	for _, g := range unknown {
 		collectors = append(collectors, g)
 	}
@@ -125,6 +142,9 @@ func (t *Training) StepDone(s backend.Step) {
 	if s.MemoryBytes > 0 {
 		t.deviceMemory.Set(float64(s.MemoryBytes))
 	}
+	if s.Ranks != nil {
+		t.ranksDone(s.Ranks)
+	}
 	flops := t.run.FLOPsPerToken * s.TokensPerSecond
 	if s.TFLOPSPerDevice > 0 {
 		flops = s.TFLOPSPerDevice * 1e12 * float64(max(t.run.Devices, 1))
@@ -135,6 +155,31 @@ func (t *Training) StepDone(s backend.Step) {
 			t.mfu.Set(flops / t.peakFLOPS)
 		}
 	}
+}
+
+// maxRanks is how many ranks have a series of their own. Of more ranks the slowest one and the skew
+// say what is needed.
+const maxRanks = 64
+
+// ranksDone records how ranks spent a step.
+func (t *Training) ranksDone(r *backend.RankTimes) {
+	t.ranks.Set(float64(len(r.Computed)))
+	slowest, skew := r.Slowest()
+	t.slowestRank.Set(float64(slowest))
+	t.skew.Set(skew)
+	t.wait.Add(r.Waited.Seconds())
+	for i, d := range r.Computed[:min(len(r.Computed), maxRanks)] {
+		t.rankCompute.WithLabelValues(strconv.Itoa(i)).Set(d.Seconds())
+	}
+	for i, now := range r.Traffic {
+		if i < len(t.traffic) {
+			now.Bytes -= t.traffic[i].Bytes
+			now.Time -= t.traffic[i].Time
+		}
+		t.sentBytes.WithLabelValues(now.Op).Add(float64(now.Bytes))
+		t.sentSeconds.WithLabelValues(now.Op).Add(now.Time.Seconds())
+	}
+	t.traffic = r.Traffic
 }
 
 // CheckpointSaved records a checkpoint.

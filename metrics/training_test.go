@@ -31,6 +31,11 @@ func TestTraining(t *testing.T) {
 	valid := 2.25
 	train.StepDone(backend.Step{Step: 5, Loss: 3, Tokens: 100, Duration: time.Second, ValidLoss: &valid})
 	train.StepDone(backend.Step{Step: 6, Loss: 2.5, LR: 1e-3, GradNorm: 0.5, Tokens: 100, TokensPerSecond: 50, Duration: 2 * time.Second})
+	for i := range 2 {
+		sent := []backend.Traffic{{Op: "all_reduce", Calls: 1, Bytes: int64(100 * (i + 1)), Time: time.Duration(i+1) * time.Second}}
+		train.StepDone(backend.Step{Step: 6, Loss: 2.5, LR: 1e-3, GradNorm: 0.5, TokensPerSecond: 50, Duration: 2 * time.Second,
+			Ranks: &backend.RankTimes{Computed: []time.Duration{time.Second, 3 * time.Second}, Waited: time.Second / 2, Traffic: sent}})
+	}
 	train.CheckpointSaved(6)
 	train.PatchesApplied("setup", []string{"native.z_loss"})
 	train.RunEnded(backend.Result{Err: fmt.Errorf("step 7: %w", backend.ErrNonFinite)})
@@ -40,6 +45,8 @@ func TestTraining(t *testing.T) {
 		"primus_train_grad_norm": 0.5, "primus_train_tokens_per_second": 50, "primus_train_tokens_total": 200,
 		"primus_train_steps": 7, "primus_train_running": 0, "primus_train_nonfinite_total": 1, "primus_patch_applied_info": 1,
 		"primus_train_flops_per_second": 500, "primus_train_mfu_ratio": 0.5, "primus_checkpoint_saves_total": 1, "primus_checkpoint_step": 6,
+		"primus_train_ranks": 2, "primus_train_slowest_rank": 1, "primus_train_rank_skew_ratio": 0.5, "primus_train_wait_seconds_total": 1,
+		"primus_collective_sent_bytes_total": 200, "primus_collective_seconds_total": 2,
 	} {
 		assert.InDelta(t, want, value(t, reg, name, nil), 0, name)
 	}
@@ -51,8 +58,8 @@ func TestTraining(t *testing.T) {
 	require.NoError(t, err)
 	for _, family := range families {
 		if family.GetName() == "primus_train_step_duration_seconds" {
-			assert.Equal(t, uint64(2), family.GetMetric()[0].GetHistogram().GetSampleCount())
-			assert.InDelta(t, 3, family.GetMetric()[0].GetHistogram().GetSampleSum(), 1e-9)
+			assert.Equal(t, uint64(4), family.GetMetric()[0].GetHistogram().GetSampleCount())
+			assert.InDelta(t, 7, family.GetMetric()[0].GetHistogram().GetSampleSum(), 1e-9)
 			assert.Equal(t, []string{"5", "6"}, exemplars(family.GetMetric()[0].GetHistogram()))
 		}
 	}

@@ -109,15 +109,48 @@ type Step struct {
 	MemoryBytes     int64                     // of a device, as a framework reports it; 0 when it does not
 	ReferenceShare  float64                   // the part of Duration spent in impls of kind reference
 	Reference       []opmanager.ReferenceCost // the ops responsible if that is more than a tenth
+	Ranks           *RankTimes                // nil for one rank
+}
+
+// RankTimes says how the ranks of a job spent a step.
+type RankTimes struct {
+	Computed []time.Duration // by rank: forward and backward passes, without waiting for others
+	Waited   time.Duration   // for which this rank has waited for others in the step
+	Traffic  []Traffic       // of this rank, since the run began
+}
+
+// Slowest returns the rank that computed longest, and by how much of the mean that is longer than
+// the mean.
+func (r *RankTimes) Slowest() (rank int, skew float64) {
+	sum := time.Duration(0)
+	for i, d := range r.Computed {
+		sum += d
+		if d > r.Computed[rank] {
+			rank = i
+		}
+	}
+	if sum <= 0 {
+		return rank, 0
+	}
+	return rank, r.Computed[rank].Seconds()*float64(len(r.Computed))/sum.Seconds() - 1
+}
+
+// Traffic is what a rank has passed to the calls of a collective, and how long they took.
+type Traffic struct {
+	Op    string
+	Calls int64
+	Bytes int64
+	Time  time.Duration
 }
 
 // Job says how the time of the ranks of a job was spent in steps.
 type Job struct {
 	Ranks   int
-	Slowest int     // the rank that computed longest
-	Behind  float64 // by how much of the mean that is longer than the mean
-	Waiting float64 // the share of the time of the first rank in which it waited for others
-	Hidden  float64 // the share of the exchange of gradients and weights during which the first rank computed
+	Slowest int       // the rank that computed longest
+	Behind  float64   // by how much of the mean that is longer than the mean
+	Traffic []Traffic // of the first rank
+	Waiting float64   // the share of the time of the first rank in which it waited for others
+	Hidden  float64   // the share of the exchange of gradients and weights during which the first rank computed
 }
 
 // Result is how a run ended.

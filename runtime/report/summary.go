@@ -29,6 +29,11 @@ func Summary(out io.Writer, r backend.Result) error {
 	if j := r.Job; j != nil {
 		fmt.Fprintf(&b, "ranks       %d: %.0f %% of the time of steps went to waiting for others; %.0f %% of the exchange of gradients was hidden; rank %d computed longest, %.1f %% above the mean\n",
 			j.Ranks, 100*j.Waiting, 100*j.Hidden, j.Slowest, 100*j.Behind)
+		for _, c := range j.Traffic {
+			if c.Calls > 0 {
+				fmt.Fprintf(&b, "            %s: %s of %s in %s\n", c.Op, plaintext.Quantity(int(c.Calls), "call", "calls"), bytesText(c.Bytes), c.Time.Round(time.Millisecond))
+			}
+		}
 	}
 	if r.Restarts.Count > 0 {
 		fmt.Fprintf(&b, "restarts    %s\n", r.Restarts)
@@ -63,6 +68,17 @@ func Summary(out io.Writer, r backend.Result) error {
 		return fmt.Errorf("write the summary: %w", err)
 	}
 	return nil
+}
+
+// bytesText writes a number of bytes with a unit.
+func bytesText(n int64) string {
+	switch {
+	case n >= 1<<30:
+		return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
+	case n >= 1<<20:
+		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
+	}
+	return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
 }
 
 // evaluated says how many tokens a validation loss is the mean of.

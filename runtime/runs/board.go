@@ -72,7 +72,7 @@ func (b *Board) StepDone(s backend.Step) {
 	if s.Steps > 0 {
 		r.Steps = s.Steps
 	}
-	r.TFLOPSPerDevice, r.MemoryBytes = s.TFLOPSPerDevice, s.MemoryBytes
+	r.TFLOPSPerDevice, r.MemoryBytes, r.Ranks = s.TFLOPSPerDevice, s.MemoryBytes, ranksOf(s.Ranks)
 	if s.ValidLoss != nil {
 		r.ValidLoss = p.ValidLoss
 	}

@@ -3,6 +3,7 @@ package runs_test
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opregistry"
@@ -34,4 +35,13 @@ func TestBoardOfAFramework(t *testing.T) {
 	assert.InDelta(t, 98.5, run.TFLOPSPerDevice, 0)
 	assert.Equal(t, int64(1<<33), run.MemoryBytes)
 	assert.Nil(t, run.ETASeconds, "the last step is unknown")
+}
+
+// A job of ranks shows which one computed longest.
+func TestBoardOfRanks(t *testing.T) {
+	b := runs.NewBoard(runs.BoardSettings{WorldSize: 2})
+	b.RunStarted(backend.Run{Name: "r", FirstStep: 1})
+	assert.Nil(t, b.Runs()[0].Ranks)
+	b.StepDone(backend.Step{Step: 1, Ranks: &backend.RankTimes{Computed: []time.Duration{time.Second, 3 * time.Second}, Waited: 2 * time.Second}})
+	assert.Equal(t, &runs.Ranks{ComputeSeconds: []float64{1, 3}, WaitSeconds: 2, Slowest: 1, Skew: 0.5}, b.Runs()[0].Ranks)
 }

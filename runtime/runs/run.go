@@ -45,6 +45,7 @@ type Run struct {
 	TokensPerSecond *float64   `json:"tokens_per_second"`
 	TFLOPSPerDevice float64    `json:"tflops_per_device,omitempty" doc:"in the last step, as a Python framework reports it"`
 	MemoryBytes     int64      `json:"memory_bytes,omitempty" doc:"of a device, as a Python framework reports it"`
+	Ranks           *Ranks     `json:"ranks,omitempty" doc:"how the ranks of a job spent the last step; absent for one rank"`
 	Started         time.Time  `json:"started"`
 	Ended           *time.Time `json:"ended"`
 	ElapsedSeconds  float64    `json:"elapsed_seconds" doc:"since the run started, until it ended or was last heard of"`
@@ -59,6 +60,26 @@ type Run struct {
 	Errors    uint64 `json:"errors" doc:"calls in which an impl failed"`
 
 	Reference []opmanager.ReferenceCost `json:"reference,omitempty" doc:"ops on impls of kind reference that made steps slow: by the last such step, while the run goes on, else by all"`
+}
+
+// Ranks says how the ranks of a job spent a step.
+type Ranks struct {
+	ComputeSeconds []float64 `json:"compute_seconds" doc:"by rank, without waiting for others"`
+	WaitSeconds    float64   `json:"wait_seconds" doc:"that the first rank waited for others"`
+	Slowest        int       `json:"slowest" doc:"the rank that computed longest"`
+	Skew           float64   `json:"skew" doc:"by how much of the mean that is longer than the mean"`
+}
+
+func ranksOf(times *backend.RankTimes) *Ranks {
+	if times == nil {
+		return nil
+	}
+	r := &Ranks{WaitSeconds: times.Waited.Seconds()}
+	r.Slowest, r.Skew = times.Slowest()
+	for _, d := range times.Computed {
+		r.ComputeSeconds = append(r.ComputeSeconds, d.Seconds())
+	}
+	return r
 }
 
 // count sets the calls that impls served in place of others, declined or failed.

@@ -90,6 +90,11 @@ function showRun(run, taken) {
     ['fallbacks', figure(run.fallbacks), run.fallbacks ? 'warn' : ''], ['errors of impls', figure(run.errors), run.errors ? 'bad' : ''],
     ['learning rate', figure(run.lr, 3)], ['grad norm', figure(run.grad_norm, 3)],
   ];
+  if (run.ranks) {
+    const { slowest, skew, wait_seconds, compute_seconds } = run.ranks, percent = share => `${Math.round(100 * share)} %`;
+    tiles.push(['slowest rank', `${slowest}, ${percent(skew)} above the mean`, skew > 0.2 ? 'warn' : ''],
+      ['waiting for ranks', percent(wait_seconds / (wait_seconds + compute_seconds[0]))]);
+  }
   if (run.tflops_per_device) tiles.push(['TFLOP/s per device', figure(run.tflops_per_device, 3)]);
   if (run.memory_bytes) tiles.push(['memory per device', bytes(run.memory_bytes)]);
   if (taken) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/backends/native/batch"
 	"github.com/primus-fl/primus/runtime/backends/native/model"
 	"github.com/primus-fl/primus/runtime/backends/native/optim"
@@ -42,6 +43,8 @@ type engine struct {
 	saveAsked bool        // a rank was asked for a checkpoint; known after a step
 
 	computed, exchanged time.Duration // computing, and waiting for other ranks, in the steps of this run
+
+	times *backend.RankTimes // of the last step; nil for one rank
 
 	updating bool // the weights may be a mixture of two steps
 }

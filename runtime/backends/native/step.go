@@ -99,10 +99,15 @@ func (e *engine) tryGradients(ctx context.Context, step int) (loss, norm float64
 		}
 	}
 	waited := e.waited() - before
-	e.computed += time.Since(begin) - waited
+	computed := time.Since(begin) - waited
+	e.computed += computed
 	begin = time.Now()
-	loss, err = e.reduce(ctx, loss)
-	e.exchanged += time.Since(begin) + waited
+	loss, err = e.reduce(ctx, loss, computed)
+	waited += time.Since(begin)
+	e.exchanged += waited
+	if e.times != nil {
+		e.times.Waited = waited
+	}
 	if err != nil {
 		return 0, 0, err
 	}
@@ -128,8 +133,8 @@ func (e *engine) weight() float64 {
 }
 
 // reduce adds up the gradients and the losses of all ranks. It also lets all of them know when one
-// wants to end.
-func (e *engine) reduce(ctx context.Context, loss float64) (float64, error) {
+// wants to end, and how long each has computed.
+func (e *engine) reduce(ctx context.Context, loss float64, computed time.Duration) (float64, error) {
 	if e.exchange != nil {
 		if err := e.exchange.Wait(); err != nil {
 			return 0, e.sent(err)
@@ -143,8 +148,17 @@ func (e *engine) reduce(ctx context.Context, loss float64) (float64, error) {
 	if e.takeSave != nil && e.takeSave() {
 		asked = 1
 	}
-	err := e.world.Sum("add up the losses", &loss, &e.aux, &e.ce, &stop, &asked)
+	sums := []*float64{&loss, &e.aux, &e.ce, &stop, &asked}
+	seconds := make([]float64, e.world.Ranks) // each rank adds its own
+	seconds[e.world.Rank] = computed.Seconds()
+	for i := range seconds {
+		sums = append(sums, &seconds[i])
+	}
+	err := e.world.Sum("add up the losses", sums...)
 	e.stop, e.saveAsked = stop > 0, asked > 0
+	if !e.world.Alone() {
+		e.times = rankTimes(seconds, e.world.Traffic())
+	}
 	return loss, e.sent(err)
 }
 

@@ -260,7 +260,7 @@ func (t *trainer) step(ctx, late context.Context) error {
 	s := backend.Step{
 		Step: step, Loss: loss, CrossEntropy: t.state.CrossEntropy, LR: lr, GradNorm: norm, Duration: took,
 		Tokens: t.run.TokensPerStep, TokensPerSecond: float64(t.run.TokensPerStep) / took.Seconds(),
-		ReferenceShare: t.watch.Share(), Reference: slow,
+		ReferenceShare: t.watch.Share(), Reference: slow, Ranks: t.times,
 	}
 	if err := t.validate(late, &s); err != nil {
 		return err

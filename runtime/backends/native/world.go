@@ -272,7 +272,7 @@ func (t *trainer) compareTimes() error {
 	if err != nil {
 		return err
 	}
-	job := &backend.Job{Ranks: len(all)}
+	job := &backend.Job{Ranks: len(all), Traffic: traffic(t.world.Traffic())}
 	sum, longest := 0.0, 0.0
 	for rank, text := range all {
 		computed := time.Duration(binary.LittleEndian.Uint64(text)).Seconds()
@@ -290,6 +290,23 @@ func (t *trainer) compareTimes() error {
 	}
 	t.job = job
 	return nil
+}
+
+// rankTimes returns how the ranks spent a step.
+func rankTimes(seconds []float64, sent []world.Traffic) *backend.RankTimes {
+	r := &backend.RankTimes{Traffic: traffic(sent)}
+	for _, s := range seconds {
+		r.Computed = append(r.Computed, time.Duration(s*float64(time.Second)))
+	}
+	return r
+}
+
+func traffic(sent []world.Traffic) []backend.Traffic {
+	all := make([]backend.Traffic, len(sent))
+	for i, t := range sent {
+		all[i] = backend.Traffic(t)
+	}
+	return all
 }
 
 // checkPoints returns an error if a patch changes what several ranks cannot do together.

@@ -21,9 +21,9 @@ func newFleetListCommand(prog cli.Program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the runs of a fleet, with the policy that is in force in each",
-		Long: `List the runs of a fleet by experiment and rank. The policy is the revision that is in
-force there; decisions are equal if every op has the same implementation. A run that
-has been silent for ten seconds is not listed.`,
+		Long: `List the runs of a fleet. The ranks of a job are one run. The policy is the revision that
+is in force there; decisions are equal if every op has the same implementation. A
+process that has been silent for ten seconds is not listed; -o json lists processes.`,
 		Example: `  primus fleet list --fleet 10.0.0.1:2379
   PRIMUS_FLEET=10.0.0.1:2379 primus fleet list -o json`,
 		Args: cli.NoArgs,
@@ -48,19 +48,29 @@ func printFleet(prog cli.Program, s fleet.Snapshot) error {
 		log.Warn(strange)
 	}
 	t := plaintext.NewTable(table.Row{"run", "rank", "host", "framework", "policy", "generation", "decisions", "metrics", "since"}, 5, 6)
-	inForce := 0
-	for _, m := range s.Members {
-		t.AppendRow(table.Row{m.ID, m.RankText(), m.Host, m.Backend, revisionText(m.Policy.InForce), m.Generation, m.Manifest, plaintext.Dash(m.Metrics), m.Started.Local().Format(time.DateTime)})
-		if m.Policy.Rejected != "" {
-			log.Warn("policy of the fleet is not used", "run", m.ID, "revision", m.Policy.Seen, "reason", m.Policy.Rejected)
+	inForce, jobs := 0, fleet.Jobs(s.Members)
+	for _, j := range jobs {
+		same := true
+		for _, m := range j {
+			if m.Policy.Rejected != "" {
+				log.Warn("policy of the fleet is not used", "run", m.ID, "revision", m.Policy.Seen, "reason", m.Policy.Rejected)
+			}
+			same = same && m.Policy.InForce == s.Policy.Revision
 		}
-		if m.Policy.InForce == s.Policy.Revision {
+		if same {
 			inForce++
 		}
+		t.AppendRow(table.Row{
+			j.Name(), j.Ranks(), j.Hosts(), j[0].Backend,
+			j.Common(func(m fleet.Member) string { return revisionText(m.Policy.InForce) }),
+			j.Common(func(m fleet.Member) string { return strconv.FormatUint(m.Generation, 10) }),
+			j.Common(func(m fleet.Member) string { return m.Manifest }),
+			plaintext.Dash(j[0].Metrics), j[0].Started.Local().Format(time.DateTime),
+		})
 	}
 	verdict := "the fleet has no policy"
 	if s.Policy.Revision != 0 {
-		verdict = fmt.Sprintf("policy %d is in force in %d of %s", s.Policy.Revision, inForce, plaintext.Quantity(len(s.Members), "run", "runs"))
+		verdict = fmt.Sprintf("policy %d is in force in %d of %s", s.Policy.Revision, inForce, plaintext.Quantity(len(jobs), "run", "runs"))
 	}
 	if len(s.Members) > 0 {
 		verdict = plaintext.Render(t) + "\n\n" + verdict

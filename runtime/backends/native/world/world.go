@@ -14,10 +14,10 @@ import (
 type World struct {
 	collective.Group
 	queue         *queue // nil for one rank
-	allReduce     *opmanager.Bound[collective.AllReduceArgs]
-	reduceScatter *opmanager.Bound[collective.ReduceScatterArgs]
-	allGather     *opmanager.Bound[collective.AllGatherArgs]
-	broadcast     *opmanager.Bound[collective.BroadcastArgs]
+	allReduce     *counted[collective.AllReduceArgs]
+	reduceScatter *counted[collective.ReduceScatterArgs]
+	allGather     *counted[collective.AllGatherArgs]
+	broadcast     *counted[collective.BroadcastArgs]
 }
 
 // New returns the World of a rank, which Close ends. One rank alone needs no manager.
@@ -27,10 +27,10 @@ func New(m *opmanager.Manager, g collective.Group) *World {
 		return w
 	}
 	w.queue = newQueue()
-	w.allReduce = opmanager.MustBind(m, collective.AllReduce)
-	w.reduceScatter = opmanager.MustBind(m, collective.ReduceScatter)
-	w.allGather = opmanager.MustBind(m, collective.AllGather)
-	w.broadcast = opmanager.MustBind(m, collective.Broadcast)
+	w.allReduce = count(m, collective.AllReduce, func(a collective.AllReduceArgs) *tensor.Tensor { return a.Input })
+	w.reduceScatter = count(m, collective.ReduceScatter, func(a collective.ReduceScatterArgs) *tensor.Tensor { return a.Input })
+	w.allGather = count(m, collective.AllGather, func(a collective.AllGatherArgs) *tensor.Tensor { return a.Input })
+	w.broadcast = count(m, collective.Broadcast, func(a collective.BroadcastArgs) *tensor.Tensor { return a.Buffer })
 	return w
 }
 
