@@ -23,6 +23,7 @@ func TestAllReduce(t *testing.T) {
 		{Name: "shape of output", Edit: func(a *args) { a.Output = checktest.F32(21) }, Operand: "output", Want: "the shape of input, [3 7]"},
 		{Name: "overlap", Edit: func(a *args) { a.Output = checktest.Shifted(&a.Input) }, Operand: "output", Want: "the same view as input"},
 		{Name: "rank", Edit: func(a *args) { a.Rank = 2 }, Operand: "rank", Want: "a rank below ranks"},
+		{Name: "first", Edit: func(a *args) { a.First = 1 }, Operand: "first", Want: "0 without a stride"},
 		{Name: "no ranks", Edit: func(a *args) { a.Group = collective.Group{} }, Operand: "ranks", Want: "a number >= 1"},
 		{Name: "reduction", Edit: func(a *args) { a.Reduction = 4 }, Operand: "reduction", Want: "3 (avg)"},
 		{Name: "avg of integers", Edit: func(a *args) {
@@ -33,6 +34,7 @@ func TestAllReduce(t *testing.T) {
 		"in place": func(a *args) { a.Output = a.Input },
 		"empty":    func(a *args) { a.Input, a.Output = checktest.F32(0), checktest.F32(0) },
 		"avg":      func(a *args) { a.Reduction = collective.Avg },
+		"group":    func(a *args) { a.First, a.Stride = 3, 2 },
 	})
 	checktest.Operands(t, collective.AllReduce, good(), checktest.Access{"input": opregistry.AccessRead, "output": opregistry.AccessWrite})
 }

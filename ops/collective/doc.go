@@ -8,6 +8,9 @@
 // different ranks fit together: ranks whose calls do not fit wait for each other without end, or
 // fail.
 //
+// A part of the job can be a Group of its own, such as every second rank. It has its own order of
+// calls: ranks that belong to several groups must not wait for each other in a circle.
+//
 // An impl that has begun a call cannot be replaced by another one for the rest of it, so impls
 // decline a call by what is the same on all ranks.
 //

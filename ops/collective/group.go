@@ -2,15 +2,29 @@ package collective
 
 import "github.com/primus-fl/primus/opregistry"
 
-// Group is the place of this process among those that take part in a call.
+// Group is the place of this process among those that take part in a call: with a Stride, the
+// processes First, First + Stride, First + 2·Stride, … of the job, and without one all of them.
 type Group struct {
-	Rank  int `op:"0 rank >=0"`  // of this process
-	Ranks int `op:"1 ranks >=1"` // their number
+	Rank   int `op:"0 rank >=0"`   // of this process among them
+	Ranks  int `op:"1 ranks >=1"`  // their number
+	First  int `op:"2 first >=0"`  // the rank in the job of the first one
+	Stride int `op:"3 stride >=0"` // the distance of their ranks in the job; 0 for all ranks of the job
+}
+
+// InJob returns the rank of this process in the job.
+func (g Group) InJob() int {
+	if g.Stride == 0 {
+		return g.Rank
+	}
+	return g.First + g.Rank*g.Stride
 }
 
 func (g Group) check(c *opregistry.Check) {
 	if c.OK() && g.Rank >= g.Ranks {
 		c.Fail("rank", "a rank below ranks", "%d of %d", g.Rank, g.Ranks)
+	}
+	if c.OK() && g.Stride == 0 && g.First != 0 {
+		c.Fail("first", "0 without a stride", "%d", g.First)
 	}
 }
 

@@ -12,18 +12,18 @@ import (
 // maxCount is the largest number of elements that a function of MPI takes.
 const maxCount = math.MaxInt32
 
-func allReduce(x *opregistry.Exec, h *handle, a collective.AllReduceArgs) error {
+func allReduce(x *opregistry.Exec, h *member, a collective.AllReduceArgs) error {
 	return reduced(x, a.Input, a.Output, a.Reduction, a.Ranks, func(in, out *tensor.Tensor) error {
 		from := address(in)
 		if from == address(out) {
 			from = h.inPlace
 		}
 		return h.do("MPI_Allreduce", h.allReduce, from, address(out), uintptr(in.NumElements()),
-			h.datatype(in.DType()), h.operator(a.Reduction), h.world)
+			h.datatype(in.DType()), h.operator(a.Reduction), h.ranks)
 	})
 }
 
-func reduce(x *opregistry.Exec, h *handle, a collective.ReduceArgs) error {
+func reduce(x *opregistry.Exec, h *member, a collective.ReduceArgs) error {
 	return reduced(x, a.Input, a.Output, a.Reduction, a.Ranks, func(in, out *tensor.Tensor) error {
 		from, into := address(in), uintptr(0)
 		if out != nil {
@@ -32,14 +32,14 @@ func reduce(x *opregistry.Exec, h *handle, a collective.ReduceArgs) error {
 			}
 		}
 		return h.do("MPI_Reduce", h.reduce, from, into, uintptr(in.NumElements()),
-			h.datatype(in.DType()), h.operator(a.Reduction), uintptr(a.Root), h.world)
+			h.datatype(in.DType()), h.operator(a.Reduction), uintptr(a.Root), h.ranks)
 	})
 }
 
-func reduceScatter(x *opregistry.Exec, h *handle, a collective.ReduceScatterArgs) error {
+func reduceScatter(x *opregistry.Exec, h *member, a collective.ReduceScatterArgs) error {
 	return reduced(x, a.Input, a.Output, a.Reduction, a.Ranks, func(in, out *tensor.Tensor) error {
 		return h.do("MPI_Reduce_scatter_block", h.reduceScatter, address(in), address(out), uintptr(out.NumElements()),
-			h.datatype(in.DType()), h.operator(a.Reduction), h.world)
+			h.datatype(in.DType()), h.operator(a.Reduction), h.ranks)
 	})
 }
 
@@ -99,23 +99,23 @@ func scale[T float32 | float64](numbers []T, by T) {
 	}
 }
 
-func allGather(_ *opregistry.Exec, h *handle, a collective.AllGatherArgs) error {
+func allGather(_ *opregistry.Exec, h *member, a collective.AllGatherArgs) error {
 	count, kind := h.bits(a.Input.DType(), a.Input.NumElements())
-	return h.do("MPI_Allgather", h.allGather, address(a.Input), count, kind, address(a.Output), count, kind, h.world)
+	return h.do("MPI_Allgather", h.allGather, address(a.Input), count, kind, address(a.Output), count, kind, h.ranks)
 }
 
-func broadcast(_ *opregistry.Exec, h *handle, a collective.BroadcastArgs) error {
+func broadcast(_ *opregistry.Exec, h *member, a collective.BroadcastArgs) error {
 	count, kind := h.bits(a.Buffer.DType(), a.Buffer.NumElements())
-	return h.do("MPI_Bcast", h.broadcast, address(a.Buffer), count, kind, uintptr(a.Root), h.world)
+	return h.do("MPI_Bcast", h.broadcast, address(a.Buffer), count, kind, uintptr(a.Root), h.ranks)
 }
 
-func allToAll(_ *opregistry.Exec, h *handle, a collective.AllToAllArgs) error {
+func allToAll(_ *opregistry.Exec, h *member, a collective.AllToAllArgs) error {
 	count, kind := h.bits(a.Input.DType(), a.Input.NumElements()/a.Ranks)
-	return h.do("MPI_Alltoall", h.allToAll, address(a.Input), count, kind, address(a.Output), count, kind, h.world)
+	return h.do("MPI_Alltoall", h.allToAll, address(a.Input), count, kind, address(a.Output), count, kind, h.ranks)
 }
 
-func barrier(_ *opregistry.Exec, h *handle, _ collective.BarrierArgs) error {
-	return h.do("MPI_Barrier", h.barrier, h.world)
+func barrier(_ *opregistry.Exec, h *member, _ collective.BarrierArgs) error {
+	return h.do("MPI_Barrier", h.barrier, h.ranks)
 }
 
 // bits returns how n elements are sent that nobody computes with.

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unsafe"
 
+	"github.com/primus-fl/primus/ops/collective"
 	"github.com/primus-fl/primus/vendors/loader"
 )
 
@@ -20,6 +21,15 @@ type handle struct {
 
 	initThread, finalize, errorString, setErrorHandler, rankOf, sizeOf        uintptr
 	allReduce, reduce, reduceScatter, allGather, broadcast, allToAll, barrier uintptr
+	groupOf, rangeOf, freeGroup, createGroup                                  uintptr
+
+	groups map[[3]int]uintptr // communicators of groups by first, stride and number of ranks
+}
+
+// member is a library with the communicator of the ranks that take part in a call.
+type member struct {
+	*handle
+	ranks uintptr
 }
 
 // The lengths of texts in mpi.h, the larger ones of the dialects.
@@ -41,7 +51,7 @@ func open(d *dialect, names []string) (*handle, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &handle{dialect: d, file: lib.Path()}
+	h := &handle{dialect: d, file: lib.Path(), groups: map[[3]int]uintptr{}}
 	var version uintptr
 	var faults []error
 	for name, into := range map[string]*uintptr{
@@ -51,6 +61,7 @@ func open(d *dialect, names []string) (*handle, error) {
 		"MPI_Comm_rank": &h.rankOf, "MPI_Comm_size": &h.sizeOf,
 		"MPI_Allreduce": &h.allReduce, "MPI_Reduce": &h.reduce, "MPI_Reduce_scatter_block": &h.reduceScatter,
 		"MPI_Allgather": &h.allGather, "MPI_Bcast": &h.broadcast, "MPI_Alltoall": &h.allToAll, "MPI_Barrier": &h.barrier,
+		"MPI_Comm_group": &h.groupOf, "MPI_Group_range_incl": &h.rangeOf, "MPI_Group_free": &h.freeGroup, "MPI_Comm_create_group": &h.createGroup,
 	} {
 		address, err := lib.Symbol(name)
 		*into, faults = address, append(faults, err)
@@ -143,4 +154,35 @@ func (h *handle) do(function string, address uintptr, args ...uintptr) error {
 		err = h.check(function, code)
 	})
 	return errors.Join(doErr, err)
+}
+
+// communicator returns that of some ranks, which they make together when they first need it.
+func (h *handle) communicator(g collective.Group) (uintptr, error) {
+	if g.Stride == 0 {
+		return h.world, nil
+	}
+	key := [3]int{g.First, g.Stride, g.Ranks}
+	if c, made := h.groups[key]; made {
+		return c, nil
+	}
+	var all, some, c uintptr // they escape, so they do not move
+	triple := [3]int32{int32(g.First), int32(g.First + (g.Ranks-1)*g.Stride), int32(g.Stride)}
+	err := h.do("MPI_Comm_group", h.groupOf, h.world, uintptr(unsafe.Pointer(&all)))
+	if err == nil {
+		err = h.do("MPI_Group_range_incl", h.rangeOf, all, 1, uintptr(unsafe.Pointer(&triple)), uintptr(unsafe.Pointer(&some)))
+	}
+	if err == nil {
+		err = h.do("MPI_Comm_create_group", h.createGroup, h.world, some, uintptr(g.First), uintptr(unsafe.Pointer(&c)))
+	}
+	if err == nil {
+		err = errors.Join(
+			h.do("MPI_Group_free", h.freeGroup, uintptr(unsafe.Pointer(&some))), h.do("MPI_Group_free", h.freeGroup, uintptr(unsafe.Pointer(&all))),
+			h.do("MPI_Comm_set_errhandler", h.setErrorHandler, c, h.returnErrors),
+		)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("connect %d ranks from %d on, with stride %d: %w", g.Ranks, g.First, g.Stride, err)
+	}
+	h.groups[key] = c
+	return c, nil
 }

@@ -137,8 +137,8 @@ func (l *Library) impls(d *dialect) []opregistry.Impl {
 	}
 }
 
-// impl makes an impl of one function. It serves calls of the whole job.
-func impl[A any](l *Library, d *dialect, op *opregistry.Op[A], group func(A) collective.Group, run func(*opregistry.Exec, *handle, A) error) opregistry.Impl {
+// impl makes an impl of one function.
+func impl[A any](l *Library, d *dialect, op *opregistry.Op[A], group func(A) collective.Group, run func(*opregistry.Exec, *member, A) error) opregistry.Impl {
 	return opregistry.Impl{
 		Op: op, ID: "vendor." + d.vendor, Kind: opregistry.KindVendor, Vendor: d.vendor, Priority: 100,
 		Determinism: opregistry.DeterminismOfClass,
@@ -155,16 +155,16 @@ func impl[A any](l *Library, d *dialect, op *opregistry.Op[A], group func(A) col
 			return l.serves(d, group(a))
 		}},
 		Run: opregistry.Func[A](func(x *opregistry.Exec, a A) error {
-			h, err := l.join(d, group(a))
+			m, err := l.join(d, group(a))
 			if err != nil {
 				return err
 			}
-			return run(x, h, a)
+			return run(x, m, a)
 		}),
 	}
 }
 
-// serves returns nil if the ranks of a call are all ranks of the job.
+// serves returns nil if the ranks of a call are all ranks of the job, or a group of them.
 func (l *Library) serves(d *dialect, g collective.Group) error {
 	text := ""
 	for _, name := range append(slices.Clip(d.sizes), envSize) {
@@ -173,14 +173,19 @@ func (l *Library) serves(d *dialect, g collective.Group) error {
 			break
 		}
 	}
-	if size, err := strconv.Atoi(strings.TrimSpace(text)); err == nil && size != g.Ranks {
-		return opregistry.Unsupported("%d ranks: the job has %d, and the impl serves calls of all", g.Ranks, size)
+	size, err := strconv.Atoi(strings.TrimSpace(text))
+	switch last := g.First + (g.Ranks-1)*g.Stride; {
+	case err != nil:
+	case g.Stride > 0 && last >= size:
+		return opregistry.Unsupported("a group up to rank %d: the job has %d ranks", last, size)
+	case g.Stride == 0 && size != g.Ranks:
+		return opregistry.Unsupported("%d ranks: the job has %d, and a call without a stride is for all", g.Ranks, size)
 	}
 	return nil
 }
 
 // join returns the library with MPI initialised.
-func (l *Library) join(d *dialect, g collective.Group) (*handle, error) {
+func (l *Library) join(d *dialect, g collective.Group) (*member, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.world == nil && l.failure == nil {
@@ -201,11 +206,12 @@ func (l *Library) join(d *dialect, g collective.Group) (*handle, error) {
 		return nil, l.failure
 	case l.closed:
 		return nil, errors.New("mpi: the library is closed")
-	case l.place != g:
+	case g.InJob() != l.place.Rank || g.Stride == 0 && g.Ranks != l.place.Ranks:
 		return nil, fmt.Errorf("mpi: the call is for rank %d of %d, and MPI says that this process is rank %d of %d: start all ranks with one launcher, that of %s",
-			g.Rank, g.Ranks, l.place.Rank, l.place.Ranks, l.world.version)
+			g.InJob(), max(g.Ranks, g.First+(g.Ranks-1)*g.Stride+1), l.place.Rank, l.place.Ranks, l.world.version)
 	}
-	return l.world, nil
+	ranks, err := l.world.communicator(g)
+	return &member{l.world, ranks}, err
 }
 
 // datatype returns the MPI datatype of numbers.

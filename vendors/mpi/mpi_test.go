@@ -172,9 +172,25 @@ func TestRank(t *testing.T) {
 		}
 	}
 	checkMoves(t, lib, g, tensor.U8, 13)
+	for _, group := range groups(g) {
+		checkReductions(t, lib, group, tensor.F32, 7, collective.Sum)
+		checkMoves(t, lib, group, tensor.I64, 7)
+	}
+	far := collective.Group{Ranks: 2, Stride: g.Ranks}
+	assert.ErrorIs(t, call(t, lib, collective.Barrier, collective.BarrierArgs{Group: far}), opregistry.ErrUnsupported)
 	require.NoError(t, call(t, lib, collective.Barrier, collective.BarrierArgs{Group: g}))
 	require.NoError(t, lib.Close())
 	require.NoError(t, lib.Close(), "closing is idempotent")
+}
+
+// groups returns the parts of a job of four that its rank g belongs to.
+func groups(g collective.Group) []collective.Group {
+	if g.Ranks != 4 {
+		return []collective.Group{{Ranks: 1, First: g.Rank, Stride: 1}}
+	}
+	neighbours := collective.Group{Rank: g.Rank % 2, Ranks: 2, First: g.Rank / 2 * 2, Stride: 1}
+	apart := collective.Group{Rank: g.Rank / 2, Ranks: 2, First: g.Rank % 2, Stride: 2}
+	return []collective.Group{neighbours, apart, neighbours}
 }
 
 // call calls the impl of the library that this process was started for.

@@ -38,6 +38,10 @@ int PMPI_Allgather(const void *, int, int, void *, int, int, int);
 int PMPI_Bcast(void *, int, int, int, int);
 int PMPI_Alltoall(const void *, int, int, void *, int, int, int);
 int PMPI_Barrier(int);
+int PMPI_Comm_group(int, int *);
+int PMPI_Group_range_incl(int, int, int (*)[3], int *);
+int PMPI_Group_free(int *);
+int PMPI_Comm_create_group(int, int, int, int *);
 
 int MPI_Abi_get_version(int *major, int *minor) {
     *major = 1;
@@ -81,4 +85,27 @@ int MPI_Bcast(void *buffer, int n, handle t, int root, handle c) { return PMPI_B
 
 int MPI_Alltoall(const void *in, int n, handle t, void *out, int m, handle u, handle c) {
     return PMPI_Alltoall(from(in), n, own(t), out, m, own(u), own(c));
+}
+
+int MPI_Comm_group(handle c, handle *group) {
+    int g, code = PMPI_Comm_group(own(c), &g);
+    *group = g;
+    return code;
+}
+
+int MPI_Group_range_incl(handle group, int n, int (*ranges)[3], handle *some) {
+    int g, code = PMPI_Group_range_incl(own(group), n, ranges, &g);
+    *some = g;
+    return code;
+}
+
+int MPI_Group_free(handle *group) {
+    int g = own(*group);
+    return PMPI_Group_free(&g);
+}
+
+int MPI_Comm_create_group(handle c, handle group, int tag, handle *made) {
+    int m, code = PMPI_Comm_create_group(own(c), own(group), tag, &m);
+    *made = m;
+    return code;
 }
