@@ -190,6 +190,7 @@ func TestSlurm(t *testing.T) {
 			assert.Len(t, l.Records(), 3)
 		})
 	}
+	t.Run("example", slurmExample)
 	t.Run("in a container", func(t *testing.T) {
 		options := commandtest.StartPodman(t)
 		flags, dir := shapedRun(t)
