@@ -163,38 +163,13 @@ func (f *File) read(name string, dst []byte) error {
 	return nil
 }
 
-// convertedBytes is the size of the parts in which ReadFloat32 reads tensors that it converts.
-const convertedBytes = 1 << 20
-
-// ReadFloat32 fills t with the values of the tensor of this name, which is of f32, bf16 or f16;
-// these become f32 exactly. t must be of f32, have its shape, be contiguous and lie in host memory.
-// When reading fails halfway, the content of t is undefined.
-func (f *File) ReadFloat32(name string, t *tensor.Tensor) error {
+// Section returns the data of a tensor, which is readable until Close.
+func (f *File) Section(name string) (*io.SectionReader, error) {
 	info, ok := f.Info(name)
-	if !ok || info.DType != tensor.BF16 && info.DType != tensor.F16 {
-		return f.ReadInto(name, t)
+	if !ok {
+		return nil, &MismatchError{File: f.name, Tensor: name, Want: "one of its tensors"}
 	}
-	if _, err := hostBytes(t); err != nil {
-		return fmt.Errorf("safetensors: %s: tensor %q: %w", f.name, name, err)
-	}
-	if t.DType() != tensor.F32 || !info.Shape.Equal(t.Shape()) {
-		return &MismatchError{File: f.name, Tensor: name, Got: info.String(), Want: Info{DType: t.DType(), Shape: t.Shape()}.String()}
-	}
-	convert := func(bits uint16) float32 { return tensor.BFloat16(bits).Float32() }
-	if info.DType == tensor.F16 {
-		convert = func(bits uint16) float32 { return tensor.Float16(bits).Float32() }
-	}
-	dst, part := tensor.Data[float32](t), make([]byte, min(info.Size(), convertedBytes))
-	for at := int64(0); at < info.Size(); at += convertedBytes {
-		part = part[:min(info.Size()-at, convertedBytes)]
-		if err := readAt(f.r, part, f.data+info.begin+at); err != nil {
-			return fmt.Errorf("safetensors: %s: read tensor %q: %w", f.name, name, err)
-		}
-		for i := range len(part) / 2 {
-			dst[at/2+int64(i)] = convert(binary.LittleEndian.Uint16(part[2*i:]))
-		}
-	}
-	return nil
+	return io.NewSectionReader(f.r, f.data+info.begin, info.Size()), nil
 }
 
 // Read returns the elements of a tensor whose dtype is that of T.

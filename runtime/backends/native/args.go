@@ -100,7 +100,7 @@ func (a *Args) adoptWeights(tc *backend.TrainContext) (err error) {
 	if err := folder.Adopt(&a.Config, given); err != nil {
 		return describe(tc, err)
 	}
-	if err := folder.Check(); err != nil {
+	if _, err := folder.Tensors(); err != nil {
 		return describe(tc, fmt.Errorf("load_hf: %w", err))
 	}
 	if v := a.VocabSize; v > 0 {

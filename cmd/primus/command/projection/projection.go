@@ -186,11 +186,11 @@ func (o *options) sizes(cmd *cobra.Command) (sizes, error) {
 		s.memory = s.device.Memory
 	}
 	if o.memory != "" {
-		if s.memory, memoryErr = parseSize(o.memory); memoryErr == nil && s.memory == 0 {
+		if s.memory, memoryErr = cli.ParseSize(o.memory); memoryErr == nil && s.memory == 0 {
 			memoryErr = errors.New("no memory")
 		}
 	}
-	s.reserve, err = parseSize(o.reserve)
+	s.reserve, err = cli.ParseSize(o.reserve)
 	switch {
 	case deviceErr != nil:
 		return s, cli.UsageError{Err: fmt.Errorf("--gpu-arch: %w", deviceErr)}
@@ -202,30 +202,4 @@ func (o *options) sizes(cmd *cobra.Command) (sizes, error) {
 		return s, cli.Usagef(cmd, "--memory-safety-margin: got %v, want a fraction from 0 to 1", o.margin)
 	}
 	return s, nil
-}
-
-// units of sizes, the longer names first.
-var units = []struct {
-	name  string
-	bytes float64
-}{
-	{"tib", 1 << 40}, {"gib", 1 << 30}, {"mib", 1 << 20}, {"kib", 1 << 10}, {"tb", 1e12}, {"gb", 1e9}, {"mb", 1e6}, {"kb", 1e3}, {"b", 1},
-}
-
-// parseSize reads a size such as 192GB or 80GiB.
-func parseSize(text string) (float64, error) {
-	lower := strings.ToLower(strings.TrimSpace(text))
-	for _, u := range units {
-		if number, ok := strings.CutSuffix(lower, u.name); ok {
-			n, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
-			if err != nil || !(n >= 0 && n < 1e9) {
-				return 0, fmt.Errorf("%q is not a number", number)
-			}
-			return n * u.bytes, nil
-		}
-	}
-	if lower == "0" {
-		return 0, nil
-	}
-	return 0, fmt.Errorf("%q has no unit", text)
 }

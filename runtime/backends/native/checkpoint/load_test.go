@@ -121,6 +121,6 @@ func TestWeightsOfOtherPrograms(t *testing.T) {
 	write(t, file)
 	for _, path := range []string{dir, file} {
 		_, err := checkpoint.Open(path)
-		require.ErrorContains(t, err, "weights that other programs have saved are not read")
+		require.ErrorContains(t, err, "load_hf begins with weights that other programs have saved")
 	}
 }

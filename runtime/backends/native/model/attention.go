@@ -199,7 +199,7 @@ func (p *rotary) backward(r *run) {
 	}
 }
 
-// frequency returns the angle in radians by which pair i of a head of d elements turns per
+// Frequency returns the angle in radians by which pair i of a head of d elements turns per
 // position:
 //
 //	f = rotary_base^(−2i/d) / rotary_seq_len_interpolation_factor
@@ -208,9 +208,9 @@ func (p *rotary) backward(r *run) {
 // is divided by rope_scaling_factor if t is below the low factor, is kept if t is above the high
 // factor, and is between the two in proportion else. Source: Llama 3.1, arXiv:2407.21783, and its
 // published configuration.
-func (c Config) frequency(i, d int) float64 {
+func (c Config) Frequency(i int) float64 {
 	s := c.RopeScaling.resolved()
-	f := math.Pow(c.RotaryBase, -2*float64(i)/float64(d)) / s.Interpolation
+	f := math.Pow(c.RotaryBase, -2*float64(i)/float64(c.HeadDim())) / s.Interpolation
 	if !s.UseScaling {
 		return f
 	}
@@ -225,7 +225,7 @@ func (c Config) fillFreqs(freqs *tensor.Tensor) {
 	seq, d := freqs.Shape()[0], freqs.Shape().Cols()
 	data := tensor.Data[float32](freqs)
 	for i := range d / 2 {
-		frequency := c.frequency(i, d)
+		frequency := c.Frequency(i)
 		for pos := range seq {
 			angle := float32(float64(pos) * frequency)
 			data[pos*d+i], data[pos*d+d/2+i] = angle, angle

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"github.com/primus-fl/primus/internal/durable"
 	"github.com/primus-fl/primus/runtime/backends/native/checkpoint"
@@ -31,6 +30,7 @@ const maxJSON = 64 << 20
 // Folder is a folder of weights whose description has been read and checked.
 type Folder struct {
 	path   string
+	text   []byte // of config.json
 	config model.Config
 	files  []*safetensors.File
 	where  map[string]*safetensors.File // by the name of a tensor in its file
@@ -45,11 +45,10 @@ func Open(dir string) (*Folder, error) {
 	}
 	f := &Folder{path: path}
 	name := filepath.Join(path, configName)
-	text, err := durable.ReadRegular(name, maxJSON)
-	if err != nil {
+	if f.text, err = durable.ReadRegular(name, maxJSON); err != nil {
 		return nil, fmt.Errorf("weights: read the architecture: %w", durable.Explain(err))
 	}
-	if f.config, err = ParseConfig(text); err != nil {
+	if f.config, err = ParseConfig(f.text); err != nil {
 		return nil, fmt.Errorf("weights: %s: %w", name, err)
 	}
 	if err := f.open(); err != nil {
@@ -120,17 +119,18 @@ func (f *Folder) Path() string { return f.path }
 // Config returns the architecture. The length of sequences is the largest number of positions.
 func (f *Folder) Config() model.Config { return f.config }
 
+// ConfigJSON returns the text of config.json, which the caller must not change.
+func (f *Folder) ConfigJSON() []byte { return f.text }
+
 // Tokenizer returns the tokenizer of the folder: a *tokenizer.File, or that of bytes for a
 // checkpoint without files of a tokenizer.
 func (f *Folder) Tokenizer() (tokenizer.Tokenizer, error) {
-	if exists(f.path, checkpointName) && !slices.ContainsFunc(tokenizerFiles, func(name string) bool { return exists(f.path, name) }) {
+	tok, err := tokenizer.Load(f.path)
+	if errors.Is(err, fs.ErrNotExist) && exists(f.path, checkpointName) {
 		return tokenizer.Byte{}, nil
 	}
-	return tokenizer.Load(f.path)
+	return tok, err
 }
-
-// tokenizerFiles are the files of which a tokenizer has at least one.
-var tokenizerFiles = []string{"tokenizer.json", "tokenizer.model"}
 
 // Close closes the files. It is safe to call more than once.
 func (f *Folder) Close() error {

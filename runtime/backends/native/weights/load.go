@@ -24,30 +24,44 @@ const headName = "lm_head.weight"
 // Load fills a model of the architecture of the folder. Every name, dtype and shape is compared
 // before the first weight is written. The model is in host memory.
 func (f *Folder) Load(m *model.Model) error {
-	sources, err := f.match(m.Tensors())
+	all, err := f.tensors(m)
 	if err != nil {
-		return fmt.Errorf("weights: %s: %w", f.path, err)
+		return err
 	}
-	for _, n := range m.Tensors() {
-		s := sources[n.Name]
-		if err := s.file.ReadFloat32(s.name, n.Tensor); err != nil {
-			return fmt.Errorf("weights: %w", err)
+	for i, n := range m.Tensors() {
+		if err := all[i].ReadFloat32(tensor.Data[float32](n.Tensor), 0); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// Check compares the tensors of the folder with the architecture, as Load does before it reads
-// them.
-func (f *Folder) Check() error {
+// Tensors returns the weights in the order of Model.Tensors. They are compared with the
+// architecture, as by Load, and are readable until Close.
+func (f *Folder) Tensors() ([]Tensor, error) {
 	m, err := model.Outline(f.config)
 	if err != nil {
-		return fmt.Errorf("weights: %s: %w", f.path, err)
+		return nil, fmt.Errorf("weights: %s: %w", f.path, err)
 	}
-	if _, err := f.match(m.Tensors()); err != nil {
-		return fmt.Errorf("weights: %s: %w", f.path, err)
+	return f.tensors(m)
+}
+
+func (f *Folder) tensors(m *model.Model) ([]Tensor, error) {
+	sources, err := f.match(m.Tensors())
+	if err != nil {
+		return nil, fmt.Errorf("weights: %s: %w", f.path, err)
 	}
-	return m.Close()
+	var all []Tensor
+	for _, n := range m.Tensors() {
+		s := sources[n.Name]
+		data, err := s.file.Section(s.name)
+		if err != nil {
+			return nil, fmt.Errorf("weights: %w", err)
+		}
+		info, _ := s.file.Info(s.name)
+		all = append(all, Tensor{n.Name, info.DType, info.Shape, data})
+	}
+	return all, nil
 }
 
 // source is where the values of a weight are.
@@ -77,7 +91,7 @@ func (f *Folder) match(weights []model.Named) (map[string]source, error) {
 		if !info.Shape.Equal(w.Tensor.Shape()) {
 			d.add("tensor %q has the shape %v, want %v as %s says", s.name, info.Shape, w.Tensor.Shape(), configName)
 		}
-		if !slices.Contains([]tensor.DType{tensor.F32, tensor.BF16, tensor.F16}, info.DType) {
+		if !slices.Contains(dtypes(), info.DType) {
 			d.add("tensor %q has the dtype %v, want f32, bf16 or f16", s.name, info.DType)
 		}
 	}
