@@ -100,6 +100,9 @@ type Step struct {
 	CrossEntropy    *float64 // Loss without the effect of patches; nil if no patch changes it
 	ValidLoss       *float64 // nil if no evaluation followed the step
 	ValidTokens     int      // the number of tokens in ValidLoss
+	ValidBytes      int      // of the text of these tokens; 0 if unknown
+	TestLoss        *float64 // nil if no test followed the step
+	TestTokens      int      // the number of tokens in TestLoss
 	LR              float64
 	GradNorm        float64 // before clipping
 	Tokens          int     // since the step before, of which a framework may not tell
@@ -162,6 +165,9 @@ type Result struct {
 	CrossEntropy *float64 // Loss without the effect of patches; nil if no patch changes it
 	ValidLoss    *float64
 	ValidTokens  int // the number of tokens in ValidLoss; 0 if unknown
+	ValidBytes   int // of the text of these tokens; 0 if unknown
+	TestLoss     *float64
+	TestTokens   int // the number of tokens in TestLoss
 	Duration     time.Duration
 	Impls        []opmanager.ImplStats     // what each impl did in training
 	Reference    []opmanager.ReferenceCost // the ops that made steps slow because they ran on the reference

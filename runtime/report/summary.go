@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -45,7 +46,10 @@ func Summary(out io.Writer, r backend.Result) error {
 		fmt.Fprintf(&b, "            %.4f at step %d without what patches add: the cross entropy alone\n", *r.CrossEntropy, r.LastStep)
 	}
 	if r.ValidLoss != nil {
-		fmt.Fprintf(&b, "validation  %.4f%s\n", *r.ValidLoss, evaluated(r.ValidTokens))
+		fmt.Fprintf(&b, "validation  %.4f%s%s\n", *r.ValidLoss, evaluated(r.ValidTokens), bitsPerByte(*r.ValidLoss, r.ValidTokens, r.ValidBytes))
+	}
+	if r.TestLoss != nil {
+		fmt.Fprintf(&b, "test        %.4f%s\n", *r.TestLoss, evaluated(r.TestTokens))
 	}
 	if len(r.Ignored) > 0 {
 		fmt.Fprintf(&b, "no effect   %s (no parameters of this backend)\n", strings.Join(r.Ignored, ", "))
@@ -82,6 +86,15 @@ func bytesText(n int64) string {
 }
 
 // evaluated says how many tokens a validation loss is the mean of.
+// bitsPerByte says how many bits a byte of the text takes, if tokens are not bytes: it can be
+// compared between tokenizers.
+func bitsPerByte(loss float64, tokens, bytes int) string {
+	if tokens == bytes || bytes == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %.4f bits per byte", loss*float64(tokens)/float64(bytes)/math.Ln2)
+}
+
 func evaluated(tokens int) string {
 	if tokens == 0 {
 		return ""

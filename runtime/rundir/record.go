@@ -12,6 +12,9 @@ type Record struct {
 	CrossEntropy    *float64 `json:"cross_entropy,omitempty"` // Loss without the effect of patches; nil if no patch changes it
 	ValidLoss       *float64 `json:"valid_loss,omitempty"`    // in nats per token; nil if no evaluation followed the step
 	ValidTokens     int      `json:"valid_tokens,omitempty"`  // number of tokens in ValidLoss
+	ValidBytes      int      `json:"valid_bytes,omitempty"`   // of the text of these tokens
+	TestLoss        *float64 `json:"test_loss,omitempty"`     // in nats per token; nil if no test followed the step
+	TestTokens      int      `json:"test_tokens,omitempty"`   // number of tokens in TestLoss
 	AuxLoss         *float64 `json:"aux_loss,omitempty"`      // the auxiliary loss of experts; nil without one
 	LR              float64  `json:"lr"`
 	GradNorm        float64  `json:"grad_norm"` // before clipping
@@ -35,6 +38,7 @@ func (r Record) check() error {
 		{"tflops_per_device", r.TFLOPSPerDevice},
 		{"cross_entropy", orZero(r.CrossEntropy)},
 		{"valid_loss", orZero(r.ValidLoss)},
+		{"test_loss", orZero(r.TestLoss)},
 		{"aux_loss", orZero(r.AuxLoss)},
 	}
 	for _, v := range values {

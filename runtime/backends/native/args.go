@@ -7,10 +7,13 @@ import (
 
 	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/runtime/backend"
+	"github.com/primus-fl/primus/runtime/backends/native/batch"
+	"github.com/primus-fl/primus/runtime/backends/native/data"
 	"github.com/primus-fl/primus/runtime/backends/native/model"
 	"github.com/primus-fl/primus/runtime/backends/native/optim"
 	"github.com/primus-fl/primus/runtime/backends/native/weights"
 	"github.com/primus-fl/primus/runtime/backends/native/world"
+	"github.com/primus-fl/primus/runtime/tokenizer"
 )
 
 // Args are the parameters of a native trainer, with Megatron's names where it has one.
@@ -19,6 +22,9 @@ type Args struct {
 	optim.OptimizerConfig
 	world.Parallel
 	weights.Start
+	data.SourceConfig
+	data.TokenizerConfig
+	batch.MaskConfig
 
 	TrainIters      int         `param:"train_iters"`
 	GlobalBatchSize int         `param:"global_batch_size"`
@@ -29,10 +35,6 @@ type Args struct {
 	LRWarmupIters   int         `param:"lr_warmup_iters"`
 	LRDecayIters    int         `param:"lr_decay_iters"` // 0 means train_iters
 	Seed            int64       `param:"seed"`
-
-	TrainDataPath string  `param:"train_data_path"` // "" means the Go standard library's sources
-	TrainDataMax  int64   `param:"train_data_max_bytes"`
-	ValidFraction float64 `param:"valid_fraction"`
 
 	LogInterval  int    `param:"log_interval"`
 	EvalInterval int    `param:"eval_interval"` // 0 means no evaluation
@@ -51,6 +53,8 @@ type Args struct {
 	SamplePrompt string `param:"sample_prompt"` // the beginning of the text generated at the end; "" means words of the corpus
 
 	ModelName string `param:"model_name"`
+
+	tokenizer tokenizer.Tokenizer
 }
 
 // loadNone is the value of load that starts a new run.
@@ -65,6 +69,7 @@ func newArgs(tc *backend.TrainContext) (*Args, error) {
 	if err := a.adoptWeights(tc); err != nil {
 		return nil, err
 	}
+	tokenizerErr := a.loadTokenizer()
 	a.padVocab()
 	if a.LRDecayIters == 0 {
 		a.LRDecayIters = max(a.TrainIters, a.LRWarmupIters)
@@ -76,14 +81,14 @@ func newArgs(tc *backend.TrainContext) (*Args, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(a.validate(), refused); err != nil {
+	if err := errors.Join(a.validate(), tokenizerErr, refused); err != nil {
 		return nil, describe(tc, err)
 	}
 	return a, nil
 }
 
 // adoptWeights takes the architecture from the folder of load_hf, whose weights it compares with
-// what that describes.
+// what that describes, and its tokenizer if none is given.
 func (a *Args) adoptWeights(tc *backend.TrainContext) (err error) {
 	if a.LoadHF == "" {
 		return nil
@@ -102,6 +107,11 @@ func (a *Args) adoptWeights(tc *backend.TrainContext) (err error) {
 	}
 	if _, err := folder.Tensors(); err != nil {
 		return describe(tc, fmt.Errorf("load_hf: %w", err))
+	}
+	if a.TokenizerConfig == (data.TokenizerConfig{}) {
+		if a.tokenizer, err = folder.Tokenizer(); err != nil {
+			return describe(tc, fmt.Errorf("load_hf: %w", err))
+		}
 	}
 	if v := a.VocabSize; v > 0 {
 		if a.padVocab(); a.VocabSize != v {
@@ -123,7 +133,7 @@ func (a *Args) validate() error {
 	if faults := a.representable(); faults != nil {
 		return errors.Join(faults...)
 	}
-	faults := []error{a.Config.Validate(), a.OptimizerConfig.Validate(), a.Parallel.Validate(), a.schedule().Validate()}
+	faults := []error{a.Config.Validate(), a.OptimizerConfig.Validate(), a.Parallel.Validate(), a.schedule().Validate(), a.SourceConfig.Validate()}
 	atLeast := func(key string, v, least int) {
 		if v < least {
 			faults = append(faults, fmt.Errorf("%s: got %d, want a number >= %d", key, v, least))
@@ -147,14 +157,8 @@ func (a *Args) validate() error {
 	if a.MicroBatchSize > 0 && a.GlobalBatchSize%a.MicroBatchSize != 0 {
 		faults = append(faults, fmt.Errorf("global_batch_size: got %d, want a multiple of micro_batch_size %d", a.GlobalBatchSize, a.MicroBatchSize))
 	}
-	if !(a.ValidFraction >= 0 && a.ValidFraction < 1) {
-		faults = append(faults, fmt.Errorf("valid_fraction: got %v, want 0 <= valid_fraction < 1", a.ValidFraction))
-	}
 	if !(a.DistributedTimeout >= 0) {
 		faults = append(faults, fmt.Errorf("distributed_timeout_minutes: got %v, want a number >= 0", a.DistributedTimeout))
-	}
-	if a.TrainDataMax < 0 {
-		faults = append(faults, fmt.Errorf("train_data_max_bytes: got %d, want a number >= 0", a.TrainDataMax))
 	}
 	return errors.Join(faults...)
 }

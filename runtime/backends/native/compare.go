@@ -102,7 +102,7 @@ func asJSON(m map[string]any) (map[string]any, error) {
 // notCompared are parameters of Args that may change without a message: where a run reads and
 // writes, and what it reports.
 var notCompared = []string{
-	"train_data_path", "train_data_max_bytes", "log_interval", "eval_interval", "eval_iters", "final_eval_windows",
+	"train_data_path", "valid_data_path", "test_data_path", "train_data_max_bytes", "train_data_format", "text_key", "tokenizer_type", "tokenizer_model", "log_interval", "eval_interval", "eval_iters", "final_eval_windows",
 	"recompute_granularity", "recompute_method", "recompute_num_layers", "recompute_modules", "recompute_activations",
 	"save", "save_interval", "save_initial", "load", "load_hf", "dump_batches", "disable_tensorboard", "sample_prompt", "model_name",
 }
@@ -118,7 +118,7 @@ func (a *Args) compared() map[string]any {
 			switch {
 			case field.Anonymous:
 				walk(f)
-			case slices.Contains(notCompared, name):
+			case name == "" || slices.Contains(notCompared, name):
 			case f.CanInt():
 				all[name] = float64(f.Int())
 			case f.Kind() == reflect.Array:

@@ -16,6 +16,7 @@ import (
 // kept together.
 var runFiles = []string{
 	checkpointsName, nameFile, rundir.MetricsName, rundir.PlotName, rundir.RunFileName, rundir.ConfigName, manifestFile, rundir.DispatchName, batchesFile, tensorboardName,
+	"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "chat_template.jinja", "tokenizer.model",
 }
 
 // keepEarlier moves the files of an earlier run out of the way, except incomplete ones.
@@ -70,10 +71,10 @@ func (t *trainer) checkSame(c *checkpoint.Checkpoint, s *state) error {
 	}
 	var differs string
 	other := true
-	switch data := t.set.Fingerprint(); {
+	switch data := t.data.Fingerprint(); {
 	case s.Data == data:
 		return nil
-	case strings.HasPrefix(s.Data, t.set.Corpus()+" "):
+	case strings.HasPrefix(s.Data, t.data.Corpus()+" "):
 		differs, other = fmt.Sprintf("was trained on other windows of the corpus: %s, and this run's are %s", s.Data, data), false
 	default:
 		differs = fmt.Sprintf("was trained on other data: %s, and this run's is %s", s.Data, data)

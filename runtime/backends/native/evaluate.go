@@ -6,62 +6,123 @@ import (
 	"fmt"
 
 	"github.com/primus-fl/primus/runtime/backend"
+	"github.com/primus-fl/primus/runtime/backends/native/batch"
 	"github.com/primus-fl/primus/runtime/backends/native/data"
 )
 
-// evaluation is a fixed choice of validation windows, in whole micro batches.
+// evaluation is a fixed choice of windows, in whole micro batches.
 type evaluation struct {
 	windows *data.Validation
 	batches int
-	tokens  int // of the windows, each counted once
+	tokens  int // of the windows that count, each once
+	bytes   int // of their text
 }
 
-// newEvaluation chooses at most limit windows of a set, in whole micro batches of size windows, and
-// at least one micro batch.
-func newEvaluation(set *data.Set, limit, size int) (*evaluation, error) {
-	batches := max(min(limit, set.ValidWindows())/size, 1)
-	windows, err := data.NewValidation(set, batches*size)
+// newEvaluation chooses at most limit windows of a Blend, in whole micro batches, and at least one
+// micro batch. It returns nil without a Blend.
+func (a *Args) newEvaluation(from *data.Blend, limit int) (*evaluation, error) {
+	if from == nil {
+		return nil, nil
+	}
+	batches := max(min(limit, from.Len())/a.MicroBatchSize, 1)
+	windows, err := data.NewValidation(from, batches*a.MicroBatchSize)
 	if err != nil {
 		return nil, err
 	}
-	return &evaluation{windows: windows, batches: batches, tokens: windows.Len() * set.SeqLength()}, nil
+	e := &evaluation{windows: windows, batches: batches}
+	return e, e.count(a)
+}
+
+// count counts the tokens of the windows, each window once, and the bytes of their text.
+func (e *evaluation) count(a *Args) error {
+	b := batch.New(1, a.SeqLength)
+	for range e.windows.Len() {
+		if err := e.windows.Batch(b.Tokens); err != nil {
+			return err
+		}
+		a.mask(&b)
+		e.tokens += int(b.Weight())
+		e.bytes += a.textBytes(b)
+	}
+	e.windows.Reset()
+	return nil
+}
+
+// textBytes returns the bytes of the text of the targets of a row that count, without ends of
+// documents. Each run of such targets is decoded with the token before it, since the text of a
+// token may depend on that.
+func (a *Args) textBytes(row batch.Batch) int {
+	eod, total := data.EndOfDocument(a.tokenizer), 0
+	counts := func(i int) bool {
+		return i < len(row.Tokens) && row.Tokens[i] != eod && (row.Weights == nil || row.Weights[i-1] > 0)
+	}
+	for i := 1; i < len(row.Tokens); i++ {
+		first := i
+		for counts(i) {
+			i++
+		}
+		if i > first {
+			total += len(a.tokenizer.Decode(nil, row.Tokens[first-1:i])) - len(a.tokenizer.Decode(nil, row.Tokens[first-1:first]))
+		}
+	}
+	return total
 }
 
 // chooseWindows chooses the windows to evaluate every eval_interval steps and after the last step.
 func (t *trainer) chooseWindows() (err error) {
-	size := t.args.MicroBatchSize
-	if t.valid, err = newEvaluation(t.set, t.args.EvalIters*size, size); err != nil {
+	each := t.args.EvalIters * t.args.MicroBatchSize
+	if t.valid, err = t.args.newEvaluation(t.data.Valid, each); err != nil {
 		return err
 	}
-	t.final, err = newEvaluation(t.set, max(t.args.FinalWindows, t.args.EvalIters*size), size)
+	if t.final, err = t.args.newEvaluation(t.data.Valid, max(t.args.FinalWindows, each)); err != nil {
+		return err
+	}
+	t.test, err = t.args.newEvaluation(t.data.Test, max(t.args.FinalWindows, each))
 	return err
 }
 
-// validate evaluates after step s if an evaluation is due, and sets the validation loss of s.
+// validate evaluates after step s if an evaluation is due, and sets the losses of validation and
+// test of s.
 func (t *trainer) validate(ctx context.Context, s *backend.Step) error {
-	e := t.valid
-	switch {
-	case e == nil:
-		return nil
-	case s.Step == t.args.TrainIters:
-		e = t.final
-		t.tc.Log.Info(fmt.Sprintf("the last evaluation takes %d of the %d windows that are held out, %d tokens", e.windows.Len(), t.set.ValidWindows(), e.tokens))
-	case s.Step%t.args.EvalInterval != 0:
+	e, last := t.valid, s.Step == t.args.TrainIters
+	if e != nil && (last || s.Step%t.args.EvalInterval == 0) {
+		if last {
+			e = t.final
+			t.tc.Log.Info(fmt.Sprintf("the last evaluation takes %d of the %d windows that are held out, %d tokens", e.windows.Len(), t.data.Valid.Len(), e.tokens))
+		}
+		loss, err := t.evaluateAt(ctx, e, s.Step, "validation")
+		if err != nil {
+			return err
+		}
+		if loss != nil {
+			s.ValidLoss, s.ValidTokens, s.ValidBytes = loss, e.tokens, e.bytes
+			t.state.ValidLoss, t.state.ValidTokens, t.state.ValidBytes = loss, e.tokens, e.bytes
+		}
+	}
+	if t.test == nil || !last {
 		return nil
 	}
+	loss, err := t.evaluateAt(ctx, t.test, s.Step, "test")
+	if loss != nil {
+		s.TestLoss, s.TestTokens = loss, t.test.tokens
+		t.state.TestLoss, t.state.TestTokens = loss, t.test.tokens
+	}
+	return err
+}
+
+// evaluateAt is evaluate with the faults of a step. It returns nil if there is no time for it.
+func (t *trainer) evaluateAt(ctx context.Context, e *evaluation, step int, what string) (*float64, error) {
 	loss, err := t.evaluate(ctx, e)
 	switch {
 	case errors.Is(err, errGivenUp):
-		t.tc.Log.Warn(fmt.Sprintf("the evaluation after step %d is left out: half of the grace period is over", s.Step))
+		t.tc.Log.Warn(fmt.Sprintf("the evaluation after step %d is left out: half of the grace period is over", step))
+		return nil, nil
 	case err != nil:
-		return err
+		return nil, err
 	case !finite(loss):
-		return &NonFiniteError{Step: s.Step, What: "validation loss", Value: loss}
-	default:
-		s.ValidLoss, s.ValidTokens = &loss, e.tokens
-		t.state.ValidLoss, t.state.ValidTokens = &loss, e.tokens
+		return nil, &NonFiniteError{Step: step, What: what + " loss", Value: loss}
 	}
-	return nil
+	return &loss, nil
 }
 
 // evaluate returns the mean loss over validation windows, without the effect of patches. It returns
@@ -82,6 +143,7 @@ func (t *trainer) evaluate(ctx context.Context, e *evaluation) (float64, error) 
 		if i%t.world.Ranks != t.world.Rank {
 			continue
 		}
+		t.args.mask(&micro)
 		if err := t.pass.SetBatch(micro); err != nil {
 			return 0, err
 		}
@@ -94,7 +156,7 @@ func (t *trainer) evaluate(ctx context.Context, e *evaluation) (float64, error) 
 	if err := t.world.Sum("add up the validation losses", &sum, &weight); err != nil {
 		return 0, err
 	}
-	return sum / weight, nil
+	return sum / max(weight, 1), nil
 }
 
 // crossEntropy returns the loss of the step without the effect of patches, nil if no patch changes

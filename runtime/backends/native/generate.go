@@ -8,17 +8,16 @@ import (
 	"unicode/utf8"
 
 	"github.com/primus-fl/primus/runtime/backends/native/data"
-	"github.com/primus-fl/primus/runtime/tokenizer"
 )
 
-// sampleLength is the number of bytes of generated text at the end of a run.
+// sampleLength is the number of tokens of generated text at the end of a run.
 const sampleLength = 200
 
-// sampleTemperature divides the scores; below 1 favours likely bytes.
+// sampleTemperature divides the scores; below 1 favours likely tokens.
 const sampleTemperature = 0.8
 
-// generate lets the model continue a prompt, byte by byte, and keeps both. It returns errGivenUp if
-// ctx ends first.
+// generate lets the model continue a prompt, token by token, and keeps both. It returns errGivenUp
+// if ctx ends first.
 func (t *trainer) generate(ctx context.Context) (err error) {
 	prompt, err := t.choosePrompt()
 	if err != nil {
@@ -34,7 +33,7 @@ func (t *trainer) generate(ctx context.Context) (err error) {
 		}
 	}()
 	rng := rand.New(rand.NewPCG(uint64(t.args.Seed), uint64(t.state.Step)))
-	tok := tokenizer.Byte{}
+	tok := t.args.tokenizer
 	tokens := tok.Encode(nil, []byte(prompt))
 	for range sampleLength {
 		if ctx.Err() != nil {
@@ -63,9 +62,9 @@ func (t *trainer) choosePrompt() (string, error) {
 		t.valid.windows.Reset()
 		err = t.valid.windows.Batch(row)
 	} else {
-		err = data.NewSampler(t.set, uint64(t.args.Seed)).Batch(row)
+		err = data.NewSampler(t.data.Train, uint64(t.args.Seed)).Batch(row)
 	}
-	return firstWords(string(tokenizer.Byte{}.Decode(nil, row))), err
+	return firstWords(string(t.args.tokenizer.Decode(nil, row))), err
 }
 
 // Limits of a prompt taken from text: the shortest line that is used, and the longest prompt.

@@ -33,19 +33,6 @@ func (t *trainer) Inspect(ctx context.Context) ([]backend.Finding, error) {
 	return found, errors.Join(faults...)
 }
 
-// inspectCorpus lists the corpus and checks that it is long enough.
-func (t *trainer) inspectCorpus(ctx context.Context) (string, error) {
-	corpus, err := t.findCorpus(ctx)
-	if err != nil {
-		return "", err
-	}
-	report := corpus.Report()
-	if err := t.split().CheckLength(int(report.Bytes)); err != nil { // a token is a byte
-		return "", describe(t.tc, err)
-	}
-	return report.String(), nil
-}
-
 // inspectDirs checks that the run directory and that of the checkpoints can be made and written.
 func (t *trainer) inspectDirs(context.Context) (string, error) {
 	location := t.location()

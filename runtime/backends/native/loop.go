@@ -9,7 +9,6 @@ import (
 
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/runtime/backend"
-	"github.com/primus-fl/primus/runtime/backends/native/model"
 	"github.com/primus-fl/primus/runtime/rundir"
 )
 
@@ -76,9 +75,9 @@ func (t *trainer) begin() {
 	}
 	t.tc.Log.Info(fmt.Sprintf("training %s: %d parameters, %d steps of %d tokens, run directory %s",
 		t.run.Model, t.run.Parameters, t.run.Steps, t.run.TokensPerStep, t.run.Dir))
-	if unused := t.args.UnusedParameters(model.ByteVocab); unused > 0 {
-		t.tc.Log.Warn(fmt.Sprintf("%d of the parameters are of tokens that never occur: tokens are the %d bytes, and vocab_size is %d",
-			unused, model.ByteVocab, t.args.VocabSize))
+	if n := t.args.tokenizer.VocabSize(); t.args.UnusedParameters(n) > 0 {
+		t.tc.Log.Warn(fmt.Sprintf("%d of the parameters are of tokens that never occur: %s, and vocab_size is %d",
+			t.args.UnusedParameters(n), t.args.tokens(), t.args.VocabSize))
 	}
 	if t.state.Step >= t.args.TrainIters {
 		t.tc.Log.Info(fmt.Sprintf("nothing to train: this run is finished at step %d; a larger train_iters trains further, exp_name=NAME begins another run, load=none starts over and keeps this one in %s", t.state.Step, filepath.Join(t.run.Dir, rundir.PreviousName)))

@@ -125,7 +125,7 @@ func (t *trainer) loadFrom(c *checkpoint.Checkpoint) error {
 	if class := t.args.cpuClass(); s.CPUClass != "" && s.CPUClass != class {
 		t.tc.Log.Warn(fmt.Sprintf("%s was saved on a CPU of class %s and this one is of class %s: kernels round otherwise here, so the last bits of losses and weights will differ from those of a run that stays there", c.Path(), s.CPUClass, class))
 	}
-	s.Seed, s.Data = t.args.Seed, t.set.Fingerprint()
+	s.Seed, s.Data = t.args.Seed, t.data.Fingerprint()
 	t.state = *s
 	t.savedStep = s.Step
 	t.sampler.Seek(s.Position)

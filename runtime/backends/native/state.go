@@ -2,6 +2,7 @@ package native
 
 import (
 	"errors"
+	"io"
 
 	"github.com/primus-fl/primus/internal/cpufeat"
 	"github.com/primus-fl/primus/runtime/backend"
@@ -34,6 +35,9 @@ type state struct {
 	FirstLoss    float64  `json:"first_loss"`
 	ValidLoss    *float64 `json:"valid_loss,omitempty"`
 	ValidTokens  int      `json:"valid_tokens,omitempty"`
+	ValidBytes   int      `json:"valid_bytes,omitempty"`
+	TestLoss     *float64 `json:"test_loss,omitempty"`
+	TestTokens   int      `json:"test_tokens,omitempty"`
 
 	// CPUClass is the class of the CPU that computed the weights. The bits of results depend on it.
 	CPUClass   string         `json:"cpu_class,omitempty"`
@@ -86,8 +90,13 @@ func (t *trainer) saveWith(w *world.World) (err error) {
 				return err
 			}
 		}
-		if err := w.JSON(configFile, t.args.HFConfig()); err != nil {
+		if err := w.JSON(configFile, t.args.modelConfig()); err != nil {
 			return err
+		}
+		for _, raw := range t.args.tokenizerFiles() {
+			if err := w.File(raw.Name, func(out io.Writer) error { _, err := out.Write(raw.Data); return err }); err != nil {
+				return err
+			}
 		}
 		return w.JSON(stateFile, t.state)
 	})

@@ -15,7 +15,6 @@ import (
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/runtime/backend"
-	"github.com/primus-fl/primus/runtime/backends/native/batch"
 	"github.com/primus-fl/primus/runtime/backends/native/checkpoint"
 	"github.com/primus-fl/primus/runtime/backends/native/data"
 	"github.com/primus-fl/primus/runtime/patch"
@@ -33,11 +32,11 @@ type trainer struct {
 	metrics *rundir.Metrics
 	events  *tensorboard.Writer // nil without TensorBoard
 	store   *checkpoint.Store
-	tokens  *data.Tokens // nil before they are loaded
-	set     *data.Set
+	data    *data.Dataset // nil before it is loaded
 	sampler *data.Sampler
 	valid   *evaluation // nil without evaluation
 	final   *evaluation // after the last step; nil without evaluation
+	test    *evaluation // after the last step; nil without a test
 	state   state
 	started time.Time
 	run     backend.Run
@@ -64,7 +63,7 @@ func newTrainer(tc *backend.TrainContext) (backend.Trainer, error) {
 		return nil, err
 	}
 	t := &trainer{engine: engine{args: args, manager: tc.Manager, log: tc.Log, world: job, takeSave: tc.Requests.TakeSave}, tc: tc}
-	t.declarePoints(func(b *batch.Batch) error { return t.sampler.Batch(b.Tokens) })
+	t.declarePoints(t.nextBatch)
 	return t, nil
 }
 
@@ -115,7 +114,7 @@ func (t *trainer) Init(ctx context.Context) error {
 	if err := t.agree(); err != nil {
 		return err
 	}
-	t.state = state{Seed: t.args.Seed, Data: t.set.Fingerprint()}
+	t.state = state{Seed: t.args.Seed, Data: t.data.Fingerprint()}
 	if t.world.Leads() {
 		if err := t.openRun(); err != nil {
 			return err
@@ -184,6 +183,11 @@ func (t *trainer) recordRun() error {
 	if err := t.dir.WriteFile(rundir.ConfigName, resolved); err != nil {
 		return err
 	}
+	for _, raw := range t.args.tokenizerFiles() {
+		if err := t.dir.WriteFile(raw.Name, raw.Data); err != nil {
+			return err
+		}
+	}
 	return t.writeJSON(manifestFile, t.tc.Manager.Manifest())
 }
 
@@ -191,49 +195,6 @@ func (t *trainer) warn(warnings []string) {
 	for _, w := range warnings {
 		t.tc.Log.Warn(w)
 	}
-}
-
-func (t *trainer) loadData(ctx context.Context) error {
-	corpus, err := t.findCorpus(ctx)
-	if err != nil {
-		return err
-	}
-	tokens, report, err := corpus.Load(ctx)
-	t.warn(report.Warnings)
-	if err != nil {
-		return describe(t.tc, err)
-	}
-	t.tc.Log.Info(report.String())
-	t.tokens = tokens
-	if t.set, err = data.NewSet(tokens, t.split()); err != nil {
-		return describe(t.tc, err)
-	}
-	t.sampler = data.NewSampler(t.set, uint64(t.args.Seed))
-	if t.split().ValidFraction == 0 {
-		return nil
-	}
-	return t.chooseWindows()
-}
-
-// findCorpus lists the files of the corpus.
-func (t *trainer) findCorpus(ctx context.Context) (*data.Corpus, error) {
-	corpus, err := data.Find(ctx, data.Settings{
-		Path: t.args.TrainDataPath, MaxBytes: t.args.TrainDataMax,
-		CacheDir: filepath.Join(t.tc.Experiment.Workspace, "cache"),
-	})
-	if err != nil {
-		return nil, describe(t.tc, err)
-	}
-	return corpus, nil
-}
-
-// split returns how the corpus is cut. No windows are held out if there is no evaluation.
-func (t *trainer) split() data.SplitSettings {
-	s := data.SplitSettings{SeqLength: t.args.SeqLength, ValidFraction: t.args.ValidFraction}
-	if t.args.EvalInterval == 0 {
-		s.ValidFraction = 0
-	}
-	return s
 }
 
 // step trains on the next batch and reports the result. When late ends, it gives up at a point at
@@ -266,7 +227,7 @@ func (t *trainer) step(ctx, late context.Context) error {
 		return err
 	}
 	record := rundir.Record{
-		Step: int64(step), Loss: loss, CrossEntropy: s.CrossEntropy, ValidLoss: s.ValidLoss, ValidTokens: s.ValidTokens, LR: lr, GradNorm: norm,
+		Step: int64(step), Loss: loss, CrossEntropy: s.CrossEntropy, ValidLoss: s.ValidLoss, ValidTokens: s.ValidTokens, ValidBytes: s.ValidBytes, TestLoss: s.TestLoss, TestTokens: s.TestTokens, LR: lr, GradNorm: norm,
 		TokensPerSecond: s.TokensPerSecond, StepSeconds: took.Seconds(),
 	}
 	if t.args.Balanced() {
@@ -300,6 +261,9 @@ func (t *trainer) writeEvents(s backend.Step) error {
 	if s.ValidLoss != nil {
 		scalars = append(scalars, tensorboard.Scalar{Tag: "valid/loss", Value: *s.ValidLoss})
 	}
+	if s.TestLoss != nil {
+		scalars = append(scalars, tensorboard.Scalar{Tag: "test/loss", Value: *s.TestLoss})
+	}
 	return t.events.Scalars(int64(s.Step), scalars...)
 }
 
@@ -325,8 +289,8 @@ func (t *trainer) Cleanup(cause error) error {
 		}
 		faults = append(faults, t.dir.Close())
 	}
-	if t.tokens != nil {
-		faults = append(faults, t.tokens.Close())
+	if t.data != nil {
+		faults = append(faults, t.data.Close())
 	}
 	faults = append(faults, t.close())
 	t.world.Close()
@@ -338,7 +302,8 @@ func (t *trainer) Cleanup(cause error) error {
 func (t *trainer) finish(cause error) error {
 	r := backend.Result{
 		Run: t.run, LastStep: t.state.Step, FirstLoss: t.state.FirstLoss, Loss: t.state.Loss, CrossEntropy: t.state.CrossEntropy,
-		ValidLoss: t.state.ValidLoss, ValidTokens: t.state.ValidTokens,
+		ValidLoss: t.state.ValidLoss, ValidTokens: t.state.ValidTokens, ValidBytes: t.state.ValidBytes,
+		TestLoss: t.state.TestLoss, TestTokens: t.state.TestTokens,
 		Duration: time.Since(t.started), Impls: t.tc.Manager.Stats(), Prompt: t.prompt, Sample: t.sample, Err: cause,
 		Unusable: t.tc.Manager.Unusable(), Reference: t.watch.Total(),
 		Ignored: ignored(t.tc), Patches: t.tc.PatchResults,

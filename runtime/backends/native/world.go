@@ -89,7 +89,7 @@ type claim struct {
 }
 
 func (t *trainer) claim() claim {
-	c := claim{Version: buildinfo.Read().Version, Program: programChecksum(), Data: t.set.Fingerprint(), Parameters: t.compared(), Manifest: t.tc.Manager.Manifest()}
+	c := claim{Version: buildinfo.Read().Version, Program: programChecksum(), Data: t.data.Fingerprint(), Parameters: t.compared(), Manifest: t.tc.Manager.Manifest()}
 	for key, v := range map[string]int{
 		"eval_interval": t.args.EvalInterval, "eval_iters": t.args.EvalIters, "final_eval_windows": t.args.FinalWindows,
 		"save_interval": t.args.SaveInterval,

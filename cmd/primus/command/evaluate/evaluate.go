@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"slices"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
@@ -14,6 +15,7 @@ import (
 	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/runtime/backends/native/data"
+	"github.com/primus-fl/primus/runtime/backends/native/data/corpus"
 	"github.com/primus-fl/primus/runtime/backends/native/inference"
 	"github.com/primus-fl/primus/runtime/tokenizer"
 	"github.com/spf13/cobra"
@@ -147,11 +149,11 @@ func (o *options) run(ctx context.Context, prog cli.Program) error {
 
 // text predicts the text of a path.
 func (o *options) text(ctx context.Context, s *inference.Scorer, tok tokenizer.Tokenizer, path string) (r textResult, err error) {
-	corpus, err := data.Find(ctx, data.Settings{Path: path, MaxBytes: int64(o.maxBytes), Tokenizer: tok})
+	source, err := data.Find(ctx, data.Settings{Settings: corpus.Settings{Path: path, MaxBytes: int64(o.maxBytes)}, Tokenizer: tok})
 	if err != nil {
 		return r, err
 	}
-	tokens, _, err := corpus.Load(ctx)
+	tokens, _, err := source.Load(ctx)
 	if err != nil {
 		return r, err
 	}
@@ -170,16 +172,16 @@ func (o *options) text(ctx context.Context, s *inference.Scorer, tok tokenizer.T
 	}, nil
 }
 
-// bytesOf returns the bytes of the text of all tokens but the first.
+// bytesOf returns the bytes of the text of all tokens but the first, without ends of documents.
 func bytesOf(tokens *data.Tokens, tok tokenizer.Tokenizer) (int, error) {
-	ids, text := make([]int32, 4096), []byte(nil)
+	ids, text, end := make([]int32, 4096), []byte(nil), data.EndOfDocument(tok)
 	total := 0
 	for at := 1; at < tokens.Len(); at += len(ids) {
 		ids = ids[:min(len(ids), tokens.Len()-at)]
 		if err := tokens.Read(ids, at); err != nil {
 			return 0, err
 		}
-		text = tok.Decode(text[:0], ids)
+		text = tok.Decode(text[:0], slices.DeleteFunc(ids, func(id int32) bool { return id == end }))
 		total += len(text)
 	}
 	return total, nil

@@ -14,9 +14,10 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 
 	"github.com/primus-fl/primus/internal/durable"
+	"github.com/primus-fl/primus/runtime/backends/native/data/corpus"
+	"github.com/primus-fl/primus/runtime/backends/native/data/mapped"
 )
 
 // A cache file holds the tokens, which therefore begin at a page of memory, followed by a footer,
@@ -37,18 +38,19 @@ const (
 
 type key [sha256.Size]byte
 
+// cacheName is what errors call a cache file.
+const cacheName = "the token cache"
+
 // cacheKey depends on everything that decides the stream, as far as it is known
 // without reading the files.
-func cacheKey(sources []source, tokenizer string, width int) key {
+func cacheKey(c *corpus.Corpus, e Encoding, width int) key {
 	h := sha256.New()
-	fmt.Fprintf(h, "v%d %q %d %q\n", cacheVersion, tokenizer, width, separator)
-	for _, s := range sources {
-		path, err := filepath.Abs(s.path)
-		if err != nil {
-			path = s.path
-		}
-		fmt.Fprintf(h, "%q %d %d %d\n", path, s.size, s.whole, s.mtime.UnixNano())
+	between := corpus.Separator
+	if !e.Separate {
+		between = fmt.Sprint(e.EOD)
 	}
+	fmt.Fprintf(h, "v%d %q %d %q\n", cacheVersion, e.Tokenizer.Name(), width, between)
+	c.Identify(h)
 	return key(h.Sum(nil))
 }
 
@@ -113,28 +115,25 @@ func (c cache) footer(count uint64, crc uint32) []byte {
 // open returns the tokens of the cache file; an error that matches os.ErrNotExist
 // says that there is none, any other that it cannot be used.
 func (c cache) open(ctx context.Context) (*Tokens, error) {
-	f, err := durable.OpenRegular(c.path)
+	f, err := mapped.Open(c.path)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	content, release, err := mapFile(f)
+	var t *Tokens
+	err = mapped.Guard(cacheName, func() (err error) {
+		t, err = c.decode(ctx, f.Bytes)
+		return err
+	})
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", c.path, durable.Explain(err))
+		return nil, errors.Join(fmt.Errorf("%s: %w", c.path, err), f.Close())
 	}
-	t, err := c.decode(ctx, content)
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: %w", c.path, err), release())
-	}
-	t.release = release
+	t.release = f.Close
 	return t, nil
 }
 
 // decode returns the tokens of a cache file. It checks the footer against the content before it
 // uses it.
-func (c cache) decode(ctx context.Context, content []byte) (t *Tokens, err error) {
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	defer catchFault(&err)
+func (c cache) decode(ctx context.Context, content []byte) (*Tokens, error) {
 	size := len(content) - cacheFooter
 	if size < 0 {
 		return nil, fmt.Errorf("got %d bytes, want a footer of %d", len(content), cacheFooter)
@@ -165,7 +164,7 @@ func (c cache) decode(ctx context.Context, content []byte) (t *Tokens, err error
 	if want := binary.LittleEndian.Uint32(f[56:]); crc != want {
 		return nil, fmt.Errorf("got the checksum %08x, want %08x", crc, want)
 	}
-	return &Tokens{bytes: tokens, width: c.width, crc: crc}, nil
+	return &Tokens{bytes: tokens, width: c.width, crc: crc, what: cacheName}, nil
 }
 
 // checksum returns the CRC-32C of b, which may be mapped and long.

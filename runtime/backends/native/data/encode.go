@@ -2,80 +2,150 @@ package data
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io"
-	"path/filepath"
+	"runtime"
+	"sync"
 
-	"github.com/primus-fl/primus/internal/durable"
+	"github.com/primus-fl/primus/runtime/backends/native/data/corpus"
 	"github.com/primus-fl/primus/runtime/tokenizer"
 )
 
-// partSize is how much text is encoded at once.
-const partSize = 256 << 10
+// Encoding says how documents become tokens.
+type Encoding struct {
+	Tokenizer tokenizer.Tokenizer
 
-// encode writes the tokens of the files, one after the other.
-func (c *Corpus) encode(ctx context.Context, w io.Writer) error {
-	e := encoder{
-		w: w, tok: c.settings.Tokenizer, width: c.width,
-		text: make([]byte, partSize), ids: make([]int32, 0, partSize), out: make([]byte, 0, partSize*c.width),
+	// EOD is the token that follows each document, −1 for none.
+	EOD int32
+
+	// Separate puts corpus.Separator between documents.
+	Separate bool
+
+	// Workers is the number of documents that are encoded at the same time; 0 means as many as there
+	// are processors. The tokens do not depend on it.
+	Workers int
+}
+
+// The sizes of what is encoded at once.
+const (
+	chunkSize  = 128 << 10 // of text, at least, and at most a piece more
+	maxWorkers = 16
+)
+
+// chunk is text that a worker encodes.
+type chunk struct {
+	text   []byte
+	pieces []piece
+	first  bool // it begins with the first document of all
+	ids    []int32
+	ends   []int // of documents, in ids
+	done   chan struct{}
+}
+
+// piece is a corpus.Piece in the text of a chunk.
+type piece struct {
+	size         int
+	begins, ends bool
+}
+
+// Encode passes the tokens of the documents of a corpus to yield: ids, and the ends of the
+// documents among them. A document may come in several calls. The slices are valid until yield
+// returns. It reads and encodes in other goroutines, which have ended when it returns.
+func (e Encoding) Encode(ctx context.Context, c *corpus.Corpus, yield func(ids []int32, ends []int) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer cancel()
+	workers := e.Workers
+	if workers < 1 {
+		workers = min(runtime.GOMAXPROCS(0), maxWorkers)
 	}
-	for i, s := range c.sources {
-		if i > 0 {
-			if err := e.part([]byte(separator)); err != nil {
-				return err
+	chunks := workers + 2
+	free, queue, work := make(chan *chunk, chunks), make(chan *chunk, chunks), make(chan *chunk, chunks)
+	for range chunks {
+		free <- &chunk{done: make(chan struct{}, 1)}
+	}
+	for range workers {
+		running.Go(func() {
+			for c := range work {
+				e.encode(c)
+				c.done <- struct{}{}
 			}
-		}
-		if err := e.file(ctx, s); err != nil {
+		})
+	}
+	var readErr error
+	running.Go(func() {
+		readErr = e.read(ctx, c, free, func(c *chunk) { queue <- c; work <- c })
+		close(work)
+		close(queue)
+	})
+	for c := range queue {
+		<-c.done
+		if err := yield(c.ids, c.ends); err != nil {
 			return err
 		}
+		free <- c
 	}
-	return nil
+	return readErr
 }
 
-// encoder writes tokens.
-type encoder struct {
-	w     io.Writer
-	tok   tokenizer.Tokenizer
-	width int
-	text  []byte
-	ids   []int32
-	out   []byte
-}
-
-// file writes the tokens of the used part of a file.
-func (e *encoder) file(ctx context.Context, s source) error {
-	f, err := durable.OpenRegular(s.path)
-	if err != nil {
-		return fmt.Errorf("train_data_path: %w", durable.Explain(err))
-	}
-	defer f.Close()
-	for left := s.size; left > 0; {
-		if err := ctx.Err(); err != nil {
-			return fmt.Errorf("data: encode the corpus: %w", err)
+// read fills chunks with the documents of a corpus.
+func (e Encoding) read(ctx context.Context, c *corpus.Corpus, free <-chan *chunk, submit func(*chunk)) error {
+	var now *chunk
+	first := true
+	err := c.Read(ctx, func(p corpus.Piece) error {
+		if now == nil {
+			select {
+			case now = <-free:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+			now.text, now.pieces, now.first = now.text[:0], now.pieces[:0], first
+			if now.text == nil {
+				now.text, now.ids = make([]byte, 0, chunkSize+corpus.PieceSize), make([]int32, 0, chunkSize+corpus.PieceSize)
+			}
+			first = false
 		}
-		part := e.text[:min(left, partSize)]
-		_, err := io.ReadFull(f, part)
-		switch {
-		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-			return fmt.Errorf("train_data_path: %s became shorter than the %d bytes it had when the corpus was listed: start again when nobody writes it", filepath.Clean(s.path), s.size)
-		case err != nil:
-			return fmt.Errorf("train_data_path: %w", durable.Explain(err))
+		now.text = append(now.text, p.Text...)
+		now.pieces = append(now.pieces, piece{len(p.Text), p.Begins, p.Ends})
+		if len(now.text) >= chunkSize {
+			submit(now)
+			now = nil
 		}
-		if err := e.part(part); err != nil {
-			return fmt.Errorf("encode %s: %w", s.path, err)
-		}
-		left -= int64(len(part))
+		return nil
+	})
+	if now != nil && err == nil {
+		submit(now)
 	}
-	return nil
-}
-
-// part writes the tokens of a piece of text.
-func (e *encoder) part(text []byte) (err error) {
-	e.ids = e.tok.Encode(e.ids[:0], text)
-	if e.out, err = appendIDs(e.out[:0], e.ids, e.width, e.tok.VocabSize()); err != nil {
-		return err
-	}
-	_, err = e.w.Write(e.out)
 	return err
+}
+
+// encode computes the tokens of a chunk.
+func (e Encoding) encode(c *chunk) {
+	c.ids, c.ends = c.ids[:0], c.ends[:0]
+	at := 0
+	for i, p := range c.pieces {
+		if e.Separate && p.begins && !(c.first && i == 0) {
+			c.ids = e.Tokenizer.Encode(c.ids, []byte(corpus.Separator))
+		}
+		c.ids = e.Tokenizer.Encode(c.ids, c.text[at:at+p.size])
+		at += p.size
+		if p.ends {
+			if e.EOD >= 0 {
+				c.ids = append(c.ids, e.EOD)
+			}
+			c.ends = append(c.ends, len(c.ids))
+		}
+	}
+}
+
+// writeTokens writes the tokens of a corpus as a stream of ids of width bytes.
+func (e Encoding) writeTokens(ctx context.Context, c *corpus.Corpus, w io.Writer, width int) error {
+	var out []byte
+	return e.Encode(ctx, c, func(ids []int32, _ []int) (err error) {
+		if out, err = AppendIDs(out[:0], ids, width, e.Tokenizer.VocabSize()); err != nil {
+			return err
+		}
+		_, err = w.Write(out)
+		return err
+	})
 }

@@ -7,25 +7,18 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
+	"path/filepath"
 
 	"github.com/primus-fl/primus/internal/sysmem"
+	"github.com/primus-fl/primus/runtime/backends/native/data/corpus"
+	"github.com/primus-fl/primus/runtime/backends/native/data/indexed"
 	"github.com/primus-fl/primus/runtime/tokenizer"
 )
 
-// separator separates two files of the stream.
-const separator = "\n\n"
-
-// Settings say which corpus to load and how.
+// Settings say which tokens to load and how.
 type Settings struct {
-	// Path is a file, a directory that is read recursively, or a glob; "" stands
-	// for the Go standard library's sources. In a directory, hidden files and
-	// directories, links and binary files are skipped.
-	Path string
-
-	// MaxBytes limits the text; 0 means no limit, but DefaultMaxBytes for the default corpus. If the
-	// text is longer, files are taken in the order of a hash of their names, and the last one is cut.
-	MaxBytes int64
+	// Settings name a corpus of text, or an indexed dataset by its prefix or one of its files.
+	corpus.Settings
 
 	// CacheDir is where the token cache goes; "" for none. It is created when it does not exist.
 	CacheDir string
@@ -34,15 +27,21 @@ type Settings struct {
 	Tokenizer tokenizer.Tokenizer
 }
 
-// Report says what a corpus holds and how it was loaded.
+// EndOfDocument returns the token that ends documents, which is the one that ends texts, or −1 if a
+// tokenizer has none.
+func EndOfDocument(t tokenizer.Tokenizer) int32 {
+	if t, ok := t.(interface{ EOS() int32 }); ok {
+		return t.EOS()
+	}
+	return -1
+}
+
+// Report says what a source of tokens holds and how it was loaded.
 type Report struct {
-	Source    string // the path, the glob, or GOROOT/src
-	Default   bool   // Source was chosen because no path was given
-	Files     int
-	Bytes     int64 // of text, separators included
+	corpus.Report
+	Indexed   bool // the source is an indexed dataset
+	Documents int  // of an indexed dataset
 	Tokens    int
-	Limited   bool // MaxBytes left text out
-	Skipped   Skipped
 	CachePath string // "" without a cache
 	FromCache bool
 	Warnings  []string
@@ -50,112 +49,100 @@ type Report struct {
 
 // String returns the report as one line for the log.
 func (r Report) String() string {
-	var b strings.Builder
-	if r.Default {
-		b.WriteString("no train_data_path: training on the Go standard library's sources, ")
+	if r.Indexed {
+		return fmt.Sprintf("indexed dataset %s: %d documents, %d tokens", r.Source, r.Documents, r.Tokens)
 	}
-	fmt.Fprintf(&b, "corpus %s: %d files, %d bytes", r.Source, r.Files, r.Bytes)
+	text := r.Report.String()
 	if r.Tokens > 0 {
-		fmt.Fprintf(&b, ", %d tokens", r.Tokens)
-	}
-	if r.Limited {
-		b.WriteString(" (limited, files chosen by a hash of their names)")
-	}
-	for _, s := range []struct {
-		n    int
-		what string
-	}{
-		{r.Skipped.Hidden, "hidden"},
-		{r.Skipped.Binary, "binary"},
-		{r.Skipped.Special, "special"},
-		{r.Skipped.Empty, "empty"},
-	} {
-		if s.n > 0 {
-			fmt.Fprintf(&b, ", skipped %d %s", s.n, s.what)
-		}
+		text += fmt.Sprintf(", %d tokens", r.Tokens)
 	}
 	switch {
 	case r.FromCache:
-		b.WriteString(", read from " + r.CachePath)
+		text += ", read from " + r.CachePath
 	case r.CachePath != "":
-		b.WriteString(", cached in " + r.CachePath)
+		text += ", cached in " + r.CachePath
 	}
-	return b.String()
+	return text
 }
 
-// Corpus is the text files that Settings name, before any of them is encoded.
-type Corpus struct {
+// Source is the files that Settings name, before any of them is read.
+type Source struct {
 	settings Settings
-	width    int // bytes of a token id
-	sources  []source
+	width    int            // bytes of a token id
+	prefix   string         // of an indexed dataset; "" for text
+	corpus   *corpus.Corpus // nil for an indexed dataset
 	report   Report
 }
 
-// Find lists the files of a corpus. A missing or unreadable path, a glob without
+// Find lists the files of a source. A missing or unreadable path, a glob without
 // matches and a corpus without text are errors.
-func Find(ctx context.Context, s Settings) (*Corpus, error) {
+func Find(ctx context.Context, s Settings) (*Source, error) {
 	if s.Tokenizer == nil {
 		s.Tokenizer = tokenizer.Byte{}
-	}
-	if s.MaxBytes < 0 {
-		return nil, fmt.Errorf("train_data_max_bytes: got %d, want 0 (no limit) or more", s.MaxBytes)
 	}
 	width, err := widthOf(s.Tokenizer.VocabSize())
 	if err != nil {
 		return nil, err
 	}
-	c := &Corpus{settings: s, width: width}
-	return c, c.find(ctx)
+	f := &Source{settings: s, width: width}
+	if prefix, found := indexed.Find(s.Path); found && s.Path != "" {
+		if s.MaxBytes > 0 {
+			return nil, fmt.Errorf("train_data_max_bytes: got %d, and %s is an indexed dataset: want 0, since the limit is one of text", s.MaxBytes, prefix)
+		}
+		f.prefix, f.report = prefix, Report{Indexed: true, Report: corpus.Report{Source: prefix}}
+		return f, f.stat()
+	}
+	if f.corpus, err = corpus.Find(ctx, s.Settings); err == nil {
+		f.report.Report = f.corpus.Report()
+	}
+	return f, err
 }
 
-// Report says what the corpus holds; Tokens is 0 until it is loaded.
-func (c *Corpus) Report() Report { return c.report }
-
-// find fills sources and the report's part about them.
-func (c *Corpus) find(ctx context.Context) error {
-	f, r, limit := &finder{}, &c.report, c.settings.MaxBytes
-	r.Source = c.settings.Path
-	if r.Source == "" {
-		root, err := f.findGoSource(ctx)
+// stat checks that both files of an indexed dataset are there.
+func (f *Source) stat() error {
+	bin, idx := indexed.Paths(f.prefix)
+	for _, path := range []string{bin, idx} {
+		info, err := os.Stat(path)
 		if err != nil {
-			return err
+			return fmt.Errorf("%s: the indexed dataset %s is not whole: %w", f.key(), f.prefix, err)
 		}
-		r.Source, r.Default = root, true
-		if limit == 0 {
-			limit = DefaultMaxBytes
-		}
-	} else if err := f.find(ctx, r.Source); err != nil {
-		return err
-	}
-	if err := f.dropBinary(ctx); err != nil {
-		return err
-	}
-	all := len(f.sources)
-	f.limit(limit)
-	c.sources, r.Skipped, r.Files = f.sources, f.skipped, len(f.sources)
-	for i, src := range f.sources {
-		r.Bytes += src.size
-		if i > 0 {
-			r.Bytes += int64(len(separator))
-		}
-		r.Limited = r.Limited || src.size < src.whole
-	}
-	r.Limited = r.Limited || len(f.sources) < all
-	if r.Files == 0 {
-		return fmt.Errorf("train_data_path: %s holds no text: skipped %d hidden, %d binary, %d special and %d empty entries", r.Source, r.Skipped.Hidden, r.Skipped.Binary, r.Skipped.Special, r.Skipped.Empty)
+		f.report.Files, f.report.Bytes = f.report.Files+1, f.report.Bytes+info.Size()
 	}
 	return nil
 }
 
-// Load returns the tokens of the corpus, from the cache when it has them. They depend only on the
-// contents and relative order of the files, the tokenizer and the limit. With a cache they are
-// mapped from its file where the system can do that, so that a corpus may be larger than memory.
-func (c *Corpus) Load(ctx context.Context) (*Tokens, Report, error) {
-	r := c.report
-	tokens, err := c.throughCache(ctx, &r)
-	if tokens == nil && err == nil {
-		tokens, err = c.inMemory(ctx)
+// key is the parameter that errors are about.
+func (f *Source) key() string {
+	if f.settings.Key == "" {
+		return "train_data_path"
 	}
+	return f.settings.Key
+}
+
+// Report says what the source holds; Tokens is 0 until it is loaded.
+func (f *Source) Report() Report { return f.report }
+
+// MostTokens returns a number that the tokens do not exceed, as far as it is known without reading
+// the files; known is false if it is not.
+func (f *Source) MostTokens() (n int64, known bool) {
+	if f.prefix != "" || !f.report.Plain {
+		return 0, false
+	}
+	return f.report.Bytes, f.settings.Tokenizer.Name() == tokenizer.Byte{}.Name()
+}
+
+func (f *Source) encoding() Encoding {
+	eod := EndOfDocument(f.settings.Tokenizer)
+	return Encoding{Tokenizer: f.settings.Tokenizer, EOD: eod, Separate: eod < 0}
+}
+
+// Load returns the tokens of the source. Those of text come from the cache when it has them. They
+// depend only on the contents and relative order of the files, the tokenizer and the limit. With a
+// cache they are mapped from its file where the system can do that, so that a corpus may be larger
+// than memory; so are those of an indexed dataset.
+func (f *Source) Load(ctx context.Context) (*Tokens, Report, error) {
+	r := f.report
+	tokens, err := f.load(ctx, &r)
 	if err != nil {
 		return nil, r, err
 	}
@@ -163,13 +150,24 @@ func (c *Corpus) Load(ctx context.Context) (*Tokens, Report, error) {
 	return tokens, r, nil
 }
 
+func (f *Source) load(ctx context.Context, r *Report) (*Tokens, error) {
+	if f.prefix != "" {
+		return f.open(ctx, r)
+	}
+	tokens, err := f.throughCache(ctx, r)
+	if tokens == nil && err == nil {
+		tokens, err = f.inMemory(ctx)
+	}
+	return tokens, err
+}
+
 // throughCache returns the tokens of the cache file. It writes the file if there is none or if it
 // cannot be used. If the cache cannot be used at all, it warns and returns no tokens.
-func (c *Corpus) throughCache(ctx context.Context, r *Report) (*Tokens, error) {
-	if c.settings.CacheDir == "" {
+func (f *Source) throughCache(ctx context.Context, r *Report) (*Tokens, error) {
+	if f.settings.CacheDir == "" {
 		return nil, nil
 	}
-	cached := newCache(c.settings.CacheDir, cacheKey(c.sources, c.settings.Tokenizer.Name(), c.width), c.width)
+	cached := newCache(f.settings.CacheDir, cacheKey(f.corpus, f.encoding(), f.width), f.width)
 	tokens, err := cached.open(ctx)
 	if err == nil {
 		r.CachePath, r.FromCache = cached.path, true
@@ -181,7 +179,7 @@ func (c *Corpus) throughCache(ctx context.Context, r *Report) (*Tokens, error) {
 	if !errors.Is(err, os.ErrNotExist) {
 		r.Warnings = append(r.Warnings, "the token cache is built again: "+err.Error())
 	}
-	corpusErr, cacheErr := cached.write(func(w io.Writer) error { return c.encode(ctx, w) })
+	corpusErr, cacheErr := cached.write(func(w io.Writer) error { return f.encoding().writeTokens(ctx, f.corpus, w, f.width) })
 	if corpusErr != nil {
 		return nil, corpusErr
 	}
@@ -200,24 +198,58 @@ func (c *Corpus) throughCache(ctx context.Context, r *Report) (*Tokens, error) {
 }
 
 // inMemory encodes the corpus without a cache.
-func (c *Corpus) inMemory(ctx context.Context) (*Tokens, error) {
-	if err := fits(c.report.Bytes*int64(c.width), "there is no token cache to read it from"); err != nil {
+func (f *Source) inMemory(ctx context.Context) (*Tokens, error) {
+	stream := &limitedBuffer{key: f.key()}
+	if f.report.Plain && f.width == 1 {
+		if err := stream.fits(f.report.Bytes); err != nil {
+			return nil, err
+		}
+		stream.Grow(int(f.report.Bytes))
+	}
+	if err := f.encoding().writeTokens(ctx, f.corpus, stream, f.width); err != nil {
 		return nil, err
 	}
-	var stream bytes.Buffer
-	stream.Grow(int(c.report.Bytes) * c.width)
-	if err := c.encode(ctx, &stream); err != nil {
-		return nil, err
+	return newTokens(stream.Bytes(), f.width), nil
+}
+
+// limitedBuffer is a buffer that does not grow beyond the memory of this process.
+type limitedBuffer struct {
+	bytes.Buffer
+	key string
+}
+
+// Write implements io.Writer.
+func (b *limitedBuffer) Write(p []byte) (int, error) {
+	if b.Available() < len(p) {
+		if err := b.fits(2 * int64(b.Len()+len(p))); err != nil {
+			return 0, err
+		}
 	}
-	return newTokens(stream.Bytes(), c.width), nil
+	return b.Buffer.Write(p)
 }
 
 // fits returns an error when a corpus would take more memory than this process can have.
-func fits(size int64, why string) error {
+func (b *limitedBuffer) fits(size int64) error {
 	limit, err := sysmem.Read()
 	if err != nil || uint64(size) <= limit.Bytes {
 		return nil // the limit is unknown
 	}
-	return fmt.Errorf("train_data_path: the corpus takes %s of memory, because %s, and this process can have %s (%s): set train_data_max_bytes",
-		sysmem.Text(float64(size)), why, sysmem.Text(float64(limit.Bytes)), limit.Source)
+	return fmt.Errorf("%s: the corpus takes %s of memory, because there is no token cache to read it from, and this process can have %s (%s): set train_data_max_bytes",
+		b.key, sysmem.Text(float64(size)), sysmem.Text(float64(limit.Bytes)), limit.Source)
+}
+
+// open maps the tokens of an indexed dataset and reads them once, to find ids that the vocabulary
+// does not have.
+func (f *Source) open(ctx context.Context, r *Report) (*Tokens, error) {
+	d, err := indexed.Open(f.prefix)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", f.key(), err)
+	}
+	bin, _ := indexed.Paths(filepath.Clean(f.prefix))
+	t := &Tokens{bytes: d.Bytes(), width: d.DType().Width(), what: bin, release: d.Close}
+	if err := t.scan(ctx, f.settings.Tokenizer.VocabSize()); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", f.key(), err), d.Close())
+	}
+	r.Documents = d.Documents()
+	return t, nil
 }

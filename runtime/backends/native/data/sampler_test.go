@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/primus-fl/primus/runtime/backends/native/data"
+	"github.com/primus-fl/primus/runtime/backends/native/data/corpus"
 	"github.com/primus-fl/primus/runtime/tokenizer"
 	"github.com/primus-fl/primus/tensor"
 	"github.com/primus-fl/primus/tensor/safetensors"
@@ -39,7 +40,7 @@ func stream(t *testing.T, n int) (*data.Tokens, []int32) {
 	require.Less(t, n, 255*255)
 	path := filepath.Join(t.TempDir(), "corpus")
 	require.NoError(t, os.WriteFile(path, text, 0o644))
-	tokens, _, err := loadCorpus(t.Context(), data.Settings{Path: path, Tokenizer: counted{}})
+	tokens, _, err := loadCorpus(t.Context(), data.Settings{Settings: corpus.Settings{Path: path}, Tokenizer: counted{}})
 	require.NoError(t, err)
 	require.Equal(t, n, tokens.Len())
 	ids := make([]int32, n)
@@ -91,7 +92,7 @@ func TestEpochsVisitEveryWindowOnceAndValidationIsApart(t *testing.T) {
 				return out
 			}
 
-			sampler := data.NewSampler(set, 1)
+			sampler := data.NewSampler(set.Train(), 1)
 			first := starts(sampler.Batch, set.TrainWindows())
 			second := starts(sampler.Batch, set.TrainWindows())
 			assert.ElementsMatch(t, first, second)
@@ -113,7 +114,7 @@ func TestEpochsVisitEveryWindowOnceAndValidationIsApart(t *testing.T) {
 				assert.Zero(t, set.ValidWindows())
 				return
 			}
-			v, err := data.NewValidation(set, 0)
+			v, err := data.NewValidation(set.Valid(), 0)
 			require.NoError(t, err)
 			held := starts(v.Batch, v.Len())
 			assert.Len(t, slices.Compact(slices.Sorted(slices.Values(held))), set.ValidWindows())
@@ -139,7 +140,7 @@ func TestResumeBySeek(t *testing.T) {
 		require.NoError(t, s.Batch(dst))
 		return dst
 	}
-	whole := data.NewSampler(set, 42)
+	whole := data.NewSampler(set.Train(), 42)
 	var want [][]int32
 	for range steps {
 		want = append(want, batch(whole))
@@ -147,7 +148,7 @@ func TestResumeBySeek(t *testing.T) {
 	assert.Equal(t, uint64(rows*steps), whole.Position())
 	assert.Greater(t, whole.Epoch(), 2.0)
 	for _, at := range []int{0, 1, 57, 119, steps - 1} {
-		resumed := data.NewSampler(set, 42)
+		resumed := data.NewSampler(set.Train(), 42)
 		resumed.Seek(uint64(rows * at))
 		for i := at; i < steps; i++ {
 			require.Equal(t, want[i], batch(resumed), "resumed at %d, batch %d", at, i)
@@ -159,16 +160,16 @@ func TestResumeBySeek(t *testing.T) {
 
 	// One batch of six samples is two of three: gradient accumulation changes nothing.
 	big := make([]int32, 2*rows*17)
-	require.NoError(t, data.NewSampler(set, 42).Batch(big))
+	require.NoError(t, data.NewSampler(set.Train(), 42).Batch(big))
 	assert.Equal(t, append(slices.Clone(want[0]), want[1]...), big)
 
-	assert.NotEqual(t, want[0], batch(data.NewSampler(set, 43)), "another seed, another order")
+	assert.NotEqual(t, want[0], batch(data.NewSampler(set.Train(), 43)), "another seed, another order")
 }
 
 func TestTheOrderNeverChanges(t *testing.T) {
 	t.Parallel()
 	tokens, ids := stream(t, 400)
-	sampler := data.NewSampler(newSet(t, tokens, 16, 0), 1234)
+	sampler := data.NewSampler(newSet(t, tokens, 16, 0).Train(), 1234)
 	got := make([]int, 8)
 	window := make([]int32, 17)
 	for i := range got {
@@ -184,7 +185,7 @@ func TestValidationIsSpreadEvenly(t *testing.T) {
 	t.Parallel()
 	tokens, ids := stream(t, 60000)
 	set := newSet(t, tokens, 16, 0.1)
-	v, err := data.NewValidation(set, 8)
+	v, err := data.NewValidation(set.Valid(), 8)
 	require.NoError(t, err)
 	require.Equal(t, 8, v.Len())
 	dst := make([]int32, 8*17)
@@ -200,12 +201,12 @@ func TestValidationIsSpreadEvenly(t *testing.T) {
 	require.NoError(t, v.Batch(again))
 	assert.Equal(t, dst[:3*17], again)
 
-	all, err := data.NewValidation(set, 1<<40)
+	all, err := data.NewValidation(set.Valid(), 1<<40)
 	require.NoError(t, err)
 	assert.Equal(t, set.ValidWindows(), all.Len())
-	_, err = data.NewValidation(set, -1)
+	_, err = data.NewValidation(set.Valid(), -1)
 	require.ErrorContains(t, err, "-1")
-	_, err = data.NewValidation(newSet(t, tokens, 16, 0), 1)
+	_, err = data.NewValidation(newSet(t, tokens, 16, 0).Valid(), 1)
 	require.ErrorContains(t, err, "without validation windows")
 }
 
@@ -244,9 +245,9 @@ func TestBadBatchBuffers(t *testing.T) {
 	t.Parallel()
 	tokens, _ := stream(t, 100)
 	set := newSet(t, tokens, 8, 0.1)
-	v, err := data.NewValidation(set, 0)
+	v, err := data.NewValidation(set.Valid(), 0)
 	require.NoError(t, err)
-	s := data.NewSampler(set, 0)
+	s := data.NewSampler(set.Train(), 0)
 	for _, n := range []int{0, 8, 10} {
 		require.ErrorContains(t, s.Batch(make([]int32, n)), "multiple of seq_length+1 = 9")
 		require.ErrorContains(t, v.Batch(make([]int32, n)), "multiple of seq_length+1 = 9")
@@ -257,9 +258,9 @@ func TestBadBatchBuffers(t *testing.T) {
 func TestBatchesDoNotAllocate(t *testing.T) {
 	tokens, _ := stream(t, 1000)
 	set := newSet(t, tokens, 8, 0.1)
-	v, err := data.NewValidation(set, 0)
+	v, err := data.NewValidation(set.Valid(), 0)
 	require.NoError(t, err)
-	s := data.NewSampler(set, 7)
+	s := data.NewSampler(set.Train(), 7)
 	dst := make([]int32, 9*4)
 	assert.Zero(t, testing.AllocsPerRun(100, func() {
 		if s.Batch(dst) != nil || v.Batch(dst) != nil {
@@ -283,7 +284,7 @@ func TestDumpBatches(t *testing.T) {
 	t.Parallel()
 	tokens, _ := stream(t, 1000)
 	set := newSet(t, tokens, 8, 0.1)
-	s := data.NewSampler(set, 7)
+	s := data.NewSampler(set.Train(), 7)
 	s.Seek(5)
 	path := filepath.Join(t.TempDir(), "batches.safetensors")
 	require.NoError(t, data.DumpBatches(t.Context(), path, s, 30, 4))

@@ -19,31 +19,35 @@ type SplitSettings struct {
 	// SeqLength is the number of input tokens of a window.
 	SeqLength int
 
-	// ValidFraction is the part of the blocks held out for validation, from 0 to
-	// below 1; above 0 it is at least one block.
-	ValidFraction float64
+	// ValidFraction and TestFraction are the parts of the blocks held out for validation and for the
+	// test, from 0 to below 1 together; each above 0 is at least one block.
+	ValidFraction, TestFraction float64
 }
 
 // CheckLength returns a *TooShortError when a stream of this many tokens is too
 // short for one block of each kind.
 func (s SplitSettings) CheckLength(tokens int) error {
-	minBlocks := 1
+	e := &TooShortError{Have: tokens, Need: s.SeqLength + 1, SeqLength: s.SeqLength}
 	if s.ValidFraction > 0 {
-		minBlocks = 2
+		e.Need, e.Valid = e.Need+s.SeqLength+1, true
 	}
-	if need := minBlocks * (s.SeqLength + 1); tokens < need {
-		return &TooShortError{Have: tokens, Need: need, SeqLength: s.SeqLength, Valid: minBlocks == 2}
+	if s.TestFraction > 0 {
+		e.Need, e.Test = e.Need+s.SeqLength+1, true
+	}
+	if tokens < e.Need {
+		return e
 	}
 	return nil
 }
 
-// Set is a stream cut into training and validation windows.
+// Set is a stream cut into windows for training, validation and the test.
 type Set struct {
 	tokens       *Tokens
 	seq          int
 	blockWindows int
 	train        []int32 // numbers of the blocks
 	valid        []int32
+	test         []int32
 }
 
 // TooShortError says that a stream has too few tokens for its windows.
@@ -52,13 +56,19 @@ type TooShortError struct {
 	Need      int
 	SeqLength int
 	Valid     bool // a validation window is needed too
+	Test      bool // a test window is needed too
 }
 
 // Error names the tokens there are and the tokens needed, and what to change.
 func (e *TooShortError) Error() string {
 	what := "one training window"
-	if e.Valid {
+	switch {
+	case e.Valid && e.Test:
+		what = "one training, one validation and one test window"
+	case e.Valid:
 		what = "one training and one validation window"
+	case e.Test:
+		what = "one training and one test window"
 	}
 	return fmt.Sprintf("seq_length: the sequence is longer than the data: got %d tokens, want at least %d for %s of seq_length+1 = %d tokens: lower seq_length, add text to train_data_path or raise its limit", e.Have, e.Need, what, e.SeqLength+1)
 }
@@ -69,14 +79,18 @@ func (e *TooShortError) Error() string {
 // second. Tokens after the last whole block are not used.
 //
 // Of n blocks, v = round(n·ValidFraction), between 1 and n−1, are held out: those blocks b with
-// ⌊(b+1)v/n⌋ > ⌊bv/n⌋. The choice does not depend on any seed, so validation losses can be compared
-// between runs. A stream too short for one block of each kind gives a *TooShortError.
+// ⌊(b+1)v/n⌋ > ⌊bv/n⌋. The blocks of the test are chosen in the same way from those that are left.
+// The choice does not depend on any seed, so validation losses can be compared between runs. A
+// stream too short for one block of each kind gives a *TooShortError.
 func NewSet(t *Tokens, s SplitSettings) (*Set, error) {
 	if s.SeqLength < 1 || s.SeqLength >= math.MaxInt32 {
 		return nil, fmt.Errorf("data: got seq_length %d, want 1 or more", s.SeqLength)
 	}
 	if !(s.ValidFraction >= 0 && s.ValidFraction < 1) {
 		return nil, fmt.Errorf("data: got a validation fraction of %v, want 0 <= fraction < 1", s.ValidFraction)
+	}
+	if !(s.TestFraction >= 0 && s.ValidFraction+s.TestFraction < 1) {
+		return nil, fmt.Errorf("data: got a test fraction of %v beside a validation fraction of %v, want 0 <= fraction < %v", s.TestFraction, s.ValidFraction, 1-s.ValidFraction)
 	}
 	if err := s.CheckLength(t.Len()); err != nil {
 		return nil, err
@@ -87,14 +101,22 @@ func NewSet(t *Tokens, s SplitSettings) (*Set, error) {
 	if n > math.MaxInt32 {
 		return nil, fmt.Errorf("data: got %d blocks, want at most %d: raise seq_length or lower the limit of the corpus", n, math.MaxInt32)
 	}
-	v := 0
+	v, e := 0, 0
 	if s.ValidFraction > 0 {
 		v = min(max(int(math.Round(float64(n)*s.ValidFraction)), 1), n-1)
 	}
+	if s.TestFraction > 0 {
+		e = max(int(math.Round(float64(n)*s.TestFraction)), 1)
+		v, e = min(v, n-2), min(e, n-1-min(v, n-2))
+	}
 	for b := range n {
-		if (b+1)*v/n > b*v/n {
+		rest := len(set.train) + len(set.test)
+		switch {
+		case (b+1)*v/n > b*v/n:
 			set.valid = append(set.valid, int32(b))
-		} else {
+		case (rest+1)*e/(n-v) > rest*e/(n-v):
+			set.test = append(set.test, int32(b))
+		default:
 			set.train = append(set.train, int32(b))
 		}
 	}
@@ -112,13 +134,29 @@ func (s *Set) TrainWindows() int { return len(s.train) * s.blockWindows }
 // ValidWindows returns the number of validation windows.
 func (s *Set) ValidWindows() int { return len(s.valid) * s.blockWindows }
 
+// TestWindows returns the number of test windows.
+func (s *Set) TestWindows() int { return len(s.test) * s.blockWindows }
+
+// Train returns the training windows.
+func (s *Set) Train() *Blend { return s.only(s.train) }
+
+// Valid returns the validation windows.
+func (s *Set) Valid() *Blend { return s.only(s.valid) }
+
+// Test returns the test windows.
+func (s *Set) Test() *Blend { return s.only(s.test) }
+
 // Fingerprint identifies the windows by the content of the stream and the way it is cut. A run that
 // is resumed on data with another fingerprint would see other batches than the uninterrupted run.
 func (s *Set) Fingerprint() string {
-	return fmt.Sprintf("%s seq_length=%d train_windows=%d valid_windows=%d", s.Corpus(), s.seq, s.TrainWindows(), s.ValidWindows())
+	text := fmt.Sprintf("%s seq_length=%d train_windows=%d valid_windows=%d", s.Corpus(), s.seq, s.TrainWindows(), s.ValidWindows())
+	if len(s.test) > 0 {
+		text += fmt.Sprintf(" test_windows=%d", s.TestWindows())
+	}
+	return text
 }
 
-// Corpus identifies the content of the stream; every Fingerprint begins with it.
+// Corpus identifies the content of the stream; the Fingerprint begins with it.
 func (s *Set) Corpus() string {
 	return fmt.Sprintf("tokens=%d crc32c=%08x", s.tokens.Len(), s.tokens.crc)
 }
@@ -127,12 +165,4 @@ func (s *Set) Corpus() string {
 func (s *Set) window(dst []int32, blocks []int32, i int) error {
 	block := int(blocks[i/s.blockWindows])
 	return s.tokens.Read(dst, block*s.blockTokens()+i%s.blockWindows*s.seq)
-}
-
-// rows returns how many windows dst holds; a length that is not a multiple of a window is an error.
-func (s *Set) rows(dst []int32) (int, error) {
-	if len(dst) == 0 || len(dst)%(s.seq+1) != 0 {
-		return 0, fmt.Errorf("data: got a batch buffer of %d tokens, want a positive multiple of seq_length+1 = %d", len(dst), s.seq+1)
-	}
-	return len(dst) / (s.seq + 1), nil
 }

@@ -1,19 +1,23 @@
 package data
 
 import (
+	"context"
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
-	"runtime/debug"
+	"math"
 	"unsafe"
+
+	"github.com/primus-fl/primus/runtime/backends/native/data/mapped"
 )
 
-// Tokens is an immutable stream of token ids, one or two bytes each, in memory or
-// mapped from a file.
+// Tokens is an immutable stream of token ids, one, two or four bytes each, in memory or mapped from
+// a file.
 type Tokens struct {
 	bytes []byte // little-endian
-	width int    // bytes of an id, 1 or 2
+	width int    // bytes of an id: 1, 2 or 4
 	crc   uint32
+	what  string // the file, for errors
 
 	release func() error // ends the mapping; nil for a stream in memory
 }
@@ -21,12 +25,14 @@ type Tokens struct {
 // widthOf returns the bytes that an id of a vocabulary takes.
 func widthOf(vocabSize int) (int, error) {
 	switch {
-	case vocabSize < 1 || vocabSize > 1<<16:
-		return 0, fmt.Errorf("data: got a tokenizer with %d ids, want 1 to %d", vocabSize, 1<<16)
+	case vocabSize < 1 || vocabSize > math.MaxInt32:
+		return 0, fmt.Errorf("data: got a tokenizer with %d ids, want 1 to %d", vocabSize, math.MaxInt32)
 	case vocabSize <= 1<<8:
 		return 1, nil
-	default:
+	case vocabSize <= 1<<16:
 		return 2, nil
+	default:
+		return 4, nil
 	}
 }
 
@@ -41,34 +47,54 @@ func (t *Tokens) Len() int { return len(t.bytes) / t.width }
 // is not inside the stream. A file that can no longer be read, because its disk
 // failed or somebody made it shorter, is an error.
 func (t *Tokens) Read(dst []int32, from int) (err error) {
-	if t.release != nil {
-		defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-		defer catchFault(&err)
-	}
-	if t.width == 1 {
-		for i, b := range t.bytes[from : from+len(dst)] {
-			dst[i] = int32(b)
-		}
+	if t.release == nil {
+		t.read(dst, from)
 		return nil
 	}
-	src := t.bytes[2*from : 2*(from+len(dst))]
-	for i := range dst {
-		dst[i] = int32(binary.LittleEndian.Uint16(src[2*i:]))
-	}
-	return nil
+	return mapped.Guard(t.what, func() error {
+		t.read(dst, from)
+		return nil
+	})
 }
 
-// catchFault turns a fault in mapped memory into an error. Other panics continue. It is deferred
-// while SetPanicOnFault is on.
-func catchFault(err *error) {
-	fault := recover()
-	if fault == nil {
-		return
+func (t *Tokens) read(dst []int32, from int) {
+	src := t.bytes[t.width*from : t.width*(from+len(dst))]
+	switch t.width {
+	case 1:
+		for i, b := range src {
+			dst[i] = int32(b)
+		}
+	case 2:
+		for i := range dst {
+			dst[i] = int32(binary.LittleEndian.Uint16(src[2*i:]))
+		}
+	default:
+		for i := range dst {
+			dst[i] = int32(binary.LittleEndian.Uint32(src[4*i:]))
+		}
 	}
-	if _, ofMemory := fault.(interface{ Addr() uintptr }); !ofMemory {
-		panic(fault)
-	}
-	*err = fmt.Errorf("data: the token cache can no longer be read: %v", fault)
+}
+
+// scan computes the checksum of mapped tokens and returns an error for the first id outside a
+// vocabulary.
+func (t *Tokens) scan(ctx context.Context, vocabSize int) error {
+	ids := make([]int32, 64<<10)
+	return mapped.Guard(t.what, func() error {
+		for from := 0; from < t.Len(); from += len(ids) {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			ids = ids[:min(len(ids), t.Len()-from)]
+			t.read(ids, from)
+			for i, id := range ids {
+				if id < 0 || int(id) >= vocabSize {
+					return fmt.Errorf("%s: byte %d: got the token %d, want 0 to %d: the dataset was made with another tokenizer, or it is damaged", t.what, (from+i)*t.width, id, vocabSize-1)
+				}
+			}
+			t.crc = crc32.Update(t.crc, castagnoli(), t.bytes[from*t.width:(from+len(ids))*t.width])
+		}
+		return nil
+	})
 }
 
 // Close releases the file that the tokens are mapped from. They must not be read any more.
@@ -80,17 +106,20 @@ func (t *Tokens) Close() error {
 	return t.release()
 }
 
-// appendIDs appends ids in the stream's encoding. An id outside the vocabulary
-// is a fault of the tokenizer.
-func appendIDs(dst []byte, ids []int32, width, vocabSize int) ([]byte, error) {
+// AppendIDs appends ids of width 1, 2 or 4 bytes, little-endian. An id outside the vocabulary is a
+// fault of the tokenizer.
+func AppendIDs(dst []byte, ids []int32, width, vocabSize int) ([]byte, error) {
 	for _, id := range ids {
 		if id < 0 || int(id) >= vocabSize {
 			return dst, fmt.Errorf("data: the tokenizer produced the id %d, want 0 to %d", id, vocabSize-1)
 		}
-		if width == 1 {
+		switch width {
+		case 1:
 			dst = append(dst, byte(id))
-		} else {
+		case 2:
 			dst = binary.LittleEndian.AppendUint16(dst, uint16(id))
+		default:
+			dst = binary.LittleEndian.AppendUint32(dst, uint32(id))
 		}
 	}
 	return dst, nil

@@ -114,7 +114,7 @@ func TestCheck(t *testing.T) {
 		{"tensor_model_parallel_size", 1.0, llama(), false},
 		{"optimizer", "sgd", llama(), true},
 		{"optimizer", "adam", llama(), false},
-		{"tokenizer_type", "HuggingFaceTokenizer", llama(), true},
+		{"vocab_file", "vocab.json", llama(), true},
 		{"qk_l2_norm", true, llama(), true},
 		{"rampup_batch_size", []any{}, llama(), false},
 		{"rampup_batch_size", []any{16, 16, 100}, llama(), true},

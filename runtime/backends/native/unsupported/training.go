@@ -40,28 +40,21 @@ func schedule() map[string]rule {
 // data are the parameters of text and tokens.
 func data() map[string]rule {
 	const (
-		bytes = "tokens are bytes, without special ones"
-		text  = "the text is train_data_path, of which valid_fraction is held out"
+		file  = "the tokenizer is that of tokenizer_model"
+		text  = "the text is that of train_data_path, valid_data_path and test_data_path"
 		whole = "a window of the text is one sequence"
 	)
 	return map[string]rule{
-		"tokenizer_type":              only(bytes),
-		"tokenizer_model":             only(bytes),
-		"vocab_file":                  only(bytes),
-		"merge_file":                  only(bytes),
-		"vocab_extra_ids":             only(bytes, 0.0),
+		"vocab_file":                  only(file),
+		"merge_file":                  only(file),
+		"vocab_extra_ids":             only(file, 0.0),
 		"mock_data":                   off(text),
 		"full_validation":             off("eval_iters and final_eval_windows decide how much is evaluated"),
-		"split":                       only(text),
-		"valid_data_path":             only(text, nil),
 		"data_args_path":              only(text),
 		"per_split_data_args_path":    only(text),
 		"phase_transition_iterations": only(text),
 		"sample_rate":                 only(text, 1.0),
 		"dataloader_type":             only("the windows are visited in an order that depends on seed", "single", "cyclic"),
-		"reset_position_ids":          off(whole),
-		"reset_attention_mask":        off(whole),
-		"eod_mask_loss":               off(whole),
 		"fim_data":                    off(whole),
 		"sft":                         off(whole),
 	}

@@ -1,4 +1,4 @@
-package data
+package corpus
 
 import (
 	"bytes"
@@ -20,13 +20,14 @@ import (
 
 const binaryProbe = 8 << 10
 
-// source is one text file of a corpus. The first size bytes of it are used.
+// source is one file of a corpus. The first size bytes of a plain one are used.
 type source struct {
-	path  string
-	rel   string // below the directory it was found in, with slashes
-	whole int64  // bytes of the file
-	size  int64
-	mtime time.Time
+	path   string
+	rel    string // below the directory it was found in, with slashes
+	whole  int64  // bytes of the file
+	size   int64
+	mtime  time.Time
+	layout layout
 }
 
 // Skipped counts what a directory held besides text files.
@@ -44,6 +45,9 @@ type finder struct {
 
 	// accept decides about a path below a directory; nil accepts everything.
 	accept func(rel string, isDir bool) bool
+
+	key    string // the parameter that errors are about
+	format Format
 }
 
 // find collects the files that spec names: a file, a directory or a glob.
@@ -53,16 +57,16 @@ func (f *finder) find(ctx context.Context, spec string) error {
 	case err == nil:
 		return f.add(ctx, spec, info)
 	case !errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("train_data_path: %w", durable.Explain(err))
+		return f.errorf("%w", durable.Explain(err))
 	case !strings.ContainsAny(spec, "*?["):
-		return fmt.Errorf("train_data_path: %w: want an existing file, a directory or a glob such as corpus/*.txt", err)
+		return f.errorf("%w: want an existing file, a directory or a glob such as corpus/*.txt", err)
 	}
 	matches, err := filepath.Glob(spec)
 	if err != nil {
-		return fmt.Errorf("train_data_path: got the glob %q: %w", spec, err)
+		return f.errorf("got the glob %q: %w", spec, err)
 	}
 	if len(matches) == 0 {
-		return fmt.Errorf("train_data_path: the glob %q matches no file: check the directory and the pattern", spec)
+		return f.errorf("the glob %q matches no file: check the directory and the pattern", spec)
 	}
 	wantHidden := strings.HasPrefix(filepath.Base(spec), ".")
 	for _, match := range matches {
@@ -72,13 +76,18 @@ func (f *finder) find(ctx context.Context, spec string) error {
 		}
 		info, err := os.Stat(match)
 		if err != nil {
-			return fmt.Errorf("train_data_path: %w", durable.Explain(err))
+			return f.errorf("%w", durable.Explain(err))
 		}
 		if err := f.add(ctx, match, info); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// errorf returns an error about the parameter that names the corpus.
+func (f *finder) errorf(format string, args ...any) error {
+	return fmt.Errorf(f.key+": "+format, args...)
 }
 
 func (f *finder) add(ctx context.Context, path string, info fs.FileInfo) error {
@@ -89,7 +98,7 @@ func (f *finder) add(ctx context.Context, path string, info fs.FileInfo) error {
 		return f.file(path, filepath.ToSlash(filepath.Base(path)), info)
 	default:
 		irregular := &durable.IrregularError{Path: path, Mode: info.Mode()}
-		return fmt.Errorf("train_data_path: %s is %s, want a file or a directory", path, irregular.Kind())
+		return f.errorf("%s is %s, want a file or a directory", path, irregular.Kind())
 	}
 }
 
@@ -101,17 +110,17 @@ func (f *finder) walk(ctx context.Context, root string) error {
 	}
 	return filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
-			return fmt.Errorf("train_data_path: %w", durable.Explain(err))
+			return f.errorf("%w", durable.Explain(err))
 		}
 		if err := ctx.Err(); err != nil {
-			return fmt.Errorf("data: list %s: %w", root, err)
+			return fmt.Errorf("corpus: list %s: %w", root, err)
 		}
 		if path == root {
 			return nil
 		}
 		rel, err := filepath.Rel(root, path)
 		if err != nil {
-			return fmt.Errorf("data: list %s: %w", root, err)
+			return fmt.Errorf("corpus: list %s: %w", root, err)
 		}
 		rel = filepath.ToSlash(rel)
 		if f.accept != nil && !f.accept(rel, d.IsDir()) {
@@ -129,7 +138,7 @@ func (f *finder) walk(ctx context.Context, root string) error {
 		}
 		info, err := d.Info()
 		if err != nil {
-			return fmt.Errorf("train_data_path: %w", durable.Explain(err))
+			return f.errorf("%w", durable.Explain(err))
 		}
 		return f.file(path, rel, info)
 	})
@@ -147,20 +156,24 @@ func (f *finder) file(path, rel string, info fs.FileInfo) error {
 		f.skipped.Empty++
 		return nil
 	}
-	f.sources = append(f.sources, source{path: path, rel: rel, whole: info.Size(), size: info.Size(), mtime: info.ModTime()})
+	f.sources = append(f.sources, source{
+		path: path, rel: rel, whole: info.Size(), size: info.Size(), mtime: info.ModTime(), layout: layoutOf(path, f.format),
+	})
 	return nil
 }
 
-// limit keeps files until they fill maxBytes, separators included, and cuts the
-// last of them. When not everything fits, the files are taken in the order of a
-// hash of their relative paths: a mixture that is the same on every machine.
-func (f *finder) limit(maxBytes int64) {
+// limit keeps files until they fill maxBytes, separators included, and cuts the last of them. When
+// not everything fits, or when that is not known because files are not plain, the files are taken
+// in the order of a hash of their relative paths: a mixture that is the same on every machine. It
+// reports whether the reader has to count the text itself.
+func (f *finder) limit(maxBytes int64) (count bool) {
 	total := int64(0)
 	for _, s := range f.sources {
-		total += s.size + int64(len(separator))
+		total += s.size + int64(len(Separator))
+		count = count || !s.layout.plain()
 	}
-	if maxBytes <= 0 || total <= maxBytes {
-		return
+	if maxBytes <= 0 || total <= maxBytes && !count {
+		return false
 	}
 	hashes := make(map[string][sha256.Size]byte, len(f.sources))
 	for _, s := range f.sources {
@@ -170,15 +183,19 @@ func (f *finder) limit(maxBytes int64) {
 		x, y := hashes[a.rel], hashes[b.rel]
 		return cmp.Or(bytes.Compare(x[:], y[:]), cmp.Compare(a.path, b.path))
 	})
+	if count {
+		return true
+	}
 	left := maxBytes
 	for i := range f.sources {
 		f.sources[i].size = min(f.sources[i].size, left)
-		left -= f.sources[i].size + int64(len(separator))
+		left -= f.sources[i].size + int64(len(Separator))
 		if left <= 0 {
 			f.sources = f.sources[:i+1]
-			return
+			break
 		}
 	}
+	return false
 }
 
 // dropBinary removes the files that look like something else than text.
@@ -187,11 +204,14 @@ func (f *finder) dropBinary(ctx context.Context) error {
 	kept := f.sources[:0]
 	for _, s := range f.sources {
 		if err := ctx.Err(); err != nil {
-			return fmt.Errorf("data: list the corpus: %w", err)
+			return fmt.Errorf("corpus: list the corpus: %w", err)
 		}
-		isBinary, err := hasNUL(s.path, buf)
-		if err != nil {
-			return fmt.Errorf("train_data_path: %w", durable.Explain(err))
+		isBinary := false
+		if s.layout.plain() {
+			var err error
+			if isBinary, err = hasNUL(s.path, buf); err != nil {
+				return f.errorf("%w", durable.Explain(err))
+			}
 		}
 		if isBinary {
 			f.skipped.Binary++

@@ -1,8 +1,7 @@
-package data
+package corpus
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/exec"
 	"path"
@@ -21,7 +20,7 @@ func (f *finder) findGoSource(ctx context.Context) (root string, err error) {
 	root = filepath.Join(goRoot(ctx), "src")
 	info, err := os.Stat(root)
 	if err != nil || !info.IsDir() {
-		return "", fmt.Errorf("train_data_path is not set and the default corpus, the Go standard library's sources, is not at %s: set train_data_path to a file, a directory or a glob of text, or put go on the PATH", root)
+		return "", f.errorf("it is not set, and the default corpus, the Go standard library's sources, is not at %s: name a file, a directory or a glob of text, or put go on the PATH", root)
 	}
 	f.accept = func(rel string, isDir bool) bool {
 		if isDir {

@@ -1,6 +1,6 @@
 //go:build unix
 
-package data
+package mapped
 
 import (
 	"os"
@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mapFile maps a file into memory and returns its content and a function that unmaps it.
-func mapFile(f *os.File) (content []byte, release func() error, err error) {
+// mapWhole maps a file into memory and returns its content and a function that unmaps it.
+func mapWhole(f *os.File) (content []byte, release func() error, err error) {
 	info, err := f.Stat()
 	if err != nil {
 		return nil, nil, err

@@ -1,0 +1,137 @@
+package native
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/primus-fl/primus/runtime/backends/native/batch"
+	"github.com/primus-fl/primus/runtime/backends/native/data"
+	"github.com/primus-fl/primus/runtime/tokenizer"
+)
+
+// loadTokenizer reads the tokenizer, unless load_hf has one, and sets vocab_size by it if that is
+// 0.
+func (a *Args) loadTokenizer() (err error) {
+	if a.tokenizer == nil {
+		if a.tokenizer, err = a.TokenizerConfig.Load(); err != nil {
+			return err
+		}
+	}
+	n := a.tokenizer.VocabSize()
+	if a.VocabSize == 0 {
+		a.VocabSize = n
+	}
+	if a.VocabSize > 0 && a.VocabSize < n {
+		return fmt.Errorf("vocab_size: got %d, and the tokenizer has %d tokens: want at least as many, or 0 for their number", a.VocabSize, n)
+	}
+	if a.MaskConfig.Any() && data.EndOfDocument(a.tokenizer) < 0 {
+		return fmt.Errorf("%s: got true, and the tokenizer %s has no token that ends documents: want false, or a tokenizer_model with one", a.firstMask(), a.tokenizer.Name())
+	}
+	return nil
+}
+
+// firstMask returns the name of a parameter that asks for masks.
+func (a *Args) firstMask() string {
+	switch {
+	case a.ResetPositions:
+		return "reset_position_ids"
+	case a.ResetAttention:
+		return "reset_attention_mask"
+	default:
+		return "eod_mask_loss"
+	}
+}
+
+// findData lists the files of the run.
+func (t *trainer) findData(ctx context.Context) (*data.Plan, error) {
+	plan, err := data.NewPlan(ctx, t.args.SourceConfig, data.PlanSettings{
+		SeqLength: t.args.SeqLength, CacheDir: filepath.Join(t.tc.Experiment.Workspace, "cache"),
+		Tokenizer: t.args.tokenizer, Evaluate: t.args.EvalInterval > 0,
+	})
+	if err != nil {
+		return nil, describe(t.tc, err)
+	}
+	return plan, nil
+}
+
+// loadData loads the tokens and chooses the windows to evaluate.
+func (t *trainer) loadData(ctx context.Context) error {
+	plan, err := t.findData(ctx)
+	if err != nil {
+		return err
+	}
+	t.data, err = plan.Load(ctx, func(r data.Report) {
+		t.warn(r.Warnings)
+		if r.Tokens > 0 {
+			t.tc.Log.Info(r.String())
+		}
+	})
+	if err != nil {
+		return describe(t.tc, err)
+	}
+	t.sampler = data.NewSampler(t.data.Train, uint64(t.args.Seed))
+	return t.chooseWindows()
+}
+
+// nextBatch fills a global batch with the next windows.
+func (t *trainer) nextBatch(b *batch.Batch) error {
+	if err := t.sampler.Batch(b.Tokens); err != nil {
+		return err
+	}
+	t.args.mask(b)
+	return nil
+}
+
+// mask sets the masks of a batch.
+func (a *Args) mask(b *batch.Batch) {
+	a.MaskConfig.Apply(b, data.EndOfDocument(a.tokenizer))
+}
+
+// inspectCorpus lists the files of the run and checks that they are long enough.
+func (t *trainer) inspectCorpus(ctx context.Context) (string, error) {
+	plan, err := t.findData(ctx)
+	if err != nil {
+		return "", err
+	}
+	if err := plan.Check(); err != nil {
+		return "", describe(t.tc, err)
+	}
+	var all []string
+	for _, r := range plan.Reports() {
+		all = append(all, r.String())
+	}
+	return strings.Join(all, "; "), nil
+}
+
+// tokens says what the tokens are.
+func (a *Args) tokens() string {
+	if a.tokenizer.Name() == (tokenizer.Byte{}).Name() {
+		return fmt.Sprintf("tokens are the %d bytes", a.tokenizer.VocabSize())
+	}
+	return fmt.Sprintf("the tokenizer has %d", a.tokenizer.VocabSize())
+}
+
+// modelConfig returns the config.json of a checkpoint, with the special tokens of the tokenizer.
+func (a *Args) modelConfig() map[string]any {
+	config := a.HFConfig()
+	f, ok := a.tokenizer.(*tokenizer.File)
+	if !ok {
+		return config
+	}
+	for key, id := range map[string]int32{"bos_token_id": f.BOS(), "eos_token_id": f.EOS(), "pad_token_id": f.PAD()} {
+		if id >= 0 {
+			config[key] = id
+		}
+	}
+	return config
+}
+
+// tokenizerFiles returns the files of the tokenizer, which belong to the weights.
+func (a *Args) tokenizerFiles() []tokenizer.Raw {
+	if f, ok := a.tokenizer.(*tokenizer.File); ok {
+		return f.Raw()
+	}
+	return nil
+}

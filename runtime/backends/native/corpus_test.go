@@ -1,0 +1,141 @@
+package native_test
+
+import (
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/primus-fl/primus/runtime/backends/native/checkpoint"
+	"github.com/primus-fl/primus/runtime/backends/native/data/indexed"
+	"github.com/primus-fl/primus/runtime/rundir"
+	"github.com/primus-fl/primus/runtime/tokenizer"
+	"github.com/primus-fl/primus/runtime/tokenizer/trainer"
+)
+
+// newTokenizer trains a small tokenizer on the text of a lab and returns its file.
+func (l *lab) newTokenizer() (path string, tok *tokenizer.File) {
+	l.t.Helper()
+	config := trainer.Default()
+	config.VocabSize = 300
+	tr, err := trainer.New(config)
+	require.NoError(l.t, err)
+	text, err := os.ReadFile(filepath.Join(l.dir, "text.go"))
+	require.NoError(l.t, err)
+	tr.AddText(text)
+	result, err := tr.Train(l.t.Context())
+	require.NoError(l.t, err)
+	path = filepath.Join(l.dir, "tokenizer.json")
+	require.NoError(l.t, os.WriteFile(path, result.JSON, 0o644))
+	folder := filepath.Join(l.dir, "tok")
+	require.NoError(l.t, os.Mkdir(folder, 0o755))
+	require.NoError(l.t, os.WriteFile(filepath.Join(folder, "tokenizer.json"), result.JSON, 0o644))
+	require.NoError(l.t, os.WriteFile(filepath.Join(folder, "tokenizer_config.json"), []byte(`{"eos_token": "<|endoftext|>"}`), 0o644))
+	tok, err = tokenizer.Load(folder)
+	require.NoError(l.t, err)
+	require.GreaterOrEqual(l.t, tok.EOS(), int32(0))
+	return folder, tok
+}
+
+// records returns the records of a run.
+func (l *lab) records(name string) []rundir.Record {
+	l.t.Helper()
+	text, err := os.ReadFile(l.path(name, "metrics.jsonl"))
+	require.NoError(l.t, err)
+	var all []rundir.Record
+	for line := range strings.Lines(string(text)) {
+		var r rundir.Record
+		require.NoError(l.t, json.Unmarshal([]byte(line), &r))
+		all = append(all, r)
+	}
+	return all
+}
+
+// A run on a blend of compressed lines and of a dataset of tokens, with masks, goes on in the
+// middle bit for bit, keeps its tokenizer, and reports its test.
+func TestTokenizerAndBlend(t *testing.T) {
+	l := newLab(t)
+	folder, tok := l.newTokenizer()
+	lines, err := os.Create(filepath.Join(l.dir, "lines.jsonl.gz"))
+	require.NoError(t, err)
+	packed := gzip.NewWriter(lines)
+	for i := range 400 {
+		_, err := fmt.Fprintf(packed, "{\"body\": \"func g%d(x int) int { return x * %d }\"}\n", i, i)
+		require.NoError(t, err)
+	}
+	require.NoError(t, packed.Close())
+	require.NoError(t, lines.Close())
+	prefix := filepath.Join(l.dir, "tokens")
+	require.NoError(t, indexed.Write(prefix, indexed.Uint16, false, func(w *indexed.Writer) error {
+		for i := range 300 {
+			ids := tok.Encode(nil, fmt.Appendf(nil, "func h%d() string { return %q }", i, "word"))
+			if err := w.Add(append(ids, tok.EOS())); err != nil {
+				return err
+			}
+			w.EndDocument()
+		}
+		return nil
+	}))
+	args := []string{
+		"tokenizer_type=HuggingFaceTokenizer", "tokenizer_model=" + folder, "vocab_size=0", "make_vocab_size_divisible_by=64",
+		"train_data_path=0.7 " + lines.Name() + " 0.3 " + prefix, "text_key=body",
+		"valid_data_path=" + prefix + ".bin", "test_data_path=" + filepath.Join(l.dir, "text.go"),
+		"reset_attention_mask=true", "reset_position_ids=true", "eod_mask_loss=true",
+	}
+	require.NoError(t, l.train(t.Context(), "whole", append(args, "save_interval=6")...))
+	require.NoError(t, l.train(t.Context(), "parts", append(args, "save_interval=6", "train_iters=6", "lr_decay_iters=12")...))
+	require.NoError(t, l.train(t.Context(), "parts", append(args, "save_interval=6")...))
+	whole, parts := l.records("whole"), l.records("parts")
+	require.Len(t, whole, 12)
+	for i := range whole {
+		assert.Equal(t, whole[i].Loss, parts[i].Loss, "step %d", i+1)
+	}
+	last := whole[11]
+	assert.Less(t, last.Loss, whole[0].Loss)
+	require.NotNil(t, last.ValidLoss)
+	require.NotNil(t, last.TestLoss)
+	assert.Positive(t, last.TestTokens)
+	assert.Greater(t, last.ValidBytes, last.ValidTokens, "a token has more than a byte")
+	assert.NotZero(t, last.ValidTokens%32, "ends of documents do not count")
+
+	c, err := checkpoint.Open(l.path("whole", "checkpoints"))
+	require.NoError(t, err)
+	for _, dir := range []string{c.Path(), l.path("whole")} {
+		again, err := tokenizer.Load(dir)
+		require.NoError(t, err)
+		assert.Equal(t, tok.Name(), again.Name())
+	}
+	config := map[string]any{}
+	require.NoError(t, c.JSON("config.json", &config))
+	assert.Equal(t, 320.0, config["vocab_size"])
+	assert.Equal(t, float64(tok.EOS()), config["eos_token_id"])
+
+	err = l.train(t.Context(), "whole", append(args, "train_iters=14", "text_key=text")...)
+	require.ErrorContains(t, err, `lines.jsonl.gz: line 1 (byte 0): the object has no key "text", it has body`)
+}
+
+func TestBadTokenizers(t *testing.T) {
+	l := newLab(t)
+	folder, _ := l.newTokenizer()
+	for args, want := range map[string]string{
+		"tokenizer_type=TikTokenizer":                        "tokenizer_model: not given, and tokenizer_type is TikTokenizer",
+		"tokenizer_model=meta-llama/Llama-3.1-8B":            "nothing is downloaded",
+		"tokenizer_type=ByteLevel|tokenizer_model=" + folder: "ByteLevel, which has no file",
+		"tokenizer_type=GPT":                                 "tokenizer_type",
+		"vocab_size=270|tokenizer_model=" + folder:           "vocab_size: got 270, and the tokenizer has 300 tokens",
+		"eod_mask_loss=true":                                 "eod_mask_loss: got true, and the tokenizer byte has no token that ends documents",
+		"valid_data_path=none":                               "valid_data_path: ",
+		"split=0,1":                                          "split: got",
+		"train_data_format=csv":                              "train_data_format: got",
+		"train_data_path=1 a 2":                              "want a weight before each path",
+	} {
+		err := l.train(t.Context(), "run", strings.Split(args, "|")...)
+		assert.ErrorContains(t, err, want, args)
+	}
+}

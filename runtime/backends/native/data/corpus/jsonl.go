@@ -1,0 +1,93 @@
+package corpus
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// maxLine bounds the memory of a line of JSON.
+const maxLine = 256 << 20
+
+// PositionError is an error about what a file says at some place.
+type PositionError struct {
+	Path   string
+	Line   int   // from 1
+	Offset int64 // of the beginning of the line, in the text after decompression
+	Err    error
+}
+
+// Error returns the place and the error.
+func (e *PositionError) Error() string {
+	return fmt.Sprintf("%s: line %d (byte %d): %v", e.Path, e.Line, e.Offset, e.Err)
+}
+
+// Unwrap returns the error without the place.
+func (e *PositionError) Unwrap() error { return e.Err }
+
+// lines passes on the document of each line of JSON. Blank lines are left out.
+func (r *reader) lines(from io.Reader) error {
+	in := bufio.NewReaderSize(from, PieceSize)
+	var long []byte
+	offset := int64(0)
+	for number := 1; ; number++ {
+		if err := r.ctx.Err(); err != nil {
+			return fmt.Errorf("read the corpus: %w", err)
+		}
+		at := func(err error) error { return &PositionError{Line: number, Offset: offset, Err: err} }
+		line, err := in.ReadSlice('\n')
+		for long = long[:0]; err == bufio.ErrBufferFull; line, err = in.ReadSlice('\n') {
+			if long = append(long, line...); len(long) > maxLine {
+				return at(fmt.Errorf("the line is longer than %d bytes: the file may not be one of JSON lines", maxLine))
+			}
+		}
+		if len(long) > 0 {
+			long = append(long, line...)
+			line = long
+		}
+		if err != nil && err != io.EOF {
+			return &sourceError{err}
+		}
+		if len(bytes.TrimSpace(line)) > 0 {
+			text, fault := textOf(line, r.key)
+			if fault != nil {
+				return at(fault)
+			}
+			if fault := r.document(text); fault != nil {
+				return fault
+			}
+		}
+		if err == io.EOF {
+			return nil
+		}
+		offset += int64(len(line))
+	}
+}
+
+// textOf returns the text that a key of a JSON object holds.
+func textOf(line []byte, key string) ([]byte, error) {
+	var object map[string]json.RawMessage
+	if err := json.Unmarshal(line, &object); err != nil {
+		if syntax, ok := err.(*json.SyntaxError); ok {
+			return nil, fmt.Errorf("want a JSON object: %w, at byte %d of the line", err, syntax.Offset)
+		}
+		return nil, fmt.Errorf("want a JSON object: %w", err)
+	}
+	raw, ok := object[key]
+	if !ok {
+		return nil, fmt.Errorf("the object has no key %q, it has %s: name the key of the text with text_key", key, strings.Join(slices.Sorted(maps.Keys(object)), ", "))
+	}
+	if bytes.Equal(raw, []byte("null")) {
+		return nil, nil
+	}
+	var text string
+	if err := json.Unmarshal(raw, &text); err != nil {
+		return nil, fmt.Errorf("key %q: got %.40s, want a string", key, raw)
+	}
+	return []byte(text), nil
+}
