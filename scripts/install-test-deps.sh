@@ -6,7 +6,8 @@
 # Jinja for those of chat templates,
 # Slurm and podman for launchers, bash-completion and man-db for those that complete at a
 # prompt and read manual pages, Open MPI and MPICH for those of jobs of several ranks, and node
-# with @huggingface/tokenizers (in the user's cache folder) for those of tokenizers.
+# with @huggingface/tokenizers and openai (in the user's cache folder) for those of tokenizers and
+# of the service of a model.
 # Those tests skip without them, so this script never fails: it says what it could not do.
 # With the argument bench it also installs what makes PyTorch fast, for make bench-train.
 set -uo pipefail
@@ -27,16 +28,19 @@ say() { echo "install-test-deps: $*"; }
 
 # Installs the packages of node that tests use, where os.UserCacheDir of Go finds them.
 install_node_packages() {
-	local dir=${XDG_CACHE_HOME:-$HOME/.cache}/primus-fl/npm version=0.2.0
-	if grep -qs "\"version\": \"$version\"" "$dir/node_modules/@huggingface/tokenizers/package.json"; then
-		return
-	fi
-	if command -v npm >/dev/null && mkdir -p "$dir" &&
-		timeout 300 npm install --prefix "$dir" --silent --no-audit --no-fund "@huggingface/tokenizers@$version" >/dev/null 2>&1; then
-		say "installed @huggingface/tokenizers"
-	else
-		say "cannot install @huggingface/tokenizers; tests that need it will skip"
-	fi
+	local dir=${XDG_CACHE_HOME:-$HOME/.cache}/primus-fl/npm package name
+	for package in @huggingface/tokenizers@0.2.0 openai@6.49.0; do
+		name=${package%@*}
+		if grep -qs "\"version\": \"${package##*@}\"" "$dir/node_modules/$name/package.json"; then
+			continue
+		fi
+		if command -v npm >/dev/null && mkdir -p "$dir" &&
+			timeout 300 npm install --prefix "$dir" --silent --no-audit --no-fund "$package" >/dev/null 2>&1; then
+			say "installed $name"
+		else
+			say "cannot install $name; tests that need it will skip"
+		fi
+	done
 }
 trap install_node_packages EXIT
 

@@ -51,6 +51,10 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		if known {
 			r = r.WithContext(context.WithValue(r.Context(), ownerKey{}, actor{name: owner, from: r.RemoteAddr}))
 		}
+		if s.asksModel(r) && (known || len(s.tokens) == 0) {
+			next.ServeHTTP(w, r) // which has bounds of its own
+			return
+		}
 		if wait, ok := s.admit(r, owner, known); !ok {
 			h.Set("Retry-After", inSeconds(wait))
 			httpserver.WriteProblem(w, http.StatusTooManyRequests, "too many requests from this address or with this token; try again later")

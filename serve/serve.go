@@ -82,6 +82,7 @@ func (s *Server) routes() http.Handler {
 	mux := http.NewServeMux()
 	s.register(mux)
 	s.registerPage(mux)
+	s.registerModel(mux)
 	if s.set.Gatherer != nil {
 		mux.Handle("GET /metrics", promhttp.HandlerFor(s.set.Gatherer, promhttp.HandlerOpts{EnableOpenMetrics: true}))
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/serve/openai"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -83,6 +84,8 @@ type Settings struct {
 	// Discovery lists where Prometheus finds metrics, in the form of its HTTP service discovery. An
 	// error says that this is not known at the moment.
 	Discovery Lister
+	// Model answers requests for texts; nil serves no model.
+	Model *openai.Handler
 	// Ready returns why the program is not ready yet; without it the program is always ready.
 	Ready func() error
 }

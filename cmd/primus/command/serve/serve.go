@@ -23,6 +23,7 @@ import (
 type serveOptions struct {
 	service.Flags
 	run     string // directory of runs to show
+	model   modelServed
 	patches patchesServed
 }
 
@@ -49,11 +50,16 @@ With --repo the page and /v1/patches also have the patches of a checkout of Prim
 --config they say which patches an experiment gets and why: patches of the checkout, or
 without one those of this program.
 
+With --model the service also generates texts, in the form of OpenAI's API: /v1/models,
+/v1/completions and /v1/chat/completions, and a page to try it at /model. With a
+--token-file texts are for those who have a token.
+
 With --fleet, Prometheus finds the runs of the fleet at /v1/sd. Flags may also be given as
 PRIMUS_LISTEN, PRIMUS_TOKEN_FILE, PRIMUS_FLEET and so on.`,
 		Example: `  primus serve
   primus serve --listen 127.0.0.1:9400 --token-file tokens --policy policy.yaml
   primus serve --run output
+  primus serve --model output/local/local/my_run --listen 127.0.0.1:8000
   primus serve --repo ~/Primus --config exp.yaml --backend-version 0.16.0
   primus train pretrain --config exp.yaml --serve 127.0.0.1:9400 --serve-token-file tokens`,
 		Args: cli.NoArgs,
@@ -67,11 +73,15 @@ PRIMUS_LISTEN, PRIMUS_TOKEN_FILE, PRIMUS_FLEET and so on.`,
 			if err := opts.patches.check(cmd); err != nil {
 				return err
 			}
+			if err := opts.model.check(cmd); err != nil {
+				return err
+			}
 			return runServe(cmd.Context(), prog, opts, policy, of)
 		},
 	}
 	opts.AddFlags(cmd.Flags(), "listen", "127.0.0.1:9400", "")
 	cmd.Flags().StringVar(&opts.run, "run", "", "show runs from their files: `DIR` is a run directory, or holds some, such as output")
+	opts.model.addFlags(cmd)
 	opts.patches.Extras = prog.Extras
 	opts.patches.addFlags(cmd)
 	policy.AddFlags(cmd.Flags())
@@ -105,12 +115,16 @@ func runServe(ctx context.Context, prog cli.Program, opts serveOptions, policy d
 	if err != nil {
 		return err
 	}
-	set := graph.Config{Log: log, Timing: true, Policy: policy.Sources(nil), Extras: prog.Extras}
-	services := service.Config{Log: log, Archive: archive, Patches: patches, Serve: opts.Config, Fleet: of.Process()}
+	set := graph.Config{Threads: int(opts.model.threads), Log: log, Timing: true, Policy: policy.Sources(nil), Extras: prog.Extras}
+	services := service.Config{Log: log, Archive: archive, Patches: patches, Serve: opts.Config, Fleet: of.Process(), Model: opts.model.handler()}
+	var p modelParams
 	return graph.Run(ctx, func() error {
+		if services.Model != nil {
+			return opts.model.serve(ctx, log, p, services.Model)
+		}
 		<-ctx.Done()
 		return nil
-	}, Graph(set, services))
+	}, Graph(set, services), fx.Invoke(func(built modelParams) { p = built }))
 }
 
 // serveParams are what the service alone needs of the graph, in the order in which they are built.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/primus-fl/primus/runtime/runs"
 	"github.com/primus-fl/primus/serve"
+	"github.com/primus-fl/primus/serve/openai"
 )
 
 // Config is what a command decides about metrics, the HTTP service and the fleet.
@@ -19,5 +20,6 @@ type Config struct {
 	Patches  ServedPatches // that the service shows beside those of this program
 	RunLog   *runs.Tail    // of the run, for the service
 	Operator serve.Operator
+	Model    *openai.Handler // that the service serves; nil for none
 	Fleet    fleetSettings
 }

@@ -83,11 +83,14 @@ func newService(p serviceParams, lc fx.Lifecycle) *Service {
 		Backends: func(context.Context) (any, error) {
 			return ListBackends(graph.PlanParams{Backends: p.Backends, Patches: p.Patches})
 		},
-		Discovery: s.discovery(lc),
+		Discovery: s.discovery(lc), Model: p.Set.Model,
 	}
 	settings.Patches, settings.PatchesPlan = p.Set.Patches.lists(p.Patches)
 	if p.Set.Trains {
 		settings.Ready = p.Board.Ready
+	}
+	if p.Set.Model != nil {
+		settings.Ready = p.Set.Model.Ready
 	}
 	lc.Append(fx.Hook{
 		OnStart: func(context.Context) (err error) {

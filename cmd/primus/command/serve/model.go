@@ -1,0 +1,87 @@
+package serve
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+
+	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
+	"github.com/primus-fl/primus/device"
+	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/runtime/backends/native/inference"
+	"github.com/primus-fl/primus/serve/openai"
+	"github.com/spf13/cobra"
+	"go.uber.org/fx"
+)
+
+// modelServed are the flags of a model that is served.
+type modelServed struct {
+	dir, name                         string
+	context, parallel, queue, threads uint
+}
+
+func (o *modelServed) addFlags(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&o.dir, "model", "", "generate texts with the weights in `DIR`: a checkpoint, a run or a folder of Hugging Face")
+	flags.StringVar(&o.name, "model-name", "", "the `NAME` of the model for clients; the default is that of its directory")
+	flags.UintVar(&o.context, "context", 0, "at most `N` tokens of a text with its prompt; 0 is what the model was made for")
+	flags.UintVar(&o.parallel, "parallel", 4, "generate `N` texts at once")
+	flags.UintVar(&o.queue, "queue", 64, "let at most `N` texts wait; more are refused")
+	flags.UintVar(&o.threads, "threads", 0, "`N` CPU threads for ops; 0 is one per CPU")
+	cli.WithoutVariable(flags, "context", "parallel", "queue")
+}
+
+// check returns the first mistake in the flags.
+func (o *modelServed) check(cmd *cobra.Command) error {
+	for _, name := range []string{"model-name", "context", "parallel", "queue"} {
+		if o.dir == "" && cmd.Flags().Changed(name) {
+			return cli.Usagef(cmd, "--%s needs --model", name)
+		}
+	}
+	if o.parallel == 0 || o.queue == 0 {
+		return cli.Usagef(cmd, "--parallel and --queue: got 0, want at least one")
+	}
+	return nil
+}
+
+// handler returns the handler of the model, nil without one.
+func (o *modelServed) handler() *openai.Handler {
+	if o.dir == "" {
+		return nil
+	}
+	absolute, err := filepath.Abs(o.dir)
+	if err != nil {
+		absolute = o.dir
+	}
+	return openai.New(cmp.Or(o.name, filepath.Base(absolute)))
+}
+
+// modelParams are what a model needs of the graph.
+type modelParams struct {
+	fx.In
+	Device  device.Backend
+	Manager *opmanager.Manager
+}
+
+// serve loads the model and gives it to the handler until ctx ends.
+func (o *modelServed) serve(ctx context.Context, log *slog.Logger, p modelParams, h *openai.Handler) (err error) {
+	m, err := inference.Load(o.dir, p.Device)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, m.Model.Close()) }()
+	e, err := inference.New(m.Model, m.Tokenizer, p.Manager, inference.Settings{
+		Slots: int(o.parallel), Capacity: int(o.context), Queue: int(o.queue), EOS: m.EOS,
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, e.Close()) }()
+	h.Open(e)
+	log.Info(fmt.Sprintf("model %s from %s: %d texts of %d tokens at once", h.Name(), m.Path, o.parallel, e.Settings().Capacity))
+	<-ctx.Done()
+	return nil
+}
