@@ -87,6 +87,25 @@ func (m *Map) Origin(path string) (Origin, bool) {
 	return value.Origin(), ok
 }
 
+// Leaves returns the values that are not mappings, and empty mappings, with their dotted keys.
+func (m *Map) Leaves() iter.Seq2[string, Value] {
+	return func(yield func(string, Value) bool) { m.leaves("", yield) }
+}
+
+func (m *Map) leaves(path string, yield func(string, Value) bool) bool {
+	for key, v := range m.All() {
+		at := JoinPath(path, key)
+		if inner, ok := v.Map(); ok && inner.Len() > 0 {
+			if !inner.leaves(at, yield) {
+				return false
+			}
+		} else if !yield(at, v) {
+			return false
+		}
+	}
+	return true
+}
+
 // Any returns m as plain Go data, a deep copy; see [Value.Any].
 func (m *Map) Any() map[string]any {
 	fields := make(map[string]any, m.Len())

@@ -47,6 +47,7 @@ var layers = []layer{
 		"document", "opmanager", "opregistry", "ops", "tensor", "device", "internal/peak"}, apart: true},
 	{root: "runtime/policyparams", allowed: []string{"runtime/backend", "runtime/config", "document", "opmanager"}},
 	{root: "runtime/report", allowed: []string{"runtime/backend", "runtime/launch", "runtime/patch", "runtime/rundir", "runtime/train", "document", "opmanager"}},
+	{root: "runtime/rundir/tracking", allowed: []string{"runtime/rundir", "document"}},
 	{root: "runtime/runs", allowed: []string{"runtime/backend", "runtime/rundir", "document", "opmanager"}},
 	{root: "runtime/train", allowed: []string{"runtime/backend", "runtime/config", "runtime/configs", "runtime/launch", "runtime/patch", "document", "opmanager", "device"}},
 	{root: "runtime", apart: true},

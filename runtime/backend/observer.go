@@ -179,6 +179,7 @@ type Result struct {
 	Ranks        []RankUse                 // the impls that the processes of a framework use
 	Job          *Job                      // of the ranks that trained together; nil for one rank
 	Restarts     Restarts                  // of the ranks
+	Tracking     []string                  // what became of the run at its trackers, a line each
 	Patches      []PatchResult
 	Versions     []Version // of what a framework runs with
 }

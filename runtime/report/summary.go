@@ -64,6 +64,9 @@ func Summary(out io.Writer, r backend.Result) error {
 	for _, u := range r.Unusable {
 		fmt.Fprintf(&b, "not used    %s\n", u)
 	}
+	for _, line := range r.Tracking {
+		fmt.Fprintf(&b, "tracking    %s\n", line)
+	}
 	fmt.Fprintf(&b, "directory   %s\n", r.Dir)
 	if r.Sample != "" {
 		fmt.Fprintf(&b, "\ngenerated text after %q\n%s\n", r.Prompt, plaintext.Indent(plaintext.Printable(r.Sample)))

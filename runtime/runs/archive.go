@@ -23,7 +23,7 @@ const (
 )
 
 // skipped are directories of a run that cannot contain runs.
-var skipped = []string{"checkpoints", "tensorboard"}
+var skipped = []string{"checkpoints", "tensorboard", "wandb"}
 
 // Archive reads runs from their directories.
 type Archive struct {

@@ -76,10 +76,10 @@ func Compare(all []Run) (Comparison, error) {
 			return Comparison{}, err
 		}
 		flat[i] = map[string]document.Value{}
-		flatten(m, "", func(key string, v document.Value) {
+		for key, v := range m.Leaves() {
 			flat[i][key] = v
 			keys = append(keys, key)
-		})
+		}
 	}
 	slices.Sort(keys)
 	for _, key := range slices.Compact(keys) {
@@ -103,17 +103,6 @@ func Compare(all []Run) (Comparison, error) {
 		}
 	}
 	return c, nil
-}
-
-// flatten calls add for each value that is not a mapping, with its dotted key.
-func flatten(m *document.Map, at string, add func(key string, v document.Value)) {
-	for key, v := range m.All() {
-		if inner, ok := v.Map(); ok && inner.Len() > 0 {
-			flatten(inner, document.JoinPath(at, key), add)
-			continue
-		}
-		add(document.JoinPath(at, key), v)
-	}
 }
 
 // parameters returns what a run was configured with: the keys of the experiment, and those of its

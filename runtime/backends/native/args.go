@@ -13,6 +13,7 @@ import (
 	"github.com/primus-fl/primus/runtime/backends/native/optim"
 	"github.com/primus-fl/primus/runtime/backends/native/weights"
 	"github.com/primus-fl/primus/runtime/backends/native/world"
+	"github.com/primus-fl/primus/runtime/rundir/tracking"
 	"github.com/primus-fl/primus/runtime/tokenizer"
 )
 
@@ -25,6 +26,7 @@ type Args struct {
 	data.SourceConfig
 	data.TokenizerConfig
 	batch.MaskConfig
+	tracking.Trackers
 
 	TrainIters      int         `param:"train_iters"`
 	GlobalBatchSize int         `param:"global_batch_size"`
@@ -81,7 +83,7 @@ func newArgs(tc *backend.TrainContext) (*Args, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(a.validate(), tokenizerErr, refused); err != nil {
+	if err := errors.Join(a.validate(), a.Trackers.Validate(variables(tc)), tokenizerErr, refused); err != nil {
 		return nil, describe(tc, err)
 	}
 	return a, nil

@@ -10,12 +10,14 @@ import (
 
 	"github.com/primus-fl/primus/runtime/backends/native/checkpoint"
 	"github.com/primus-fl/primus/runtime/rundir"
+	"github.com/primus-fl/primus/runtime/rundir/tracking"
+	"github.com/primus-fl/primus/runtime/rundir/wandb"
 )
 
 // runFiles are the files of a run in its directory, except the log. Those of an earlier run are
 // kept together.
 var runFiles = []string{
-	checkpointsName, nameFile, rundir.MetricsName, rundir.PlotName, rundir.RunFileName, rundir.ConfigName, manifestFile, rundir.DispatchName, batchesFile, tensorboardName,
+	checkpointsName, nameFile, rundir.MetricsName, rundir.PlotName, rundir.RunFileName, rundir.ConfigName, manifestFile, rundir.DispatchName, batchesFile, tensorboardName, tracking.StateName, wandb.DirName,
 	"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "chat_template.jinja", "tokenizer.model",
 }
 

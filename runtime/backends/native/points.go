@@ -18,8 +18,8 @@ var (
 	// OptimizerStepPoint updates the weights with the clipped gradients.
 	OptimizerStepPoint = patch.NewPoint[func(step int, lr float64) error]("native.optimizer_step", "updates the weights; once per step")
 
-	// DataOrderPoint fills the next global batch. A resumed run begins at the position of the original
-	// sampler.
+	// DataOrderPoint fills the next global batch. A resumed run begins at the position of the
+	// original sampler.
 	DataOrderPoint = patch.NewPoint[func(*batch.Batch) error]("native.data_order", "fills the next global batch; once per step")
 
 	// ForwardStepPoint computes the loss of a micro batch.

@@ -20,6 +20,7 @@ import (
 	"github.com/primus-fl/primus/runtime/patch"
 	"github.com/primus-fl/primus/runtime/rundir"
 	"github.com/primus-fl/primus/runtime/rundir/tensorboard"
+	"github.com/primus-fl/primus/runtime/rundir/tracking"
 )
 
 // trainer is a run of the native backend.
@@ -31,6 +32,7 @@ type trainer struct {
 	logTo   *os.File
 	metrics *rundir.Metrics
 	events  *tensorboard.Writer // nil without TensorBoard
+	track   *tracking.Set       // on the first rank
 	store   *checkpoint.Store
 	data    *data.Dataset // nil before it is loaded
 	sampler *data.Sampler
@@ -161,7 +163,22 @@ func (t *trainer) openRun() error {
 			return err
 		}
 	}
-	return nil
+	if t.state.Step < t.args.TrainIters {
+		at := t.location()
+		t.track, err = tracking.Open(t.args.Trackers, tracking.Run{
+			Dir: t.dir, Name: at.ExpName, Group: at.WorkGroup + "_" + at.UserName, FirstStep: int64(t.state.Step) + 1,
+			Params: t.tc.Args.Map(), Env: variables(t.tc), Warn: func(text string) { t.tc.Log.Warn(text) },
+		})
+	}
+	return err
+}
+
+// variables returns a function that looks up variables of the environment.
+func variables(tc *backend.TrainContext) func(name string) string {
+	return func(name string) string {
+		value, _ := tc.Environ.Lookup(name)
+		return value
+	}
 }
 
 // openStore makes the Store of checkpoints. It accesses no file.
@@ -246,11 +263,8 @@ func (t *trainer) step(ctx, late context.Context) error {
 	return nil
 }
 
-// writeEvents writes a step for TensorBoard.
+// writeEvents writes a step for TensorBoard and the other trackers.
 func (t *trainer) writeEvents(s backend.Step) error {
-	if t.events == nil {
-		return nil
-	}
 	scalars := []tensorboard.Scalar{
 		{Tag: "train/loss", Value: s.Loss}, {Tag: "train/learning_rate", Value: s.LR}, {Tag: "train/grad_norm", Value: s.GradNorm},
 		{Tag: "train/tokens_per_second", Value: s.TokensPerSecond}, {Tag: "train/step_seconds", Value: s.Duration.Seconds()},
@@ -264,6 +278,10 @@ func (t *trainer) writeEvents(s backend.Step) error {
 	if s.TestLoss != nil {
 		scalars = append(scalars, tensorboard.Scalar{Tag: "test/loss", Value: *s.TestLoss})
 	}
+	t.track.Log(int64(s.Step), scalars...)
+	if t.events == nil {
+		return nil
+	}
 	return t.events.Scalars(int64(s.Step), scalars...)
 }
 
@@ -274,6 +292,7 @@ func (t *trainer) Cleanup(cause error) error {
 		faults = append(faults, t.finish(cause))
 	}
 	if t.dir != nil {
+		t.track.End(true)
 		if t.metrics != nil {
 			faults = append(faults, t.metrics.Close())
 		}
@@ -307,7 +326,8 @@ func (t *trainer) finish(cause error) error {
 		Duration: time.Since(t.started), Impls: t.tc.Manager.Stats(), Prompt: t.prompt, Sample: t.sample, Err: cause,
 		Unusable: t.tc.Manager.Unusable(), Reference: t.watch.Total(),
 		Ignored: ignored(t.tc), Patches: t.tc.PatchResults,
-		Job: t.job, Restarts: backend.ReadRestarts(t.tc.Environ),
+		Job:      t.job,
+		Tracking: t.track.End(cause != nil && !errors.Is(cause, backend.ErrInterrupted)), Restarts: backend.ReadRestarts(t.tc.Environ),
 	}
 	var faults []error
 	if t.state.Step >= t.run.FirstStep && t.world.Leads() {
