@@ -6,8 +6,8 @@
 # Jinja for those of chat templates,
 # Slurm and podman for launchers, bash-completion and man-db for those that complete at a
 # prompt and read manual pages, Open MPI and MPICH for those of jobs of several ranks, and node
-# with @huggingface/tokenizers and openai (in the user's cache folder) for those of tokenizers and
-# of the service of a model.
+# with @huggingface/tokenizers, @huggingface/gguf, openai and llama.cpp as node-llama-cpp (in the
+# user's cache folder) for those of tokenizers, of GGUF files and of the service of a model.
 # Those tests skip without them, so this script never fails: it says what it could not do.
 # With the argument bench it also installs what makes PyTorch fast, for make bench-train.
 set -uo pipefail
@@ -29,13 +29,17 @@ say() { echo "install-test-deps: $*"; }
 # Installs the packages of node that tests use, where os.UserCacheDir of Go finds them.
 install_node_packages() {
 	local dir=${XDG_CACHE_HOME:-$HOME/.cache}/primus-fl/npm package name
-	for package in @huggingface/tokenizers@0.2.0 openai@6.49.0; do
+	local all=(@huggingface/tokenizers@0.2.0 @huggingface/gguf@0.4.6 openai@6.49.0)
+	if [[ $(uname -sm) == "Linux x86_64" ]]; then
+		all+=(node-llama-cpp@3.22.1 @node-llama-cpp/linux-x64@3.22.1)
+	fi
+	for package in "${all[@]}"; do
 		name=${package%@*}
 		if grep -qs "\"version\": \"${package##*@}\"" "$dir/node_modules/$name/package.json"; then
 			continue
 		fi
 		if command -v npm >/dev/null && mkdir -p "$dir" &&
-			timeout 300 npm install --prefix "$dir" --silent --no-audit --no-fund "$package" >/dev/null 2>&1; then
+			timeout 300 npm install --prefix "$dir" --silent --no-audit --no-fund --ignore-scripts --omit=optional "$package" >/dev/null 2>&1; then
 			say "installed $name"
 		else
 			say "cannot install $name; tests that need it will skip"

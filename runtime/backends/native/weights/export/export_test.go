@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -29,7 +30,10 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-const length = 8 // of sequences
+const (
+	length  = 48 // of sequences, at most
+	counted = 8  // tokens of which logits are compared
+)
 
 func llama() model.Config {
 	return model.Config{
@@ -84,8 +88,8 @@ func exported(t *testing.T, m *model.Model) *export.Model {
 	return e
 }
 
-// logits are those of the tokens 1, 2, …
-func logits(t *testing.T, m *model.Model) []float32 {
+// withPass calls f with a pass for one sequence.
+func withPass(t *testing.T, m *model.Model, f func(p *model.Pass)) {
 	t.Helper()
 	reg := opregistry.NewRegistry()
 	require.NoError(t, reg.Register(reference.Source()))
@@ -95,17 +99,45 @@ func logits(t *testing.T, m *model.Model) []float32 {
 	p, err := m.NewPass(mgr, 1, length, false)
 	require.NoError(t, err)
 	defer func() { assert.NoError(t, p.Close()) }()
-	var tokens []int32
-	for i := range length {
-		tokens = append(tokens, int32(i+1))
-	}
+	f(p)
+}
+
+// logits are those of the tokens 1, 2, …
+func logits(t *testing.T, m *model.Model) []float32 {
+	t.Helper()
 	var all []float32
-	for at := range length {
-		got, err := p.Logits(tokens, at)
-		require.NoError(t, err)
-		all = append(all, got...)
-	}
+	withPass(t, m, func(p *model.Pass) {
+		var tokens []int32
+		for i := range counted {
+			tokens = append(tokens, int32(i+1))
+		}
+		for at := range tokens {
+			got, err := p.Logits(tokens, at)
+			require.NoError(t, err)
+			all = append(all, got...)
+		}
+	})
 	return all
+}
+
+// greedy continues tokens up to the whole length.
+func greedy(t *testing.T, m *model.Model, tokens []int32) []int32 {
+	t.Helper()
+	n := len(tokens)
+	withPass(t, m, func(p *model.Pass) {
+		for len(tokens) < length {
+			scores, err := p.Logits(tokens, len(tokens)-1)
+			require.NoError(t, err)
+			best := 0
+			for i, v := range scores {
+				if v > scores[best] {
+					best = i
+				}
+			}
+			tokens = append(tokens, int32(best))
+		}
+	})
+	return tokens[n:]
 }
 
 // load opens a folder and returns a model with its weights.
@@ -199,7 +231,7 @@ func TestPyTorchReadsExports(t *testing.T) {
 			add(path, most)
 		}
 	}
-	cmd := exec.CommandContext(t.Context(), python, append([]string{"testdata/logits.py", fmt.Sprintf("--tokens=%d", length)}, slices.Sorted(maps.Keys(want))...)...)
+	cmd := exec.CommandContext(t.Context(), python, append([]string{"testdata/logits.py", fmt.Sprintf("--tokens=%d", counted)}, slices.Sorted(maps.Keys(want))...)...)
 	cmd.Env = append(os.Environ(), "OMP_NUM_THREADS=1", "OPENBLAS_NUM_THREADS=1", "PYTHONDONTWRITEBYTECODE=1")
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
@@ -215,6 +247,64 @@ func TestPyTorchReadsExports(t *testing.T) {
 			norm += float64(v) * float64(v)
 		}
 		assert.Less(t, math.Sqrt(sum/norm), within[path], filepath.Base(path))
+	}
+}
+
+// llama.cpp continues a prompt as the exported models do, and Hugging Face's reader of GGUF finds
+// what was written.
+func TestLlamaCppContinues(t *testing.T) {
+	t.Parallel()
+	node, err := exec.LookPath("node")
+	if err != nil {
+		t.Skip("node is not installed")
+	}
+	cache, err := os.UserCacheDir()
+	require.NoError(t, err)
+	packages := filepath.Join(cache, "primus-fl", "npm", "node_modules")
+	for _, name := range []string{"@huggingface/gguf", "node-llama-cpp", "@node-llama-cpp/linux-x64"} {
+		if _, err := os.Stat(filepath.Join(packages, name)); err != nil {
+			t.Skip(name + " is not installed: run scripts/install-test-deps.sh")
+		}
+	}
+	dir := t.TempDir()
+	models, files := map[string]*model.Model{}, []string{}
+	for name, cfg := range architectures() {
+		cfg.InitMethodStd = 0.3 // so that not one token is always the most likely
+		m := newModel(t, cfg)
+		file := filepath.Join(dir, name+".gguf")
+		_, err := export.GGUF(file, exported(t, m), export.GGUFSettings{Type: gguf.F32, Name: name})
+		require.NoError(t, err)
+		models[file] = m
+		files = append(files, file)
+	}
+	cmd := exec.CommandContext(t.Context(), node, append([]string{"testdata/llama.mjs", packages, strconv.Itoa(length - 3), "7,8,9"}, files...)...)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	require.NoError(t, err, stderr.String())
+	var got map[string]struct {
+		Tokens, Text []int32
+		Values       map[string]any
+		Tensors      map[string]struct {
+			Shape []int
+			Type  gguf.Type
+		}
+	}
+	require.NoError(t, json.Unmarshal(out, &got))
+	for file, m := range models {
+		name, have := filepath.Base(file), got[file]
+		want := greedy(t, m, []int32{7, 8, 9})
+		assert.Equal(t, want, have.Tokens, name)
+		assert.Greater(t, len(slices.Compact(slices.Sorted(slices.Values(want)))), 3, name)
+		var text []int32
+		for _, b := range []byte("func main() {\n\treturn 12 + é") {
+			text = append(text, int32(b))
+		}
+		assert.Equal(t, text, have.Text, name)
+		arch, _ := have.Values["general.architecture"].(string)
+		assert.Equal(t, float64(length), have.Values[arch+".context_length"], name)
+		assert.Equal(t, []int{64, 256}, have.Tensors["token_embd.weight"].Shape, name)
+		assert.Equal(t, gguf.F32, have.Tensors["output_norm.weight"].Type, name)
 	}
 }
 
@@ -239,7 +329,7 @@ func TestWhatIsNotExported(t *testing.T) {
 	windowed := llama()
 	windowed.Window = [2]int{2, 0}
 	_, err = export.GGUF(target+".gguf", exported(t, newModel(t, windowed)), export.GGUFSettings{})
-	assert.ErrorContains(t, err, "without a window: got 3 tokens of 8 positions")
+	assert.ErrorContains(t, err, "without a window: got 3 tokens of 48 positions")
 
 	tensor.Data[float32](m.Params()[0].Value)[5] = 1e6
 	assert.ErrorContains(t, export.HF(target, exported(t, m), export.HFSettings{DType: tensor.F16}), `tensor "model.embed_tokens.weight": got 1e+06, which f16 cannot hold`)
