@@ -21,6 +21,7 @@ import (
 type Args struct {
 	model.Config
 	optim.OptimizerConfig
+	optim.Schedule // an lr_decay_iters of 0 means train_iters
 	world.Parallel
 	weights.Start
 	data.SourceConfig
@@ -28,15 +29,10 @@ type Args struct {
 	batch.MaskConfig
 	tracking.Trackers
 
-	TrainIters      int         `param:"train_iters"`
-	GlobalBatchSize int         `param:"global_batch_size"`
-	MicroBatchSize  int         `param:"micro_batch_size"`
-	LR              float64     `param:"lr"`
-	MinLR           float64     `param:"min_lr"`
-	LRDecayStyle    optim.Style `param:"lr_decay_style"`
-	LRWarmupIters   int         `param:"lr_warmup_iters"`
-	LRDecayIters    int         `param:"lr_decay_iters"` // 0 means train_iters
-	Seed            int64       `param:"seed"`
+	TrainIters      int   `param:"train_iters"`
+	GlobalBatchSize int   `param:"global_batch_size"`
+	MicroBatchSize  int   `param:"micro_batch_size"`
+	Seed            int64 `param:"seed"`
 
 	LogInterval  int    `param:"log_interval"`
 	EvalInterval int    `param:"eval_interval"` // 0 means no evaluation
@@ -64,7 +60,7 @@ const loadNone = "none"
 
 // newArgs converts the arguments of a run to Args and checks them.
 func newArgs(tc *backend.TrainContext) (*Args, error) {
-	a := &Args{}
+	a := &Args{OptimizerConfig: optim.DefaultConfig()}
 	if _, err := document.Decode(tc.Args.Map(), a); err != nil {
 		return nil, err
 	}
@@ -135,7 +131,7 @@ func (a *Args) validate() error {
 	if faults := a.representable(); faults != nil {
 		return errors.Join(faults...)
 	}
-	faults := []error{a.Config.Validate(), a.OptimizerConfig.Validate(), a.Parallel.Validate(), a.schedule().Validate(), a.SourceConfig.Validate()}
+	faults := []error{a.Config.Validate(), a.OptimizerConfig.Validate(), a.Parallel.Validate(), a.Schedule.Validate(), a.SourceConfig.Validate()}
 	atLeast := func(key string, v, least int) {
 		if v < least {
 			faults = append(faults, fmt.Errorf("%s: got %d, want a number >= %d", key, v, least))
@@ -153,6 +149,9 @@ func (a *Args) validate() error {
 	if a.EvalInterval > 0 {
 		atLeast("eval_iters", a.EvalIters, 1)
 	}
+	if a.Sharded && a.Optimizer == optim.Muon {
+		faults = append(faults, errors.New("use_distributed_optimizer: got true, want false with optimizer muon, which needs whole matrices"))
+	}
 	if a.FP16 {
 		faults = append(faults, errors.New("fp16: got true, want false: the trainer does not scale losses; bf16 needs no scale"))
 	}
@@ -163,10 +162,6 @@ func (a *Args) validate() error {
 		faults = append(faults, fmt.Errorf("distributed_timeout_minutes: got %v, want a number >= 0", a.DistributedTimeout))
 	}
 	return errors.Join(faults...)
-}
-
-func (a *Args) schedule() optim.Schedule {
-	return optim.Schedule{LR: a.LR, MinLR: a.MinLR, Style: a.LRDecayStyle, Warmup: a.LRWarmupIters, Decay: a.LRDecayIters}
 }
 
 // microBatches is the number of micro batches per step.

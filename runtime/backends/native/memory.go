@@ -11,6 +11,7 @@ import (
 	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/internal/sysmem"
 	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/runtime/backends/native/optim"
 	"github.com/primus-fl/primus/runtime/config"
 )
 
@@ -50,12 +51,13 @@ func (a *Args) memoryParts(mgr *opmanager.Manager, dev device.Backend, limit flo
 	if at.Type != device.TypeCPU {
 		return parts, nil
 	}
+	moments, formula := a.moments()
 	state := MemoryPart{
-		"weights with gradients and moments", a.WeightBytes() + 2*4*a.TrainedParameters(), "4 · parameters + 4 · 3 · those that are trained", "num_layers, hidden_size, vocab_size or num_experts",
+		"weights with gradients and moments", a.WeightBytes() + 4*moments, formula, "num_layers, hidden_size, vocab_size or num_experts",
 	}
 	if a.Sharded && ranks > 1 { // gradients are added up apart
-		state.Bytes = a.WeightBytes() + 3*4*a.TrainedParameters()/float64(ranks)
-		state.Formula = fmt.Sprintf("4 · parameters + 4 · (1 + 3 / %d ranks) · those that are trained", ranks)
+		state.Bytes = a.WeightBytes() + 4*(a.TrainedParameters()+moments)/float64(ranks)
+		state.Formula = fmt.Sprintf("4 · parameters + 4 · those that are trained + 4 / %d ranks · (those that are trained and moments)", ranks)
 	}
 	parts = append(parts, state)
 	if describeMemory(parts).total > limit { // counting the rest may itself take too much memory
@@ -68,6 +70,23 @@ func (a *Args) memoryParts(mgr *opmanager.Manager, dev device.Backend, limit flo
 	return append(parts, MemoryPart{
 		"activations", activations, "what the layers keep of micro_batch_size · seq_length tokens, by their impls", "micro_batch_size, seq_length or num_layers",
 	}), nil
+}
+
+// moments returns the number of elements that the optimizer keeps, and the formula of the memory of
+// weights, gradients and these.
+func (a *Args) moments() (n float64, formula string) {
+	switch a.Optimizer {
+	case optim.SGD:
+		return a.TrainedParameters(), "4 · parameters + 4 · 2 · those that are trained"
+	case optim.Muon:
+		tables := float64(a.VocabSize) * float64(a.HiddenSize)
+		if a.Untie {
+			tables *= 2
+		}
+		return a.TrainedParameters() + tables, "4 · parameters + 4 · 2 · those that are trained + 4 · those of embeddings and output layer"
+	default:
+		return 2 * a.TrainedParameters(), "4 · parameters + 4 · 3 · those that are trained"
+	}
 }
 
 // checkMemory describes the memory that training needs and returns an error if that is more than

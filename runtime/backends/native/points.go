@@ -3,6 +3,7 @@ package native
 import (
 	"github.com/primus-fl/primus/runtime/backends/native/batch"
 	"github.com/primus-fl/primus/runtime/backends/native/model"
+	"github.com/primus-fl/primus/runtime/backends/native/optim"
 	"github.com/primus-fl/primus/runtime/patch"
 )
 
@@ -63,8 +64,8 @@ func (e *engine) declarePoints(sample func(*batch.Batch) error) {
 	e.points = points{
 		all:           all,
 		loss:          patch.Declare(all, LossPoint, model.CrossEntropy()),
-		schedule:      patch.Declare(all, SchedulePoint, e.args.schedule().At),
-		optimizerStep: patch.Declare(all, OptimizerStepPoint, func(step int, lr float64) error { return e.optimizer.Step(step, lr) }),
+		schedule:      patch.Declare(all, SchedulePoint, e.args.Schedule.At),
+		optimizerStep: patch.Declare(all, OptimizerStepPoint, e.update),
 		dataOrder:     patch.Declare(all, DataOrderPoint, sample),
 		forwardStep:   patch.Declare(all, ForwardStepPoint, e.forwardStep),
 		backwardStep:  patch.Declare(all, BackwardStepPoint, e.backwardStep),
@@ -82,6 +83,11 @@ func (e *engine) forwardStep(b batch.Batch) (float64, error) {
 
 // own is the number of micro batches per step of this rank.
 func (e *engine) own() int { return e.args.microBatches() / e.world.Ranks }
+
+// update updates the weights with the clipped gradients.
+func (e *engine) update(step int, lr float64) error {
+	return e.optimizer.Step(optim.Update{Step: step, LR: lr, WeightDecay: e.args.WeightDecayAt(step, e.args.TrainIters)})
+}
 
 // forward calls the forward step of a micro batch of this rank. What is random depends on its
 // number in the global batch, so that it is the same with any number of ranks.

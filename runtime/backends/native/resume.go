@@ -1,6 +1,7 @@
 package native
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -8,6 +9,7 @@ import (
 	"github.com/primus-fl/primus/runtime/backends/native/checkpoint"
 	"github.com/primus-fl/primus/runtime/backends/native/lora"
 	"github.com/primus-fl/primus/runtime/backends/native/model"
+	"github.com/primus-fl/primus/runtime/backends/native/optim"
 	"github.com/primus-fl/primus/runtime/backends/native/weights"
 	"github.com/primus-fl/primus/tensor"
 )
@@ -112,6 +114,9 @@ func (t *trainer) loadFrom(c *checkpoint.Checkpoint) error {
 	if err != nil {
 		return err
 	}
+	if err := t.checkOptimizer(c, s.Parameters); err != nil {
+		return err
+	}
 	if t.from = c; t.shard == nil {
 		err = load(c, optimizerFile, t.optimizerState())
 	}
@@ -134,6 +139,16 @@ func (t *trainer) loadFrom(c *checkpoint.Checkpoint) error {
 	}
 	t.tc.Log.Info("resuming from checkpoint", "step", s.Step, "path", c.Path())
 	return nil
+}
+
+// checkOptimizer returns an error if the checkpoint has the state of another optimizer.
+func (t *trainer) checkOptimizer(c *checkpoint.Checkpoint, saved map[string]any) error {
+	before, _ := saved["optimizer"].(string)
+	own, other := cmp.Or(t.args.Optimizer, optim.Adam), cmp.Or(optim.Kind(before), optim.Adam)
+	if own == other {
+		return nil
+	}
+	return fmt.Errorf("checkpoint %s has no state of this optimizer: optimizer: got %s, and it was trained with %s: give optimizer=%s, or load=none to start over", c.Path(), own, other, other)
 }
 
 // readState returns the state of a checkpoint.

@@ -59,7 +59,7 @@ func refusals(tc *backend.TrainContext, a *Args) (refused, err error) {
 	if err != nil {
 		return nil, err
 	}
-	run := unsupported.Run{Config: a.Config, WeightDecay: a.WeightDecay}
+	run := unsupported.Run{Config: a.Config}
 	var faults []error
 	for _, u := range unknown {
 		if v, given := tc.Module.Params.Lookup(u.Path); given && !readByPatch(tc, u.Path) {

@@ -370,7 +370,9 @@ func (e *engine) updated() []optim.Param {
 	}
 	var params []optim.Param
 	for _, p := range e.model.Trained() {
-		params = append(params, e.whole(p))
+		own := e.whole(p)
+		own.Matrices, own.InOut = p.Matrices(e.args.SplitQKV)
+		params = append(params, own)
 	}
 	return params
 }

@@ -19,8 +19,25 @@ type Param struct {
 	start start
 	parts []part
 
+	matrices []int // the rows of the matrices of a layer that the weight holds; nil without
+	fused    bool  // parts are queries, keys and values
+	inOut    bool  // columns of the matrices belong to outputs
+
 	wide    bool           // layers multiply with the weight itself in every precision
 	rounded *tensor.Tensor // the copy that layers multiply with; nil without
+}
+
+// Matrices returns the rows of the matrices that a weight of a layer holds one after the other, and
+// whether their columns belong to outputs, not rows. It returns nil for vectors, embeddings, the
+// output layer and adapters. With split, queries, keys and values are matrices of their own.
+func (p *Param) Matrices(split bool) (rows []int, inOut bool) {
+	if !split || !p.fused || p.parts == nil {
+		return p.matrices, p.inOut
+	}
+	for _, part := range p.parts {
+		rows = append(rows, part.rows)
+	}
+	return rows, p.inOut
 }
 
 // start is the initial value of a weight: normal numbers of a standard deviation, uniform numbers

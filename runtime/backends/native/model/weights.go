@@ -3,6 +3,7 @@ package model
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/primus-fl/primus/device"
@@ -136,6 +137,7 @@ func (b *weightBuilder) linear(name string, std float64, bias bool, out, in int,
 		w.weight = b.param(name+".weight", start{std: std}, out, in)
 		w.weight.parts = suffixed(parts, ".weight")
 	}
+	w.weight.matrices, w.weight.inOut = []int{w.weight.Shape[0]}, w.inOut
 	if bias {
 		w.bias = b.param(name+".bias", start{}, out)
 		if !w.inOut {
@@ -170,6 +172,7 @@ func (b *weightBuilder) layer(at string) layerWeights {
 	if c.QKNorm {
 		w.qNorm, w.kNorm = b.norm(attention+n.qNorm, d), b.norm(attention+n.kNorm, d)
 	}
+	w.qkv.weight.fused = true
 	w.out = b.linear(attention+n.out, residual, bias, h, heads*d)
 	w.postNorm = b.norm(at+n.postNorm, h)
 	mlp := at + n.mlp
@@ -195,6 +198,7 @@ func (b *weightBuilder) experts(at string, std, residual float64) expertWeights 
 		down:   b.param(at+n.experts+n.expertsDown+".weight", start{std: residual}, c.NumExperts*h, f),
 	}
 	w.router.weight.wide = true
+	w.up.matrices, w.down.matrices = slices.Repeat([]int{2 * f}, c.NumExperts), slices.Repeat([]int{h}, c.NumExperts)
 	for e := range c.NumExperts {
 		expert := at + n.experts + strconv.Itoa(e) + "."
 		w.up.parts = append(w.up.parts, part{expert + n.expertGate + ".weight", f}, part{expert + n.expertUp + ".weight", f})

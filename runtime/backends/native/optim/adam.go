@@ -10,7 +10,7 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// adam is AdamW, which keeps two moments of each weight.
+// adam is Adam or AdamW, which keeps two moments of each weight.
 type adam struct {
 	cfg    OptimizerConfig
 	op     *opmanager.Bound[optim.MultiTensorAdamArgs]
@@ -41,15 +41,16 @@ func (a *adam) allocate(params []Param) (err error) {
 }
 
 // Step implements Optimizer.
-func (a *adam) Step(step int, lr float64) error {
+func (a *adam) Step(u Update) error {
+	mode := optim.AdamL2
+	if a.cfg.Decoupled {
+		mode = optim.AdamDecay
+	}
 	for _, g := range a.groups {
 		args := optim.MultiTensorAdamArgs{
-			NoopFlag: a.flag, TensorLists: g.lists, LR: float32(lr * g.scale),
+			NoopFlag: a.flag, TensorLists: g.lists, LR: float32(u.LR * g.scale),
 			Beta1: float32(a.cfg.Beta1), Beta2: float32(a.cfg.Beta2), Epsilon: float32(a.cfg.Eps),
-			Step: step, Mode: optim.AdamDecay, BiasCorrection: true,
-		}
-		if g.decay {
-			args.WeightDecay = float32(a.cfg.WeightDecay)
+			Step: u.Step, Mode: mode, BiasCorrection: true, WeightDecay: g.weightDecay(u),
 		}
 		if err := a.op.Call(args); err != nil {
 			return fmt.Errorf("optimizer step: %w", err)

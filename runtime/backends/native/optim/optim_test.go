@@ -17,7 +17,7 @@ import (
 )
 
 func TestSchedule(t *testing.T) {
-	base := optim.Schedule{LR: 1, MinLR: 0.1, Warmup: 10, Decay: 110}
+	base := optim.Schedule{LR: 1, MinLR: 0.1, LRWarmupIters: 10, LRDecayIters: 110, LRWSDDecayIters: 20}
 	tests := []struct {
 		style optim.Style
 		step  int
@@ -34,25 +34,57 @@ func TestSchedule(t *testing.T) {
 		{optim.Linear, 111, 0.1},
 		{optim.Constant, 5, 0.5},
 		{optim.Constant, 1000, 1},
+		{optim.InverseSquareRoot, 40, 0.5},
+		{optim.InverseSquareRoot, 110, math.Sqrt(10. / 110)},
+		{optim.InverseSquareRoot, 111, 0.1},
+		{optim.WSD, 5, 0.5},
+		{optim.WSD, 90, 1},
+		{optim.WSD, 100, 0.1 + 0.9*(2*math.Sqrt(0.5)-1)},
+		{optim.WSD, 110, 0.1},
 	}
 	for _, tt := range tests {
 		s := base
-		s.Style = tt.style
+		s.LRDecayStyle = tt.style
 		require.NoError(t, s.Validate())
 		assert.InDelta(t, tt.want, s.At(tt.step), 1e-12, "%s at %d", tt.style, tt.step)
 	}
-	assert.InDelta(t, 0.8, optim.Schedule{LR: 1, Style: optim.Linear, Decay: 5}.At(1), 1e-12, "no warm-up")
+	assert.InDelta(t, 0.8, optim.Schedule{LR: 1, LRDecayStyle: optim.Linear, LRDecayIters: 5}.At(1), 1e-12, "no warm-up")
+	base.LRDecayStyle, base.LRWarmupInit = optim.WSD, 0.2
+	assert.InDelta(t, 0.6, base.At(5), 1e-12, "the warm-up begins at 0.2")
+	for style, want := range map[optim.WSDStyle]float64{
+		optim.WSDExponential: 2*math.Pow(0.5, 0.25) - 1, optim.WSDLinear: 0.75, optim.WSDCosine: (1 + math.Cos(math.Pi/4)) / 2, optim.WSDMinusSqrt: 0.5,
+	} {
+		base.LRWSDDecayStyle = style
+		require.NoError(t, base.Validate())
+		assert.InDelta(t, 0.1+0.9*want, base.At(95), 1e-12, style)
+	}
+}
+
+func TestWeightDecayOfAStep(t *testing.T) {
+	c := config
+	assert.InDelta(t, 0.1, c.WeightDecayAt(7, 10), 1e-12)
+	c.StartDecay, c.EndDecay, c.DecayStyle = 0.2, 0.6, optim.Linear
+	require.NoError(t, c.Validate())
+	assert.InDelta(t, 0.3, c.WeightDecayAt(25, 100), 1e-12)
+	c.DecayStyle = optim.Cosine
+	assert.InDelta(t, 0.2+0.4*(1-math.Cos(math.Pi/4))/2, c.WeightDecayAt(25, 100), 1e-12)
+	assert.InDelta(t, 0.6, c.WeightDecayAt(200, 100), 1e-12)
+	c.DecayStyle = ""
+	assert.ErrorContains(t, c.Validate(), "end_weight_decay: got 0.6, want weight_decay 0.1, or weight_decay_incr_style linear or cosine")
 }
 
 func TestScheduleErrors(t *testing.T) {
-	good := optim.Schedule{LR: 1, Style: optim.Linear, Decay: 10}
+	good := optim.Schedule{LR: 1, LRDecayStyle: optim.Linear, LRDecayIters: 10}
 	tests := map[string]func(*optim.Schedule){
 		"lr: got 0":                  func(s *optim.Schedule) { s.LR = 0 },
 		"lr: got NaN":                func(s *optim.Schedule) { s.LR = math.NaN() },
 		"min_lr: got 2":              func(s *optim.Schedule) { s.MinLR = 2 },
-		`lr_decay_style: got "step"`: func(s *optim.Schedule) { s.Style = "step" },
-		"lr_warmup_iters: got -1":    func(s *optim.Schedule) { s.Warmup = -1 },
-		"lr_decay_iters: got 10, want at least lr_warmup_iters 20": func(s *optim.Schedule) { s.Warmup = 20 },
+		`lr_decay_style: got "step"`: func(s *optim.Schedule) { s.LRDecayStyle = "step" },
+		"lr_warmup_iters: got -1":    func(s *optim.Schedule) { s.LRWarmupIters = -1 },
+		"lr_wsd_decay_iters: got 11, want a number from 1 to":      func(s *optim.Schedule) { s.LRDecayStyle, s.LRWSDDecayIters = optim.WSD, 11 },
+		`lr_wsd_decay_style: got "step"`:                           func(s *optim.Schedule) { s.LRWSDDecayStyle = "step" },
+		"lr_warmup_init: got 2":                                    func(s *optim.Schedule) { s.LRWarmupInit = 2 },
+		"lr_decay_iters: got 10, want at least lr_warmup_iters 20": func(s *optim.Schedule) { s.LRWarmupIters = 20 },
 	}
 	require.NoError(t, good.Validate())
 	for want, spoil := range tests {
@@ -62,7 +94,11 @@ func TestScheduleErrors(t *testing.T) {
 	}
 }
 
-var config = optim.OptimizerConfig{Beta1: 0.9, Beta2: 0.95, Eps: 1e-8, WeightDecay: 0.1, ClipGrad: 1}
+var config = func() optim.OptimizerConfig {
+	c := optim.DefaultConfig()
+	c.Beta1, c.Beta2, c.Eps, c.WeightDecay, c.ClipGrad = 0.9, 0.95, 1e-8, 0.1, 1
+	return c
+}()
 
 func newManager(t *testing.T, prefer opregistry.Kind) *opmanager.Manager {
 	t.Helper()
@@ -112,7 +148,7 @@ func TestClipAndStep(t *testing.T) {
 		require.NoError(t, err)
 		assert.InDelta(t, 1.3, norm, 1e-6)
 		assert.InDelta(t, 0.3/1.3, grads[0][0], 1e-6)
-		require.NoError(t, o.Step(1, 0.01))
+		require.NoError(t, o.Step(optim.Update{Step: 1, LR: 0.01, WeightDecay: 0.1}))
 		// After the first step m/c1 = g and √(v/c2) = |g|: the update is the sign of g.
 		assert.InDelta(t, 1-0.01*(1+0.1*1), values[0][0], 1e-6)
 		assert.InDelta(t, -2+0.01*(1+0.1*2), values[0][1], 1e-6)
@@ -134,7 +170,7 @@ func TestLRScale(t *testing.T) {
 	}
 	a, err := optim.New(config, params, m, backend)
 	require.NoError(t, err)
-	require.NoError(t, a.Step(1, 0.01))
+	require.NoError(t, a.Step(optim.Update{Step: 1, LR: 0.01, WeightDecay: 0.1}))
 	for i, want := range []float64{1 - 0.01, 1 - 0.005, 1 - 0.01*1.1, 1 - 0.005*1.1} {
 		assert.InDelta(t, want, tensor.Data[float32](params[i].Value)[0], 1e-6, "weight %d", i)
 	}
@@ -168,5 +204,10 @@ func TestConfigErrors(t *testing.T) {
 	for _, key := range []string{"adam_beta1", "adam_beta2", "adam_eps", "weight_decay", "clip_grad"} {
 		assert.ErrorContains(t, err, key)
 	}
+	err = optim.OptimizerConfig{Optimizer: "muon", SGDMomentum: 1, MuonConfig: optim.MuonConfig{Momentum: 1, Scale: "none"}}.Validate()
+	for _, want := range []string{"sgd_momentum", "muon_momentum", "muon_num_ns_steps", "muon_extra_scale_factor", `muon_scale_mode: got "none", want spectral or`} {
+		assert.ErrorContains(t, err, want)
+	}
+	assert.ErrorContains(t, optim.OptimizerConfig{Optimizer: "lion"}.Validate(), `optimizer: got "lion", want adam or sgd or muon`)
 	assert.NoError(t, config.Validate())
 }

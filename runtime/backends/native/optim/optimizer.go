@@ -15,13 +15,27 @@ type Param struct {
 	Value, Grad *tensor.Tensor
 	Decay       bool    // whether weight decay applies
 	LRScale     float64 // factor of its learning rate; 0 means 1
+
+	// Matrices are the rows of the matrices that the weight holds one after the other; nil for a
+	// weight that is no matrix of a layer. InOut says that columns belong to outputs, not rows.
+	Matrices []int
+	InOut    bool
+}
+
+func (p Param) lrScale() float64 { return cmp.Or(p.LRScale, 1) }
+
+// Update says how weights are updated.
+type Update struct {
+	Step        int // of the updates so far with this one, from 1
+	LR          float64
+	WeightDecay float64
 }
 
 // Optimizer updates weights with their gradients. It belongs to one goroutine.
 type Optimizer interface {
-	// Step updates all weights as step number step, counted from 1. The learning rate of a weight
-	// is lr times its factor.
-	Step(step int, lr float64) error
+	// Step updates all weights. The learning rate of a weight is that of the update times its
+	// factor.
+	Step(u Update) error
 
 	// State returns what the optimizer keeps between steps. A checkpoint holds it, and a resumed
 	// run fills the tensors before its first step.
@@ -42,8 +56,18 @@ func New(cfg OptimizerConfig, params []Param, m *opmanager.Manager, backend devi
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	return newAdam(cfg, params, m, backend)
+	switch cfg.Optimizer {
+	case SGD:
+		return newSGD(cfg, params, m, backend)
+	case Muon:
+		return newMuon(cfg, params, m, backend)
+	default:
+		return newAdam(cfg, params, m, backend)
+	}
 }
+
+// momentumBuffer is the name of the momentum of SGD and Muon.
+const momentumBuffer = "momentum_buffer"
 
 // memory allocates the state of an optimizer.
 type memory struct {
@@ -89,11 +113,19 @@ type group struct {
 	scale float64
 }
 
+// weightDecay returns the weight decay of the group.
+func (g *group) weightDecay(u Update) float32 {
+	if !g.decay {
+		return 0
+	}
+	return float32(u.WeightDecay)
+}
+
 // groups divides weights, for an op that takes n lists; tensors returns those of a weight.
 func groups(params []Param, n int, tensors func(i int, p Param) []*tensor.Tensor) []*group {
 	var all []*group
 	find := func(p Param) *group {
-		scale := cmp.Or(p.LRScale, 1)
+		scale := p.lrScale()
 		for _, g := range all {
 			if g.decay == p.Decay && g.scale == scale {
 				return g

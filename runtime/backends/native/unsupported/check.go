@@ -9,10 +9,7 @@ import (
 )
 
 // Run holds the values with which some parameters are compared.
-type Run struct {
-	model.Config
-	WeightDecay float64
-}
+type Run struct{ model.Config }
 
 // Known reports whether a parameter of Megatron affects what a run computes and is missing in the
 // native trainer.

@@ -2,21 +2,11 @@ package unsupported
 
 // optimizer are the parameters of the update of weights.
 func optimizer() map[string]rule {
-	const (
-		adam  = "the optimizer is AdamW in f32"
-		decay = "weight_decay is the same in every step"
-	)
 	return map[string]rule{
-		"optimizer":               only(adam, "adam"),
-		"decoupled_lr":            only("lr is that of all weights"),
-		"decoupled_min_lr":        only("min_lr is that of all weights"),
-		"start_weight_decay":      depends(weightDecay, decay),
-		"end_weight_decay":        depends(weightDecay, decay),
-		"weight_decay_incr_style": only(decay, "constant"),
+		"decoupled_lr":     only("lr is that of all weights"),
+		"decoupled_min_lr": only("min_lr is that of all weights"),
 	}
 }
-
-func weightDecay(r Run) []any { return []any{r.WeightDecay} }
 
 // schedule are the parameters that decide how many steps of which size there are.
 func schedule() map[string]rule {
@@ -27,7 +17,6 @@ func schedule() map[string]rule {
 		"lr_warmup_samples":     only(steps, 0.0),
 		"lr_warmup_fraction":    only(steps, 0.0),
 		"warmup":                only(steps),
-		"lr_warmup_init":        only("the warm-up begins at lr / lr_warmup_iters", 0.0),
 		"rampup_batch_size":     only("global_batch_size is the same in every step", nil),
 		"iterations_to_skip":    only("no step is skipped", nil),
 		"skip_train":            off("train trains"),
