@@ -3,7 +3,7 @@
 # plugin fixtures, the libraries behind vendors/openblas and vendors/onednn, etcd for
 # fleets, Prometheus for dashboards and rules, a browser for the page of the service,
 # PyTorch for tests that compare ops and training with it and that start Python frameworks,
-# Jinja for those of chat templates,
+# Jinja for those of chat templates, SentencePiece for those of tokenizers,
 # Slurm and podman for launchers, bash-completion and man-db for those that complete at a
 # prompt and read manual pages, Open MPI and MPICH for those of jobs of several ranks, and node
 # with @huggingface/tokenizers, @huggingface/gguf, openai and llama.cpp as node-llama-cpp (in the
@@ -13,7 +13,7 @@
 set -uo pipefail
 
 packages=(gcc libc6-dev libopenblas0-pthread libdnnl2 etcd-server etcd-client prometheus chromium python3-torch python3-numpy
-	python3-yaml python3-jinja2 bash-completion man-db openmpi-bin mpich slurm-wlm munge podman runc)
+	python3-yaml python3-jinja2 sentencepiece bash-completion man-db openmpi-bin mpich slurm-wlm munge podman runc)
 command -v npm >/dev/null || packages+=(nodejs npm)
 case ${1:-} in
 '') ;;

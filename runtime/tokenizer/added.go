@@ -113,6 +113,9 @@ func (m *matcher) find(text []byte, from int) (begin, end int, id int32) {
 
 // longest returns the longest token at a place, or nil.
 func (m *matcher) longest(text []byte, begin int) (token *added, end int) {
+	if m == nil {
+		return nil, 0
+	}
 	at := int32(0)
 	for i := begin; i < len(text); i++ {
 		next, ok := m.nodes[at].next[text[i]]

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/primus-fl/primus/runtime/tokenizer/internal/bpe"
 	"github.com/primus-fl/primus/runtime/tokenizer/internal/normalize"
 	"github.com/primus-fl/primus/runtime/tokenizer/internal/split"
 	"github.com/primus-fl/primus/runtime/tokenizer/internal/words"
@@ -553,7 +554,9 @@ func (c *chain) each(change func(token string) string) error {
 
 // build completes the pipeline and the decoder.
 func (b *builder) build() (*pipeline, *decoder) {
-	if n := len(b.steps); !b.byteLevel && (n == 0 || b.steps[n-1].scan == nil) {
+	// Sums of scores depend on where they begin, if only by rounding, so Unigram models see all text.
+	_, isBPE := b.model.(*bpe.Model)
+	if n := len(b.steps); isBPE && !b.byteLevel && (n == 0 || b.steps[n-1].scan == nil) {
 		b.steps = append(b.steps, step{scan: words.NewCutter(b.tokens, '▁').Next})
 	}
 	b.init()

@@ -21,6 +21,15 @@ func Precompiled(table []byte) (Normalizer, error) {
 	if len(table) == 0 {
 		return func(dst, text []byte) []byte { return append(dst, text...) }, nil
 	}
+	m, err := newCharsMap(table)
+	if err != nil {
+		return nil, err
+	}
+	return m.normalize, nil
+}
+
+// newCharsMap reads a table that is not empty.
+func newCharsMap(table []byte) (*charsMap, error) {
 	if len(table) < 4 {
 		return nil, errors.New("the precompiled table of characters is shorter than its header")
 	}
@@ -35,7 +44,7 @@ func Precompiled(table []byte) (Normalizer, error) {
 	if len(m.texts) > 0 && m.texts[len(m.texts)-1] != 0 || !utf8.Valid(m.texts) {
 		return nil, errors.New("the texts of the precompiled table of characters are not UTF-8 with a zero after each")
 	}
-	return m.normalize, nil
+	return m, nil
 }
 
 // normalize appends text with the longest known beginnings replaced, one after the other.

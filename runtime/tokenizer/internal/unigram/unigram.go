@@ -26,7 +26,8 @@ type Settings struct {
 	// one; -1 stands for none.
 	ByteIDs [256]int32
 
-	// Single says that sums are rounded to 32 bits, as SentencePiece does.
+	// Single says that sums are kept in 32 bits, as SentencePiece does; a sum is compared before it is
+	// rounded.
 	Single bool
 }
 
@@ -78,9 +79,9 @@ func (m *Model) Encode(dst []int32, word []byte) []int32 {
 	}
 	*scratch = best
 	reach := func(begin, end int, score float64, id int32) {
-		sum := m.round(score + best[begin].sum)
+		sum := score + best[begin].sum
 		if to := &best[end]; to.begin < 0 || sum > to.sum {
-			*to = step{sum: sum, begin: int32(begin), id: id}
+			*to = step{sum: m.round(sum), begin: int32(begin), id: id}
 		}
 	}
 	for begin := 0; begin < len(word); {
