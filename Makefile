@@ -58,6 +58,11 @@ bench-kernels: ## measure the kernels beside OpenBLAS, a bandwidth loop and PyTo
 bench-train: build ## time training steps beside PyTorch (ARGS='-models llama_6M -rounds 5 -o json')
 	CGO_ENABLED=0 go run ./internal/benchmarks/bench-train $(ARGS)
 
+.PHONY: bench-scale
+bench-scale: build ## measure several ranks beside C, gloo and PyTorch DDP (ARGS='-only all_reduce -library mpich -md')
+	CGO_ENABLED=0 go build -o bin/bench-scale ./internal/benchmarks/bench-scale
+	bin/bench-scale $(ARGS)
+
 .PHONY: bench-metrics
 bench-metrics: ## print what counting and timing calls costs, of a call and of steps of llama_6M
 	CGO_ENABLED=0 go test -run '^$$' -bench WatchedCalls -benchtime 3000x ./metrics

@@ -7,12 +7,16 @@ of the global gradient norm and AdamW that leaves the norms undecayed. It is wri
 speed: projections are fused, attention is PyTorch's own where it has one, gradients are
 released between steps, AdamW and the norm go through torch._foreach.
 
+With the variables of torchrun several processes train together, each with these batches, by
+DistributedDataParallel over gloo.
+
 Prints one JSON object. What the process needs from outside, such as the kernels that
 OpenBLAS takes for this CPU, is the caller's business; see the driver beside this file.
 """
 
 import argparse
 import json
+import os
 import resource
 import statistics
 import time
@@ -128,6 +132,10 @@ def main():
 
     model = Llama(a)
     parameters = list(model.parameters())
+    rank, ranks = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
+    if ranks > 1:
+        torch.distributed.init_process_group("gloo")
+        model = nn.parallel.DistributedDataParallel(model)
     optimizer = torch.optim.AdamW(
         [
             {"params": [p for p in parameters if p.dim() > 1], "weight_decay": 0.1},
@@ -152,11 +160,13 @@ def main():
         seconds.append(time.perf_counter() - begin)
     seconds = seconds[a.warmup:]
     step = statistics.median(seconds)
+    if rank > 0:
+        return
     print(json.dumps({
         "peer": "pytorch " + torch.__version__,
         "threads": torch.get_num_threads(),
         "parameters": sum(p.numel() for p in parameters),
-        "tokens_per_second": rows.shape[0] * a.batch * a.seq / step,
+        "tokens_per_second": ranks * rows.shape[0] * a.batch * a.seq / step,
         "step_ms": 1e3 * step,
         "step_ms_all": [1e3 * s for s in seconds],
         "peak_bytes": 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,

@@ -1,21 +1,15 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/primus-fl/primus/internal/cpufeat"
+	"github.com/primus-fl/primus/internal/benchmarks/peer"
 )
 
 // turn is the result of one contender in one round.
@@ -31,9 +25,6 @@ type contender struct {
 	name string
 	turn func(ctx context.Context) (turn, error)
 }
-
-// errAbsent says that a contender cannot run on this machine.
-var errAbsent = errors.New("not available")
 
 // steps is the part of the output of `primus benchmark train -o json` that is used here.
 type steps struct {
@@ -83,12 +74,12 @@ func (p policy) train(ctx context.Context, o options, m model) (steps, error) {
 	}
 	var s steps
 	cmd := exec.CommandContext(ctx, o.primus, append(args, p.args...)...)
-	cmd.Env = without(os.Environ(), "TE_FL_", "PRIMUS_POLICY=")
-	if err := answer(cmd, &s); err != nil {
+	cmd.Env = peer.Without(os.Environ(), "TE_FL_", "PRIMUS_POLICY=")
+	if err := peer.Answer(cmd, &s); err != nil {
 		return s, err
 	}
 	if p.impl != "" && !slices.ContainsFunc(s.Ops, func(o opTime) bool { return o.Impl == p.impl }) {
-		return s, fmt.Errorf("%s served no op: %w; see %s ops list generic_gemm", p.impl, errAbsent, o.primus)
+		return s, fmt.Errorf("%s served no op: %w; see %s ops list generic_gemm", p.impl, peer.ErrAbsent, o.primus)
 	}
 	return s, nil
 }
@@ -135,19 +126,9 @@ func bestMix(seen []steps) policy {
 // pytorch returns the peer, as fast as it can be on this machine.
 func pytorch(o options, s steps) contender {
 	args := []string{o.script, "--steps", strconv.Itoa(o.steps), "--warmup", strconv.Itoa(o.warmup), "--threads", strconv.Itoa(s.Threads)}
-	for _, name := range slices.Sorted(maps.Keys(s.Shape)) {
-		flag := "--" + strings.ReplaceAll(name, "_", "-")
-		switch v := s.Shape[name].(type) {
-		case bool:
-			if v {
-				args = append(args, flag)
-			}
-		default:
-			args = append(args, flag, fmt.Sprint(v))
-		}
-	}
+	args = append(args, peer.ShapeFlags(s.Shape)...)
 	return contender{"pytorch", func(ctx context.Context) (turn, error) {
-		python, err := findPython(ctx, o.python)
+		python, err := peer.Python(ctx, o.python)
 		if err != nil {
 			return turn{}, err
 		}
@@ -158,8 +139,8 @@ func pytorch(o options, s steps) contender {
 			PeakBytes       uint64    `json:"peak_bytes"`
 		}
 		cmd := exec.CommandContext(ctx, python, args...)
-		cmd.Env = append(without(os.Environ(), "OMP_", "LD_PRELOAD="), pytorchSettings(s.Threads)...)
-		if err := answer(cmd, &got); err != nil {
+		cmd.Env = append(peer.Without(os.Environ(), "OMP_", "LD_PRELOAD="), peer.PyTorchSettings(s.Threads)...)
+		if err := peer.Answer(cmd, &got); err != nil {
 			return turn{}, err
 		}
 		if got.Parameters != s.Parameters {
@@ -167,69 +148,4 @@ func pytorch(o options, s steps) contender {
 		}
 		return turn{got.TokensPerSecond, float64(s.TokensPerStep) / (slices.Min(got.Steps) / 1e3), 0, got.PeakBytes}, nil
 	}}
-}
-
-// pytorchSettings returns the environment variables that make Debian's PyTorch fast on this CPU.
-func pytorchSettings(threads int) []string {
-	set := []string{"OMP_NUM_THREADS=" + strconv.Itoa(threads)}
-	switch {
-	case cpufeat.Has(cpufeat.AVX512):
-		set = append(set, "OPENBLAS_CORETYPE=SKYLAKEX", "ATEN_CPU_CAPABILITY=avx512")
-	case cpufeat.Has(cpufeat.AVX2):
-		set = append(set, "OPENBLAS_CORETYPE=HASWELL", "ATEN_CPU_CAPABILITY=avx2")
-	}
-	if found, _ := filepath.Glob("/usr/lib/*/openblas-openmp"); len(found) > 0 {
-		set = append(set, "LD_LIBRARY_PATH="+found[0])
-	}
-	if found, _ := filepath.Glob("/usr/lib/*/libtcmalloc_minimal.so.4"); len(found) > 0 {
-		set = append(set, "LD_PRELOAD="+found[0])
-	}
-	return set
-}
-
-func findPython(ctx context.Context, given string) (string, error) {
-	try := []string{"/usr/bin/python3", "python3"}
-	if given != "" {
-		try = []string{given}
-	}
-	for _, python := range try {
-		if exec.CommandContext(ctx, python, "-c", "import torch").Run() == nil {
-			return python, nil
-		}
-	}
-	return "", fmt.Errorf("PyTorch: %w: %s cannot import torch; install python3-torch or give -python", errAbsent, strings.Join(try, " and "))
-}
-
-// answer runs a command and reads the JSON that it prints.
-func answer(cmd *exec.Cmd, into any) error {
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err == nil {
-		err = json.Unmarshal(out, into)
-	}
-	if err != nil {
-		return fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args, " "), err, strings.TrimSpace(stderr.String()))
-	}
-	return nil
-}
-
-// without returns the variables that begin with none of the prefixes.
-func without(env []string, prefixes ...string) []string {
-	return slices.DeleteFunc(slices.Clone(env), func(v string) bool {
-		return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(v, p) })
-	})
-}
-
-// describeMachine returns the name and the number of the CPUs.
-func describeMachine() string {
-	name := runtime.GOARCH
-	text, _ := os.ReadFile("/proc/cpuinfo")
-	for line := range strings.Lines(string(text)) {
-		if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == "model name" {
-			name = strings.TrimSpace(value)
-			break
-		}
-	}
-	return fmt.Sprintf("%d × %s", runtime.NumCPU(), name)
 }

@@ -18,6 +18,8 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
+
+	"github.com/primus-fl/primus/internal/benchmarks/peer"
 )
 
 // options are the flags.
@@ -51,7 +53,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 		}
 		models = append(models, m)
 	}
-	report := report{Machine: describeMachine(), Rounds: opts.rounds, Steps: opts.steps}
+	report := report{Machine: peer.Machine(), Rounds: opts.rounds, Steps: opts.steps}
 	for _, m := range models {
 		result, err := compare(ctx, opts, m, progress)
 		if err != nil {

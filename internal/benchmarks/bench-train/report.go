@@ -9,6 +9,7 @@ import (
 	"slices"
 	"text/tabwriter"
 
+	"github.com/primus-fl/primus/internal/benchmarks/peer"
 	"github.com/primus-fl/primus/internal/stats"
 )
 
@@ -42,8 +43,8 @@ type row struct {
 	Absent    string          `json:"absent,omitempty"` // why there are no turns
 }
 
-// peer is the contender that the others are compared with.
-const peer = "pytorch"
+// baseline is the contender that the others are compared with.
+const baseline = "pytorch"
 
 // compare makes all contenders take turns.
 func compare(ctx context.Context, o options, m model, progress io.Writer) (comparison, error) {
@@ -53,7 +54,7 @@ func compare(ctx context.Context, o options, m model, progress io.Writer) (compa
 	for _, p := range policies() {
 		fmt.Fprintf(progress, "%s: first look at %s\n", m.name, p.name)
 		s, err := p.train(ctx, o, m)
-		if errors.Is(err, errAbsent) {
+		if errors.Is(err, peer.ErrAbsent) {
 			c.Rows = append(c.Rows, row{Name: p.name, Absent: err.Error()})
 			continue
 		}
@@ -67,7 +68,7 @@ func compare(ctx context.Context, o options, m model, progress io.Writer) (compa
 	mix := bestMix(seen)
 	c.Mix = mix.args
 	contenders = append(contenders, mix.contender(o, m), pytorch(o, seen[0]))
-	c.Rows = append(c.Rows, row{Name: mix.name}, row{Name: peer})
+	c.Rows = append(c.Rows, row{Name: mix.name}, row{Name: baseline})
 	for round := range o.rounds {
 		for i := range contenders {
 			turn := contenders[(i+round)%len(contenders)]
@@ -77,7 +78,7 @@ func compare(ctx context.Context, o options, m model, progress io.Writer) (compa
 			}
 			fmt.Fprintf(progress, "%s: round %d of %d: %s", m.name, round+1, o.rounds, turn.name)
 			got, err := turn.turn(ctx)
-			if errors.Is(err, errAbsent) {
+			if errors.Is(err, peer.ErrAbsent) {
 				fmt.Fprintln(progress)
 				r.Absent = err.Error()
 				continue
@@ -97,7 +98,7 @@ func compare(ctx context.Context, o options, m model, progress io.Writer) (compa
 func (c *comparison) sumUp() {
 	var beside []turn
 	for _, r := range c.Rows {
-		if r.Name == peer {
+		if r.Name == baseline {
 			beside = r.Turns
 		}
 	}

@@ -1,0 +1,133 @@
+// Command bench-scale measures training on several ranks, beside peers in the same run: all_reduce
+// beside a C program with the same library and beside PyTorch's gloo; two ranks beside two
+// independent runs and beside DistributedDataParallel of PyTorch; and a model of a step, from the
+// latency and the bandwidth that were measured, beside the steps of two and four ranks.
+//
+// Contenders take turns, so that a machine that becomes slower affects all of them. Ratios are
+// computed within a round, and the figures are medians over the rounds.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/primus-fl/primus/internal/benchmarks/peer"
+	"github.com/primus-fl/primus/internal/plaintext"
+)
+
+// options are the flags.
+type options struct {
+	primus, python, dir string
+	library, config     string
+	rounds, steps       int
+	batch               int
+	only                []string
+	markdown            bool
+	progress            io.Writer
+	work                string // a directory for the run
+}
+
+// The parts of the benchmark.
+const (
+	partAllReduce = "all_reduce"
+	partTraining  = "training"
+	partModel     = "model"
+)
+
+func main() {
+	if len(os.Args) > 1 && os.Args[1] == rankMode {
+		if err := beRank(os.Args[2:], os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, "bench-scale: rank:", err)
+			os.Exit(1)
+		}
+		return
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "bench-scale: error:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string, out, progress io.Writer) error {
+	o, err := parse(args, progress)
+	if err != nil {
+		return err
+	}
+	if o.work, err = os.MkdirTemp("", "bench-scale-"); err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(o.work) }() // it has nothing that is read again
+	sections := []plaintext.Section{{Lines: []string{fmt.Sprintf("%s, %d rounds", peer.Machine(), o.rounds)}}}
+	var network *measured
+	if o.wants(partAllReduce) || o.wants(partModel) {
+		var section plaintext.Section
+		if section, network, err = allReduce(ctx, o); err != nil {
+			return fmt.Errorf("all_reduce: %w", err)
+		}
+		sections = append(sections, section)
+	}
+	if o.wants(partTraining) || o.wants(partModel) {
+		more, err := training(ctx, o, network)
+		if err != nil {
+			return fmt.Errorf("training: %w", err)
+		}
+		sections = append(sections, more...)
+	}
+	return plaintext.WriteSections(out, o.markdown, sections)
+}
+
+func parse(args []string, progress io.Writer) (options, error) {
+	o := options{progress: progress}
+	flags := flag.NewFlagSet("bench-scale", flag.ContinueOnError)
+	flags.SetOutput(progress)
+	flags.StringVar(&o.primus, "primus", "bin/primus", "the program to measure")
+	flags.StringVar(&o.python, "python", "", "the Python with PyTorch; the default is the first of /usr/bin/python3 and python3 that has it")
+	flags.StringVar(&o.dir, "dir", "internal/benchmarks", "the directory of the peers' programs")
+	flags.StringVar(&o.library, "library", "openmpi", "the MPI library: openmpi or mpich")
+	flags.StringVar(&o.config, "config", "examples/native/configs/llama_6M-pretrain.yaml", "the experiment to train")
+	flags.IntVar(&o.batch, "batch", 4, "sequences per step and rank")
+	flags.IntVar(&o.rounds, "rounds", 5, "how often each contender has its turn")
+	flags.IntVar(&o.steps, "steps", 8, "steps in a turn; the first two do not count")
+	flags.BoolVar(&o.markdown, "md", false, "write Markdown")
+	only := flags.String("only", "", "only these parts, with commas: all_reduce, training, model")
+	if err := flags.Parse(args); err != nil {
+		return o, err
+	}
+	if *only != "" {
+		o.only = strings.Split(*only, ",")
+	}
+	for _, part := range o.only {
+		if !slices.Contains([]string{partAllReduce, partTraining, partModel}, part) {
+			return o, fmt.Errorf("-only: got %q, want all_reduce, training or model", part)
+		}
+	}
+	switch {
+	case flags.NArg() > 0:
+		return o, fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	case o.rounds < 1 || o.steps <= warmup || o.batch < 1:
+		return o, fmt.Errorf("got %d rounds of %d steps with %d sequences: want at least one round, %d steps and one sequence", o.rounds, o.steps, o.batch, warmup+1)
+	case o.library != "openmpi" && o.library != "mpich":
+		return o, fmt.Errorf("-library: got %q, want openmpi or mpich", o.library)
+	}
+	return o, nil
+}
+
+func (o options) wants(part string) bool { return o.only == nil || slices.Contains(o.only, part) }
+
+// say reports progress.
+func (o options) say(format string, args ...any) { fmt.Fprintf(o.progress, format+"\n", args...) }
+
+// sectionOf returns a section with a table.
+func sectionOf(title string, header table.Row, rows []table.Row, right ...int) plaintext.Section {
+	return plaintext.Section{Title: title, Header: header, Rows: rows, Right: right}
+}
