@@ -19,6 +19,7 @@ var guides = map[string]func(*testing.T){
 	"docs/backends.md":          TestBackendsCommands,
 	"docs/before-a-run.md":      TestBeforeARun,
 	"docs/compatibility.md":     TestCompatibilityCommands,
+	"docs/data.md":              TestDataGuide,
 	"docs/operations.md":        TestOperations,
 	"docs/patches.md":           TestPatchesCommands,
 	"docs/service.md":           TestServiceGuide,

@@ -117,6 +117,9 @@ func TestTokenizersGuide(t *testing.T) {
 	runGuide(t, "tokenizers.md", "README.md", "CONTRIBUTING.md")
 }
 
+// TestDataGuide runs what docs/data.md shows.
+func TestDataGuide(t *testing.T) { runGuide(t, "data.md", "README.md", "docs") }
+
 // runGuide runs what a page shows, in an empty folder with links to some files of the tree.
 func runGuide(t *testing.T, page string, links ...string) {
 	t.Helper()

@@ -142,7 +142,7 @@ func (e Encoding) encode(c *chunk) {
 func (e Encoding) writeTokens(ctx context.Context, c *corpus.Corpus, w io.Writer, width int) error {
 	var out []byte
 	return e.Encode(ctx, c, func(ids []int32, _ []int) (err error) {
-		if out, err = AppendIDs(out[:0], ids, width, e.Tokenizer.VocabSize()); err != nil {
+		if out, err = appendIDs(out[:0], ids, width, e.Tokenizer.VocabSize()); err != nil {
 			return err
 		}
 		_, err = w.Write(out)

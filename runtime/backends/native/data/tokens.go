@@ -106,13 +106,22 @@ func (t *Tokens) Close() error {
 	return t.release()
 }
 
-// AppendIDs appends ids of width 1, 2 or 4 bytes, little-endian. An id outside the vocabulary is a
-// fault of the tokenizer.
-func AppendIDs(dst []byte, ids []int32, width, vocabSize int) ([]byte, error) {
+// checkIDs returns an error for an id outside the vocabulary, which is a fault of the tokenizer.
+func checkIDs(ids []int32, vocabSize int) error {
 	for _, id := range ids {
 		if id < 0 || int(id) >= vocabSize {
-			return dst, fmt.Errorf("data: the tokenizer produced the id %d, want 0 to %d", id, vocabSize-1)
+			return fmt.Errorf("data: the tokenizer produced the id %d, want 0 to %d", id, vocabSize-1)
 		}
+	}
+	return nil
+}
+
+// appendIDs appends ids of width 1, 2 or 4 bytes, little-endian.
+func appendIDs(dst []byte, ids []int32, width, vocabSize int) ([]byte, error) {
+	if err := checkIDs(ids, vocabSize); err != nil {
+		return dst, err
+	}
+	for _, id := range ids {
 		switch width {
 		case 1:
 			dst = append(dst, byte(id))

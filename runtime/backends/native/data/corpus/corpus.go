@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 )
 
 // Separator separates two documents where tokens have no end of a document.
@@ -81,7 +82,21 @@ type Corpus struct {
 	sources  []source
 	report   Report
 	left     int64 // of text, to be counted while reading; 0 for no limit
+	read     atomic.Int64
 }
+
+// FileBytes returns the bytes of the files.
+func (c *Corpus) FileBytes() int64 {
+	n := int64(0)
+	for _, s := range c.sources {
+		n += s.size
+	}
+	return n
+}
+
+// BytesRead returns how many bytes of the files Read has read so far. It is safe for concurrent
+// use.
+func (c *Corpus) BytesRead() int64 { return c.read.Load() }
 
 // Find lists the files of a corpus. A missing or unreadable path, a glob without matches and a
 // corpus without files are errors.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 
 	"github.com/klauspost/compress/zstd"
 )
@@ -90,13 +91,15 @@ func (l layout) decompress(r io.Reader) (io.ReadCloser, error) {
 // counted counts what is read from a file.
 type counted struct {
 	io.Reader
-	n int64
+	n     int64
+	total *atomic.Int64 // of all files
 }
 
 // Read implements io.Reader.
 func (c *counted) Read(p []byte) (int, error) {
 	n, err := c.Reader.Read(p)
 	c.n += int64(n)
+	c.total.Add(int64(n))
 	return n, err
 }
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"unicode/utf8"
 
 	"github.com/primus-fl/primus/internal/durable"
@@ -25,7 +26,8 @@ type Piece struct {
 // Read passes the documents of all files to yield, in order. Documents without text are left out.
 // It ends with the first error, which is that of yield or one about a file.
 func (c *Corpus) Read(ctx context.Context, yield func(Piece) error) error {
-	r := &reader{ctx: ctx, key: c.settings.TextKey, yield: yield, left: c.left, limited: c.left > 0}
+	c.read.Store(0)
+	r := &reader{ctx: ctx, key: c.settings.TextKey, yield: yield, left: c.left, limited: c.left > 0, read: &c.read}
 	for _, s := range c.sources {
 		err := r.file(s)
 		if errors.Is(err, errEnough) {
@@ -49,6 +51,7 @@ type reader struct {
 	buf     []byte
 	left    int64 // of text
 	limited bool
+	read    *atomic.Int64
 }
 
 func (r *reader) file(s source) error {
@@ -63,7 +66,7 @@ func (r *reader) file(s source) error {
 	if s.layout.plain() {
 		return r.plain(f, s)
 	}
-	packed := &counted{Reader: f}
+	packed := &counted{Reader: f, total: r.read}
 	content, err := s.layout.decompress(packed)
 	if err != nil {
 		return fmt.Errorf("%s: %w", filepath.Clean(s.path), unpackError(s.layout.compression, packed.n, err))
@@ -95,7 +98,7 @@ func (e *sourceError) Unwrap() error { return e.error }
 
 // plain passes on the used part of a plain file.
 func (r *reader) plain(f *os.File, s source) error {
-	got := &counted{Reader: io.LimitReader(f, s.size)}
+	got := &counted{Reader: io.LimitReader(f, s.size), total: r.read}
 	err := r.text(got)
 	if failed, ok := errors.AsType[*sourceError](err); ok {
 		return durable.Explain(failed.error)

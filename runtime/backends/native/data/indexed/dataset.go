@@ -210,6 +210,27 @@ func (d *Dataset) Sequence(i int) (from, to int) {
 	return from, from + int(int32(binary.LittleEndian.Uint32(d.index.Bytes[headerSize+4*i:])))
 }
 
+// Read appends the tokens of sequence i to dst.
+func (d *Dataset) Read(dst []int32, i int) ([]int32, error) {
+	bin, _ := Paths(d.prefix)
+	err := mapped.Guard(bin, func() error {
+		from, to := d.Sequence(i)
+		width := d.dtype.Width()
+		for at := from * width; at < to*width; at += width {
+			switch width {
+			case 1:
+				dst = append(dst, int32(d.bin.Bytes[at]))
+			case 2:
+				dst = append(dst, int32(binary.LittleEndian.Uint16(d.bin.Bytes[at:])))
+			default:
+				dst = append(dst, int32(binary.LittleEndian.Uint32(d.bin.Bytes[at:])))
+			}
+		}
+		return nil
+	})
+	return dst, err
+}
+
 // Close releases the files.
 func (d *Dataset) Close() error {
 	err := d.index.Close()

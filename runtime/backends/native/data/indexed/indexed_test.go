@@ -1,7 +1,6 @@
 package indexed_test
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -35,15 +34,9 @@ func write(t *testing.T, prefix string, dtype indexed.DType, documents ...[]int3
 func ids(t *testing.T, d *indexed.Dataset) [][]int32 {
 	t.Helper()
 	var all [][]int32
-	width := d.DType().Width()
 	for i := range d.Sequences() {
-		from, to := d.Sequence(i)
-		sequence := []int32{}
-		for at := from * width; at < to*width; at += width {
-			var b [4]byte
-			copy(b[:], d.Bytes()[at:at+width])
-			sequence = append(sequence, int32(binary.LittleEndian.Uint32(b[:])))
-		}
+		sequence, err := d.Read([]int32{}, i)
+		require.NoError(t, err)
 		all = append(all, sequence)
 	}
 	return all
