@@ -184,7 +184,36 @@ func TestMembers(t *testing.T) {
 	assert.Equal(t, "3 of 4 ranks train: the batch cannot be divided among more", r.lines[1])
 }
 
-// What member 0 ends without a word ends the others.
+// A member that comes back in time takes part in the next round.
+func TestMemberComesBack(t *testing.T) {
+	r, at := &record{}, address(t)
+	s := r.settings("0:*:wait", 0, 2, 1)
+	s.Address, s.MaxRestarts, s.ComeBack = at, 1, time.Minute
+	ended := make(chan error)
+	go func() { ended <- elastic.Run(t.Context(), s) }()
+	for round := range 2 {
+		link, err := heartbeat.Dial(t.Context(), at, "secret", "member 1 with 1 ranks")
+		for err != nil { // the coordinator may not have noticed yet that the connection is closed
+			link, err = heartbeat.Dial(t.Context(), at, "secret", "member 1 with 1 ranks")
+		}
+		word, rest, err := link.Receive()
+		require.NoError(t, err)
+		assert.Equal(t, "begin", word)
+		assert.Contains(t, rest, fmt.Sprintf(`"round":%d`, round))
+		if round == 0 {
+			link.Close()
+			continue
+		}
+		link.Send("ended", `{"kind":"done"}`)
+		word, rest, err = link.Receive()
+		require.NoError(t, err)
+		assert.Equal(t, `finish {"kind":"done","restarts":1}`, word+" "+rest)
+		link.Close()
+	}
+	require.NoError(t, <-ended)
+}
+
+// The end of member 0 ends the others.
 func TestCoordinatorGone(t *testing.T) {
 	r := &record{}
 	l, err := net.Listen("tcp", "127.0.0.1:0")

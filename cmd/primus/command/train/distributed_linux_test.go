@@ -3,11 +3,11 @@ package train_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -78,24 +78,38 @@ type kubernetesObject struct {
 // The command of the pods runs with their variables, on this machine.
 func TestKubernetesExample(t *testing.T) {
 	needMPICH(t)
-	file, err := os.Open(example(t, "kubernetes.yaml"))
+	text, err := os.ReadFile(example(t, "kubernetes.yaml"))
 	require.NoError(t, err)
-	defer func() { _ = file.Close() }()
+	runPods(t, string(text), "train", 4)
+}
+
+// So does the command of the pods of a manifest that the launcher prints.
+func TestKubernetesLauncher(t *testing.T) {
+	needMPICH(t)
+	l := commandtest.NewLab(t)
+	got := l.Train("--launcher", "kubernetes", "--launcher-option", "kubernetes.image=primus", "--nodes", "2", "--nproc", "2", "--max-restarts", "1", "global_batch_size=8")
+	require.Zero(t, got.Code, got.Stderr)
+	runPods(t, got.Out, "exp", 4)
+}
+
+// runPods runs the pods of a manifest, whose objects have a name, as ranks of one run.
+func runPods(t *testing.T, manifest, name string, ranks int) {
+	t.Helper()
 	objects := map[string]kubernetesObject{}
-	for decoder := yaml.NewDecoder(file); ; {
+	for decoder := yaml.NewDecoder(strings.NewReader(manifest)); ; {
 		var o kubernetesObject
-		if err := decoder.Decode(&o); errors.Is(err, io.EOF) {
+		err := decoder.Decode(&o)
+		if errors.Is(err, io.EOF) {
 			break
-		} else {
-			require.NoError(t, err)
 		}
+		require.NoError(t, err)
 		objects[o.Kind] = o
 	}
 	require.Contains(t, objects, "Service", "the pods need names")
 	job, dir := objects["Job"].Spec, t.TempDir()
 	assert.Equal(t, "Indexed", job.CompletionMode)
 	assert.Equal(t, job.Completions, job.Parallelism, "all ranks run at the same time")
-	pod := job.Template.Spec.Containers[0]
+	pod, first := job.Template.Spec.Containers[0], name+"-0."+job.Template.Spec.Subdomain
 
 	text, err := os.ReadFile(commandtest.NewLab(t).Text)
 	require.NoError(t, err)
@@ -103,22 +117,23 @@ func TestKubernetesExample(t *testing.T) {
 	require.NoError(t, os.WriteFile(corpus, text, 0o600))
 	experiment := filepath.Join(dir, "experiment.yaml")
 	require.NoError(t, os.WriteFile(experiment, []byte(objects["ConfigMap"].Data["experiment.yaml"]), 0o600))
-	args := append(pod.Command[1:len(pod.Command):len(pod.Command)], "workspace="+dir, "train_data_path="+corpus, "train_iters=2", "seq_length=32", "hidden_size=32",
-		"ffn_hidden_size=64", "num_attention_heads=4", "num_query_groups=2", "num_layers=1", "--threads=1")
-	args[slices.Index(args, "--config")+1] = experiment
-	var env []string
-	for _, v := range pod.Env {
-		switch v.Name {
-		case "MASTER_ADDR":
-			assert.Equal(t, "train-0."+job.Template.Spec.Subdomain, v.Value)
-			v.Value = "127.0.0.1"
-		case "MASTER_PORT":
-			v.Value = freePort(t)
-		case "WORLD_SIZE":
-			assert.Equal(t, strconv.Itoa(job.Completions), v.Value)
-		}
-		env = append(env, v.Name+"="+v.Value)
+	var args, env []string
+	for _, word := range pod.Command[1:] {
+		word = strings.ReplaceAll(word, "/etc/primus/experiment.yaml", experiment)
+		args = append(args, strings.Replace(word, "--master-addr="+first, "--master-addr=127.0.0.1", 1))
 	}
+	args = append(args, "workspace="+dir, "train_data_path="+corpus, "train_iters=2", "seq_length=32", "hidden_size=32",
+		"ffn_hidden_size=64", "num_attention_heads=4", "num_query_groups=2", "num_layers=1", "--threads=1")
+	for _, v := range pod.Env {
+		if v.Name == "MASTER_ADDR" {
+			assert.Equal(t, first, v.Value)
+			v.Value = "127.0.0.1"
+		}
+		if v.Value != "" { // a secret
+			env = append(env, v.Name+"="+v.Value)
+		}
+	}
+	env = append(env, "PRIMUS_MPI_PORT="+freePort(t)) // others may listen at the one of the manifest
 	var pods []*exec.Cmd
 	outputs := make([]bytes.Buffer, job.Completions)
 	for i := range outputs {
@@ -127,9 +142,11 @@ func TestKubernetesExample(t *testing.T) {
 		require.NoError(t, cmd.Start())
 		pods = append(pods, cmd)
 	}
+	finished := 0
 	for i, cmd := range pods {
 		assert.NoError(t, cmd.Wait(), outputs[i].String())
+		finished += strings.Count(outputs[i].String(), " finished\n")
 	}
-	assert.Contains(t, outputs[0].String(), "\nranks       4: ")
-	assert.Equal(t, 1, strings.Count(outputs[0].String()+outputs[1].String()+outputs[2].String()+outputs[3].String(), " finished\n"))
+	assert.Contains(t, outputs[0].String(), fmt.Sprintf("\nranks       %d: ", ranks))
+	assert.Equal(t, 1, finished, "one summary")
 }

@@ -198,5 +198,5 @@ func TestTorchrun(t *testing.T) {
 	require.NoError(t, syscall.Kill(j.process(t, "RANK", 1), syscall.SIGKILL))
 	require.NoError(t, j.Wait(), j.stderr.String())
 	assert.Contains(t, j.stderr.String(), "\nrestarts    1 of 1\n")
-	assert.Len(t, l.Records(), 300)
+	assert.Len(t, l.Records(), 150)
 }

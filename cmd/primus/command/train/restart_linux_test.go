@@ -25,7 +25,7 @@ func start(t *testing.T, l *commandtest.Lab, env []string, args ...string) *job 
 }
 
 // longRun is a run whose steps are saved one by one.
-var longRun = []string{"train_iters=300", "save_interval=1", "log_interval=1000", "exp_name=exp"}
+var longRun = []string{"train_iters=150", "save_interval=1", "log_interval=1000", "exp_name=exp"}
 
 // checkRestarted checks that a run came to the end that an undisturbed one comes to.
 func checkRestarted(t *testing.T, l *commandtest.Lab, output, why string) {
@@ -93,7 +93,7 @@ func TestRestartWithoutANode(t *testing.T) {
 			require.NoError(t, nodes[0].Wait(), nodes[0].stderr.String())
 			assert.Regexp(t, `\nrestarts    1 of 2, the last because (node|rank) `, nodes[0].stderr.String())
 			records := l.Records()
-			require.Len(t, records, 300)
+			require.Len(t, records, 150)
 			for i, r := range records {
 				require.Equal(t, i+1, r.Step, "each step is there once")
 			}

@@ -62,6 +62,7 @@ func pretrainExamples(command string) string {
   primus TRAIN --config exp.yaml --metrics-addr 127.0.0.1:9400
   primus TRAIN --config exp.yaml --serve 127.0.0.1:9400 --serve-token-file tokens
   primus TRAIN --config exp.yaml --policy policy.yaml --deny-vendors acme
+  primus TRAIN --config exp.yaml --nproc 2 --max-restarts 3
   primus TRAIN --config exp.yaml --dry-run
   TE_FL_PREFER=vendor primus TRAIN --config exp.yaml`, "TRAIN", command)
 }
