@@ -15,6 +15,8 @@ type Record struct {
 	ValidBytes      int      `json:"valid_bytes,omitempty"`   // of the text of these tokens
 	TestLoss        *float64 `json:"test_loss,omitempty"`     // in nats per token; nil if no test followed the step
 	TestTokens      int      `json:"test_tokens,omitempty"`   // number of tokens in TestLoss
+	LossScale       float64  `json:"loss_scale,omitempty"`    // the factor of losses in fp16, after the step
+	Skipped         bool     `json:"skipped,omitempty"`       // gradients overflowed, so that the weights did not change
 	AuxLoss         *float64 `json:"aux_loss,omitempty"`      // the auxiliary loss of experts; nil without one
 	LR              float64  `json:"lr"`
 	GradNorm        float64  `json:"grad_norm"` // before clipping

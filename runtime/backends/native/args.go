@@ -21,6 +21,7 @@ import (
 type Args struct {
 	model.Config
 	optim.OptimizerConfig
+	optim.LossScaleConfig
 	optim.Schedule // an lr_decay_iters of 0 means train_iters
 	world.Parallel
 	weights.Start
@@ -60,7 +61,7 @@ const loadNone = "none"
 
 // newArgs converts the arguments of a run to Args and checks them.
 func newArgs(tc *backend.TrainContext) (*Args, error) {
-	a := &Args{OptimizerConfig: optim.DefaultConfig()}
+	a := &Args{OptimizerConfig: optim.DefaultConfig(), LossScaleConfig: optim.DefaultLossScale()}
 	if _, err := document.Decode(tc.Args.Map(), a); err != nil {
 		return nil, err
 	}
@@ -131,7 +132,7 @@ func (a *Args) validate() error {
 	if faults := a.representable(); faults != nil {
 		return errors.Join(faults...)
 	}
-	faults := []error{a.Config.Validate(), a.OptimizerConfig.Validate(), a.Parallel.Validate(), a.Schedule.Validate(), a.SourceConfig.Validate()}
+	faults := []error{a.Config.Validate(), a.OptimizerConfig.Validate(), a.LossScaleConfig.Validate(), a.Parallel.Validate(), a.Schedule.Validate(), a.SourceConfig.Validate()}
 	atLeast := func(key string, v, least int) {
 		if v < least {
 			faults = append(faults, fmt.Errorf("%s: got %d, want a number >= %d", key, v, least))
@@ -151,9 +152,6 @@ func (a *Args) validate() error {
 	}
 	if a.Sharded && a.Optimizer == optim.Muon {
 		faults = append(faults, errors.New("use_distributed_optimizer: got true, want false with optimizer muon, which needs whole matrices"))
-	}
-	if a.FP16 {
-		faults = append(faults, errors.New("fp16: got true, want false: the trainer does not scale losses; bf16 needs no scale"))
 	}
 	if a.MicroBatchSize > 0 && a.GlobalBatchSize%a.MicroBatchSize != 0 {
 		faults = append(faults, fmt.Errorf("global_batch_size: got %d, want a multiple of micro_batch_size %d", a.GlobalBatchSize, a.MicroBatchSize))

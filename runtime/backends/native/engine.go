@@ -36,11 +36,12 @@ type engine struct {
 	pass      *model.Pass
 	optimizer optim.Optimizer
 	gradients *optim.Gradients
-	batch     batch.Batch // global, of all ranks
-	aux       float64     // mean auxiliary loss of the tokens of the step
-	ce        float64     // mean cross entropy of the tokens of the step
-	stop      bool        // a rank of the job wants to end; known after a step
-	saveAsked bool        // a rank was asked for a checkpoint; known after a step
+	lossScale *optim.LossScale // nil without fp16
+	batch     batch.Batch      // global, of all ranks
+	aux       float64          // mean auxiliary loss of the tokens of the step
+	ce        float64          // mean cross entropy of the tokens of the step
+	stop      bool             // a rank of the job wants to end; known after a step
+	saveAsked bool             // a rank was asked for a checkpoint; known after a step
 
 	computed, exchanged time.Duration // computing, and waiting for other ranks, in the steps of this run
 
@@ -75,6 +76,9 @@ func (e *engine) build(backend device.Backend) (err error) {
 	if e.shard != nil {
 		e.gradients.Spread(func(square *float64) error { return e.world.Sum("add up the norms", square) })
 	}
+	if e.args.FP16 {
+		e.lossScale = optim.NewLossScale(e.args.LossScaleConfig)
+	}
 	e.batch = batch.New(e.args.GlobalBatchSize, e.args.SeqLength)
 	return err
 }
@@ -97,14 +101,34 @@ func (e *engine) close() error {
 	return errors.Join(faults...)
 }
 
+// updates is the number of updates of the weights after a step, which is not skipped.
+func (e *engine) updates(step int) int {
+	return step - e.skipped()
+}
+
+// skipped is the number of steps whose gradients overflowed.
+func (e *engine) skipped() int {
+	if e.lossScale == nil {
+		return 0
+	}
+	return e.lossScale.Skipped
+}
+
 // train computes a step on the current batch. It returns errGivenUp if ctx ends before the weights
-// change.
+// change. In fp16 it leaves out the update when gradients overflow.
 func (e *engine) train(ctx context.Context, step int, lr float64) (loss, norm float64, err error) {
 	if loss, norm, err = e.computeGradients(ctx, step); err != nil {
 		return 0, 0, err
 	}
+	updates := e.updates(step)
+	if e.lossScale != nil {
+		e.lossScale.Update(finite(norm))
+		if !finite(norm) {
+			return loss, 0, nil
+		}
+	}
 	e.updating = true
-	if err := e.points.optimizerStep.Func()(step, lr); err != nil {
+	if err := e.points.optimizerStep.Func()(updates, lr); err != nil {
 		return 0, 0, fmt.Errorf("step %d: %w", step, err)
 	}
 	e.model.WeightsChanged()

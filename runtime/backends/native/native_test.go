@@ -152,6 +152,9 @@ type record struct {
 	ValidTokens  int      `json:"valid_tokens"`
 	GradNorm     float64  `json:"grad_norm"`
 	AuxLoss      *float64 `json:"aux_loss"`
+	LR           float64  `json:"lr"`
+	LossScale    float64  `json:"loss_scale"`
+	Skipped      bool     `json:"skipped"`
 }
 
 func (l *lab) path(name string, elem ...string) string {

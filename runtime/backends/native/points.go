@@ -107,6 +107,14 @@ func (e *engine) backward(step, micro int) error {
 	return e.points.backwardStep.Func()(BackwardStep{Step: step, Micro: micro, Micros: e.own(), GradNorm: e.gradients.Norm})
 }
 
+// scale is the factor of losses in the backward pass.
+func (e *engine) scale() float64 {
+	if e.lossScale == nil {
+		return 1
+	}
+	return e.lossScale.Scale
+}
+
 func (e *engine) backwardStep(b BackwardStep) error {
-	return e.pass.Backward(1/float32(e.weight()), b.Micro > 0)
+	return e.pass.Backward(float32(e.scale()/e.weight()), b.Micro > 0)
 }

@@ -1,6 +1,7 @@
 package native_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -39,4 +40,41 @@ func TestResumeInBF16(t *testing.T) {
 	require.NoError(t, l.train(t.Context(), "parts", "bf16=true", "train_iters=4", "lr_decay_iters=12"))
 	require.NoError(t, l.train(t.Context(), "parts", "bf16=true", "lr_decay_iters=12"))
 	assert.Equal(t, l.metrics("whole"), l.metrics("parts"))
+}
+
+// In fp16 the first steps overflow and are skipped; then the losses are those of f32 from its
+// beginning, and a run that was interrupted goes on bit for bit.
+func TestLossesInFP16(t *testing.T) {
+	l := newLab(t)
+	params := []string{"train_iters=40", "lr_decay_iters=40", "eval_interval=0", "fp16=true", "loss_scale_window=8", "initial_loss_scale=16777216"}
+	require.NoError(t, l.train(t.Context(), "fp16", params...))
+	records := l.metrics("fp16")
+	skipped := 0
+	for i, r := range records {
+		if r.Skipped {
+			skipped++
+			assert.Zero(t, r.GradNorm, "step %d", i+1)
+		}
+	}
+	require.Greater(t, skipped, 1)
+	require.Less(t, skipped, 15)
+	assert.True(t, records[0].Skipped && records[1].Skipped)
+	assert.Equal(t, 8388608., records[1].LossScale, "halved at the second overflow")
+	first := slices.IndexFunc(records, func(r record) bool { return !r.Skipped })
+	assert.Equal(t, records[0].LR, records[first].LR, "the schedule counts updates")
+
+	require.Error(t, l.interruptAt("parts", 20, params...))
+	require.NoError(t, l.train(t.Context(), "parts", params...))
+	assert.Equal(t, records, l.metrics("parts"))
+
+	require.NoError(t, l.train(t.Context(), "constant", "train_iters=40", "eval_interval=0", "fp16=true", "loss_scale=256"))
+	require.NoError(t, l.train(t.Context(), "f32", "train_iters=40", "eval_interval=0"))
+	wide := l.metrics("f32")
+	for i, r := range l.metrics("constant") {
+		assert.False(t, r.Skipped)
+		assert.InEpsilon(t, wide[i].Loss, r.Loss, 0.01, "step %d", i+1)
+	}
+
+	err := l.train(t.Context(), "hopeless", "fp16=true", "initial_loss_scale=1e30", "min_loss_scale=1e30")
+	assert.ErrorContains(t, err, "the gradient norm is")
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/primus-fl/primus/runtime/backends/native/checkpoint"
 	"github.com/primus-fl/primus/runtime/backends/native/lora"
 	"github.com/primus-fl/primus/runtime/backends/native/model"
+	"github.com/primus-fl/primus/runtime/backends/native/optim"
 	"github.com/primus-fl/primus/runtime/backends/native/shards"
 	"github.com/primus-fl/primus/runtime/backends/native/world"
 	"github.com/primus-fl/primus/tensor"
@@ -38,6 +39,8 @@ type state struct {
 	ValidBytes   int      `json:"valid_bytes,omitempty"`
 	TestLoss     *float64 `json:"test_loss,omitempty"`
 	TestTokens   int      `json:"test_tokens,omitempty"`
+
+	LossScale *optim.LossScale `json:"loss_scale,omitempty"` // with fp16
 
 	// CPUClass is the class of the CPU that computed the weights. The bits of results depend on it.
 	CPUClass   string         `json:"cpu_class,omitempty"`

@@ -76,6 +76,7 @@ func (e *engine) canRepeat(err error) bool {
 func (e *engine) tryGradients(ctx context.Context, step int) (loss, norm float64, err error) {
 	begin, before := time.Now(), e.waited()
 	e.aux, e.ce = 0, 0
+	e.gradients.Scaled(e.scale())
 	for i := range e.own() {
 		if ctx.Err() != nil && e.world.Alone() {
 			return 0, 0, errGivenUp
@@ -117,7 +118,7 @@ func (e *engine) tryGradients(ctx context.Context, step int) (loss, norm float64
 	if norm, err = e.gradients.Clip(); err != nil {
 		return 0, 0, e.sent(err)
 	}
-	if !finite(norm) {
+	if !finite(norm) && (e.lossScale == nil || e.lossScale.Exhausted()) {
 		return 0, 0, e.nonFinite(step, "gradient norm", norm)
 	}
 	return loss, norm, nil

@@ -125,6 +125,9 @@ func (t *trainer) Init(ctx context.Context) error {
 	if err := t.share(); err != nil {
 		return err
 	}
+	if t.lossScale != nil && t.state.LossScale != nil {
+		t.lossScale.Restore(*t.state.LossScale)
+	}
 	if err := t.seeTogether(); err != nil {
 		return err
 	}
@@ -222,7 +225,8 @@ func (t *trainer) step(ctx, late context.Context) error {
 	if err := t.points.dataOrder.Func()(&t.batch); err != nil {
 		return err
 	}
-	lr := t.points.schedule.Func()(step)
+	lr := t.points.schedule.Func()(t.updates(step))
+	skipped := t.skipped()
 	t.watch.Begin()
 	loss, norm, err := t.train(t.ending(ctx, late), step, lr)
 	if err != nil {
@@ -234,7 +238,7 @@ func (t *trainer) step(ctx, late context.Context) error {
 	if step == 1 {
 		t.state.FirstLoss = loss
 	}
-	t.updating = false
+	t.updating, t.state.LossScale = false, t.lossScale
 	s := backend.Step{
 		Step: step, Loss: loss, CrossEntropy: t.state.CrossEntropy, LR: lr, GradNorm: norm, Duration: took,
 		Tokens: t.run.TokensPerStep, TokensPerSecond: float64(t.run.TokensPerStep) / took.Seconds(),
@@ -243,9 +247,15 @@ func (t *trainer) step(ctx, late context.Context) error {
 	if err := t.validate(late, &s); err != nil {
 		return err
 	}
+	if t.skipped() > skipped {
+		t.tc.Log.Warn(fmt.Sprintf("step %d is skipped (%d so far): gradients overflow in fp16; the loss scale is now %v", step, t.skipped(), t.scale()))
+	}
 	record := rundir.Record{
 		Step: int64(step), Loss: loss, CrossEntropy: s.CrossEntropy, ValidLoss: s.ValidLoss, ValidTokens: s.ValidTokens, ValidBytes: s.ValidBytes, TestLoss: s.TestLoss, TestTokens: s.TestTokens, LR: lr, GradNorm: norm,
 		TokensPerSecond: s.TokensPerSecond, StepSeconds: took.Seconds(),
+	}
+	if t.lossScale != nil {
+		record.LossScale, record.Skipped = t.scale(), t.skipped() > skipped
 	}
 	if t.args.Balanced() {
 		aux := t.aux
@@ -268,6 +278,9 @@ func (t *trainer) writeEvents(s backend.Step) error {
 	scalars := []tensorboard.Scalar{
 		{Tag: "train/loss", Value: s.Loss}, {Tag: "train/learning_rate", Value: s.LR}, {Tag: "train/grad_norm", Value: s.GradNorm},
 		{Tag: "train/tokens_per_second", Value: s.TokensPerSecond}, {Tag: "train/step_seconds", Value: s.Duration.Seconds()},
+	}
+	if t.lossScale != nil {
+		scalars = append(scalars, tensorboard.Scalar{Tag: "train/loss_scale", Value: t.scale()})
 	}
 	if s.CrossEntropy != nil {
 		scalars = append(scalars, tensorboard.Scalar{Tag: "train/cross_entropy", Value: *s.CrossEntropy})

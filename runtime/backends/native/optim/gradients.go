@@ -14,6 +14,7 @@ import (
 // Gradients are the gradients of all weights. They belong to one goroutine.
 type Gradients struct {
 	clip  float64
+	by    float64 // the gradients are so many times the true ones
 	lists [1][]*tensor.Tensor
 	norm  *opmanager.Bound[optim.MultiTensorL2NormArgs]
 	scale *opmanager.Bound[optim.MultiTensorScaleArgs]
@@ -26,7 +27,7 @@ type Gradients struct {
 // NewGradients returns the gradients with the largest norm that clip allows; 0 allows any.
 func NewGradients(clip float64, grads []*tensor.Tensor, m *opmanager.Manager, backend device.Backend) (*Gradients, error) {
 	g := &Gradients{
-		clip: clip, lists: [1][]*tensor.Tensor{grads}, memory: memory{backend: backend},
+		clip: clip, by: 1, lists: [1][]*tensor.Tensor{grads}, memory: memory{backend: backend},
 		norm: opmanager.MustBind(m, optim.MultiTensorL2Norm), scale: opmanager.MustBind(m, optim.MultiTensorScale),
 	}
 	var err error
@@ -43,13 +44,16 @@ func NewGradients(clip float64, grads []*tensor.Tensor, m *opmanager.Manager, ba
 // by the sum over all parts.
 func (g *Gradients) Spread(add func(square *float64) error) { g.add = add }
 
-// Norm returns the Euclidean norm of all gradients.
+// Scaled says that the gradients are a number of times the true ones, until Clip.
+func (g *Gradients) Scaled(by float64) { g.by = by }
+
+// Norm returns the Euclidean norm of all true gradients.
 func (g *Gradients) Norm() (float64, error) {
 	tensor.Data[int32](g.flag)[0] = 0
 	if err := g.norm.Call(optim.MultiTensorL2NormArgs{NoopFlag: g.flag, TensorLists: g.lists[:], Norm: g.total}); err != nil {
 		return 0, fmt.Errorf("gradient norm: %w", err)
 	}
-	norm := float64(tensor.Data[float32](g.total)[0])
+	norm := float64(tensor.Data[float32](g.total)[0]) / g.by
 	if g.add == nil {
 		return norm, nil
 	}
@@ -60,17 +64,24 @@ func (g *Gradients) Norm() (float64, error) {
 	return math.Sqrt(square), nil
 }
 
-// Clip returns the Euclidean norm of all gradients and, if it exceeds clip_grad, scales them down
-// to that norm. It does not change them if the norm is not finite.
+// Clip makes the gradients the true ones and returns their Euclidean norm. If that exceeds
+// clip_grad, it scales them down to it. It does not change them if the norm is not finite.
 func (g *Gradients) Clip() (norm float64, err error) {
 	if norm, err = g.Norm(); err != nil {
 		return 0, err
 	}
-	if g.clip == 0 || !(norm > g.clip) || math.IsInf(norm, 0) {
+	if math.IsNaN(norm) || math.IsInf(norm, 0) {
+		return norm, nil
+	}
+	scale := 1 / g.by
+	if g.clip > 0 && norm > g.clip {
+		scale *= g.clip / (norm + 1e-6)
+	}
+	if scale == 1 {
 		return norm, nil
 	}
 	args := optim.MultiTensorScaleArgs{
-		NoopFlag: g.flag, TensorLists: [][]*tensor.Tensor{g.lists[0], g.lists[0]}, Scale: float32(g.clip / (norm + 1e-6)),
+		NoopFlag: g.flag, TensorLists: [][]*tensor.Tensor{g.lists[0], g.lists[0]}, Scale: float32(scale),
 	}
 	if err := g.scale.Call(args); err != nil {
 		return 0, fmt.Errorf("clip gradients: %w", err)

@@ -211,3 +211,49 @@ func TestConfigErrors(t *testing.T) {
 	assert.ErrorContains(t, optim.OptimizerConfig{Optimizer: "lion"}.Validate(), `optimizer: got "lion", want adam or sgd or muon`)
 	assert.NoError(t, config.Validate())
 }
+
+// The factor is halved at the second overflow and each further one, doubles after a window, and
+// stops at its minimum.
+func TestLossScale(t *testing.T) {
+	cfg := optim.LossScaleConfig{Initial: 16, Min: 2, Window: 3, Hysteresis: 2}
+	require.NoError(t, cfg.Validate())
+	l := optim.NewLossScale(cfg)
+	for i, tt := range []struct {
+		finite bool
+		want   float64
+	}{
+		{false, 16}, {false, 8}, {true, 8}, {false, 4}, {true, 4}, {true, 4}, {true, 8}, {false, 8}, {false, 4}, {false, 2}, {false, 2},
+	} {
+		before := *l
+		l.Update(tt.finite)
+		assert.InDelta(t, tt.want, l.Scale, 0, "update %d", i+1)
+		again := optim.NewLossScale(cfg)
+		again.Restore(before)
+		again.Update(tt.finite)
+		assert.Equal(t, l, again)
+	}
+	assert.Equal(t, 7, l.Skipped)
+	assert.True(t, l.Exhausted())
+
+	cfg.LossScale = 64
+	l = optim.NewLossScale(cfg)
+	for range 5 {
+		l.Update(false)
+	}
+	assert.InDelta(t, 64., l.Scale, 0)
+	assert.False(t, l.Exhausted())
+	err := optim.LossScaleConfig{LossScale: -1, Initial: -2, Min: -1}.Validate()
+	for _, key := range []string{"loss_scale", "min_loss_scale", "initial_loss_scale", "loss_scale_window", "hysteresis"} {
+		assert.ErrorContains(t, err, key+": got ")
+	}
+}
+
+// Gradients that are scaled are divided, and the norm is that of the true ones.
+func TestClipOfScaledGradients(t *testing.T) {
+	_, g, _, grads := newAdam(t, config, opregistry.KindFlagos)
+	g.Scaled(0.5)
+	norm, err := g.Clip()
+	require.NoError(t, err)
+	assert.InDelta(t, 2.6, norm, 1e-6)
+	assert.InDelta(t, 1.2/1.3, grads[1][0], 1e-6)
+}
