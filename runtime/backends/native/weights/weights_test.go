@@ -300,3 +300,17 @@ func TestOpenRefuses(t *testing.T) {
 		assert.ErrorContains(t, err, want)
 	}
 }
+
+func FuzzIndex(f *testing.F) {
+	f.Add([]byte(`{"metadata": {"total_size": 1}, "weight_map": {"a": "model-00001-of-00002.safetensors", "b": "x.safetensors"}}`))
+	f.Add([]byte(`{"weight_map": {"a": "../b.safetensors"}}`))
+	config, err := json.Marshal(llama().HFConfig())
+	require.NoError(f, err)
+	f.Fuzz(func(t *testing.T, index []byte) {
+		dir := t.TempDir()
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "config.json"), config, 0o644))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "model.safetensors.index.json"), index, 0o644))
+		_, err := weights.Open(dir)
+		assert.Error(t, err, "no file of the index exists")
+	})
+}

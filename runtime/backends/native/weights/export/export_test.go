@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -247,64 +246,6 @@ func TestPyTorchReadsExports(t *testing.T) {
 			norm += float64(v) * float64(v)
 		}
 		assert.Less(t, math.Sqrt(sum/norm), within[path], filepath.Base(path))
-	}
-}
-
-// llama.cpp continues a prompt as the exported models do, and Hugging Face's reader of GGUF finds
-// what was written.
-func TestLlamaCppContinues(t *testing.T) {
-	t.Parallel()
-	node, err := exec.LookPath("node")
-	if err != nil {
-		t.Skip("node is not installed")
-	}
-	cache, err := os.UserCacheDir()
-	require.NoError(t, err)
-	packages := filepath.Join(cache, "primus-fl", "npm", "node_modules")
-	for _, name := range []string{"@huggingface/gguf", "node-llama-cpp", "@node-llama-cpp/linux-x64"} {
-		if _, err := os.Stat(filepath.Join(packages, name)); err != nil {
-			t.Skip(name + " is not installed: run scripts/install-test-deps.sh")
-		}
-	}
-	dir := t.TempDir()
-	models, files := map[string]*model.Model{}, []string{}
-	for name, cfg := range architectures() {
-		cfg.InitMethodStd = 0.3 // so that not one token is always the most likely
-		m := newModel(t, cfg)
-		file := filepath.Join(dir, name+".gguf")
-		_, err := export.GGUF(file, exported(t, m), export.GGUFSettings{Type: gguf.F32, Name: name})
-		require.NoError(t, err)
-		models[file] = m
-		files = append(files, file)
-	}
-	cmd := exec.CommandContext(t.Context(), node, append([]string{"testdata/llama.mjs", packages, strconv.Itoa(length - 3), "7,8,9"}, files...)...)
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	require.NoError(t, err, stderr.String())
-	var got map[string]struct {
-		Tokens, Text []int32
-		Values       map[string]any
-		Tensors      map[string]struct {
-			Shape []int
-			Type  gguf.Type
-		}
-	}
-	require.NoError(t, json.Unmarshal(out, &got))
-	for file, m := range models {
-		name, have := filepath.Base(file), got[file]
-		want := greedy(t, m, []int32{7, 8, 9})
-		assert.Equal(t, want, have.Tokens, name)
-		assert.Greater(t, len(slices.Compact(slices.Sorted(slices.Values(want)))), 3, name)
-		var text []int32
-		for _, b := range []byte("func main() {\n\treturn 12 + é") {
-			text = append(text, int32(b))
-		}
-		assert.Equal(t, text, have.Text, name)
-		arch, _ := have.Values["general.architecture"].(string)
-		assert.Equal(t, float64(length), have.Values[arch+".context_length"], name)
-		assert.Equal(t, []int{64, 256}, have.Tensors["token_embd.weight"].Shape, name)
-		assert.Equal(t, gguf.F32, have.Tensors["output_norm.weight"].Type, name)
 	}
 }
 

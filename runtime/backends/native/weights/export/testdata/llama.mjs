@@ -1,10 +1,11 @@
 // Reads GGUF files with @huggingface/gguf and llama.cpp, and continues a prompt of token ids greedily.
-// Arguments: the folder of packages, the number of tokens, the prompt with commas, the files. Prints
-// one JSON object: for each file its values without lists, its tensors and the tokens.
+// Arguments: the folder of packages, the number of tokens, the prompt with commas, a text, the files.
+// Prints one JSON object: for each file its values without lists, its tensors, the tokens that follow
+// the prompt and those of the text.
 import {pathToFileURL} from "node:url";
 import path from "node:path";
 
-const [packages, count, prompt, ...files] = process.argv.slice(2);
+const [packages, count, prompt, text, ...files] = process.argv.slice(2);
 const load = (name) => import(pathToFileURL(path.join(packages, name)).href);
 const {gguf} = await load("@huggingface/gguf/dist/index.mjs");
 const {getLlama, LlamaLogLevel} = await load("node-llama-cpp/dist/index.js");
@@ -22,7 +23,7 @@ for (const file of files) {
   }
   result[file] = {
     tokens,
-    text: model.tokenize("func main() {\n\treturn 12 + é"),
+    text: model.tokenize(text),
     values: Object.fromEntries(Object.entries(metadata).filter(([, v]) => !Array.isArray(v)).map(([k, v]) => [k, typeof v == "bigint" ? Number(v) : v])),
     tensors: Object.fromEntries(tensorInfos.map((t) => [t.name, {shape: t.shape.map(Number), type: t.dtype}])),
   };

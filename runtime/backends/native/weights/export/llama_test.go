@@ -1,0 +1,178 @@
+package export_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/primus-fl/primus/runtime/backends/native/model"
+	"github.com/primus-fl/primus/runtime/backends/native/weights/export"
+	"github.com/primus-fl/primus/runtime/backends/native/weights/gguf"
+	"github.com/primus-fl/primus/runtime/tokenizer"
+	"github.com/primus-fl/primus/runtime/tokenizer/trainer"
+)
+
+// seen is what llama.cpp and Hugging Face's reader find in a GGUF file.
+type seen struct {
+	Tokens, Text []int32
+	Values       map[string]any
+	Tensors      map[string]struct {
+		Shape []int
+		Type  gguf.Type
+	}
+}
+
+// read runs llama.cpp: it continues the tokens 7, 8, 9 with count more, and encodes a text.
+func read(t *testing.T, count int, text string, files []string) map[string]seen {
+	t.Helper()
+	node, err := exec.LookPath("node")
+	if err != nil {
+		t.Skip("node is not installed")
+	}
+	cache, err := os.UserCacheDir()
+	require.NoError(t, err)
+	packages := filepath.Join(cache, "primus-fl", "npm", "node_modules")
+	for _, name := range []string{"@huggingface/gguf", "node-llama-cpp", "@node-llama-cpp/linux-x64"} {
+		if _, err := os.Stat(filepath.Join(packages, name)); err != nil {
+			t.Skip(name + " is not installed: run scripts/install-test-deps.sh")
+		}
+	}
+	cmd := exec.CommandContext(t.Context(), node, append([]string{"testdata/llama.mjs", packages, strconv.Itoa(count), "7,8,9", text}, files...)...)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	require.NoError(t, err, stderr.String())
+	var got map[string]seen
+	require.NoError(t, json.Unmarshal(out, &got))
+	return got
+}
+
+// llama.cpp continues a prompt as the exported models do, and Hugging Face's reader of GGUF finds
+// what was written.
+func TestLlamaCppContinues(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	models, files := map[string]*model.Model{}, []string{}
+	for name, cfg := range architectures() {
+		cfg.InitMethodStd = 0.3 // so that not one token is always the most likely
+		m := newModel(t, cfg)
+		file := filepath.Join(dir, name+".gguf")
+		_, err := export.GGUF(file, exported(t, m), export.GGUFSettings{Type: gguf.F32, Name: name})
+		require.NoError(t, err)
+		models[file] = m
+		files = append(files, file)
+	}
+	const text = "func main() {\n\treturn 12 + é"
+	got := read(t, length-3, text, files)
+	for file, m := range models {
+		name, have := filepath.Base(file), got[file]
+		want := greedy(t, m, []int32{7, 8, 9})
+		assert.Equal(t, want, have.Tokens, name)
+		assert.Greater(t, len(slices.Compact(slices.Sorted(slices.Values(want)))), 3, name)
+		assert.Equal(t, tokenizer.Byte{}.Encode(nil, []byte(text)), have.Text, name)
+		arch, _ := have.Values["general.architecture"].(string)
+		assert.Equal(t, float64(length), have.Values[arch+".context_length"], name)
+		assert.Equal(t, []int{64, 256}, have.Tensors["token_embd.weight"].Shape, name)
+		assert.Equal(t, gguf.F32, have.Tensors["output_norm.weight"].Type, name)
+	}
+}
+
+// corpus is what tokenizers learn from and encode.
+const corpus = "func main() {\n\treturn 12345 + len(café)  // naïve\n}\n\nIt's the  end: 3.14, they'll 日本 go 😀 on; the thing then.\r\n"
+
+// llama.cpp encodes text as the exported tokenizers do.
+func TestLlamaCppEncodes(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	tokenizers, files := map[string]*tokenizer.File{}, []string{}
+	add := func(name string, text []byte) {
+		path := filepath.Join(dir, name+".json")
+		require.NoError(t, os.WriteFile(path, text, 0o644))
+		tok, err := tokenizer.Load(path)
+		require.NoError(t, err)
+		cfg := llama()
+		cfg.VocabSize = tok.VocabSize() + 3
+		m := exported(t, newModel(t, cfg))
+		m.Tokenizer = tok
+		file := filepath.Join(dir, name+".gguf")
+		_, err = export.GGUF(file, m, export.GGUFSettings{Type: gguf.F16, Name: name})
+		require.NoError(t, err)
+		tokenizers[file] = tok
+		files = append(files, file)
+	}
+	for _, pattern := range trainer.Patterns() {
+		c := trainer.Default()
+		c.VocabSize, c.Pattern = 320, pattern
+		tr, err := trainer.New(c)
+		require.NoError(t, err)
+		for range 3 {
+			tr.AddText([]byte(corpus))
+		}
+		r, err := tr.Train(t.Context())
+		require.NoError(t, err)
+		add(pattern, r.JSON)
+	}
+	add("llama2", characters(t))
+	got := read(t, 1, corpus, files)
+	for file, tok := range tokenizers {
+		want := tok.Encode(nil, []byte(corpus))
+		assert.Less(t, len(want), len(corpus)*4/5, file)
+		assert.Equal(t, want, got[file].Text, filepath.Base(file))
+	}
+}
+
+// characters is the tokenizer.json of a tokenizer of characters with bytes for those that it lacks,
+// in the form of Llama 2's.
+func characters(t *testing.T) []byte {
+	t.Helper()
+	vocab := map[string]int{"<unk>": 0, "<s>": 1, "</s>": 2}
+	put := func(token string) {
+		if _, ok := vocab[token]; !ok {
+			vocab[token] = len(vocab)
+		}
+	}
+	for b := range 256 {
+		put(fmt.Sprintf("<0x%02X>", b))
+	}
+	for _, c := range "▁abcdefghijklmnopqrstuvwxyzIT'.,:;(){}+/0123456789é" {
+		put(string(c))
+	}
+	var merges []string
+	for _, merge := range strings.Fields("▁+t h+e ▁t+he i+n ▁+e r+e t+u re+tu r+n retu+rn ▁t+h ▁the+n 1+2 12+3 in+g c+a ▁▁+▁ ▁+▁") {
+		left, right, _ := strings.Cut(merge, "+")
+		put(left)
+		put(right)
+		put(left + right)
+		merges = append(merges, left+" "+right)
+	}
+	special := []any{}
+	for id, token := range []string{"<unk>", "<s>", "</s>"} {
+		special = append(special, map[string]any{
+			"id": id, "content": token, "single_word": false, "lstrip": false, "rstrip": false, "normalized": false, "special": true,
+		})
+	}
+	text, err := json.Marshal(map[string]any{
+		"version": "1.0", "truncation": nil, "padding": nil, "added_tokens": special,
+		"normalizer": map[string]any{"type": "Sequence", "normalizers": []any{
+			map[string]any{"type": "Prepend", "prepend": "▁"},
+			map[string]any{"type": "Replace", "pattern": map[string]any{"String": " "}, "content": "▁"},
+		}},
+		"pre_tokenizer": nil, "post_processor": nil, "decoder": nil,
+		"model": map[string]any{
+			"type": "BPE", "dropout": nil, "unk_token": "<unk>", "continuing_subword_prefix": nil, "end_of_word_suffix": nil,
+			"fuse_unk": true, "byte_fallback": true, "ignore_merges": false, "vocab": vocab, "merges": merges,
+		},
+	})
+	require.NoError(t, err)
+	return text
+}
