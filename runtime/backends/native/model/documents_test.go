@@ -8,14 +8,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/runtime/backends/native/batch"
 	"github.com/primus-fl/primus/tensor"
 )
-
-// byReference computes attention with documents.
-var byReference = oppolicy.Rule{PerOp: []oppolicy.OpRule{{Pattern: "fused_attn_*", Order: []oppolicy.Token{{Kind: opregistry.KindReference}}}}}
 
 // Documents packed into one row, with attention and positions of their own, have the losses and
 // the gradients that they have in rows of their own.
@@ -27,7 +23,7 @@ func TestPackedDocuments(t *testing.T) {
 			cfg.HiddenDropout, cfg.AttentionDropout, cfg.AuxLossCoeff = 0, 0, 0
 			t.Run(fmt.Sprintf("%v %s", kind, name), func(t *testing.T) {
 				cfg.SeqLength, cfg.MaxPositionEmbeddings = 12, 0
-				mgr := newManager(t, kind, byReference)
+				mgr := newManager(t, kind)
 				packed := newModelOn(t, cfg, mgr, 1)
 				whole := batch.New(1, cfg.SeqLength)
 				rng := rand.New(rand.NewPCG(8, 9))
@@ -74,7 +70,7 @@ func TestPackedDocuments(t *testing.T) {
 
 // A pass that has seen documents goes back to whole rows.
 func TestWholeRowsAfterDocuments(t *testing.T) {
-	m := newModel(t, tiny(false), opregistry.KindReference, 1)
+	m := newModel(t, tiny(false), opregistry.KindFlagos, 1)
 	b := rowsOf(tiny(false), []int32{1, 2, 3, 4, 5, 6, 7})
 	require.NoError(t, m.SetBatch(b))
 	want := m.loss(t)
