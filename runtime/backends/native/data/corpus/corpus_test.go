@@ -158,6 +158,25 @@ func TestMixedFolder(t *testing.T) {
 	require.ErrorContains(t, err, "valid_data_path: ")
 }
 
+func TestParquet(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join("..", "parquet", "testdata", "dict_snappy_v1.parquet")
+	got, err := documents(t, corpus.Settings{Path: path})
+	require.NoError(t, err)
+	assert.Len(t, got, 240, "rows without a text are left out")
+	assert.Equal(t, []string{"value 1", "value 2", "value 3", "value 4", "value 6"}, got[:5])
+	got, err = documents(t, corpus.Settings{Path: path, TextKey: "meta.title", MaxBytes: 10})
+	require.NoError(t, err)
+	assert.Equal(t, []string{"title 0", "tit"}, got)
+	_, err = documents(t, corpus.Settings{Path: path, TextKey: "body"})
+	require.ErrorContains(t, err, `train_data_path: `+path+`: it has no column "body" of text, it has text, meta.title`)
+	root := folder(t, map[string][]byte{"a.parquet": []byte("PAR1 is not enough"), "b.parquet.gz": gzipped(t, "")})
+	_, err = documents(t, corpus.Settings{Path: filepath.Join(root, "a.parquet")})
+	require.ErrorContains(t, err, "a.parquet: byte 14: got")
+	_, err = documents(t, corpus.Settings{Path: filepath.Join(root, "b.parquet.gz")})
+	require.ErrorContains(t, err, "unpack it")
+}
+
 // A long text is cut where a tokenizer cuts it, too.
 func TestPiecesEndWithLines(t *testing.T) {
 	t.Parallel()
