@@ -21,12 +21,35 @@ func ToBFloat16(f float32) BFloat16 {
 
 // Float32 returns the value of h.
 func (h Float16) Float32() float32 {
-	return float32(binary16.decode(uint32(h)))
+	sign, exp, man := uint32(h)&0x8000<<16, uint32(h)>>10&0x1f, uint32(h)&0x3ff
+	switch {
+	case exp == 0: // a multiple of 2^−24
+		return math.Float32frombits(sign | math.Float32bits(float32(man)*(1.0/(1<<24))))
+	case exp < 0x1f:
+		return math.Float32frombits(sign | (exp+112)<<23 | man<<13)
+	case man == 0:
+		return math.Float32frombits(sign | 0x7f800000)
+	default:
+		return math.Float32frombits(sign | 0x7fc00000)
+	}
 }
 
 // ToFloat16 rounds f to the nearest binary16; beyond 65504 plus half a unit the
 // result is an infinity.
-func ToFloat16(f float32) Float16 { return Float16(binary16.encode(float64(f))) }
+func ToFloat16(f float32) Float16 {
+	u := math.Float32bits(f)
+	sign, size := Float16(u>>16&0x8000), u&0x7fffffff
+	switch {
+	case size > 0x7f800000:
+		return sign | 0x7e00
+	case size >= 0x477ff000: // 65520, half a unit beyond the largest
+		return sign | 0x7c00
+	case size < 0x38800000: // below 2^−14: the unit of the sum is 2^−24
+		return sign | Float16(math.Float32bits(math.Float32frombits(size)+0.5)-math.Float32bits(0.5))
+	default:
+		return sign | Float16((size+0xfff+size>>13&1-112<<23)>>13)
+	}
+}
 
 // Float32 returns the value of x.
 func (x Float8E4M3) Float32() float32 { return float32(e4m3.decode(uint32(x))) }
