@@ -1,17 +1,12 @@
 package tokenizer_test
 
 import (
-	"bytes"
 	"crypto/sha256"
-	"encoding/binary"
 	"encoding/hex"
-	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -19,63 +14,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/primus-fl/primus/internal/hftokenizers"
 	"github.com/primus-fl/primus/runtime/tokenizer"
 	"github.com/primus-fl/primus/runtime/tokenizer/internal/normalize"
 )
-
-// peerPackage returns where scripts/install-test-deps.sh installs @huggingface/tokenizers.
-func peerPackage(t *testing.T) string {
-	t.Helper()
-	if _, err := exec.LookPath("node"); err != nil {
-		t.Skip("node is not installed")
-	}
-	cache, err := os.UserCacheDir()
-	require.NoError(t, err)
-	dir := filepath.Join(cache, "primus-fl", "npm", "node_modules", "@huggingface", "tokenizers")
-	if _, err := os.Stat(dir); err != nil {
-		t.Skip("@huggingface/tokenizers is not installed: run scripts/install-test-deps.sh")
-	}
-	return dir
-}
-
-// peerEncode encodes texts with @huggingface/tokenizers, and returns their ids and the checksum of
-// the decoded texts, each with a newline after it.
-func peerEncode(t *testing.T, file string, texts [][]byte) (ids [][]int32, decoded string) {
-	t.Helper()
-	dir := t.TempDir()
-	var in []byte
-	for _, text := range texts {
-		in = binary.LittleEndian.AppendUint32(in, uint32(len(text)))
-		in = append(in, text...)
-	}
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "texts"), in, 0o644))
-	script, err := filepath.Abs("testdata/encode.cjs")
-	require.NoError(t, err)
-	var stderr bytes.Buffer
-	cmd := exec.Command("node", "--stack-size=60000", script, peerPackage(t), file, filepath.Join(dir, "texts"), filepath.Join(dir, "ids"))
-	cmd.Stderr = &stderr
-	printed, err := cmd.Output()
-	require.NoError(t, err, stderr.String())
-	var result struct {
-		Seconds float64
-		Decoded string
-	}
-	require.NoError(t, json.Unmarshal(printed, &result))
-	out, err := os.ReadFile(filepath.Join(dir, "ids"))
-	require.NoError(t, err)
-	for len(out) > 0 {
-		n := binary.LittleEndian.Uint32(out)
-		out = out[4:]
-		text := make([]int32, n)
-		for i := range text {
-			text[i] = int32(binary.LittleEndian.Uint32(out[4*i:]))
-		}
-		out = out[4*n:]
-		ids = append(ids, text)
-	}
-	t.Logf("the peer took %.2f s for %d bytes", result.Seconds, len(in))
-	return ids, result.Decoded
-}
 
 // mixedText returns documents of text in many scripts, code, emoji, numbers, odd white space, added
 // tokens and broken UTF-8, of so many bytes together.
@@ -154,7 +96,12 @@ var (
 // sameText compares a tokenizer with @huggingface/tokenizers on texts.
 func sameText(t *testing.T, path string, texts [][]byte) {
 	t.Helper()
-	want, wantDecoded := peerEncode(t, path, texts)
+	peer, err := hftokenizers.Encode(t.Context(), path, texts)
+	if errors.Is(err, hftokenizers.ErrAbsent) {
+		t.Skip(err)
+	}
+	require.NoError(t, err)
+	want := peer.IDs
 	tok, err := tokenizer.Load(path)
 	require.NoError(t, err)
 	require.Len(t, want, len(texts))
@@ -174,11 +121,11 @@ func sameText(t *testing.T, path string, texts [][]byte) {
 		decoded.Write(text)
 		decoded.Write([]byte("\n"))
 	}
-	assert.Equal(t, wantDecoded, hex.EncodeToString(decoded.Sum(nil)), "decoded texts")
+	assert.Equal(t, peer.Decoded, hex.EncodeToString(decoded.Sum(nil)), "decoded texts")
 }
 
 // peerBytes is the size of the texts that families are compared on.
-var peerBytes = flag.Int("peer-bytes", 100_000, "compare so many bytes of text with @huggingface/tokenizers for each family")
+var peerBytes = flag.Int("peer-bytes", 60_000, "compare so many bytes of text with @huggingface/tokenizers for each family")
 
 // TestFamilies compares tokenizers in the shape of known ones with @huggingface/tokenizers.
 func TestFamilies(t *testing.T) {

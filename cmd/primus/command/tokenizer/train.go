@@ -9,6 +9,7 @@ import (
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/internal/durable"
 	"github.com/primus-fl/primus/internal/plaintext"
+	"github.com/primus-fl/primus/runtime/backends/native/data/corpus"
 	"github.com/primus-fl/primus/runtime/tokenizer/trainer"
 	"github.com/spf13/cobra"
 )
@@ -17,26 +18,31 @@ func newTrainCommand(prog cli.Program) *cobra.Command {
 	config := trainer.Default()
 	var inputs []string
 	file := "tokenizer.json"
+	format, textKey := string(corpus.Auto), corpus.DefaultTextKey
 	cmd := &cobra.Command{
-		Use:   "train --input FILE… [flags]",
+		Use:   "train --input PATH… [flags]",
 		Short: "Train a byte-level BPE tokenizer on text",
 		Long: `Train a byte-level BPE tokenizer on text and write it as a tokenizer.json, which the
 libraries of Hugging Face read, too. Equal texts give equal files. Memory grows with the
-number of different words, which --max-words limits.`,
+number of different words, which --max-words limits.
+
+A path is a file, a directory or a glob. Files are text, JSONL or Parquet, by their names,
+and may be compressed (*.gz, *.zst).`,
 		Example: `  primus tokenizer train --input corpus.txt --vocab-size 8192 -o tokenizer.json
   primus tokenizer train --input a.txt --input b.txt --pattern gpt2 --special-token "<|end|>"
-  zcat corpus.gz | primus tokenizer train --input -`,
+  primus tokenizer train --input corpus.jsonl.zst --text-key content
+  xzcat corpus.xz | primus tokenizer train --input -`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if len(inputs) == 0 {
-				return cli.Usagef(cmd, "no text given: want --input FILE")
+				return cli.Usagef(cmd, "no text given: want --input PATH")
 			}
 			t, err := trainer.New(config)
 			if err != nil {
 				return cli.Usagef(cmd, "%w", err)
 			}
 			begin := time.Now()
-			if err := addInputs(cmd, t, inputs); err != nil {
+			if err := addInputs(cmd, t, inputs, corpus.Format(format), textKey); err != nil {
 				return err
 			}
 			result, err := t.Train(cmd.Context())
@@ -54,7 +60,9 @@ number of different words, which --max-words limits.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringArrayVar(&inputs, "input", nil, "learn from `FILE`, or from standard input for -; may be repeated")
+	flags.StringArrayVar(&inputs, "input", nil, "learn from the text of `PATH`, or of standard input for -; may be repeated")
+	flags.StringVar(&format, "format", format, "`FORMAT` of the files: auto, which goes by their names, or "+strings.Join(corpus.Format("").Values()[1:], ", "))
+	flags.StringVar(&textKey, "text-key", textKey, "`KEY` of a JSON object, or column, that holds a document")
 	flags.StringVarP(&file, "output", "o", file, "write the tokenizer to `FILE`")
 	flags.IntVar(&config.VocabSize, "vocab-size", config.VocabSize, "`NUMBER` of tokens, special ones and the 256 bytes among them")
 	flags.StringVar(&config.Pattern, "pattern", config.Pattern, "`NAME` of the expression that cuts text into words: "+strings.Join(trainer.Patterns(), ", "))
@@ -62,14 +70,16 @@ number of different words, which --max-words limits.`,
 	flags.IntVar(&config.MinCount, "min-count", config.MinCount, "`NUMBER` of times that a pair must occur to become a token")
 	flags.IntVar(&config.MaxTokenLength, "max-token-length", config.MaxTokenLength, "longest token in `BYTES`")
 	flags.IntVar(&config.MaxWords, "max-words", config.MaxWords, "`NUMBER` of different words that are counted; beyond it the rarest are forgotten")
-	if err := cmd.RegisterFlagCompletionFunc("pattern", cobra.FixedCompletions(trainer.Patterns(), cobra.ShellCompDirectiveNoFileComp)); err != nil {
-		panic("BUG: " + err.Error())
+	for flag, values := range map[string][]string{"pattern": trainer.Patterns(), "format": corpus.Format("").Values()} {
+		if err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+			panic("BUG: " + err.Error())
+		}
 	}
 	return cmd
 }
 
 // addInputs counts the words of files.
-func addInputs(cmd *cobra.Command, t *trainer.Trainer, inputs []string) error {
+func addInputs(cmd *cobra.Command, t *trainer.Trainer, inputs []string, format corpus.Format, textKey string) error {
 	for _, input := range inputs {
 		if input == "-" {
 			if err := t.Add(cmd.Context(), cmd.InOrStdin()); err != nil {
@@ -77,14 +87,16 @@ func addInputs(cmd *cobra.Command, t *trainer.Trainer, inputs []string) error {
 			}
 			continue
 		}
-		f, err := durable.OpenRegular(input)
+		c, err := corpus.Find(cmd.Context(), corpus.Settings{Key: "--input", Path: input, Format: format, TextKey: textKey})
 		if err != nil {
-			return fmt.Errorf("--input: %w", durable.Explain(err))
+			return err
 		}
-		err = t.Add(cmd.Context(), f)
-		f.Close()
+		err = c.Read(cmd.Context(), func(p corpus.Piece) error {
+			t.AddText(p.Text)
+			return nil
+		})
 		if err != nil {
-			return fmt.Errorf("--input %s: %w", input, durable.Explain(err))
+			return err
 		}
 	}
 	return nil
