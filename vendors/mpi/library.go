@@ -74,13 +74,22 @@ func New(opts Options) *Library {
 // job cannot go on. 0 is no limit.
 func (l *Library) Limit(d time.Duration) { l.limit.Store(int64(d)) }
 
-// hangs reports a call that has taken too long.
+// hangs reports a call that has taken too long. Ranks that have met without a launcher of MPI find
+// out which of them hangs.
 func (l *Library) hangs(function string, g collective.Group) {
-	if l.lost != nil {
-		l.lost(fmt.Errorf("rank %d of %d has waited for the others in %s for %v (distributed_timeout_minutes): a rank hangs, or its network is gone",
-			g.Rank, g.Ranks, function, time.Duration(l.limit.Load())))
+	if l.lost == nil {
+		return
 	}
+	where := fmt.Sprintf("%s for %v (distributed_timeout_minutes)", function, time.Duration(l.limit.Load()))
+	if client := l.meeting.client; client != nil {
+		client.Stuck(where)
+		time.Sleep(answerTime)
+	}
+	l.lost(fmt.Errorf("rank %d of %d has waited for the others in %s: a rank hangs, or its network is gone", g.Rank, g.Ranks, where))
 }
+
+// answerTime is how long a rank that waits too long waits for the answer which rank hangs.
+const answerTime = 3 * time.Second
 
 // Source returns the impls.
 func (l *Library) Source() opregistry.Source {

@@ -82,6 +82,10 @@ func (c *Client) listen() {
 	}
 }
 
+// Stuck says that this rank waits too long somewhere. The server finds out which ranks hang, and
+// ends the job.
+func (c *Client) Stuck(where string) { c.link.Send(lineStuck, where) }
+
 // Close ends the part of the rank in the job.
 func (c *Client) Close() error {
 	c.closing.Store(true)

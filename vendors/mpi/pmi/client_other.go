@@ -18,5 +18,8 @@ func Join(context.Context, string, int, int, string, func(error)) (*Client, erro
 // FD is the descriptor for MPICH.
 func (c *Client) FD() int { return -1 }
 
+// Stuck does nothing.
+func (c *Client) Stuck(string) {}
+
 // Close does nothing.
 func (c *Client) Close() error { return nil }

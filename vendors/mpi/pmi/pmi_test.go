@@ -63,6 +63,7 @@ func (r *rank) close(t *testing.T) {
 
 // Ranks publish values, wait for each other and read them, as MPICH does when it starts.
 func TestInterface(t *testing.T) {
+	t.Parallel()
 	server, address := serve(t, 2, "")
 	ranks := []*rank{join(t, address, 0, 2, ""), join(t, address, 1, 2, "")}
 	for i, r := range ranks {
@@ -102,6 +103,7 @@ func TestInterface(t *testing.T) {
 }
 
 func TestStrangersAreRefused(t *testing.T) {
+	t.Parallel()
 	_, address := serve(t, 2, "secret")
 	first := join(t, address, 0, 2, "secret")
 	for _, tt := range []struct {
@@ -131,6 +133,7 @@ func TestStrangersAreRefused(t *testing.T) {
 
 // Ranks hear of one that ends without a word, that is the first one, or that aborts.
 func TestLostRanks(t *testing.T) {
+	t.Parallel()
 	_, address := serve(t, 3, "")
 	var ranks []*rank
 	for i := range 3 {
@@ -174,10 +177,36 @@ func greet(t *testing.T, conn net.Conn, number, ranks int) {
 
 // A rank that hangs is taken for lost.
 func TestSilentRank(t *testing.T) {
+	t.Parallel()
 	_, address := serve(t, 2, "")
 	left := join(t, address, 0, 2, "")
 	silent, err := net.Dial("tcp", address)
 	require.NoError(t, err)
 	greet(t, silent, 1, 2)
 	assert.EqualError(t, <-left.lost, "rank 1 is gone: nothing was heard of it for 6s")
+}
+
+// Ranks that wait too long name the one that does not.
+func TestHangingRank(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		waiting []int
+		want    string
+	}{
+		{[]int{0, 2}, "rank 1 hangs: it has not come to where the others wait, MPI_Barrier for 1s"},
+		{[]int{2}, "ranks 0, 1 hang: they have not come to where the others wait, MPI_Barrier for 1s"},
+		{[]int{0, 1, 2}, "all ranks wait for each other in MPI_Barrier for 1s"},
+	} {
+		_, address := serve(t, 3, "")
+		var ranks []*rank
+		for i := range 3 {
+			ranks = append(ranks, join(t, address, i, 3, ""))
+		}
+		for _, i := range tt.waiting {
+			ranks[i].Stuck("MPI_Barrier for 1s")
+		}
+		for _, r := range ranks {
+			assert.EqualError(t, <-r.lost, tt.want)
+		}
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -15,7 +16,8 @@ import (
 const (
 	lineMessage = "pmi" // a line of the interface follows
 	lineLost    = "lost"
-	lineBye     = "bye" // the rank ends in order
+	lineBye     = "bye"   // the rank ends in order
+	lineStuck   = "stuck" // the rank waits too long: where follows
 )
 
 // Server keeps what the ranks of a job publish.
@@ -34,7 +36,11 @@ type Server struct {
 	values  map[string]string
 	waiting int // ranks in the barrier
 	lost    string
+	stuck   map[int]bool // ranks that wait too long
 }
+
+// collect is how long the server waits for more ranks that say that they wait too long.
+const collect = time.Second
 
 // Serve accepts the ranks of a job on a listener, until Close.
 func Serve(listener net.Listener, ranks int, secret string) *Server {
@@ -102,6 +108,8 @@ func (s *Server) serve(conn net.Conn) {
 			return
 		case word == lineMessage:
 			s.answer(l, rank, rest)
+		case word == lineStuck:
+			s.wait(rank, rest)
 		}
 	}
 }
@@ -130,6 +138,42 @@ func (s *Server) admit(l *heartbeat.Conn, claim string) (int, error) {
 	s.links[rank] = l
 	l.Welcome()
 	return rank, nil
+}
+
+// wait takes note of a rank that waits too long. When all that do have said so, the others are
+// those that hang.
+func (s *Server) wait(rank int, where string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stuck == nil {
+		s.stuck = map[int]bool{}
+		time.AfterFunc(collect, func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.giveUp(nobody, s.blame(where))
+		})
+	}
+	s.stuck[rank] = true
+}
+
+// nobody is the rank of which giveUp knows that it is not there.
+const nobody = -1
+
+// blame says which ranks hang while the others wait. s.mu is held.
+func (s *Server) blame(where string) string {
+	var hanging []string
+	for rank := range s.ranks {
+		if !s.stuck[rank] {
+			hanging = append(hanging, strconv.Itoa(rank))
+		}
+	}
+	switch len(hanging) {
+	case 0:
+		return "all ranks wait for each other in " + where
+	case 1:
+		return fmt.Sprintf("rank %s hangs: it has not come to where the others wait, %s", hanging[0], where)
+	}
+	return fmt.Sprintf("ranks %s hang: they have not come to where the others wait, %s", strings.Join(hanging, ", "), where)
 }
 
 // lose tells all ranks that one is gone.

@@ -183,6 +183,17 @@ func TestHangingRank(t *testing.T) {
 	}
 }
 
+// Without a launcher of MPI the ranks find out which of them hangs.
+func TestHangingRankIsNamed(t *testing.T) {
+	needMPICH(t)
+	l := commandtest.NewLab(t)
+	j := start(t, l, nil, append([]string{"--nproc", "2", "distributed_timeout_minutes=0.03"}, endless...)...)
+	commandtest.WaitFor(t, &j.stderr, "step 1/")
+	require.NoError(t, syscall.Kill(j.process(t, "RANK", 1), syscall.SIGSTOP))
+	j.endsWithin(t, 15*time.Second)
+	assert.Contains(t, j.lastLine(), "rank 1 hangs: it has not come to where the others wait, MPI_", j.stderr.String())
+}
+
 // torchrun starts native ranks as it starts any program, and again after a failure.
 func TestTorchrun(t *testing.T) {
 	needMPICH(t)
