@@ -126,8 +126,13 @@ func (b *binding) fallBack(t *table, first error, a opregistry.Call) error {
 }
 
 // callSlow serves the first call of each op after a change of the table, and calls that are timed,
-// tapped, guarded or restricted by the declared support of the first candidate.
+// tapped, guarded, tuned by signature or restricted by the declared support of the first candidate.
 func (b *binding) callSlow(t *table, r *row, a opregistry.Call) error {
+	if r.variants != nil {
+		if v, ok := r.variants[a.Signature()]; ok {
+			r = v
+		}
+	}
 	if len(t.taps) > 0 {
 		return b.callTapped(t, r, a)
 	}
@@ -235,7 +240,7 @@ func (c *core) firstServed(op string, cand *candidate) {
 	switch {
 	case !known:
 		c.emit(Selected{Op: op, Impl: cand.info, Rules: h.rules})
-	case last.ID != cand.info.ID:
+	case last.ID != cand.info.ID && !cand.tuned:
 		c.emit(Switched{Op: op, From: last, To: cand.info, Rules: h.rules})
 	}
 }

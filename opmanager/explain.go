@@ -41,6 +41,9 @@ type Explanation struct {
 	Rejected   []ImplStatus `json:"rejected"`             // the impls that are not candidates
 	Tokens     string       `json:"tokens"`               // the order in the policy
 	Source     string       `json:"source"`               // where the order came from
+	// Tuned says what the tuning chose: for all calls, then for some. It is empty if the policy
+	// does not ask for tuned impls.
+	Tuned []string `json:"tuned,omitempty"`
 	// Rules are the rules for layers and phases that apply, "" for none.
 	Rules string `json:"rules,omitempty"`
 	// Call limits the explanation to some calls; nil means all.
@@ -141,7 +144,14 @@ func (t *table) explain(i int, call *CallShape) Explanation {
 
 func newExplanation(p *oppolicy.Policy, op string) Explanation {
 	tokens, source := p.Order(op)
-	return Explanation{Op: op, Order: []ImplStatus{}, Rejected: []ImplStatus{}, Tokens: oppolicy.FormatOrder(tokens), Source: source}
+	e := Explanation{Op: op, Order: []ImplStatus{}, Rejected: []ImplStatus{}, Tokens: oppolicy.FormatOrder(tokens), Source: source}
+	if choice, ok := p.Tuned(op); ok {
+		e.Tuned = append(e.Tuned, choice.Why)
+		for _, call := range choice.Calls {
+			e.Tuned = append(e.Tuned, call.Why)
+		}
+	}
+	return e
 }
 
 // selectFirst sets Selected to the first impl of the order.

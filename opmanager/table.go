@@ -51,7 +51,9 @@ type row struct {
 	rejected   []oppolicy.Rejection
 	follows    int // the op of the family that determines the order, -1 for none
 
-	_ [24]byte // pads the row to 128 bytes, so that indexing is a shift
+	variants map[uint64]*row // by the signature of a call: the tuned choice for it; nil for none
+
+	_ [16]byte // pads the row to 128 bytes, so that indexing is a shift
 }
 
 // leader returns the op that determines the order of row i.
@@ -68,6 +70,7 @@ type candidate struct {
 	support  *opregistry.Support // nil if it serves every call
 	slot     int                 // index among the impls of the op
 	served   atomic.Bool         // set after the first call that it served
+	tuned    bool                // it serves calls of some signatures
 	trial    *trial              // set if its quarantine is half open
 	history  *history
 	info     ImplInfo
@@ -83,22 +86,53 @@ func (c *core) buildTable(in inputs, p *oppolicy.Policy, h *history) *table {
 	joinFamilies(t)
 	for i, op := range in.registry.Ops() {
 		r := &t.rows[i]
-		r.guarded = len(r.order) == 0 || op.Family() != "" || p.ProtectInPlace || p.Verify.Covers(op.Name()) ||
-			slices.ContainsFunc(r.order, func(c *candidate) bool { return c.trial != nil })
-		if len(r.order) > 0 {
-			r.head = r.order[0]
-			r.run, r.slot = r.head.run, r.head.slot
+		c.finish(r, op, t)
+		if r.follows < 0 && op.Family() == "" {
+			c.addVariants(r, op, t)
 		}
-		r.alwaysSlow = r.guarded || c.timing || len(in.taps) > 0
-		if !r.alwaysSlow && r.head.support != nil {
-			var only bool
-			r.dtypes, only = r.head.support.DTypeMask()
-			r.alwaysSlow = !only
-		}
-		r.slow.Store(true)
 	}
 	t.checkInvariants()
 	return t
+}
+
+// finish sets what calls need of a row whose order is known.
+func (c *core) finish(r *row, op opregistry.Handle, t *table) {
+	r.guarded = len(r.order) == 0 || op.Family() != "" || t.policy.ProtectInPlace || t.policy.Verify.Covers(op.Name()) ||
+		slices.ContainsFunc(r.order, func(c *candidate) bool { return c.trial != nil })
+	if len(r.order) > 0 {
+		r.head = r.order[0]
+		r.run, r.slot = r.head.run, r.head.slot
+	}
+	r.alwaysSlow = r.guarded || c.timing || len(t.taps) > 0
+	if !r.alwaysSlow && r.head.support != nil {
+		var only bool
+		r.dtypes, only = r.head.support.DTypeMask()
+		r.alwaysSlow = !only
+	}
+	r.slow.Store(true)
+}
+
+// addVariants adds a row for each signature of calls for which the tuning chooses another
+// candidate. The ops of a family have none: their impl is chosen once for all calls.
+func (c *core) addVariants(r *row, op opregistry.Handle, t *table) {
+	choice, ok := t.policy.Tuned(op.Name())
+	if !ok {
+		return
+	}
+	for _, call := range choice.Calls {
+		i := position(r.order, call.Impl)
+		if i <= 0 {
+			continue // it is not a candidate, or the first one anyway
+		}
+		v := &row{rejected: r.rejected, follows: r.follows, order: slices.Concat(r.order[i:i+1], r.order[:i], r.order[i+1:])}
+		v.order[0].tuned = true
+		c.finish(v, op, t)
+		if r.variants == nil {
+			r.variants = map[uint64]*row{}
+			r.alwaysSlow = true
+		}
+		r.variants[call.Signature] = v
+	}
 }
 
 func (c *core) buildRow(r *row, op string, in inputs, entries []opregistry.Entry, p *oppolicy.Policy, h *history) {

@@ -32,6 +32,8 @@ type plan struct {
 
 	check  func(*Check, unsafe.Pointer)
 	access func(args unsafe.Pointer, name string, i int) Access
+
+	options []option // that a signature depends on
 }
 
 // form says where the tensors of an operand are.
@@ -293,6 +295,7 @@ func (c *compiler) structure(t reflect.Type, at place) {
 				c.conds[name] = condition{offset: offset}
 			}
 			c.number(f, s, offset, name)
+			c.option(f.Type, offset, name)
 			c.params = append(c.params, p)
 		}
 	}

@@ -76,15 +76,21 @@ func (p Policy) Overlay(lookup func(string) (string, bool)) (Policy, error) {
 	return p, errors.Join(faults...)
 }
 
-// SetPrefer sets the preferred kind from its name, in any case.
+// SetPrefer sets the preferred kind from its name, in any case, or with "tuned" the preference for
+// the tuned impl before flagos.
 func (p *Policy) SetPrefer(value, source string) error {
+	if strings.EqualFold(strings.TrimSpace(value), preferTuned) {
+		p.Prefer, p.PreferTuned = opregistry.KindFlagos, true
+		p.SetSource(FieldPrefer, source)
+		return nil
+	}
 	kind, err := opregistry.ParseKind(value)
 	if err != nil {
 		name := strings.TrimSpace(value)
 		return &Error{Source: source, Value: value, Offset: strings.Index(value, name),
-			Problem: fmt.Sprintf("unknown kind %q, want flagos, vendor or reference%s", name, suggest.Hint(name, []string{"flagos", "vendor", "reference"}))}
+			Problem: fmt.Sprintf("unknown kind %q, want flagos, vendor, reference or tuned%s", name, suggest.Hint(name, []string{"flagos", "vendor", "reference", preferTuned}))}
 	}
-	p.Prefer = kind
+	p.Prefer, p.PreferTuned = kind, false
 	p.SetSource(FieldPrefer, source)
 	return nil
 }
@@ -170,7 +176,7 @@ func (p *Policy) SetPerOp(value, source string) error {
 			rule.Order = append(rule.Order, token)
 		}
 		if len(rule.Order) == 0 {
-			return fault(at, "op %q has no token, want flagos, vendor, vendor:NAME, reference or impl:ID", pattern)
+			return fault(at, "op %q has no token, want flagos, vendor, vendor:NAME, reference, tuned or impl:ID", pattern)
 		}
 		rules = append(rules, rule)
 	}

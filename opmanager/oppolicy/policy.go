@@ -17,6 +17,12 @@ type Policy struct {
 	// Prefer is the kind that comes first for ops that no rule in PerOp matches.
 	Prefer opregistry.Kind
 
+	// PreferTuned makes the impl that Tuning names for an op come before the preferred kind.
+	PreferTuned bool
+
+	// Tuning is the choice of impls by measurement, nil for none.
+	Tuning *Tuning
+
 	// Strict turns every fallback into an error.
 	Strict bool
 
@@ -94,14 +100,17 @@ func Default() Policy { return Policy{Prefer: opregistry.KindFlagos} }
 
 // Token names a set of impls: those of a kind, of a vendor, or one impl.
 type Token struct {
-	Kind   opregistry.Kind // unspecified if Impl is set
+	Kind   opregistry.Kind // unspecified if Impl or Tuned is set
 	Vendor string          // limits KindVendor to one vendor
 	Impl   string          // the id of a single impl
+	Tuned  bool            // the impl that the tuning names; in the result of Policy.Order, Impl is its id
 }
 
 // String returns the token as policies spell it.
 func (t Token) String() string {
 	switch {
+	case t.Tuned:
+		return preferTuned
 	case t.Impl != "":
 		return "impl:" + t.Impl
 	case t.Vendor != "":
@@ -111,8 +120,8 @@ func (t Token) String() string {
 	}
 }
 
-// ParseToken reads a kind, vendor:NAME or impl:ID. Kinds and vendor names may be in any case;
-// "default" is the former name of flagos.
+// ParseToken reads a kind, vendor:NAME, impl:ID or tuned. Kinds and vendor names may be in any
+// case; "default" is the former name of flagos.
 func ParseToken(s string) (Token, error) {
 	text := strings.TrimSpace(s)
 	head, rest, has := strings.Cut(text, ":")
@@ -135,10 +144,14 @@ func ParseToken(s string) (Token, error) {
 		if !has {
 			return Token{Kind: opregistry.KindFlagos}, nil
 		}
+	case preferTuned:
+		if !has {
+			return Token{Tuned: true}, nil
+		}
 	}
 	kind, err := opregistry.ParseKind(text)
 	if err != nil {
-		return Token{}, fmt.Errorf("unknown token %q: want flagos, vendor, vendor:NAME, reference or impl:ID%s", text, tokenHint(text))
+		return Token{}, fmt.Errorf("unknown token %q: want flagos, vendor, vendor:NAME, reference, tuned or impl:ID%s", text, tokenHint(text))
 	}
 	return Token{Kind: kind}, nil
 }
@@ -151,7 +164,7 @@ func tokenHint(text string) string {
 	case strings.Contains(text, "."):
 		return fmt.Sprintf("; did you mean %q?", "impl:"+text)
 	}
-	if hint := suggest.Hint(text, []string{"flagos", "vendor", "reference", "default"}); hint != "" {
+	if hint := suggest.Hint(text, []string{"flagos", "vendor", "reference", "tuned", "default"}); hint != "" {
 		return hint
 	}
 	if vendorProblem(text) == "" {
@@ -197,13 +210,28 @@ func defaultOrder(prefer opregistry.Kind) []Token {
 func (p *Policy) Order(op string) (order []Token, source string) {
 	for _, rules := range p.scopedPerOp {
 		if rule := ruleFor(op, rules); rule != nil {
-			return rule.Order, rule.source()
+			return p.withTuned(op, rule.Order), rule.source()
 		}
 	}
 	if rule := ruleFor(op, p.PerOp); rule != nil {
-		return rule.Order, rule.source()
+		return p.withTuned(op, rule.Order), rule.source()
 	}
-	return defaultOrder(p.Prefer), p.Source(FieldPrefer)
+	order = defaultOrder(p.Prefer)
+	if p.PreferTuned {
+		order = p.withTuned(op, slices.Insert(order, 0, Token{Tuned: true}))
+	}
+	return order, p.Source(FieldPrefer)
+}
+
+// withTuned returns an order in which tuned tokens have the impl that the tuning names.
+func (p *Policy) withTuned(op string, order []Token) []Token {
+	i := slices.IndexFunc(order, func(t Token) bool { return t.Tuned })
+	if i < 0 {
+		return order
+	}
+	order = slices.Clone(order)
+	order[i].Impl = p.tuned(op)
+	return order
 }
 
 // ruleFor returns the rule that decides about an op, nil if none matches.

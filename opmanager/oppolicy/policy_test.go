@@ -20,7 +20,7 @@ func overlay(env map[string]string) (oppolicy.Policy, error) {
 // B15: a wrong value is an error that names it.
 func TestPolicyErrors(t *testing.T) {
 	tests := []struct{ name, value, want string }{
-		{"TE_FL_PREFER", "vendro", `policy: environment TE_FL_PREFER="vendro": at 1: unknown kind "vendro", want flagos, vendor or reference; did you mean "vendor"?`},
+		{"TE_FL_PREFER", "vendro", `policy: environment TE_FL_PREFER="vendro": at 1: unknown kind "vendro", want flagos, vendor, reference or tuned; did you mean "vendor"?`},
 		{"TE_FL_PREFER", " default", `at 2: unknown kind "default"`},
 		{"TE_FL_PREFER_VENDOR", "2", `TE_FL_PREFER_VENDOR="2": at 1: "2" is not a switch, want 1, true, yes or on, or 0, false, no or off`},
 		{"TE_FL_STRICT", "-1", `"-1" is not a switch`},
@@ -32,7 +32,7 @@ func TestPolicyErrors(t *testing.T) {
 		{"TE_FL_DENY_VENDORS", "vendor.acme", `give the name alone, such as acme`},
 		{"TE_FL_PER_OP", "a=flagos;b", `at 10: entry "b" has no =`},
 		{"TE_FL_PER_OP", "a=flagos; a=vendor", `at 11: op "a" is given twice, first at 1`},
-		{"TE_FL_PER_OP", "a=flagos|vendor,reference", `at 10: op "a": unknown token "vendor,reference": want flagos, vendor, vendor:NAME, reference or impl:ID; separate tokens with |`},
+		{"TE_FL_PER_OP", "a=flagos|vendor,reference", `at 10: op "a": unknown token "vendor,reference": want flagos, vendor, vendor:NAME, reference, tuned or impl:ID; separate tokens with |`},
 		{"TE_FL_PER_OP", "a=reference.go", `did you mean "impl:reference.go"?`},
 		{"TE_FL_PER_OP", "a=cuda", `did you mean "vendor:cuda"?`},
 		{"TE_FL_PER_OP", "a=flagso", `did you mean "flagos"?`},

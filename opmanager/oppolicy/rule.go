@@ -153,7 +153,7 @@ func (p *Policy) For(layer int, phase Phase) (result *Policy, rules string) {
 func (p *Policy) narrow(r *Rule) {
 	source := r.where()
 	if r.Prefer != opregistry.KindUnspecified {
-		p.Prefer = r.Prefer
+		p.Prefer, p.PreferTuned = r.Prefer, false
 		p.SetSource(FieldPrefer, source)
 	}
 	if r.Deny != nil {

@@ -72,7 +72,7 @@ func CompareCandidates(a, b Candidate) int {
 // Matches reports whether the token stands for an impl.
 func (t Token) Matches(c Candidate, resolve func(string) string) bool {
 	switch {
-	case t.Impl != "":
+	case t.Impl != "" || t.Tuned:
 		return c.ID == t.Impl
 	case t.Vendor != "":
 		return c.Kind == opregistry.KindVendor && (t.Vendor == "*" || resolve(c.Vendor) == resolve(t.Vendor))

@@ -16,6 +16,8 @@ import (
 // View is a Policy in the form that commands print.
 type View struct {
 	Prefer         opregistry.Kind     `json:"prefer"`
+	Tuned          bool                `json:"prefer_tuned,omitzero"` // the tuned impl comes before the preferred kind
+	Tuning         string              `json:"tuning,omitzero"`       // the digest of the tuning
 	Strict         bool                `json:"strict"`
 	PerOp          map[string][]string `json:"per_op_order"` // tokens by op or pattern
 	Deny           []string            `json:"deny_vendors"`
@@ -67,6 +69,10 @@ func (p Policy) View() View {
 		Rules:   []RuleView{},
 		Verify:  VerifyView{Fraction: p.Verify.Fraction, Ops: p.Verify.Ops, Quarantine: p.Verify.Quarantine},
 		Sources: map[string]string{},
+	}
+	if v.Tuned = p.PreferTuned; p.Tuning != nil {
+		v.Tuning = p.Tuning.Digest
+		v.Sources["tuning"] = p.Tuning.Source
 	}
 	for _, rule := range p.PerOp {
 		v.Sources[viewPerOp+"."+rule.Pattern] = rule.source()

@@ -60,6 +60,9 @@ func (p *Policy) Warnings(known Names, resolve func(string) string) []string {
 			}
 		}
 	}
+	if text := p.untuned(); text != "" {
+		warnings = append(warnings, text)
+	}
 	vendors(p.Allow, p.Source(FieldAllow))
 	vendors(p.Deny, p.Source(FieldDeny))
 	orders(p.PerOp)

@@ -63,7 +63,7 @@ func (o *Overlay) Apply(p oppolicy.Policy) oppolicy.Policy {
 	for field, source := range o.values.Sources {
 		switch field {
 		case oppolicy.FieldPrefer:
-			p.Prefer = o.values.Prefer
+			p.Prefer, p.PreferTuned = o.values.Prefer, o.values.PreferTuned
 		case oppolicy.FieldStrict:
 			p.Strict = o.values.Strict
 		case oppolicy.FieldAllow:

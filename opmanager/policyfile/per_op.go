@@ -40,7 +40,7 @@ func (r *reader) order(key string, v document.Value) []oppolicy.Token {
 	var order []oppolicy.Token
 	for _, item := range items {
 		if item.Kind() != document.KindString || strings.TrimSpace(item.Text()) == "" || strings.Contains(item.Text(), "|") {
-			r.fail(item.Origin(), key, "given %s, expected one token: flagos, vendor, vendor:NAME, reference or impl:ID", item.Describe())
+			r.fail(item.Origin(), key, "given %s, expected one token: flagos, vendor, vendor:NAME, reference, tuned or impl:ID", item.Describe())
 			continue
 		}
 		token, err := oppolicy.ParseToken(item.Text())
@@ -51,7 +51,7 @@ func (r *reader) order(key string, v document.Value) []oppolicy.Token {
 		order = append(order, token)
 	}
 	if len(items) == 0 {
-		r.fail(v.Origin(), key, "given no token, expected flagos, vendor, vendor:NAME, reference or impl:ID")
+		r.fail(v.Origin(), key, "given no token, expected flagos, vendor, vendor:NAME, reference, tuned or impl:ID")
 	}
 	return order
 }

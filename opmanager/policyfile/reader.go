@@ -126,7 +126,7 @@ func (r *reader) accept(key string, v document.Value, set func(value, source str
 
 func (r *reader) prefer(key string, v document.Value) bool {
 	if v.Kind() != document.KindString {
-		r.fail(v.Origin(), key, "given %s, expected flagos, vendor or reference", v.Describe())
+		r.fail(v.Origin(), key, "given %s, expected flagos, vendor, reference or tuned", v.Describe())
 		return false
 	}
 	return r.accept(key, v, r.policy.SetPrefer)

@@ -50,6 +50,8 @@ func (r *reader) rule(key string, v document.Value) oppolicy.Rule {
 	switch {
 	case !given(where...):
 		in.fail(v.Origin(), key, "given neither %s, expected at least one; write values for all layers and phases outside of rules", strings.Join(where, " nor "))
+	case in.policy.PreferTuned:
+		in.fail(v.Origin(), key, "given prefer: tuned, expected flagos, vendor or reference in a rule; write tuned in an order of per_op")
 	case len(in.faults) == 0 && rule.Prefer == 0 && rule.Allow == nil && len(rule.Deny)+len(rule.PerOp) == 0:
 		in.fail(v.Origin(), key, "given a rule that changes nothing, expected one of %s in it", strings.Join(changes, ", "))
 	}

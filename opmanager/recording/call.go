@@ -76,8 +76,8 @@ func (c *Call) Owner() string { return c.header.Owner }
 // Failure returns the error of a call that failed, "" for none.
 func (c *Call) Failure() string { return c.header.Error }
 
-// begin copies a call before it runs. The results of end are part of the Call only after it.
-func begin(call opmanager.TappedCall, site Site) (c *Call, err error) {
+// Take copies a call before it runs. The Call has no results.
+func Take(call opmanager.TappedCall, site Site) (c *Call, err error) {
 	if err := Recordable(call.Op); err != nil {
 		return nil, err
 	}
@@ -121,8 +121,8 @@ func (c *Call) end(args opregistry.Call, served opmanager.ImplInfo, fault error)
 	return nil
 }
 
-// bytes returns the size of the tensors.
-func (c *Call) bytes() (n int64) {
+// Bytes returns the size of the tensors.
+func (c *Call) Bytes() (n int64) {
 	for _, v := range c.Views {
 		for _, t := range []*tensor.Tensor{v.before, v.after} {
 			if t != nil {

@@ -120,7 +120,7 @@ func (r *Recorder) Begin(call opmanager.TappedCall) func(opmanager.ImplInfo, err
 	if why == "" {
 		return nil
 	}
-	c, err := begin(call, site)
+	c, err := Take(call, site)
 	if err != nil {
 		r.refuse(call.Op.Name(), err)
 		return nil
@@ -201,7 +201,7 @@ func (r *Recorder) refuse(op string, err error) {
 // keep hands a call to the goroutine that writes.
 func (r *Recorder) keep(c *Call) {
 	r.mu.Lock()
-	size := c.bytes()
+	size := c.Bytes()
 	if r.full || r.set.MaxBytes > 0 && r.bytes+size > r.set.MaxBytes {
 		first := !r.full
 		r.full = true

@@ -62,7 +62,7 @@ func (s *Suspect) Begin(call opmanager.TappedCall) func(opmanager.ImplInfo, erro
 	if done {
 		return nil
 	}
-	c, err := begin(call, site)
+	c, err := Take(call, site)
 	if err != nil {
 		return func(opmanager.ImplInfo, error) error { return err }
 	}

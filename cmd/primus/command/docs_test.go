@@ -120,6 +120,15 @@ func TestTokenizersGuide(t *testing.T) {
 // TestDataGuide runs what docs/data.md shows.
 func TestDataGuide(t *testing.T) { runGuide(t, "data.md", "README.md", "docs") }
 
+// TestDebuggingGuide runs what docs/debugging-numerics.md shows.
+func TestDebuggingGuide(t *testing.T) { runGuide(t, "debugging-numerics.md", "examples") }
+
+// TestTuningGuide runs what docs/tuning.md shows.
+func TestTuningGuide(t *testing.T) {
+	runGuide(t, "tuning.md", "examples")
+	assert.FileExists(t, "tune.json")
+}
+
 // runGuide runs what a page shows, in an empty folder with links to some files of the tree.
 func runGuide(t *testing.T, page string, links ...string) {
 	t.Helper()

@@ -162,7 +162,7 @@ func TestResolveBadEnvironment(t *testing.T) {
 		{"TE_FL_STRICT", "ture", []string{"at 1", `"ture" is not a switch`, "true"}},
 		{"TE_FL_PREFER_VENDOR", "2", []string{"at 1", "want 1, true, yes or on"}},
 		{"TE_FL_SKIP_CUDA", " y", []string{"at 2", "want 1, true, yes or on"}},
-		{"TE_FL_PREFER", "vendro", []string{"at 1", "want flagos, vendor or reference", `did you mean "vendor"?`}},
+		{"TE_FL_PREFER", "vendro", []string{"at 1", "want flagos, vendor, reference or tuned", `did you mean "vendor"?`}},
 		{"TE_FL_ALLOW_VENDORS", ",", []string{"at 1", "do not set the list"}},
 		{"TE_FL_ALLOW_VENDORS", "acme nvidia", []string{"at 1", "separate names with commas"}},
 		{"TE_FL_ALLOW_VENDORS", "acme,impl:vendor.acme", []string{"at 6", "per-op order as impl:ID"}},

@@ -142,10 +142,10 @@ func TestBadPolicyValues(t *testing.T) {
 	tests := []struct {
 		variable, value, at, want string
 	}{
-		{"TE_FL_PREFER", "  vendro", "3", `unknown kind "vendro", want flagos, vendor or reference; did you mean "vendor"?`},
-		{"TE_FL_PREFER", "default", "1", `unknown kind "default", want flagos, vendor or reference`},
-		{"TE_FL_PREFER", "vendor:acme", "1", "want flagos, vendor or reference"},
-		{"TE_FL_PREFER", "vendor,flagos", "1", "want flagos, vendor or reference"},
+		{"TE_FL_PREFER", "  vendro", "3", `unknown kind "vendro", want flagos, vendor, reference or tuned; did you mean "vendor"?`},
+		{"TE_FL_PREFER", "default", "1", `unknown kind "default", want flagos, vendor, reference or tuned`},
+		{"TE_FL_PREFER", "vendor:acme", "1", "want flagos, vendor, reference or tuned"},
+		{"TE_FL_PREFER", "vendor,flagos", "1", "want flagos, vendor, reference or tuned"},
 		{"TE_FL_STRICT", "2", "1", `"2" is not a switch, want 1, true, yes or on, or 0, false, no or off`},
 		{"TE_FL_STRICT", "-1", "1", "is not a switch"},
 		{"TE_FL_STRICT", "\ttru", "2", `"tru" is not a switch`},
@@ -164,7 +164,7 @@ func TestBadPolicyValues(t *testing.T) {
 		{"TE_FL_PER_OP", "a=flagos;b=", "10", `op "b" has no token`},
 		{"TE_FL_PER_OP", "a=flagos;b=|", "10", `op "b" has no token`},
 		{"TE_FL_PER_OP", "a=flagos;b=vendor;a=vendor", "19", `op "a" is given twice, first at 1; keep one`},
-		{"TE_FL_PER_OP", "a=flagos|vendro", "10", `unknown token "vendro": want flagos, vendor, vendor:NAME, reference or impl:ID; did you mean "vendor"?`},
+		{"TE_FL_PER_OP", "a=flagos|vendro", "10", `unknown token "vendro": want flagos, vendor, vendor:NAME, reference, tuned or impl:ID; did you mean "vendor"?`},
 		{"TE_FL_PER_OP", "a=flagos,vendor", "3", "separate tokens with |"},
 		{"TE_FL_PER_OP", "a=flagos|vendor: ", "10", "the vendor's name is missing"},
 		{"TE_FL_PER_OP", "a=vendor:a b", "3", "contains a space"},

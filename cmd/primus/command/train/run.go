@@ -92,6 +92,9 @@ func runTrain(ctx context.Context, prog cli.Program, s experiments.Stage, opts O
 	log := slog.New(slog.NewMultiHandler(prog.Lines(screen, levels.console), toFile))
 	logRestart(slog.New(toFile))
 	experiments.LogReport(log, experiment.Report)
+	if err := tuneFirst(ctx, prog, &opts, module, place, log); err != nil {
+		return err
+	}
 
 	show := report.NewProgress(report.Screen{SetStatus: screen.Status(), Width: prog.Width, Log: log, FileLog: slog.New(toFile), Out: prog.Out})
 	set := graph.Config{

@@ -39,7 +39,7 @@ func (f *Flags) AddSideFlags(flags *pflag.FlagSet, prefix, about string) {
 		return AddPolicyFlag(flags, flag, prefix+name, about+usage)
 	}
 	f.Plugins.AddSideFlags(add)
-	add(&f.prefer, "prefer", "the `KIND` of impl that comes first: flagos, vendor or reference")
+	add(&f.prefer, "prefer", "the `KIND` of impl that comes first: flagos, vendor, reference or tuned")
 	add(&f.strict, "strict", "with a true `SWITCH` the first candidate of an op runs or the call fails; --strict alone is true").NoOptDefVal = "true"
 	add(&f.allow, "allow-vendors", "only these vendors: `NAMES` with commas, or *")
 	add(&f.deny, "deny-vendors", "never these vendors: `NAMES` with commas, or *")

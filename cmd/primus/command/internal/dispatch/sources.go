@@ -26,6 +26,7 @@ type Sources struct {
 	Env        Environment    // nil for that of the process
 	Strict     bool           // a variable that has no effect is an error
 	Flags      Flags
+	Tuning     *Tuning // nil for none
 }
 
 // Options are the flags of commands that need a policy.
@@ -33,6 +34,7 @@ type Options struct {
 	File  string
 	given *pflag.Flag // that names the file; nil where a command has no such flag
 	Flags Flags
+	Tune  string // the name of a tuning file, TuneAuto or TuneOff; "" is TuneOff
 }
 
 // AddFlags gives a command the flags of a policy.
@@ -40,12 +42,16 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.File, "policy", "", "read the dispatch policy from a YAML `FILE`; train follows its changes")
 	o.given = flags.Lookup("policy")
 	o.Flags.AddFlags(flags)
+	flags.StringVar(&o.Tune, "tune", TuneOff, "choose impls by the tuning `FILE` of primus ops tune; off uses none")
 }
 
 // Sources returns where the policy comes from, with the one of a module that is to be trained, if
 // any.
 func (o *Options) Sources(module *config.Module) Sources {
 	s := Sources{file: o.File, fileSource: "flag --policy", experiment: module, Env: environmentNow(), Flags: o.Flags}
+	if o.Tune != "" && o.Tune != TuneOff && o.Tune != TuneAuto {
+		s.Tuning = &Tuning{path: o.Tune}
+	}
 	switch {
 	case s.file == "":
 		s.file, s.fileSource = os.Getenv("PRIMUS_POLICY"), "environment PRIMUS_POLICY"
@@ -58,6 +64,9 @@ func (o *Options) Sources(module *config.Module) Sources {
 // Load reads the policy file and returns the policy with all faults of all sources. The overlay is
 // that of the file, nil when there is none.
 func (s *Sources) Load() (oppolicy.Policy, *policyfile.Overlay, error) {
+	if err := s.Tuning.load(); err != nil {
+		return oppolicy.Default(), nil, cli.UsageError{Err: err}
+	}
 	if s.file == "" {
 		p, err := s.Over()
 		return p, nil, err
@@ -81,6 +90,7 @@ func (s *Sources) Over(documents ...*policyfile.Overlay) (oppolicy.Policy, error
 	p, envErr := p.Overlay(s.Environment().lookup)
 	logErr := oppolicy.CheckLogging(s.Environment().lookup)
 	p, flagsErr := s.Flags.apply(p)
+	s.Tuning.apply(&p)
 	if usage := errors.Join(envErr, logErr, flagsErr); usage != nil {
 		return p, errors.Join(experimentErr, cli.UsageError{Err: usage})
 	}

@@ -46,6 +46,11 @@ func (o *TrainingOptions) WithSteps(ctx context.Context, prog cli.Program, name 
 	}
 	log := slog.New(prog.Lines(prog.Err, slog.LevelWarn))
 	LogReport(log, experiment.Report)
+	return o.StepsOf(ctx, prog, log, module, f)
+}
+
+// StepsOf runs f with what makes steps of a module.
+func (o *TrainingOptions) StepsOf(ctx context.Context, prog cli.Program, log *slog.Logger, module *config.Module, f func(StepParams) error) error {
 	var p StepParams
 	set := graph.Config{Threads: int(o.Threads), Timing: true, Log: log, Policy: o.PolicySources(module), Extras: prog.Extras}
 	return graph.Run(ctx, func() error { return f(p) }, graph.Core(set), fx.Invoke(func(built StepParams) {

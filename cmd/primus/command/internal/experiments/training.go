@@ -35,6 +35,12 @@ func (o *TrainingOptions) AddFlags(flags *pflag.FlagSet) {
 	o.policy.AddFlags(flags)
 }
 
+// Tune returns the value of --tune.
+func (o *TrainingOptions) Tune() string { return o.policy.Tune }
+
+// SetTune replaces the value of --tune.
+func (o *TrainingOptions) SetTune(file string) { o.policy.Tune = file }
+
 // Check returns the first mistake in the options.
 func (o *TrainingOptions) Check(cmd *cobra.Command, overrides []string) error {
 	if err := o.Options.Check(cmd, overrides); err != nil {

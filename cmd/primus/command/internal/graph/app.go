@@ -110,11 +110,15 @@ type managerParams struct {
 	Listeners []opmanager.Listener `group:"listeners"`
 }
 
-func newManager(p managerParams, lc fx.Lifecycle) *opmanager.Manager {
+func newManager(p managerParams, lc fx.Lifecycle) (*opmanager.Manager, error) {
+	policy, err := p.Set.Policy.CheckTuning(p.Policy, p.Registry.Snapshot(), p.Exec.Pool().Workers(), p.Set.Log)
+	if err != nil {
+		return nil, err
+	}
 	if p.Set.OpLog != nil {
 		p.Listeners = append(p.Listeners, opmanager.NewLogListener(slog.New(p.Set.OpLog)))
 	}
-	m := opmanager.New(p.Registry, p.Policy, opmanager.Settings{Exec: p.Exec, Timing: p.Set.Timing, Listeners: p.Listeners})
+	m := opmanager.New(p.Registry, policy, opmanager.Settings{Exec: p.Exec, Timing: p.Set.Timing, Listeners: p.Listeners})
 	lc.Append(fx.StopHook(m.Close))
 	if p.Set.OpLog != nil {
 		logUnusable(p.Set.Log, m)
@@ -122,7 +126,7 @@ func newManager(p managerParams, lc fx.Lifecycle) *opmanager.Manager {
 	for _, w := range m.Warnings() {
 		p.Set.Log.Warn(w)
 	}
-	return m
+	return m, nil
 }
 
 // logUnusable warns of each impl that the policy asks for and that cannot serve calls. For other

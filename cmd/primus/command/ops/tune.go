@@ -1,0 +1,109 @@
+package ops
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/spf13/cobra"
+
+	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
+	"github.com/primus-fl/primus/cmd/primus/command/internal/experiments"
+	"github.com/primus-fl/primus/internal/plaintext"
+	"github.com/primus-fl/primus/opmanager/tuning"
+	"github.com/primus-fl/primus/runtime/backends/native/stepbench"
+)
+
+// tuneOptions are the flags of `primus ops tune`.
+type tuneOptions struct {
+	experiments.TrainingOptions
+	budget time.Duration
+	file   string
+	output cli.OutputFormat
+}
+
+func newOpsTuneCommand(prog cli.Program) *cobra.Command {
+	var opts tuneOptions
+	opts.Extras = prog.Extras
+	cmd := &cobra.Command{
+		Use:   "tune --config FILE [key=value…]",
+		Short: "Measure which implementation is fastest for each call of an experiment",
+		Long: `Make two steps of an experiment on a batch of random tokens, and measure every call that
+they make on each implementation that the policy allows besides the reference, by turns.
+The fastest is kept in a tuning file, with the machine that it holds for; train --tune
+FILE uses it. An implementation counts as faster when the 95 % interval of the median of
+the ratios excludes 1 and the gain is at least 2 %.
+
+What is faster for most calls of an op is chosen for the op, and another one for the
+calls where that is faster. The ops of a family, such as attention and its gradient, are
+chosen together.`,
+		Example: `  primus ops tune --config exp.yaml --output tune.json
+  primus ops tune --config exp.yaml --budget 5m --threads 1 -o json
+  primus train --config exp.yaml --tune tune.json`,
+	}
+	flags := cmd.Flags()
+	opts.TrainingOptions.AddFlags(flags)
+	flags.DurationVar(&opts.budget, "budget", time.Minute, "measure for at most this `TIME`")
+	flags.StringVar(&opts.file, "tuning-file", "tune.json", "write the choices to `FILE`; an empty name writes none")
+	opts.output.AddFlag(cmd)
+	for _, name := range []string{"budget", "tuning-file", "output"} {
+		cli.WithoutVariable(flags, name)
+	}
+	experiments.TakeOverrides(prog, cmd, experiments.Pretrain.Module, func(cmd *cobra.Command, overrides []string) error {
+		if err := opts.Check(cmd, overrides); err != nil {
+			return err
+		}
+		if opts.budget <= 0 {
+			return cli.Usagef(cmd, "--budget: got %v, want a time above 0, such as 60s", opts.budget)
+		}
+		return opts.WithSteps(cmd.Context(), prog, "ops tune", overrides, func(p experiments.StepParams) error {
+			file, err := opts.tune(cmd, prog, p)
+			if err != nil {
+				return err
+			}
+			return opts.output.Print(prog.Out, file, func() error { return printTuning(prog.Out, file, opts.file) })
+		})
+	})
+	return cmd
+}
+
+// tune measures, shows where it is, and writes the file.
+func (o *tuneOptions) tune(cmd *cobra.Command, prog cli.Program, p experiments.StepParams) (*tuning.File, error) {
+	screen := &plaintext.Console{Out: prog.Err, Width: prog.Width}
+	defer screen.SetStatus("")
+	screen.SetStatus("making steps")
+	file, err := stepbench.Tune(cmd.Context(), stepbench.TuneSettings{
+		Module: p.Module, Manager: p.Manager, Ops: p.Registry.Snapshot(), Device: p.Device, Log: p.Log,
+		Budget:   func(time.Duration) time.Duration { return o.budget },
+		Progress: func(op, call string, n, of int) { screen.SetStatus(fmt.Sprintf("%d/%d %s: %s", n, of, op, call)) },
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case file == nil:
+		return nil, fmt.Errorf("the policy leaves no choice: no op has two impls besides the reference; primus ops list shows why")
+	case o.file == "":
+		return file, nil
+	}
+	return file, file.Write(o.file)
+}
+
+func printTuning(out io.Writer, f *tuning.File, name string) error {
+	t := plaintext.NewTable(table.Row{"op", "call", "calls", "share", "fastest", "times faster", "than", "samples", "clear"}, 3, 4, 6, 8)
+	for _, e := range f.Entries {
+		faster, over, clear := "-", "-", "yes"
+		if e.Impl != e.Over {
+			faster, over = fmt.Sprintf("%.2f (%.2f to %.2f)", e.Ratio, e.Low, e.High), e.Over
+		}
+		if !e.Clear {
+			clear = "no"
+		}
+		t.AppendRow(table.Row{e.Op, e.Call, e.Calls, fmt.Sprintf("%.1f %%", 100*e.Share), e.Impl, faster, over, e.Samples, clear})
+	}
+	if _, err := fmt.Fprintln(out, plaintext.Render(t)); err != nil || name == "" {
+		return err
+	}
+	_, err := fmt.Fprintf(out, "\nwritten to %s; primus train --tune %s uses it\n", name, name)
+	return err
+}

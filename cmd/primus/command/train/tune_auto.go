@@ -1,0 +1,114 @@
+package train
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
+	"github.com/primus-fl/primus/cmd/primus/command/internal/dispatch"
+	"github.com/primus-fl/primus/cmd/primus/command/internal/experiments"
+	"github.com/primus-fl/primus/opmanager/tuning"
+	"github.com/primus-fl/primus/runtime/backends/native"
+	"github.com/primus-fl/primus/runtime/backends/native/stepbench"
+	"github.com/primus-fl/primus/runtime/config"
+)
+
+// What --tune auto may take of a run: this share, but no more than some seconds. Below the least
+// time nothing is measured.
+const (
+	autoShare = 0.02
+	autoMost  = 20 * time.Second
+	autoLeast = time.Second
+)
+
+// tuneFirst replaces --tune auto with the file of an earlier run of these parameters on this
+// machine, or measures now and keeps the result for later runs.
+func tuneFirst(ctx context.Context, prog cli.Program, opts *Options, module *config.Module, place ranks, log *slog.Logger) error {
+	if opts.Tune() != dispatch.TuneAuto {
+		return nil
+	}
+	opts.SetTune(dispatch.TuneOff)
+	if module.Framework != native.Framework {
+		return cli.UsageError{Err: fmt.Errorf("--tune auto: framework %s calls no ops of primus", module.Framework)}
+	}
+	file, err := tunedFile(opts, module)
+	if err != nil {
+		return err
+	}
+	// The steps are made with what is only warned of when the run itself begins.
+	quiet := slog.New(slog.DiscardHandler)
+	err = opts.StepsOf(ctx, prog, quiet, module, func(p experiments.StepParams) error {
+		here := tuning.ThisMachine(p.Registry.Snapshot(), p.Exec.Pool().Workers())
+		known, err := tuning.Read(file)
+		if err == nil {
+			err = known.Check(file, here)
+		}
+		if err == nil {
+			log.Info("impls are chosen by " + file)
+			opts.SetTune(file)
+			return nil
+		}
+		if place.WorldSize > 1 {
+			log.Warn(fmt.Sprintf("--tune auto: not used, because ranks do not measure: make a file with primus ops tune and give it to all ranks (%v)", err))
+			return nil
+		}
+		return measureFirst(ctx, opts, p, file, log)
+	})
+	if err != nil {
+		return fmt.Errorf("--tune auto: %w", err)
+	}
+	return nil
+}
+
+// notOfCalls are parameters that usually change from run to run and on which the calls of a step do
+// not depend.
+var notOfCalls = []string{"train_iters", "lr", "min_lr", "lr_warmup_iters", "lr_decay_iters", "seed", "save_interval", "eval_interval", "log_interval", "load"}
+
+// tunedFile returns where the choices for a module are kept.
+func tunedFile(opts *Options, module *config.Module) (string, error) {
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("--tune auto: no place for its result: %w; set XDG_CACHE_HOME, or use --tune FILE", err)
+	}
+	text, err := json.Marshal([]any{module.Params.Without(notOfCalls...), opts.Threads})
+	if err != nil {
+		return "", fmt.Errorf("--tune auto: %w", err)
+	}
+	sum := sha256.Sum256(text)
+	return filepath.Join(dir, "primus", "tuning", hex.EncodeToString(sum[:8])+".json"), nil
+}
+
+// measureFirst measures within the budget and keeps the choices.
+func measureFirst(ctx context.Context, opts *Options, p experiments.StepParams, file string, log *slog.Logger) error {
+	steps, _ := p.Module.Params.Lookup("train_iters")
+	begin := time.Now()
+	made, err := stepbench.Tune(ctx, stepbench.TuneSettings{
+		Module: p.Module, Manager: p.Manager, Ops: p.Registry.Snapshot(), Device: p.Device, Log: p.Log,
+		Budget: func(step time.Duration) time.Duration {
+			n, _ := steps.Float64()
+			budget := min(time.Duration(autoShare*n*float64(step)), autoMost)
+			if budget < autoLeast {
+				log.Info(fmt.Sprintf("--tune auto: nothing is measured, because %.0f %% of the run is only %v", 100*autoShare, budget.Round(time.Millisecond)))
+				return 0
+			}
+			return budget
+		},
+	})
+	if err != nil || made == nil {
+		return err
+	}
+	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), made.Write(file)); err != nil {
+		return err
+	}
+	log.Info(fmt.Sprintf("measured the impls of %d calls in %v; impls are chosen by %s", len(made.Entries), time.Since(begin).Round(time.Second/10), file))
+	opts.SetTune(file)
+	return nil
+}

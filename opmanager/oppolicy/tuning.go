@@ -1,0 +1,97 @@
+package oppolicy
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Tuning is the choice of impls by measurement: for each op the impl that was fastest, over all
+// calls and for some of them. It is immutable.
+type Tuning struct {
+	// Source says where it came from, such as "tuning file tune.json".
+	Source string
+	// Digest is the same for tunings with the same choices.
+	Digest string
+	Ops    map[string]TunedOp
+}
+
+// TunedOp is the choice for an op.
+type TunedOp struct {
+	Impl  string // the fastest over all calls that were measured
+	Why   string // "tuned: 1.31x faster than default.flagos …"
+	Calls []TunedCall
+}
+
+// TunedCall is the choice for the calls with one signature, where it is another one than that of
+// the op.
+type TunedCall struct {
+	Signature uint64 // opregistry.Call.Signature
+	Impl      string
+	Why       string
+}
+
+// preferTuned is the value of a preference that asks for the tuned impl, and the token for it.
+const preferTuned = "tuned"
+
+// UseTuning makes the tuned impl of each op come first, unless the preference was set explicitly.
+func (p *Policy) UseTuning(t *Tuning) {
+	p.Tuning = t
+	if p.Source(FieldPrefer) == sourceDefault {
+		p.PreferTuned = true
+		p.SetSource(FieldPrefer, t.Source)
+	}
+}
+
+// tuned returns the tuned impl of an op, "" for none.
+func (p *Policy) tuned(op string) string {
+	if p.Tuning == nil {
+		return ""
+	}
+	return p.Tuning.Ops[op].Impl
+}
+
+// Tuned returns what the tuning says of an op if the policy asks for it: the choice for all calls,
+// and those for some. The order of the op then has a tuned token.
+func (p *Policy) Tuned(op string) (TunedOp, bool) {
+	order, _ := p.Order(op)
+	if p.Tuning == nil || !slices.ContainsFunc(order, func(t Token) bool { return t.Tuned }) {
+		return TunedOp{}, false
+	}
+	choice, ok := p.Tuning.Ops[op]
+	return choice, ok
+}
+
+// untuned returns a warning if the policy asks for tuned impls and has no tuning, "" if not.
+func (p *Policy) untuned() string {
+	if p.Tuning != nil {
+		return ""
+	}
+	asks := func(rules []OpRule) string {
+		for _, rule := range rules {
+			if slices.ContainsFunc(rule.Order, func(t Token) bool { return t.Tuned }) {
+				return rule.source()
+			}
+		}
+		return ""
+	}
+	source := ""
+	if p.PreferTuned {
+		source = p.Source(FieldPrefer)
+	}
+	for _, rules := range append([][]OpRule{p.PerOp}, rulesOf(p.Rules)...) {
+		if source == "" {
+			source = asks(rules)
+		}
+	}
+	if source == "" {
+		return ""
+	}
+	return fmt.Sprintf("policy: %s asks for tuned impls, but there is no tuning file: make one with primus ops tune and give it with --tune FILE", source)
+}
+
+func rulesOf(rules []Rule) (all [][]OpRule) {
+	for _, r := range rules {
+		all = append(all, r.PerOp)
+	}
+	return all
+}

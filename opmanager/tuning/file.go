@@ -1,0 +1,262 @@
+package tuning
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/primus-fl/primus/internal/buildinfo"
+	"github.com/primus-fl/primus/internal/cpufeat"
+	"github.com/primus-fl/primus/internal/durable"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
+	"github.com/primus-fl/primus/opregistry"
+)
+
+// formatName is the format of a File.
+const formatName = "primus-tuning/1"
+
+// File is the result of a tuning.
+type File struct {
+	Format  string    `json:"format"`
+	Made    time.Time `json:"made"`
+	Model   string    `json:"model,omitempty"` // whose steps were measured
+	Machine Machine   `json:"machine"`
+	Entries []Entry   `json:"entries"`
+}
+
+// Machine is where a File was made.
+type Machine struct {
+	CPU     string            `json:"cpu"`
+	Class   string            `json:"cpu_class"`
+	Threads int               `json:"threads"`
+	Primus  string            `json:"primus"`
+	Sources map[string]string `json:"sources"` // of impls: their versions
+}
+
+// Entry is the choice for the calls of an op with one signature.
+type Entry struct {
+	Op        string             `json:"op"`
+	Signature Signature          `json:"signature"`
+	Call      string             `json:"call"`    // for people
+	Calls     int                `json:"calls"`   // in the steps that were profiled
+	Share     float64            `json:"share"`   // of the time of all calls with a choice
+	Impl      string             `json:"impl_id"` // the fastest
+	Over      string             `json:"over"`    // the impl that would serve the call otherwise
+	Ratio     float64            `json:"ratio"`   // the time of Over by that of Impl: the median
+	Low       float64            `json:"low"`     // of the interval of the median
+	High      float64            `json:"high"`
+	Samples   int                `json:"samples"`
+	Clear     bool               `json:"clear"`    // more samples would not change the choice
+	Times     map[string]float64 `json:"times_ms"` // the medians by impl
+}
+
+// Signature is that of calls, a hexadecimal number in a File.
+type Signature uint64
+
+// MarshalText writes the number.
+func (s Signature) MarshalText() ([]byte, error) { return fmt.Appendf(nil, "%016x", uint64(s)), nil }
+
+// UnmarshalText reads what MarshalText writes.
+func (s *Signature) UnmarshalText(text []byte) error {
+	n, err := strconv.ParseUint(string(text), 16, 64)
+	*s = Signature(n)
+	return err
+}
+
+// New returns a File with what was measured on this machine.
+func New(model string, entries []Entry, snap *opregistry.Snapshot, threads int) *File {
+	return &File{Format: formatName, Made: time.Now().UTC().Truncate(time.Second), Model: model, Machine: ThisMachine(snap, threads), Entries: entries}
+}
+
+// ThisMachine describes this machine and the sources of a registry.
+func ThisMachine(snap *opregistry.Snapshot, threads int) Machine {
+	m := Machine{CPU: cpuModel(), Class: cpufeat.Class(true), Threads: threads, Primus: buildinfo.Version(), Sources: map[string]string{}}
+	for _, s := range snap.Sources() {
+		if len(s.Impls) > 0 {
+			m.Sources[s.Name] = s.Version
+		}
+	}
+	return m
+}
+
+// cpuModel returns the name of the processor, or the architecture where the system does not tell.
+func cpuModel() string {
+	text, _ := os.ReadFile("/proc/cpuinfo") // absent on other systems
+	for line := range strings.Lines(string(text)) {
+		if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
+			return strings.TrimSpace(value)
+		}
+	}
+	return runtime.GOARCH
+}
+
+// MachineError says that a File was made elsewhere.
+type MachineError struct {
+	File        string
+	Differences []string
+}
+
+// Error names the file and what differs.
+func (e *MachineError) Error() string {
+	return fmt.Sprintf("%s was made on another machine or for another program, so its choices are not used: %s; make it again with primus ops tune", e.File, strings.Join(e.Differences, ", "))
+}
+
+// Check returns a *MachineError if the File does not belong to a machine. name is that of the file.
+func (f *File) Check(name string, here Machine) error {
+	e := &MachineError{File: name}
+	differ := func(what string, want, got any) {
+		if want != got {
+			e.Differences = append(e.Differences, fmt.Sprintf("%s: made for %v, here %v", what, want, got))
+		}
+	}
+	differ("CPU", f.Machine.CPU, here.CPU)
+	differ("CPU class", f.Machine.Class, here.Class)
+	differ("threads", f.Machine.Threads, here.Threads)
+	differ("primus", f.Machine.Primus, here.Primus)
+	names := slices.Compact(slices.Sorted(slices.Values(slices.Concat(slices.Collect(maps.Keys(f.Machine.Sources)), slices.Collect(maps.Keys(here.Sources))))))
+	for _, source := range names {
+		was, before := f.Machine.Sources[source]
+		is, now := here.Sources[source]
+		switch {
+		case !before:
+			e.Differences = append(e.Differences, fmt.Sprintf("source %s: new here", source))
+		case !now:
+			e.Differences = append(e.Differences, fmt.Sprintf("source %s: not here", source))
+		default:
+			differ("source "+source, was, is)
+		}
+	}
+	if len(e.Differences) > 0 {
+		return e
+	}
+	return nil
+}
+
+// Write writes the File in place of an earlier one.
+func (f *File) Write(path string) error {
+	text, err := json.MarshalIndent(f, "", "  ")
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return durable.WriteFile(path, func(w io.Writer) error {
+		_, err := w.Write(append(text, '\n'))
+		return err
+	})
+}
+
+// maxSize bounds the size of a File.
+const maxSize = 64 << 20
+
+// Read reads a File.
+func Read(path string) (*File, error) {
+	text, err := durable.ReadRegular(path, maxSize)
+	if err != nil {
+		return nil, err
+	}
+	return Parse(path, text)
+}
+
+// Parse reads the text of a File. name is that of the file, for errors.
+func Parse(name string, text []byte) (*File, error) {
+	f := &File{}
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(f); err != nil {
+		return nil, fmt.Errorf("%s: %w; want a file that primus ops tune wrote", name, err)
+	}
+	if f.Format != formatName {
+		return nil, fmt.Errorf("%s: got format %q, want %q; make it again with primus ops tune", name, f.Format, formatName)
+	}
+	for i, e := range f.Entries {
+		if e.Op == "" || e.Impl == "" || e.Over == "" || e.Calls < 1 {
+			return nil, fmt.Errorf("%s: entry %d: got op %q, impl_id %q, over %q and %d calls, want names and at least one call", name, i, e.Op, e.Impl, e.Over, e.Calls)
+		}
+	}
+	return f, nil
+}
+
+// Tuning returns the choices for a policy. families maps ops to the family that they belong to.
+// source says where the File came from.
+func (f *File) Tuning(source string, families func(op string) string) *oppolicy.Tuning {
+	t := &oppolicy.Tuning{Source: source, Ops: map[string]oppolicy.TunedOp{}}
+	groups := map[string][]Entry{}
+	for _, e := range f.Entries {
+		name := cmp.Or(families(e.Op), e.Op)
+		groups[name] = append(groups[name], e)
+	}
+	digest := sha256.New()
+	for _, name := range slices.Sorted(maps.Keys(groups)) {
+		entries := groups[name]
+		best, ratio, samples := fastest(entries)
+		for _, e := range entries {
+			op := t.Ops[e.Op]
+			op.Impl = best
+			op.Why = f.why(best, entries[0].Over, ratio, samples, plural(len(entries)))
+			if families(e.Op) == "" && e.Impl != best {
+				op.Calls = append(op.Calls, oppolicy.TunedCall{Signature: uint64(e.Signature), Impl: e.Impl, Why: f.why(e.Impl, best, e.Times[best]/e.Times[e.Impl], e.Samples, "on "+e.Call)})
+			}
+			t.Ops[e.Op] = op
+			fmt.Fprintln(digest, e.Op, best, uint64(e.Signature), e.Impl)
+		}
+	}
+	t.Digest = hex.EncodeToString(digest.Sum(nil))[:16]
+	return t
+}
+
+func plural(calls int) string {
+	if calls == 1 {
+		return "on the one shape that was measured"
+	}
+	return fmt.Sprintf("over the %d shapes that were measured", calls)
+}
+
+// why explains a choice.
+func (f *File) why(impl, over string, ratio float64, samples int, where string) string {
+	day := f.Made.Format(time.DateOnly)
+	if impl == over {
+		return fmt.Sprintf("tuned: %s, which no other impl beats %s, %d samples, %s", impl, where, samples, day)
+	}
+	return fmt.Sprintf("tuned: %s, %.2fx faster than %s %s, %d samples, %s", impl, ratio, over, where, samples, day)
+}
+
+// fastest returns the impl with the least time over all calls, each as often as it was made. An
+// impl that did not serve one of them, or is not clearly faster, does not take the place of the
+// usual one.
+func fastest(entries []Entry) (best string, ratio float64, samples int) {
+	totals := map[string]float64{}
+	for id := range entries[0].Times {
+		for _, e := range entries {
+			ms, served := e.Times[id]
+			if !served {
+				delete(totals, id)
+				break
+			}
+			totals[id] += ms * float64(e.Calls)
+		}
+	}
+	usual := entries[0].Over
+	best = usual
+	for _, id := range slices.Sorted(maps.Keys(totals)) {
+		if totals[usual] > 0 && totals[id] < totals[best] && totals[usual] >= MinRatio*totals[id] {
+			best = id
+		}
+	}
+	for _, e := range entries {
+		samples += e.Samples
+	}
+	if totals[best] > 0 {
+		ratio = totals[usual] / totals[best]
+	}
+	return best, ratio, samples
+}

@@ -1,0 +1,196 @@
+package tuning_test
+
+import (
+	"errors"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
+	"github.com/primus-fl/primus/opmanager/tuning"
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/tensor"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+type args struct {
+	X *tensor.Tensor `op:"0 x read f32 [n]"`
+	Y *tensor.Tensor `op:"1 y write f32 [n]"`
+}
+
+type pairArgs struct {
+	X     *tensor.Tensor `op:"0 x read f32 [n]"`
+	Y     *tensor.Tensor `op:"1 y write f32 [n]"`
+	Saved *opregistry.Saved
+}
+
+var (
+	plain   = opregistry.NewOp("plain", opregistry.Schema[args]{})
+	pairFwd = opregistry.NewOp("pair_fwd", opregistry.Schema[pairArgs]{Family: "pair", Forward: true})
+	pairBwd = opregistry.NewOp("pair_bwd", opregistry.Schema[pairArgs]{Family: "pair"})
+)
+
+// slow returns an impl that takes a time that depends on the size of x. The ratios are so large
+// that a busy machine does not change the choice.
+func slow(ms func(n int) time.Duration) opregistry.Func[args] {
+	return func(_ *opregistry.Exec, a args) error {
+		time.Sleep(ms(a.X.NumElements()))
+		return nil
+	}
+}
+
+func constant(d time.Duration) func(int) time.Duration { return func(int) time.Duration { return d } }
+
+func newManager(t *testing.T, policy oppolicy.Policy) (*opmanager.Manager, *opregistry.Snapshot) {
+	t.Helper()
+	small := func(n int) time.Duration { // fast for small operands only
+		if n < 100 {
+			return time.Millisecond
+		}
+		return 40 * time.Millisecond
+	}
+	pair := func(d time.Duration) opregistry.Func[pairArgs] {
+		return func(*opregistry.Exec, pairArgs) error { time.Sleep(d); return nil }
+	}
+	declines := opregistry.Func[args](func(*opregistry.Exec, args) error { return opregistry.Unsupported("all") })
+	reg := opregistry.NewRegistry()
+	require.NoError(t, reg.Register(opregistry.Source{Name: "test", Version: "1", Impls: []opregistry.Impl{
+		{Op: plain, ID: "default.flagos", Kind: opregistry.KindFlagos, Run: slow(constant(8 * time.Millisecond))},
+		{Op: plain, ID: "vendor.small", Kind: opregistry.KindVendor, Vendor: "small", Run: slow(small)},
+		{Op: plain, ID: "vendor.never", Kind: opregistry.KindVendor, Vendor: "never", Run: declines},
+		{Op: plain, ID: "reference.go", Kind: opregistry.KindReference, Run: slow(constant(0))},
+		{Op: pairFwd, ID: "default.flagos", Kind: opregistry.KindFlagos, Run: pair(time.Millisecond)},
+		{Op: pairBwd, ID: "default.flagos", Kind: opregistry.KindFlagos, Run: pair(30 * time.Millisecond)},
+		{Op: pairFwd, ID: "vendor.acme", Kind: opregistry.KindVendor, Vendor: "acme", Run: pair(3 * time.Millisecond)},
+		{Op: pairBwd, ID: "vendor.acme", Kind: opregistry.KindVendor, Vendor: "acme", Run: pair(5 * time.Millisecond)},
+	}}))
+	m := opmanager.New(reg, policy, opmanager.Settings{})
+	t.Cleanup(m.Close)
+	return m, reg.Snapshot()
+}
+
+func operands(t *testing.T, n int) (x, y *tensor.Tensor) {
+	t.Helper()
+	x, err := tensor.FromSlice(make([]float32, n))
+	require.NoError(t, err)
+	y, err = tensor.FromSlice(make([]float32, n))
+	require.NoError(t, err)
+	return x, y
+}
+
+func callPlain(t *testing.T, m *opmanager.Manager, n int) {
+	t.Helper()
+	x, y := operands(t, n)
+	require.NoError(t, opmanager.MustBind(m, plain).Call(args{x, y}))
+}
+
+func tune(t *testing.T) *tuning.File {
+	t.Helper()
+	m, snap := newManager(t, oppolicy.Default())
+	assert.Equal(t, []string{"plain", "pair_fwd", "pair_bwd"}, tuning.Choices(m))
+	profile := tuning.NewProfile(tuning.Choices(m))
+	remove := m.Tap(profile)
+	for range 3 {
+		callPlain(t, m, 10)
+		callPlain(t, m, 1000)
+	}
+	callPlain(t, m, 1000)
+	x, y := operands(t, 5)
+	saved := &opregistry.Saved{}
+	require.NoError(t, opmanager.MustBind(m, pairFwd).Call(pairArgs{x, y, saved}))
+	require.NoError(t, opmanager.MustBind(m, pairBwd).Call(pairArgs{x, y, saved}))
+	remove()
+	entries, err := tuning.Measure(t.Context(), profile, tuning.Settings{Manager: m, Ops: snap, Budget: time.Minute})
+	require.NoError(t, err)
+	return tuning.New("toy", entries, snap, 1)
+}
+
+func families(op string) string {
+	if op == "plain" {
+		return ""
+	}
+	return "pair"
+}
+
+func TestChoosesByShapeAndFamily(t *testing.T) {
+	file := tune(t)
+	impls := map[string]string{}
+	for _, e := range file.Entries {
+		impls[e.Op+" "+e.Call] = e.Impl
+		assert.NotContains(t, e.Times, "vendor.never")
+		assert.NotContains(t, e.Times, "reference.go")
+	}
+	assert.Equal(t, map[string]string{
+		"plain x f32 [10], y f32 [10]": "vendor.small", "plain x f32 [1000], y f32 [1000]": "default.flagos",
+		"pair_fwd x f32 [5], y f32 [5]": "default.flagos", "pair_bwd x f32 [5], y f32 [5]": "vendor.acme",
+	}, impls)
+
+	choices := file.Tuning("tuning file x", families)
+	assert.Equal(t, "default.flagos", choices.Ops["plain"].Impl)
+	require.Len(t, choices.Ops["plain"].Calls, 1)
+	assert.Regexp(t, `^tuned: vendor.small, \d+\.\d\dx faster than default.flagos on x f32 \[10\], y f32 \[10\], \d+ samples, `, choices.Ops["plain"].Calls[0].Why)
+	assert.Equal(t, "vendor.acme", choices.Ops["pair_fwd"].Impl, "the family is faster, although its forward op is not")
+	assert.Equal(t, "vendor.acme", choices.Ops["pair_bwd"].Impl)
+	assert.Empty(t, choices.Ops["pair_fwd"].Calls)
+}
+
+// Calls run on the impl that was chosen for their signature, and on the next one when it declines.
+func TestCallsFollowTheTuning(t *testing.T) {
+	choices := tune(t).Tuning("tuning file x", families)
+	policy := oppolicy.Default()
+	policy.UseTuning(choices)
+	m, _ := newManager(t, policy)
+	callPlain(t, m, 10)
+	callPlain(t, m, 1000)
+	callPlain(t, m, 11) // another signature
+	calls := map[string]uint64{}
+	for _, s := range m.Stats() {
+		calls[s.Op+" "+s.ID] = s.Calls
+	}
+	assert.EqualValues(t, 1, calls["plain vendor.small"])
+	assert.EqualValues(t, 2, calls["plain default.flagos"])
+	e, err := m.Explain("plain")
+	require.NoError(t, err)
+	assert.Len(t, e.Tuned, 2)
+	assert.Contains(t, e.String(), "order: tuned|flagos|vendor|reference (tuning file x)")
+
+	explicit := oppolicy.Default()
+	require.NoError(t, explicit.SetPrefer("flagos", "environment TE_FL_PREFER"))
+	explicit.UseTuning(choices)
+	n, _ := newManager(t, explicit)
+	callPlain(t, n, 10)
+	e, err = n.Explain("plain")
+	require.NoError(t, err)
+	assert.Empty(t, e.Tuned, "an explicit preference wins")
+	assert.NotEqual(t, policy.Fingerprint(), explicit.Fingerprint())
+}
+
+func TestFileBelongsToAMachine(t *testing.T) {
+	_, snap := newManager(t, oppolicy.Default())
+	file := tuning.New("toy", []tuning.Entry{{Op: "plain", Impl: "a", Over: "b", Calls: 1}}, snap, 2)
+	path := filepath.Join(t.TempDir(), "tune.json")
+	require.NoError(t, file.Write(path))
+	read, err := tuning.Read(path)
+	require.NoError(t, err)
+	assert.Equal(t, file, read)
+	require.NoError(t, read.Check(path, tuning.ThisMachine(snap, 2)))
+	err = read.Check(path, tuning.ThisMachine(snap, 1))
+	elsewhere, ok := errors.AsType[*tuning.MachineError](err)
+	require.True(t, ok)
+	assert.Equal(t, []string{"threads: made for 2, here 1"}, elsewhere.Differences)
+	read.Machine.Sources["gone"] = "2"
+	read.Machine.Sources["test"] = "0"
+	assert.ErrorContains(t, read.Check(path, tuning.ThisMachine(snap, 2)), "source gone: not here, source test: made for 0, here 1")
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(`{"format":"primus-tuning/1","entries":[{"op":"plain","impl_id":"a","over":"b","calls":1,"signature":"0f","times_ms":{"a":1,"b":2}}]}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		file, err := tuning.Parse("tune.json", text)
+		if err == nil {
+			file.Tuning("file", func(string) string { return "" })
+		}
+	})
+}

@@ -1,0 +1,79 @@
+package stepbench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/primus-fl/primus/device"
+	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/tuning"
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/runtime/backends/native"
+	"github.com/primus-fl/primus/runtime/config"
+)
+
+// TuneSettings say what Tune measures and with what.
+type TuneSettings struct {
+	Module  *config.Module
+	Manager *opmanager.Manager
+	Ops     *opregistry.Snapshot
+	Device  device.Backend
+	Log     *slog.Logger
+	// Budget returns how long measurements may take, given the time of one step; 0 or less measures
+	// nothing.
+	Budget func(step time.Duration) time.Duration
+	// Progress is called before each call that is measured. It may be nil.
+	Progress func(op, call string, n, of int)
+}
+
+// profiledSteps are the steps whose calls are profiled, after one that warms up.
+const profiledSteps = 2
+
+// Tune makes steps of a module, measures the calls that they made on each impl that may serve them,
+// and returns the choices. The File is nil if the budget is 0 or the policy leaves no choice.
+func Tune(ctx context.Context, s TuneSettings) (*tuning.File, error) {
+	ops := tuning.Choices(s.Manager)
+	if len(ops) == 0 {
+		return nil, nil
+	}
+	profile := tuning.NewProfile(ops)
+	step, model, err := s.profile(ctx, profile)
+	if err != nil {
+		return nil, err
+	}
+	budget := s.Budget(step)
+	if budget <= 0 {
+		return nil, nil
+	}
+	entries, err := tuning.Measure(ctx, profile, tuning.Settings{Manager: s.Manager, Ops: s.Ops, Budget: budget, Progress: s.Progress})
+	if err != nil {
+		return nil, fmt.Errorf("measure impls: %w", err)
+	}
+	return tuning.New(model, entries, s.Ops, s.Manager.Exec().Pool().Workers()), nil
+}
+
+// profile makes the steps and returns the time of one and the name of the model.
+func (s *TuneSettings) profile(ctx context.Context, profile *tuning.Profile) (step time.Duration, model string, err error) {
+	bench, warnings, err := native.NewBench(s.Module, s.Manager, s.Device, s.Log)
+	for _, w := range warnings {
+		s.Log.Warn(w.String())
+	}
+	if err != nil {
+		return 0, "", err
+	}
+	defer func() { err = errors.Join(err, bench.Close()) }()
+	if _, err := bench.Step(ctx); err != nil {
+		return 0, "", err
+	}
+	begin := time.Now()
+	defer s.Manager.Tap(profile)()
+	for range profiledSteps {
+		if _, err := bench.Step(ctx); err != nil {
+			return 0, "", err
+		}
+	}
+	return time.Since(begin) / profiledSteps, bench.Args().ModelName, nil
+}
