@@ -22,6 +22,7 @@ type Args struct {
 	model.Config
 	optim.OptimizerConfig
 	optim.LossScaleConfig
+	optim.EarlyStoppingConfig
 	optim.Schedule // an lr_decay_iters of 0 means train_iters
 	world.Parallel
 	weights.Start
@@ -30,10 +31,11 @@ type Args struct {
 	batch.MaskConfig
 	tracking.Trackers
 
-	TrainIters      int   `param:"train_iters"`
-	GlobalBatchSize int   `param:"global_batch_size"`
-	MicroBatchSize  int   `param:"micro_batch_size"`
-	Seed            int64 `param:"seed"`
+	TrainIters      int             `param:"train_iters"`
+	GlobalBatchSize int             `param:"global_batch_size"`
+	MicroBatchSize  int             `param:"micro_batch_size"`
+	RampupBatchSize optim.BatchRamp `param:"rampup_batch_size"`
+	Seed            int64           `param:"seed"`
 
 	LogInterval  int    `param:"log_interval"`
 	EvalInterval int    `param:"eval_interval"` // 0 means no evaluation
@@ -132,7 +134,7 @@ func (a *Args) validate() error {
 	if faults := a.representable(); faults != nil {
 		return errors.Join(faults...)
 	}
-	faults := []error{a.Config.Validate(), a.OptimizerConfig.Validate(), a.LossScaleConfig.Validate(), a.Parallel.Validate(), a.Schedule.Validate(), a.SourceConfig.Validate()}
+	faults := []error{a.Config.Validate(), a.OptimizerConfig.Validate(), a.LossScaleConfig.Validate(), a.EarlyStoppingConfig.Validate(), a.Parallel.Validate(), a.Schedule.Validate(), a.SourceConfig.Validate()}
 	atLeast := func(key string, v, least int) {
 		if v < least {
 			faults = append(faults, fmt.Errorf("%s: got %d, want a number >= %d", key, v, least))
@@ -152,6 +154,12 @@ func (a *Args) validate() error {
 	}
 	if a.Sharded && a.Optimizer == optim.Muon {
 		faults = append(faults, errors.New("use_distributed_optimizer: got true, want false with optimizer muon, which needs whole matrices"))
+	}
+	if a.Patience > 0 && (a.EvalInterval == 0 || a.ValidFraction == 0 && a.ValidDataPath == "") {
+		faults = append(faults, errors.New("early_stopping_patience: got no evaluation, want an eval_interval and validation text"))
+	}
+	if a.MicroBatchSize > 0 {
+		faults = append(faults, a.RampupBatchSize.Validate(a.GlobalBatchSize, a.MicroBatchSize))
 	}
 	if a.MicroBatchSize > 0 && a.GlobalBatchSize%a.MicroBatchSize != 0 {
 		faults = append(faults, fmt.Errorf("global_batch_size: got %d, want a multiple of micro_batch_size %d", a.GlobalBatchSize, a.MicroBatchSize))

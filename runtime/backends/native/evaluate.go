@@ -8,6 +8,7 @@ import (
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/backends/native/batch"
 	"github.com/primus-fl/primus/runtime/backends/native/data"
+	"github.com/primus-fl/primus/runtime/backends/native/optim"
 )
 
 // evaluation is a fixed choice of windows, in whole micro batches.
@@ -97,6 +98,7 @@ func (t *trainer) validate(ctx context.Context, s *backend.Step) error {
 		if loss != nil {
 			s.ValidLoss, s.ValidTokens, s.ValidBytes = loss, e.tokens, e.bytes
 			t.state.ValidLoss, t.state.ValidTokens, t.state.ValidBytes = loss, e.tokens, e.bytes
+			t.judge(s.Step, *loss)
 		}
 	}
 	if t.test == nil || !last {
@@ -108,6 +110,22 @@ func (t *trainer) validate(ctx context.Context, s *backend.Step) error {
 		t.state.TestLoss, t.state.TestTokens = loss, t.test.tokens
 	}
 	return err
+}
+
+// judge compares a validation loss with the best one, for early stopping.
+func (t *trainer) judge(step int, loss float64) {
+	if t.args.Patience == 0 {
+		return
+	}
+	if t.state.Best == nil {
+		t.state.Best = &optim.BestLoss{}
+	}
+	t.state.Best.Update(t.args.EarlyStoppingConfig, step, loss)
+}
+
+// endsEarly reports whether the validation loss has not fallen for as long as the run waits.
+func (t *trainer) endsEarly() bool {
+	return t.state.Best != nil && t.state.Best.Ends(t.args.EarlyStoppingConfig)
 }
 
 // evaluateAt is evaluate with the faults of a step. It returns nil if there is no time for it.

@@ -35,7 +35,7 @@ func (t *trainer) Train(ctx context.Context) (err error) {
 			panic(cause)
 		}
 	}()
-	for t.state.Step < t.args.TrainIters && !t.stopping(ctx) {
+	for t.state.Step < t.args.TrainIters && !t.endsEarly() && !t.stopping(ctx) {
 		err := t.step(ctx, late)
 		if errors.Is(err, errGivenUp) {
 			t.tc.Log.Warn(fmt.Sprintf("step %d is given up: half of the grace period is over", t.state.Step+1))
@@ -53,7 +53,10 @@ func (t *trainer) Train(ctx context.Context) (err error) {
 	if err := t.compareTimes(); err != nil {
 		return err
 	}
-	if t.state.Step < t.args.TrainIters {
+	switch {
+	case t.endsEarly():
+		t.tc.Log.Info(fmt.Sprintf("early stopping at step %d: the validation loss was %.4f at step %d and has not fallen in %d evaluations since", t.state.Step, t.state.Best.Loss, t.state.Best.Step, t.state.Best.Since))
+	case t.state.Step < t.args.TrainIters:
 		return t.interrupted(ctx)
 	}
 	if !t.world.Leads() {
@@ -87,7 +90,7 @@ func (t *trainer) begin() {
 
 // saveIsDue reports whether the last step is to be saved.
 func (t *trainer) saveIsDue() bool {
-	return t.saveAsked || t.args.SaveInterval > 0 && t.state.Step%t.args.SaveInterval == 0 || t.state.Step == t.args.TrainIters
+	return t.saveAsked || t.args.SaveInterval > 0 && t.state.Step%t.args.SaveInterval == 0 || t.state.Step == t.args.TrainIters || t.endsEarly()
 }
 
 // interrupted saves the last step and returns an error that says how to continue.

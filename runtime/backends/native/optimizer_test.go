@@ -1,6 +1,8 @@
 package native_test
 
 import (
+	"encoding/json"
+	"os"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -32,4 +34,44 @@ func TestOptimizersTrainAndResume(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The batch grows with the samples, also over an interruption, and the text is read in the same
+// order as without a ramp.
+func TestRampOfTheBatchSize(t *testing.T) {
+	l := newLab(t)
+	params := []string{"eval_interval=0", "global_batch_size=8", "rampup_batch_size=[2, 2, 24]", "train_iters=14"}
+	require.NoError(t, l.train(t.Context(), "whole", params...))
+	require.Error(t, l.interruptAt("parts", 5, params...))
+	require.NoError(t, l.train(t.Context(), "parts", params...))
+	assert.Equal(t, l.metrics("whole"), l.metrics("parts"))
+	// 4 steps of 2, 2 of 4, 2 of 6, and 6 of 8 sequences.
+	var s struct {
+		Consumed int `json:"consumed_samples"`
+	}
+	text, err := os.ReadFile(l.path("whole", "checkpoints", "step-00000014", "trainer_state.json"))
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(text, &s))
+	assert.Equal(t, 4*2+2*4+2*6+6*8, s.Consumed)
+
+	err = l.train(t.Context(), "wrong", "rampup_batch_size=[3, 1, 24]")
+	assert.ErrorContains(t, err, "rampup_batch_size[0]: got 3, want a multiple of 2")
+}
+
+// A run whose validation loss rises ends, saves its last step and says so; when it is started
+// again, it stays as it is.
+func TestEarlyStopping(t *testing.T) {
+	l := newLab(t)
+	params := []string{"eval_interval=1", "early_stopping_patience=3", "early_stopping_threshold=0.001", "optimizer=sgd", "lr=1e-9", "min_lr=0", "save_interval=0"}
+	require.NoError(t, l.train(t.Context(), "run", params...))
+	assert.Len(t, l.metrics("run"), 4)
+	assert.DirExists(t, l.path("run", "checkpoints", "step-00000004"))
+	require.NoError(t, l.train(t.Context(), "run", params...))
+	assert.Len(t, l.metrics("run"), 4)
+	state, err := os.ReadFile(l.path("run", "checkpoints", "step-00000004", "trainer_state.json"))
+	require.NoError(t, err)
+	assert.Contains(t, string(state), `"since": 3`)
+
+	err = l.train(t.Context(), "never", "early_stopping_patience=3", "eval_interval=0")
+	assert.ErrorContains(t, err, "early_stopping_patience: got no evaluation")
 }

@@ -82,7 +82,7 @@ func (e *engine) forwardStep(b batch.Batch) (float64, error) {
 }
 
 // own is the number of micro batches per step of this rank.
-func (e *engine) own() int { return e.args.microBatches() / e.world.Ranks }
+func (e *engine) own() int { return e.batch.Rows() / e.args.MicroBatchSize / e.world.Ranks }
 
 // update updates the weights with the clipped gradients.
 func (e *engine) update(step int, lr float64) error {

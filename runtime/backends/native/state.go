@@ -41,6 +41,7 @@ type state struct {
 	TestTokens   int      `json:"test_tokens,omitempty"`
 
 	LossScale *optim.LossScale `json:"loss_scale,omitempty"` // with fp16
+	Best      *optim.BestLoss  `json:"best,omitempty"`       // with early stopping
 
 	// CPUClass is the class of the CPU that computed the weights. The bits of results depend on it.
 	CPUClass   string         `json:"cpu_class,omitempty"`

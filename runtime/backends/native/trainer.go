@@ -15,6 +15,7 @@ import (
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/runtime/backend"
+	"github.com/primus-fl/primus/runtime/backends/native/batch"
 	"github.com/primus-fl/primus/runtime/backends/native/checkpoint"
 	"github.com/primus-fl/primus/runtime/backends/native/data"
 	"github.com/primus-fl/primus/runtime/patch"
@@ -222,6 +223,9 @@ func (t *trainer) warn(warnings []string) {
 func (t *trainer) step(ctx, late context.Context) error {
 	begin := time.Now()
 	step := t.state.Step + 1
+	if rows := t.args.RampupBatchSize.At(t.state.Position, t.args.GlobalBatchSize); rows != t.batch.Rows() {
+		t.batch = batch.New(rows, t.args.SeqLength)
+	}
 	if err := t.points.dataOrder.Func()(&t.batch); err != nil {
 		return err
 	}
@@ -239,9 +243,10 @@ func (t *trainer) step(ctx, late context.Context) error {
 		t.state.FirstLoss = loss
 	}
 	t.updating, t.state.LossScale = false, t.lossScale
+	tokens := t.batch.Rows() * t.args.SeqLength
 	s := backend.Step{
 		Step: step, Loss: loss, CrossEntropy: t.state.CrossEntropy, LR: lr, GradNorm: norm, Duration: took,
-		Tokens: t.run.TokensPerStep, TokensPerSecond: float64(t.run.TokensPerStep) / took.Seconds(),
+		Tokens: tokens, TokensPerSecond: float64(tokens) / took.Seconds(),
 		ReferenceShare: t.watch.Share(), Reference: slow, Ranks: t.times,
 	}
 	if err := t.validate(late, &s); err != nil {

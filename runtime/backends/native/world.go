@@ -72,6 +72,9 @@ func newWorld(tc *backend.TrainContext, a *Args) (*world.World, error) {
 	if each := a.MicroBatchSize * tc.WorldSize; a.GlobalBatchSize%each != 0 {
 		return nil, describe(tc, fmt.Errorf("global_batch_size: got %d, want a multiple of %d, which is micro_batch_size %d on %d ranks", a.GlobalBatchSize, each, a.MicroBatchSize, tc.WorldSize))
 	}
+	if err := a.RampupBatchSize.Validate(a.GlobalBatchSize, a.MicroBatchSize*tc.WorldSize); err != nil {
+		return nil, describe(tc, err)
+	}
 	g := collective.Group{Rank: tc.Rank, Ranks: tc.WorldSize}
 	if tc.Manager == nil { // the run is only planned
 		g = collective.Group{Ranks: 1}

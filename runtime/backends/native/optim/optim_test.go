@@ -257,3 +257,20 @@ func TestClipOfScaledGradients(t *testing.T) {
 	assert.InDelta(t, 2.6, norm, 1e-6)
 	assert.InDelta(t, 1.2/1.3, grads[1][0], 1e-6)
 }
+
+func TestBatchRamp(t *testing.T) {
+	r := optim.BatchRamp{16, 8, 300}
+	require.NoError(t, r.Validate(32, 8))
+	for consumed, want := range map[uint64]int{0: 16, 149: 16, 150: 24, 299: 24, 300: 32, 301: 32, 1 << 40: 32} {
+		assert.Equal(t, want, r.At(consumed, 32), consumed)
+	}
+	assert.Equal(t, 32, optim.BatchRamp(nil).At(0, 32))
+	for want, r := range map[string]optim.BatchRamp{
+		"rampup_batch_size: got [1 2], want three numbers": {1, 2},
+		"rampup_batch_size[0]: got 12, want a multiple of": {12, 8, 10},
+		"rampup_batch_size[1]: got 0":                      {16, 0, 10},
+		"rampup_batch_size[2]: got 0":                      {16, 8, 0},
+	} {
+		assert.ErrorContains(t, r.Validate(32, 8), want)
+	}
+}

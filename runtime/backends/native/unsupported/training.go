@@ -17,7 +17,6 @@ func schedule() map[string]rule {
 		"lr_warmup_samples":     only(steps, 0.0),
 		"lr_warmup_fraction":    only(steps, 0.0),
 		"warmup":                only(steps),
-		"rampup_batch_size":     only("global_batch_size is the same in every step", nil),
 		"iterations_to_skip":    only("no step is skipped", nil),
 		"skip_train":            off("train trains"),
 		"exit_interval":         only("a run goes to train_iters"),
