@@ -89,7 +89,7 @@ func noEnv(string) (string, bool) { return "", false }
 
 func TestExamplesLoad(t *testing.T) {
 	t.Parallel()
-	examples, err := filepath.Glob(filepath.Join("..", "..", "examples", "native", "configs", "*.yaml"))
+	examples, err := filepath.Glob(filepath.Join("..", "..", "examples", "native", "configs", "*-pretrain.yaml"))
 	require.NoError(t, err)
 	require.Len(t, examples, 7)
 	want := map[string]architecture{
@@ -131,6 +131,23 @@ func TestExamplesLoad(t *testing.T) {
 			assert.Less(t, got.WarmupIters, got.Iters)
 			assert.Nil(t, got.Save)
 		})
+	}
+}
+
+func TestPostTrainingExamples(t *testing.T) {
+	t.Parallel()
+	for name, stage := range map[string]string{"llama_2M-sft": "sft", "llama_2M-lora": "sft", "llama_2M-dpo": "dpo"} {
+		exp, err := config.LoadExperiment(filepath.Join("..", "..", "examples", "native", "configs", name+".yaml"), config.Options{
+			Formats: formats.All(), Presets: presets(), Env: noEnv, Module: "post_trainer",
+		})
+		require.NoError(t, err)
+		assert.Empty(t, exp.Report.Warnings)
+		assert.Empty(t, exp.Report.Collisions)
+		module, err := exp.Module("post_trainer")
+		require.NoError(t, err)
+		got, ok := module.Params.Lookup("stage")
+		require.True(t, ok)
+		assert.Equal(t, stage, got.Text())
 	}
 }
 

@@ -27,7 +27,11 @@ func Factory() backend.Factory {
 type adapter struct{}
 
 // trainers are the trainer classes of the backend.
-var trainers = backend.Trainers{{Stage: "pretrain", Name: "NativePretrainTrainer", New: newTrainer}}
+var trainers = backend.Trainers{
+	{Stage: stagePretrain, Name: "NativePretrainTrainer", New: newTrainer},
+	{Stage: stageSFT, Name: "NativeSFTTrainer", New: newTrainer},
+	{Stage: stageDPO, Name: "NativeDPOTrainer", New: newTrainer},
+}
 
 func (adapter) SetupPath(given string, tc *backend.TrainContext) (backend.Paths, error) {
 	if given != "" {

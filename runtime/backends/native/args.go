@@ -1,6 +1,7 @@
 package native
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -11,6 +12,7 @@ import (
 	"github.com/primus-fl/primus/runtime/backends/native/data"
 	"github.com/primus-fl/primus/runtime/backends/native/model"
 	"github.com/primus-fl/primus/runtime/backends/native/optim"
+	"github.com/primus-fl/primus/runtime/backends/native/posttrain"
 	"github.com/primus-fl/primus/runtime/backends/native/weights"
 	"github.com/primus-fl/primus/runtime/backends/native/world"
 	"github.com/primus-fl/primus/runtime/rundir/tracking"
@@ -30,6 +32,7 @@ type Args struct {
 	data.TokenizerConfig
 	batch.MaskConfig
 	tracking.Trackers
+	posttrain.Tuning
 
 	TrainIters      int             `param:"train_iters"`
 	GlobalBatchSize int             `param:"global_batch_size"`
@@ -56,6 +59,7 @@ type Args struct {
 	ModelName string `param:"model_name"`
 
 	tokenizer tokenizer.Tokenizer
+	stage     string
 }
 
 // loadNone is the value of load that starts a new run.
@@ -63,7 +67,7 @@ const loadNone = "none"
 
 // newArgs converts the arguments of a run to Args and checks them.
 func newArgs(tc *backend.TrainContext) (*Args, error) {
-	a := &Args{OptimizerConfig: optim.DefaultConfig(), LossScaleConfig: optim.DefaultLossScale()}
+	a := &Args{OptimizerConfig: optim.DefaultConfig(), LossScaleConfig: optim.DefaultLossScale(), stage: cmp.Or(tc.Stage, stagePretrain)}
 	if _, err := document.Decode(tc.Args.Map(), a); err != nil {
 		return nil, err
 	}
@@ -82,7 +86,7 @@ func newArgs(tc *backend.TrainContext) (*Args, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(a.validate(), a.Trackers.Validate(variables(tc)), tokenizerErr, refused); err != nil {
+	if err := errors.Join(a.validate(), a.Trackers.Validate(variables(tc)), a.Tuning.Validate(), a.validateStage(), tokenizerErr, refused); err != nil {
 		return nil, describe(tc, err)
 	}
 	return a, nil

@@ -58,11 +58,14 @@ func (t *trainer) findData(ctx context.Context) (*data.Plan, error) {
 
 // loadData loads the tokens and chooses the windows to evaluate.
 func (t *trainer) loadData(ctx context.Context) error {
+	if t.args.tunes() {
+		return t.loadExamples(ctx)
+	}
 	plan, err := t.findData(ctx)
 	if err != nil {
 		return err
 	}
-	t.data, err = plan.Load(ctx, func(r data.Report) {
+	set, err := plan.Load(ctx, func(r data.Report) {
 		t.warn(r.Warnings)
 		if r.Tokens > 0 {
 			t.tc.Log.Info(r.String())
@@ -71,17 +74,8 @@ func (t *trainer) loadData(ctx context.Context) error {
 	if err != nil {
 		return describe(t.tc, err)
 	}
-	t.sampler = data.NewSampler(t.data.Train, uint64(t.args.Seed))
-	return t.chooseWindows()
-}
-
-// nextBatch fills a global batch with the next windows.
-func (t *trainer) nextBatch(b *batch.Batch) error {
-	if err := t.sampler.Batch(b.Tokens); err != nil {
-		return err
-	}
-	t.args.mask(b)
-	return nil
+	t.data, t.sampler = set, textFeed{data.NewSampler(set.Train, uint64(t.args.Seed)), t.args}
+	return t.chooseWindows(set)
 }
 
 // mask sets the masks of a batch.
@@ -91,6 +85,9 @@ func (a *Args) mask(b *batch.Batch) {
 
 // inspectCorpus lists the files of the run and checks that they are long enough.
 func (t *trainer) inspectCorpus(ctx context.Context) (string, error) {
+	if t.args.tunes() {
+		return t.inspectExamples(ctx)
+	}
 	plan, err := t.findData(ctx)
 	if err != nil {
 		return "", err

@@ -13,7 +13,8 @@ import (
 
 // evaluation is a fixed choice of windows, in whole micro batches.
 type evaluation struct {
-	windows *data.Validation
+	windows windows
+	of      int // rows that are held out
 	batches int
 	tokens  int // of the windows that count, each once
 	bytes   int // of their text
@@ -25,28 +26,54 @@ func (a *Args) newEvaluation(from *data.Blend, limit int) (*evaluation, error) {
 	if from == nil {
 		return nil, nil
 	}
-	batches := max(min(limit, from.Len())/a.MicroBatchSize, 1)
-	windows, err := data.NewValidation(from, batches*a.MicroBatchSize)
+	return a.evaluationOf(from.Len(), limit, func(rows int) (windows, error) {
+		v, err := data.NewValidation(from, rows)
+		return textWindows{v, a}, err
+	})
+}
+
+// evaluationOf chooses at most limit rows of those held out, in whole micro batches, and at least
+// one micro batch; choose returns a choice of some rows.
+func (a *Args) evaluationOf(held, limit int, choose func(rows int) (windows, error)) (*evaluation, error) {
+	batches := max(min(limit, held)/a.MicroBatchSize, 1)
+	chosen, err := choose(batches * a.MicroBatchSize)
 	if err != nil {
 		return nil, err
 	}
-	e := &evaluation{windows: windows, batches: batches}
+	e := &evaluation{windows: chosen, of: held, batches: batches}
 	return e, e.count(a)
 }
 
 // count counts the tokens of the windows, each window once, and the bytes of their text.
 func (e *evaluation) count(a *Args) error {
-	b := batch.New(1, a.SeqLength)
-	for range e.windows.Len() {
-		if err := e.windows.Batch(b.Tokens); err != nil {
+	rows := 1
+	if a.stage == stageDPO {
+		rows = 2
+	}
+	b := batch.New(rows, a.SeqLength)
+	for range e.windows.Len() / rows {
+		if err := e.windows.Batch(&b); err != nil {
 			return err
 		}
-		a.mask(&b)
-		e.tokens += int(b.Weight())
-		e.bytes += a.textBytes(b)
+		for i := range rows {
+			row := b.Slice(i, i+1)
+			e.tokens += counting(row)
+			e.bytes += a.textBytes(row)
+		}
 	}
 	e.windows.Reset()
 	return nil
+}
+
+// counting returns the number of targets that count.
+func counting(b batch.Batch) int {
+	n := b.Rows() * b.Seq
+	for _, w := range b.Weights {
+		if w == 0 {
+			n--
+		}
+	}
+	return n
 }
 
 // textBytes returns the bytes of the text of the targets of a row that count, without ends of
@@ -70,15 +97,15 @@ func (a *Args) textBytes(row batch.Batch) int {
 }
 
 // chooseWindows chooses the windows to evaluate every eval_interval steps and after the last step.
-func (t *trainer) chooseWindows() (err error) {
+func (t *trainer) chooseWindows(from *data.Dataset) (err error) {
 	each := t.args.EvalIters * t.args.MicroBatchSize
-	if t.valid, err = t.args.newEvaluation(t.data.Valid, each); err != nil {
+	if t.valid, err = t.args.newEvaluation(from.Valid, each); err != nil {
 		return err
 	}
-	if t.final, err = t.args.newEvaluation(t.data.Valid, max(t.args.FinalWindows, each)); err != nil {
+	if t.final, err = t.args.newEvaluation(from.Valid, max(t.args.FinalWindows, each)); err != nil {
 		return err
 	}
-	t.test, err = t.args.newEvaluation(t.data.Test, max(t.args.FinalWindows, each))
+	t.test, err = t.args.newEvaluation(from.Test, max(t.args.FinalWindows, each))
 	return err
 }
 
@@ -89,7 +116,7 @@ func (t *trainer) validate(ctx context.Context, s *backend.Step) error {
 	if e != nil && (last || s.Step%t.args.EvalInterval == 0) {
 		if last {
 			e = t.final
-			t.tc.Log.Info(fmt.Sprintf("the last evaluation takes %d of the %d windows that are held out, %d tokens", e.windows.Len(), t.data.Valid.Len(), e.tokens))
+			t.tc.Log.Info(fmt.Sprintf("the last evaluation takes %d of the %d windows that are held out, %d tokens", e.windows.Len(), e.of, e.tokens))
 		}
 		loss, err := t.evaluateAt(ctx, e, s.Step, "validation")
 		if err != nil {
@@ -155,13 +182,12 @@ func (t *trainer) evaluate(ctx context.Context, e *evaluation) (float64, error) 
 		if ctx.Err() != nil && t.world.Alone() {
 			return 0, errGivenUp
 		}
-		if err := e.windows.Batch(micro.Tokens); err != nil {
+		if err := e.windows.Batch(&micro); err != nil {
 			return 0, err
 		}
 		if i%t.world.Ranks != t.world.Rank {
 			continue
 		}
-		t.args.mask(&micro)
 		if err := t.pass.SetBatch(micro); err != nil {
 			return 0, err
 		}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/primus-fl/primus/runtime/backends/native/data"
+	"github.com/primus-fl/primus/runtime/backends/native/batch"
 )
 
 // sampleLength is the number of tokens of generated text at the end of a run.
@@ -56,15 +56,21 @@ func (t *trainer) choosePrompt() (string, error) {
 	if t.args.SamplePrompt != "" {
 		return t.args.SamplePrompt, nil
 	}
-	row := make([]int32, t.args.SeqLength+1)
+	if t.examples != nil {
+		return string(t.args.tokenizer.Decode(nil, t.examples.Prompt())), nil
+	}
+	row := batch.New(1, t.args.SeqLength)
 	var err error
 	if t.valid != nil {
 		t.valid.windows.Reset()
-		err = t.valid.windows.Batch(row)
+		err = t.valid.windows.Batch(&row)
 	} else {
-		err = data.NewSampler(t.data.Train, uint64(t.args.Seed)).Batch(row)
+		at := t.sampler.Position()
+		t.sampler.Seek(0)
+		err = t.sampler.Batch(&row)
+		t.sampler.Seek(at)
 	}
-	return firstWords(string(t.args.tokenizer.Decode(nil, row))), err
+	return firstWords(string(t.args.tokenizer.Decode(nil, row.Tokens))), err
 }
 
 // Limits of a prompt taken from text: the shortest line that is used, and the longest prompt.

@@ -73,7 +73,7 @@ func (t *trainer) inspectStart(context.Context) (string, error) {
 		if t.args.LoadHF != "" {
 			return "from the weights in " + t.args.LoadHF, nil
 		}
-		return "from new weights", nil
+		return "from new weights", t.args.checkStart(t.tc, false)
 	}
 	return "from " + c.Path(), t.inspectCheckpoint(c)
 }

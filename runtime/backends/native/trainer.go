@@ -18,6 +18,7 @@ import (
 	"github.com/primus-fl/primus/runtime/backends/native/batch"
 	"github.com/primus-fl/primus/runtime/backends/native/checkpoint"
 	"github.com/primus-fl/primus/runtime/backends/native/data"
+	"github.com/primus-fl/primus/runtime/backends/native/posttrain"
 	"github.com/primus-fl/primus/runtime/patch"
 	"github.com/primus-fl/primus/runtime/rundir"
 	"github.com/primus-fl/primus/runtime/rundir/tensorboard"
@@ -29,23 +30,24 @@ type trainer struct {
 	engine
 	tc *backend.TrainContext
 
-	dir     *rundir.Dir
-	logTo   *os.File
-	metrics *rundir.Metrics
-	events  *tensorboard.Writer // nil without TensorBoard
-	track   *tracking.Set       // on the first rank
-	store   *checkpoint.Store
-	data    *data.Dataset // nil before it is loaded
-	sampler *data.Sampler
-	valid   *evaluation // nil without evaluation
-	final   *evaluation // after the last step; nil without evaluation
-	test    *evaluation // after the last step; nil without a test
-	state   state
-	started time.Time
-	run     backend.Run
-	watch   *opmanager.ReferenceWatch
-	prompt  string // what the generated text follows
-	sample  string // generated text, with the prompt in front
+	dir      *rundir.Dir
+	logTo    *os.File
+	metrics  *rundir.Metrics
+	events   *tensorboard.Writer // nil without TensorBoard
+	track    *tracking.Set       // on the first rank
+	store    *checkpoint.Store
+	data     corpus // nil before it is loaded
+	sampler  feed
+	examples *posttrain.Set // nil for a run that learns from text
+	valid    *evaluation    // nil without evaluation
+	final    *evaluation    // after the last step; nil without evaluation
+	test     *evaluation    // after the last step; nil without a test
+	state    state
+	started  time.Time
+	run      backend.Run
+	watch    *opmanager.ReferenceWatch
+	prompt   string // what the generated text follows
+	sample   string // generated text, with the prompt in front
 
 	job *backend.Job // how the ranks spent their time; nil for one rank
 
@@ -66,7 +68,7 @@ func newTrainer(tc *backend.TrainContext) (backend.Trainer, error) {
 		return nil, err
 	}
 	t := &trainer{engine: engine{args: args, manager: tc.Manager, log: tc.Log, world: job, takeSave: tc.Requests.TakeSave}, tc: tc}
-	t.declarePoints(t.nextBatch)
+	t.declarePoints(func(b *batch.Batch) error { return t.sampler.Batch(b) })
 	return t, nil
 }
 
@@ -136,7 +138,7 @@ func (t *trainer) Init(ctx context.Context) error {
 		return nil
 	}
 	if t.args.DumpBatches > 0 && t.world.Leads() {
-		if err := data.DumpBatches(ctx, t.dir.Path(batchesFile), t.sampler, t.args.DumpBatches, t.args.GlobalBatchSize); err != nil {
+		if err := data.DumpBatches(ctx, t.dir.Path(batchesFile), t.sampler.(textFeed).Sampler, t.args.DumpBatches, t.args.GlobalBatchSize); err != nil {
 			return err
 		}
 	}

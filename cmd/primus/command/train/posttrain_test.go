@@ -21,7 +21,7 @@ func TestPosttrain(t *testing.T) {
 	}
 	require.NoError(t, json.Unmarshal([]byte(got.Out), &backends))
 	help := commandtest.Run(t, "train", "posttrain", "--help").Out
-	further, _, _ := strings.Cut(help, "To train weights")
+	further, _, _ := strings.Cut(help, "names the weights")
 	for _, b := range backends {
 		has := slices.ContainsFunc(b.Stages, func(s string) bool { return s != "pretrain" })
 		assert.Equal(t, has, strings.Contains(further, b.Framework), b.Framework)

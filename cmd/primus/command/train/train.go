@@ -70,10 +70,10 @@ func pretrainExamples(command string) string {
 // The help of posttrain; a test compares what it says with the backends.
 const (
 	posttrainShort = `Train a model further: the post_trainer module of the experiment.
-Stages other than pretrain, such as stage: sft, are those of the Python frameworks
-megatron and megatron_bridge. To train weights of the native backend further, use
-primus train pretrain with load=DIR`
-	posttrainExamples = `  primus train posttrain --config exp.yaml --dry-run
+Its stages are sft and dpo with the backend native, and those of the Python frameworks
+megatron and megatron_bridge. load_hf=DIR names the weights to begin with`
+	posttrainExamples = `  primus train posttrain --config examples/native/configs/llama_2M-sft.yaml
+  primus train posttrain --config exp.yaml load_hf=output/local/local/base lora_rank=8
   primus train posttrain --config exp.yaml stage=sft --dry-run`
 )
 

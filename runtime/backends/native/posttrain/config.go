@@ -10,8 +10,8 @@ import (
 	"github.com/primus-fl/primus/runtime/tokenizer/chat"
 )
 
-// Config are the parameters of fine-tuning.
-type Config struct {
+// Tuning are the parameters of fine-tuning.
+type Tuning struct {
 	ChatTemplate string  `param:"chat_template"` // a name of package chat or a file; "" is that of the tokenizer, else chatml
 	Packing      bool    `param:"packing"`       // several examples per sequence
 	PromptKey    string  `param:"prompt_key"`    // "" means prompt
@@ -20,7 +20,7 @@ type Config struct {
 }
 
 // Validate returns every fault of the configuration.
-func (c Config) Validate() error {
+func (c Tuning) Validate() error {
 	var faults []error
 	if !(c.DPOBeta >= 0 && c.DPOBeta <= 1e6) {
 		faults = append(faults, fmt.Errorf("dpo_beta: got %v, want a number >= 0", c.DPOBeta))
@@ -38,7 +38,7 @@ const defaultTemplate = "chatml"
 const maxTemplate = 1 << 20
 
 // template returns the chat template for a tokenizer.
-func (c Config) template(t tokenizer.Tokenizer) (*chat.Template, error) {
+func (c Tuning) template(t tokenizer.Tokenizer) (*chat.Template, error) {
 	source := ""
 	if f, ok := t.(*tokenizer.File); ok {
 		source = f.ChatTemplate()

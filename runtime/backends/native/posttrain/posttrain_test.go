@@ -23,7 +23,7 @@ func file(t *testing.T, lines ...string) string {
 	return path
 }
 
-func read(t *testing.T, c posttrain.Config, pairs bool, lines ...string) (*posttrain.Source, error) {
+func read(t *testing.T, c posttrain.Tuning, pairs bool, lines ...string) (*posttrain.Source, error) {
 	t.Helper()
 	r, err := posttrain.NewReader(c, tokenizer.Byte{}, pairs)
 	require.NoError(t, err)
@@ -49,17 +49,17 @@ func TestExamples(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name   string
-		config posttrain.Config
+		config posttrain.Tuning
 		line   string
 		want   string
 	}{
-		{"messages", posttrain.Config{}, `{"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}, {"role": "user", "content": "c"}, {"role": "assistant", "content": "d"}]}`,
+		{"messages", posttrain.Tuning{}, `{"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}, {"role": "user", "content": "c"}, {"role": "assistant", "content": "d"}]}`,
 			"<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\n[b<|im_end|>]\n<|im_start|>user\nc<|im_end|>\n<|im_start|>assistant\n[d<|im_end|>]\n"},
-		{"a template", posttrain.Config{ChatTemplate: "zephyr"}, `{"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}`, "<|user|>\na\n<|assistant|>\n[b]\n"},
-		{"prompt and response", posttrain.Config{}, `{"prompt": "2+2=", "response": "4"}`, "2+2=[4\n]"},
-		{"prompt and completion", posttrain.Config{}, `{"prompt": "2+2=", "completion": "4", "more": 1}`, "2+2=[4\n]"},
-		{"other keys", posttrain.Config{PromptKey: "q", ResponseKey: "a"}, `{"q": "x", "a": "y", "messages": 1}`, "x[y\n]"},
-		{"prompt and response as messages", posttrain.Config{ChatTemplate: "chatml"}, `{"prompt": "x", "response": "y"}`, "<|im_start|>user\nx<|im_end|>\n<|im_start|>assistant\n[y<|im_end|>]\n"},
+		{"a template", posttrain.Tuning{ChatTemplate: "zephyr"}, `{"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}`, "<|user|>\na\n<|assistant|>\n[b]\n"},
+		{"prompt and response", posttrain.Tuning{}, `{"prompt": "2+2=", "response": "4"}`, "2+2=[4\n]"},
+		{"prompt and completion", posttrain.Tuning{}, `{"prompt": "2+2=", "completion": "4", "more": 1}`, "2+2=[4\n]"},
+		{"other keys", posttrain.Tuning{PromptKey: "q", ResponseKey: "a"}, `{"q": "x", "a": "y", "messages": 1}`, "x[y\n]"},
+		{"prompt and response as messages", posttrain.Tuning{ChatTemplate: "chatml"}, `{"prompt": "x", "response": "y"}`, "<|im_start|>user\nx<|im_end|>\n<|im_start|>assistant\n[y<|im_end|>]\n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -73,7 +73,7 @@ func TestExamples(t *testing.T) {
 
 func TestPairs(t *testing.T) {
 	t.Parallel()
-	s, err := read(t, posttrain.Config{}, true, `{"prompt": "p", "chosen": "good", "rejected": "bad"}`,
+	s, err := read(t, posttrain.Tuning{}, true, `{"prompt": "p", "chosen": "good", "rejected": "bad"}`,
 		`{"chosen": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "x"}, {"role": "user", "content": "b"}, {"role": "assistant", "content": "y"}], "rejected": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "z"}]}`)
 	require.NoError(t, err)
 	require.Len(t, s.Pairs, 2)
@@ -109,19 +109,19 @@ func TestBadExamples(t *testing.T) {
 		`{"messages": [{"content": "x"}]}`:                 "message 1: role: got none, want a string",
 		``:                                                 "got no examples",
 	} {
-		_, err := read(t, posttrain.Config{}, false, line)
+		_, err := read(t, posttrain.Tuning{}, false, line)
 		assert.ErrorContains(t, err, want, line)
 	}
-	_, err := read(t, posttrain.Config{}, true, `{"prompt": "x", "chosen": "y"}`)
+	_, err := read(t, posttrain.Tuning{}, true, `{"prompt": "x", "chosen": "y"}`)
 	assert.ErrorContains(t, err, "want chosen and rejected, got no rejected")
-	_, err = posttrain.NewReader(posttrain.Config{ChatTemplate: "chatlm"}, tokenizer.Byte{}, false)
+	_, err = posttrain.NewReader(posttrain.Tuning{ChatTemplate: "chatlm"}, tokenizer.Byte{}, false)
 	assert.ErrorContains(t, err, `did you mean "chatml"?`)
 	broken := filepath.Join(t.TempDir(), "broken.jinja")
 	require.NoError(t, os.WriteFile(broken, []byte("{% if %}"), 0o600))
-	_, err = posttrain.NewReader(posttrain.Config{ChatTemplate: broken}, tokenizer.Byte{}, false)
+	_, err = posttrain.NewReader(posttrain.Tuning{ChatTemplate: broken}, tokenizer.Byte{}, false)
 	assert.ErrorContains(t, err, "line 1, column 7")
-	assert.ErrorContains(t, posttrain.Config{DPOBeta: -1, PromptKey: "x"}.Validate(), "dpo_beta: got -1")
-	assert.ErrorContains(t, posttrain.Config{PromptKey: "x"}.Validate(), "want both or none")
+	assert.ErrorContains(t, posttrain.Tuning{DPOBeta: -1, PromptKey: "x"}.Validate(), "dpo_beta: got -1")
+	assert.ErrorContains(t, posttrain.Tuning{PromptKey: "x"}.Validate(), "want both or none")
 }
 
 func TestFind(t *testing.T) {
@@ -140,7 +140,7 @@ func TestFind(t *testing.T) {
 		files, err := posttrain.Find(path)
 		require.NoError(t, err)
 		assert.Equal(t, []string{plain, packed}, files)
-		r, err := posttrain.NewReader(posttrain.Config{}, tokenizer.Byte{}, false)
+		r, err := posttrain.NewReader(posttrain.Tuning{}, tokenizer.Byte{}, false)
 		require.NoError(t, err)
 		s, err := r.Read(t.Context(), files)
 		require.NoError(t, err)
@@ -176,7 +176,7 @@ func rows(b batch.Batch) []string {
 
 func TestRows(t *testing.T) {
 	t.Parallel()
-	s, err := read(t, posttrain.Config{}, false, `{"prompt": "abc", "response": "def"}`, `{"prompt": "gh", "response": "i"}`, `{"prompt": "k", "response": "l"}`, `{"prompt": "long", "response": "long long long"}`)
+	s, err := read(t, posttrain.Tuning{}, false, `{"prompt": "abc", "response": "def"}`, `{"prompt": "gh", "response": "i"}`, `{"prompt": "k", "response": "l"}`, `{"prompt": "long", "response": "long long long"}`)
 	require.NoError(t, err)
 	c := posttrain.SetConfig{SeqLength: 11, Seed: 3, Pad: '_'}
 	all := func(c posttrain.SetConfig) []string {
@@ -200,7 +200,7 @@ func TestRows(t *testing.T) {
 	require.ErrorContains(t, err, "all of 4 examples are longer")
 	_, err = posttrain.NewSet(s, posttrain.SetConfig{SeqLength: 13, Packing: true, ValidFraction: 0.5})
 	require.ErrorContains(t, err, "leaves none to train on")
-	empty, err := read(t, posttrain.Config{PromptKey: "a", ResponseKey: "b"}, false, `{"a": "", "b": ""}`)
+	empty, err := read(t, posttrain.Tuning{PromptKey: "a", ResponseKey: "b"}, false, `{"a": "", "b": ""}`)
 	require.NoError(t, err)
 	_, err = posttrain.NewSet(empty, c)
 	require.ErrorContains(t, err, "an answer of example 1 has no tokens")
@@ -213,7 +213,7 @@ func TestSampler(t *testing.T) {
 	for i := range 20 {
 		lines = append(lines, fmt.Sprintf(`{"prompt": "%c", "response": "x"}`, 'a'+i))
 	}
-	s, err := read(t, posttrain.Config{}, false, lines...)
+	s, err := read(t, posttrain.Tuning{}, false, lines...)
 	require.NoError(t, err)
 	set, err := posttrain.NewSet(s, posttrain.SetConfig{SeqLength: 4, Seed: 9, ValidFraction: 0.2, Pad: 0})
 	require.NoError(t, err)

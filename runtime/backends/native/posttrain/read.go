@@ -44,7 +44,7 @@ type Source struct {
 
 // Reader reads examples.
 type Reader struct {
-	config    Config
+	config    Tuning
 	tokenizer tokenizer.Tokenizer
 	template  *chat.Template
 	bos, eos  string
@@ -52,7 +52,7 @@ type Reader struct {
 }
 
 // NewReader returns a Reader of examples, or with pairs one of preferences.
-func NewReader(c Config, t tokenizer.Tokenizer, pairs bool) (*Reader, error) {
+func NewReader(c Tuning, t tokenizer.Tokenizer, pairs bool) (*Reader, error) {
 	template, err := c.template(t)
 	if err != nil {
 		return nil, err

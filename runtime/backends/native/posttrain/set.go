@@ -12,7 +12,7 @@ import (
 // SetConfig are the parameters of a Set.
 type SetConfig struct {
 	SeqLength     int
-	ValidFraction float64 // of the rows
+	ValidFraction float64 // of the rows; 1 holds all out
 	Packing       bool
 	Seed          uint64
 	Pad           int32 // the token that fills rows
@@ -126,21 +126,40 @@ func (s *Set) split() error {
 	if s.config.ValidFraction > 0 {
 		held = max(held, 1)
 	}
-	if held >= len(order) {
+	if held >= len(order) && s.config.ValidFraction < 1 {
 		return fmt.Errorf("valid_fraction: got %v of %d sequences of examples, which leaves none to train on", s.config.ValidFraction, len(order))
 	}
 	s.valid, s.train = slices.Sorted(slices.Values(order[:held])), slices.Sorted(slices.Values(order[held:]))
 	return nil
 }
 
-// Fingerprint identifies examples, tokenizer and template.
-func (s *Set) Fingerprint() string { return s.fingerprint }
+// Fingerprint identifies the examples, their order and rows, tokenizer and template.
+func (s *Set) Fingerprint() string {
+	return fmt.Sprintf("%s in %d+%d rows of %d", s.fingerprint, len(s.train), len(s.valid), s.config.SeqLength)
+}
+
+// Corpus identifies the examples, tokenizer and template; the Fingerprint begins with it.
+func (s *Set) Corpus() string { return s.fingerprint }
+
+// Close does nothing: a Set is in memory.
+func (s *Set) Close() error { return nil }
+
+// Prompt returns the ids before the first answer of the first example that is held out or, if none
+// is, of the first one.
+func (s *Set) Prompt() []int32 {
+	row := 0
+	if len(s.valid) > 0 {
+		row = s.valid[0]
+	}
+	e := s.examples[s.rows[row][0]]
+	return e.Tokens[:max(slices.Index(e.Learn, true), 0)]
+}
 
 // TrainRows returns the number of rows to train on.
 func (s *Set) TrainRows() int { return len(s.train) }
 
-// ValidRows returns the number of rows that are held out.
-func (s *Set) ValidRows() int { return len(s.valid) }
+// ValidRows returns the number of rows of a batch that are held out: two for each pair.
+func (s *Set) ValidRows() int { return len(s.valid) * s.each }
 
 // Warnings describes what was left out.
 func (s *Set) Warnings() []string {
@@ -270,28 +289,30 @@ type Evaluation struct {
 	cursor int
 }
 
-// NewEvaluation returns an Evaluation of at most limit rows, evenly spaced over those held out.
-func NewEvaluation(s *Set, limit int) (*Evaluation, error) {
-	if len(s.valid) == 0 || limit < 1 {
-		return nil, fmt.Errorf("posttrain: got %d of %d rows that are held out, want one or more", limit, len(s.valid))
+// NewEvaluation returns an Evaluation of a number of rows of batches, evenly spaced over those held
+// out.
+func NewEvaluation(s *Set, rows int) (*Evaluation, error) {
+	if len(s.valid) == 0 || rows < s.each {
+		return nil, fmt.Errorf("posttrain: got %d of %d rows that are held out, want %d or more", rows, s.ValidRows(), s.each)
 	}
-	return &Evaluation{set: s, count: limit}, nil
+	return &Evaluation{set: s, count: min(rows/s.each, len(s.valid))}, nil
 }
 
-// Len returns the number of rows that are visited; some more than once if there are fewer.
-func (e *Evaluation) Len() int { return e.count }
+// Len returns the number of rows of batches that are visited.
+func (e *Evaluation) Len() int { return e.count * e.set.each }
 
 // Reset goes back to the first row.
 func (e *Evaluation) Reset() { e.cursor = 0 }
 
-// Batch fills a batch with the next rows, and its weights, segments and positions.
+// Batch fills a batch with the next rows, and its weights, segments and positions, and starts over
+// after the last one.
 func (e *Evaluation) Batch(b *batch.Batch) error {
 	if err := e.set.check(*b); err != nil {
 		return err
 	}
 	masks(b)
 	for at := 0; at < b.Rows(); at += e.set.each {
-		e.set.fill(b, at, e.set.valid[e.cursor*len(e.set.valid)/e.count%len(e.set.valid)])
+		e.set.fill(b, at, e.set.valid[e.cursor*len(e.set.valid)/e.count])
 		e.cursor = (e.cursor + 1) % e.count
 	}
 	return nil

@@ -1,0 +1,186 @@
+package native
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/primus-fl/primus/runtime/backend"
+	"github.com/primus-fl/primus/runtime/backends/native/batch"
+	"github.com/primus-fl/primus/runtime/backends/native/data"
+	"github.com/primus-fl/primus/runtime/backends/native/posttrain"
+	"github.com/primus-fl/primus/runtime/tokenizer"
+)
+
+// The stages of the trainer.
+const (
+	stagePretrain = "pretrain"
+	stageSFT      = "sft" // supervised fine-tuning
+	stageDPO      = "dpo" // direct preference optimization
+)
+
+// corpus is what a run learns from.
+type corpus interface {
+	Fingerprint() string
+	Corpus() string // with which the fingerprint begins
+	Close() error
+}
+
+// feed gives the batches of training. The position is its whole state.
+type feed interface {
+	Batch(b *batch.Batch) error
+	Position() uint64
+	Seek(position uint64)
+}
+
+// windows are a fixed choice of what is held out.
+type windows interface {
+	Len() int // rows
+	Reset()
+	Batch(b *batch.Batch) error
+}
+
+// textFeed gives windows of text with the masks of the run.
+type textFeed struct {
+	*data.Sampler
+	args *Args
+}
+
+// Batch implements feed.
+func (f textFeed) Batch(b *batch.Batch) error {
+	err := f.Sampler.Batch(b.Tokens)
+	f.args.mask(b)
+	return err
+}
+
+// textWindows are windows of text with the masks of the run.
+type textWindows struct {
+	*data.Validation
+	args *Args
+}
+
+// Batch implements windows.
+func (w textWindows) Batch(b *batch.Batch) error {
+	err := w.Validation.Batch(b.Tokens)
+	w.args.mask(b)
+	return err
+}
+
+// tunes reports whether the run learns from examples in place of text.
+func (a *Args) tunes() bool { return a.stage == stageSFT || a.stage == stageDPO }
+
+// validateStage returns the faults of parameters that contradict the stage.
+func (a *Args) validateStage() error {
+	var faults []error
+	refuse := func(given bool, key, why string) {
+		if given {
+			faults = append(faults, fmt.Errorf("%s: it has no effect in stage %s: %s", key, a.stage, why))
+		}
+	}
+	if !a.tunes() {
+		const only = "it is for primus train posttrain"
+		refuse(a.ChatTemplate != "", "chat_template", only)
+		refuse(a.Packing, "packing", only)
+		refuse(a.PromptKey != "", "prompt_key", only)
+		return errors.Join(faults...)
+	}
+	const examples = "examples are JSON lines with masks of their own"
+	refuse(a.MaskConfig.Any(), a.firstMask(), examples)
+	refuse(a.TextKey != "", "text_key", examples)
+	refuse(a.TrainDataFormat != "" && a.TrainDataFormat != "auto", "train_data_format", examples)
+	refuse(a.Split != "", "split", "use valid_fraction or valid_data_path")
+	refuse(a.TestDataPath != "", "test_data_path", "use valid_data_path")
+	refuse(a.TrainDataMax != 0, "train_data_max_bytes", examples)
+	refuse(a.DumpBatches != 0, "dump_batches", "batches of examples are not written")
+	if a.stage == stageDPO {
+		refuse(a.Packing, "packing", "a pair takes two sequences")
+		if a.MicroBatchSize%2 != 0 {
+			faults = append(faults, fmt.Errorf("micro_batch_size: got %d, want an even number: a pair takes two sequences", a.MicroBatchSize))
+		}
+		if a.DPOBeta == 0 {
+			faults = append(faults, errors.New("dpo_beta: got 0, want a number > 0, such as 0.1"))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// readExamples reads the examples of a path.
+func (t *trainer) readExamples(ctx context.Context, path string) (*posttrain.Source, error) {
+	files, err := posttrain.Find(path)
+	if err != nil {
+		return nil, err
+	}
+	r, err := posttrain.NewReader(t.args.Tuning, t.args.tokenizer, t.args.stage == stageDPO)
+	if err != nil {
+		return nil, err
+	}
+	return r.Read(ctx, files)
+}
+
+// loadExamples reads the examples and chooses those to evaluate.
+func (t *trainer) loadExamples(ctx context.Context) error {
+	c := posttrain.SetConfig{SeqLength: t.args.SeqLength, Packing: t.args.Packing, Seed: uint64(t.args.Seed), ValidFraction: t.args.ValidFraction}
+	if f, ok := t.args.tokenizer.(*tokenizer.File); ok {
+		c.Pad = max(cmp.Or(max(f.PAD(), 0), f.EOS()), 0)
+	}
+	evaluates := t.args.EvalInterval > 0
+	if !evaluates || t.args.ValidDataPath != "" {
+		c.ValidFraction = 0
+	}
+	source, err := t.readExamples(ctx, t.args.TrainDataPath)
+	if err != nil {
+		return describe(t.tc, err)
+	}
+	set, err := posttrain.NewSet(source, c)
+	if err != nil {
+		return describe(t.tc, err)
+	}
+	t.warn(set.Warnings())
+	t.tc.Log.Info(set.String())
+	t.data, t.sampler, t.examples = set, posttrain.NewSampler(set), set
+	held := set
+	if evaluates && t.args.ValidDataPath != "" {
+		if source, err = t.readExamples(ctx, t.args.ValidDataPath); err != nil {
+			return describe(t.tc, fmt.Errorf("valid_data_path: %w", err))
+		}
+		c.ValidFraction = 1
+		if held, err = posttrain.NewSet(source, c); err != nil {
+			return describe(t.tc, fmt.Errorf("valid_data_path: %w", err))
+		}
+		t.warn(held.Warnings())
+	}
+	if !evaluates || held.ValidRows() == 0 {
+		return nil
+	}
+	choose := func(limit int) (*evaluation, error) {
+		return t.args.evaluationOf(held.ValidRows(), limit, func(rows int) (windows, error) { return posttrain.NewEvaluation(held, rows) })
+	}
+	each := t.args.EvalIters * t.args.MicroBatchSize
+	if t.valid, err = choose(each); err != nil {
+		return err
+	}
+	t.final, err = choose(max(t.args.FinalWindows, each))
+	return err
+}
+
+// inspectExamples reads the examples.
+func (t *trainer) inspectExamples(ctx context.Context) (string, error) {
+	source, err := t.readExamples(ctx, t.args.TrainDataPath)
+	if err != nil {
+		return "", describe(t.tc, err)
+	}
+	set, err := posttrain.NewSet(source, posttrain.SetConfig{SeqLength: t.args.SeqLength, Packing: t.args.Packing, Seed: uint64(t.args.Seed)})
+	if err != nil {
+		return "", describe(t.tc, err)
+	}
+	return set.String(), nil
+}
+
+// checkStart returns an error if the run would tune weights that nobody has trained.
+func (a *Args) checkStart(tc *backend.TrainContext, found bool) error {
+	if found || a.LoadHF != "" || !a.tunes() {
+		return nil
+	}
+	return describe(tc, fmt.Errorf("load_hf: got null in stage %s, want the weights to begin with: a run directory, a checkpoint or a folder of Hugging Face", a.stage))
+}
