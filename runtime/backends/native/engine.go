@@ -13,6 +13,7 @@ import (
 	"github.com/primus-fl/primus/runtime/backends/native/batch"
 	"github.com/primus-fl/primus/runtime/backends/native/model"
 	"github.com/primus-fl/primus/runtime/backends/native/optim"
+	"github.com/primus-fl/primus/runtime/backends/native/posttrain"
 	"github.com/primus-fl/primus/runtime/backends/native/shards"
 	"github.com/primus-fl/primus/runtime/backends/native/world"
 	"github.com/primus-fl/primus/tensor"
@@ -46,6 +47,8 @@ type engine struct {
 	computed, exchanged time.Duration // computing, and waiting for other ranks, in the steps of this run
 
 	times *backend.RankTimes // of the last step; nil for one rank
+
+	preference *posttrain.Preference // in stage dpo
 
 	updating bool // the weights may be a mixture of two steps
 }
@@ -81,6 +84,15 @@ func (e *engine) build(backend device.Backend) (err error) {
 	}
 	e.batch = batch.New(e.args.GlobalBatchSize, e.args.SeqLength)
 	return err
+}
+
+// objective returns what training minimises without patches.
+func (e *engine) objective() model.Loss {
+	if e.args.stage != stageDPO {
+		return model.CrossEntropy()
+	}
+	e.preference = &posttrain.Preference{Beta: e.args.DPOBeta}
+	return e.preference.Loss()
 }
 
 // close releases everything that build allocated, even if build failed.

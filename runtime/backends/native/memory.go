@@ -60,6 +60,9 @@ func (a *Args) memoryParts(mgr *opmanager.Manager, dev device.Backend, limit flo
 		state.Formula = fmt.Sprintf("4 · parameters + 4 · those that are trained + 4 / %d ranks · (those that are trained and moments)", ranks)
 	}
 	parts = append(parts, state)
+	if a.stage == stageDPO {
+		parts = append(parts, MemoryPart{"weights to compare with", 4 * float64(a.NumParameters()), "4 · parameters", "num_layers, hidden_size or vocab_size"})
+	}
 	if describeMemory(parts).total > limit { // counting the rest may itself take too much memory
 		return parts, nil
 	}

@@ -63,7 +63,7 @@ func (e *engine) declarePoints(sample func(*batch.Batch) error) {
 	all := &patch.Points{}
 	e.points = points{
 		all:           all,
-		loss:          patch.Declare(all, LossPoint, model.CrossEntropy()),
+		loss:          patch.Declare(all, LossPoint, e.objective()),
 		schedule:      patch.Declare(all, SchedulePoint, e.args.Schedule.At),
 		optimizerStep: patch.Declare(all, OptimizerStepPoint, e.update),
 		dataOrder:     patch.Declare(all, DataOrderPoint, sample),

@@ -63,18 +63,26 @@ func (t *trainer) restore() error {
 }
 
 // loadWeights sets the weights to those of load_hf.
-func (t *trainer) loadWeights() (err error) {
-	folder, err := weights.Open(t.args.LoadHF)
+func (t *trainer) loadWeights() error {
+	path, err := loadFolder(t.args.LoadHF, t.model)
+	if err == nil {
+		t.tc.Log.Info("starting from the weights of a folder", "path", path, "parameters", t.args.NumParameters())
+	}
+	return err
+}
+
+// loadFolder fills a model from a folder of weights and returns where they are.
+func loadFolder(dir string, into *model.Model) (path string, err error) {
+	folder, err := weights.Open(dir)
 	if err != nil {
-		return fmt.Errorf("load_hf: %w", err)
+		return "", fmt.Errorf("load_hf: %w", err)
 	}
 	defer func() { err = errors.Join(err, folder.Close()) }()
-	if err := folder.Load(t.model); err != nil {
-		return fmt.Errorf("load_hf: %w", err)
+	if err := folder.Load(into); err != nil {
+		return "", fmt.Errorf("load_hf: %w", err)
 	}
-	t.model.WeightsChanged()
-	t.tc.Log.Info("starting from the weights of a folder", "path", folder.Path(), "parameters", t.args.NumParameters())
-	return nil
+	into.WeightsChanged()
+	return folder.Path(), nil
 }
 
 // acquire locks the directory of checkpoints until Cleanup.

@@ -18,6 +18,7 @@ import (
 	"github.com/primus-fl/primus/runtime/backends/native/batch"
 	"github.com/primus-fl/primus/runtime/backends/native/checkpoint"
 	"github.com/primus-fl/primus/runtime/backends/native/data"
+	"github.com/primus-fl/primus/runtime/backends/native/model"
 	"github.com/primus-fl/primus/runtime/backends/native/posttrain"
 	"github.com/primus-fl/primus/runtime/patch"
 	"github.com/primus-fl/primus/runtime/rundir"
@@ -30,24 +31,25 @@ type trainer struct {
 	engine
 	tc *backend.TrainContext
 
-	dir      *rundir.Dir
-	logTo    *os.File
-	metrics  *rundir.Metrics
-	events   *tensorboard.Writer // nil without TensorBoard
-	track    *tracking.Set       // on the first rank
-	store    *checkpoint.Store
-	data     corpus // nil before it is loaded
-	sampler  feed
-	examples *posttrain.Set // nil for a run that learns from text
-	valid    *evaluation    // nil without evaluation
-	final    *evaluation    // after the last step; nil without evaluation
-	test     *evaluation    // after the last step; nil without a test
-	state    state
-	started  time.Time
-	run      backend.Run
-	watch    *opmanager.ReferenceWatch
-	prompt   string // what the generated text follows
-	sample   string // generated text, with the prompt in front
+	dir       *rundir.Dir
+	logTo     *os.File
+	metrics   *rundir.Metrics
+	events    *tensorboard.Writer // nil without TensorBoard
+	track     *tracking.Set       // on the first rank
+	store     *checkpoint.Store
+	data      corpus // nil before it is loaded
+	sampler   feed
+	reference *model.Model   // the weights to compare with, in stage dpo
+	examples  *posttrain.Set // nil for a run that learns from text
+	valid     *evaluation    // nil without evaluation
+	final     *evaluation    // after the last step; nil without evaluation
+	test      *evaluation    // after the last step; nil without a test
+	state     state
+	started   time.Time
+	run       backend.Run
+	watch     *opmanager.ReferenceWatch
+	prompt    string // what the generated text follows
+	sample    string // generated text, with the prompt in front
 
 	job *backend.Job // how the ranks spent their time; nil for one rank
 
@@ -114,6 +116,9 @@ func (t *trainer) Init(ctx context.Context) error {
 		return err
 	}
 	if err := t.build(t.tc.Device); err != nil {
+		return err
+	}
+	if err := t.refer(); err != nil {
 		return err
 	}
 	if err := t.agree(); err != nil {
@@ -331,7 +336,7 @@ func (t *trainer) Cleanup(cause error) error {
 	if t.data != nil {
 		faults = append(faults, t.data.Close())
 	}
-	faults = append(faults, t.close())
+	faults = append(faults, t.closeReference(), t.close())
 	t.world.Close()
 	return errors.Join(faults...)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/backends/native/batch"
 	"github.com/primus-fl/primus/runtime/backends/native/data"
+	"github.com/primus-fl/primus/runtime/backends/native/model"
 	"github.com/primus-fl/primus/runtime/backends/native/posttrain"
 	"github.com/primus-fl/primus/runtime/tokenizer"
 )
@@ -183,4 +184,36 @@ func (a *Args) checkStart(tc *backend.TrainContext, found bool) error {
 		return nil
 	}
 	return describe(tc, fmt.Errorf("load_hf: got null in stage %s, want the weights to begin with: a run directory, a checkpoint or a folder of Hugging Face", a.stage))
+}
+
+// refer loads the weights that the loss of preferences compares with.
+func (t *trainer) refer() (err error) {
+	if t.preference == nil {
+		return nil
+	}
+	if t.args.LoadHF == "" {
+		return describe(t.tc, fmt.Errorf("load_hf: got null in stage %s, want the weights to compare with", t.args.stage))
+	}
+	c := t.args.Config
+	c.LoRA = model.LoRA{}
+	if t.reference, err = model.NewFrozen(c, t.tc.Device); err != nil {
+		return err
+	}
+	if _, err := loadFolder(t.args.LoadHF, t.reference); err != nil {
+		return err
+	}
+	t.preference.Reference, err = t.reference.NewPass(t.manager, t.args.MicroBatchSize, t.args.SeqLength, false)
+	return err
+}
+
+// closeReference releases the memory of the weights to compare with.
+func (t *trainer) closeReference() error {
+	var faults []error
+	if t.preference != nil && t.preference.Reference != nil {
+		faults = append(faults, t.preference.Reference.Close())
+	}
+	if t.reference != nil {
+		faults = append(faults, t.reference.Close())
+	}
+	return errors.Join(faults...)
 }

@@ -2,6 +2,7 @@ package native_test
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -78,5 +79,32 @@ func TestFineTuning(t *testing.T) {
 	} {
 		err := l.train(t.Context(), "wrong", tt.args...)
 		assert.ErrorContains(t, err, tt.want)
+	}
+}
+
+// Preferences are learned from the loss log 2 on, and a run that was stopped compares with the same
+// weights.
+func TestPreferences(t *testing.T) {
+	l := newLab(t)
+	require.NoError(t, l.train(t.Context(), "base"))
+	var lines []string
+	for i := range 16 {
+		c := string(rune('a' + i))
+		lines = append(lines, fmt.Sprintf(`{"prompt": "say %s: ", "chosen": "%s%s", "rejected": "no %s"}`, c, c, c, c))
+	}
+	args := []string{
+		"stage=dpo", "dpo_beta=0.5", "load_hf=" + l.path("base"), "train_data_path=" + l.write("pairs.jsonl", lines...), "lr=1e-2", "valid_fraction=0.2",
+		"train_iters=16", "lr_decay_iters=16", "lora_rank=4",
+	}
+	require.NoError(t, l.train(t.Context(), "whole", args...))
+	assert.Contains(t, l.log.String(), "16 pairs in 16 sequences of 32, 3 of them held out")
+	records := l.metrics("whole")
+	assert.InDelta(t, math.Ln2, records[0].Loss, 1e-6)
+	assert.Less(t, records[15].Loss, 0.3)
+	assert.Less(t, *records[15].ValidLoss, 0.5)
+	require.NoError(t, l.train(t.Context(), "parts", append(args, "train_iters=8")...))
+	require.NoError(t, l.train(t.Context(), "parts", args...))
+	for i, r := range l.metrics("parts") {
+		assert.InDelta(t, records[i].Loss, r.Loss, 0, "step %d", i+1)
 	}
 }

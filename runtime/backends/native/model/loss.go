@@ -2,6 +2,7 @@ package model
 
 import (
 	"github.com/primus-fl/primus/ops/loss"
+	"github.com/primus-fl/primus/runtime/backends/native/batch"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -13,8 +14,8 @@ type Loss struct {
 	// Forward writes Losses and LSE of every token and returns the loss.
 	Forward func(*LossBatch) (float64, error)
 
-	// Backward writes DLogits, the gradient of Σ DLosses·losses and of the other terms of the loss. It
-	// follows Forward on the same batch and may change DLosses.
+	// Backward writes DLogits, the gradient of Σ DLosses·losses and of the other terms of the loss.
+	// It follows Forward on the same batch and may change DLosses.
 	Backward func(*LossBatch) error
 }
 
@@ -27,6 +28,8 @@ type LossBatch struct {
 	Weights []float32      // [T], the weights of the losses in a mean; nil means 1 for each
 	DLosses *tensor.Tensor // f32 [T], Weights times a factor: 1/T for a mean of T tokens, less for a part of a global batch
 	DLogits *tensor.Tensor // as Logits, with which it may share memory
+
+	Batch batch.Batch // that of SetBatch, in the memory of its caller
 
 	pass *Pass
 }

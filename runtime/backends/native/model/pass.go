@@ -124,7 +124,7 @@ func (p *Pass) SetBatch(b batch.Batch) error {
 		p.weights = append(p.weights[:0], b.Weights...)
 		p.lossArgs.Weights = p.weights
 	}
-	p.weight = b.Weight()
+	p.weight, p.lossArgs.Batch = b.Weight(), b
 	p.setDocuments(b)
 	return nil
 }
