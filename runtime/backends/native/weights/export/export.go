@@ -91,9 +91,18 @@ func writeFile(path string, data []byte) error {
 }
 
 func writeJSON(path string, v any) error {
+	text, err := marshal(filepath.Base(path), v)
+	if err != nil {
+		return err
+	}
+	return writeFile(path, text)
+}
+
+// marshal returns the text of a JSON file.
+func marshal(name string, v any) ([]byte, error) {
 	text, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
-		return fmt.Errorf("write %s: %w", filepath.Base(path), err)
+		return nil, fmt.Errorf("write %s: %w", name, err)
 	}
-	return writeFile(path, append(text, '\n'))
+	return append(text, '\n'), nil
 }

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -26,6 +27,7 @@ import (
 	"github.com/primus-fl/primus/runtime/backends/native/weights/export"
 	"github.com/primus-fl/primus/runtime/backends/native/weights/gguf"
 	"github.com/primus-fl/primus/runtime/tokenizer"
+	"github.com/primus-fl/primus/runtime/tokenizer/trainer"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -196,6 +198,39 @@ func assertSameFiles(t *testing.T, a, b string) {
 		got, err := os.ReadFile(filepath.Join(b, e.Name()))
 		require.NoError(t, err)
 		assert.True(t, bytes.Equal(want, got), e.Name())
+	}
+}
+
+// A tokenizer made from text, which has no tokenizer_config.json, gets one.
+func TestFolderNamesItsTokenizer(t *testing.T) {
+	t.Parallel()
+	c := trainer.Default()
+	c.VocabSize = 260
+	tr, err := trainer.New(c)
+	require.NoError(t, err)
+	tr.AddText([]byte(corpus))
+	r, err := tr.Train(t.Context())
+	require.NoError(t, err)
+	dir := t.TempDir()
+	path := filepath.Join(dir, "tokenizer.json")
+	require.NoError(t, os.WriteFile(path, r.JSON, 0o644))
+	cfg := llama()
+	cfg.VocabSize = 264
+	m := exported(t, newModel(t, cfg))
+	m.Tokenizer, err = tokenizer.Load(path)
+	require.NoError(t, err)
+	target := filepath.Join(dir, "model")
+	require.NoError(t, export.HF(target, m, export.HFSettings{}))
+	tok, err := tokenizer.Load(target)
+	require.NoError(t, err)
+	assert.Equal(t, int32(0), tok.EOS())
+	for name, want := range map[string]string{
+		"tokenizer_config.json": `"eos_token": "<|endoftext|>"`, "config.json": `"eos_token_id": 0`, "generation_config.json": `"eos_token_id": 0`,
+	} {
+		text, err := os.ReadFile(filepath.Join(target, name))
+		require.NoError(t, err)
+		// Escapes as JSON has them in HTML.
+		assert.Contains(t, strings.NewReplacer(`\u003c`, "<", `\u003e`, ">").Replace(string(text)), want)
 	}
 }
 

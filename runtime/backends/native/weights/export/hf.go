@@ -5,6 +5,8 @@ import (
 	"io"
 	"maps"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/primus-fl/primus/runtime/backends/native/weights"
 	"github.com/primus-fl/primus/runtime/tokenizer"
@@ -18,6 +20,9 @@ const (
 	generationName = "generation_config.json"
 	weightsName    = "model.safetensors"
 	indexName      = "model.safetensors.index.json"
+
+	tokenizerName       = "tokenizer.json"
+	tokenizerConfigName = "tokenizer_config.json"
 )
 
 // HFSettings say how HF writes a folder.
@@ -87,15 +92,9 @@ func (m *Model) writeGeneration(path string) error {
 }
 
 func (m *Model) writeTokenizer(dir string) error {
-	var files []tokenizer.Raw
-	switch t := m.Tokenizer.(type) {
-	case *tokenizer.File:
-		files = t.Raw()
-	default:
-		var err error
-		if files, err = byteFiles(m.Config.MaxPositionEmbeddings); err != nil {
-			return err
-		}
+	files, err := m.tokenizerFiles()
+	if err != nil {
+		return err
 	}
 	for _, f := range files {
 		if err := writeFile(filepath.Join(dir, f.Name), f.Data); err != nil {
@@ -103,6 +102,37 @@ func (m *Model) writeTokenizer(dir string) error {
 		}
 	}
 	return nil
+}
+
+// tokenizerFiles returns the files of the tokenizer, with one that makes transformers read
+// tokenizer.json whatever the class of the model is.
+func (m *Model) tokenizerFiles() ([]tokenizer.Raw, error) {
+	config := map[string]any{
+		"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": false, "model_max_length": m.Config.Resolved().MaxPositionEmbeddings,
+	}
+	var files []tokenizer.Raw
+	if t, ok := m.Tokenizer.(*tokenizer.File); ok {
+		files = t.Raw()
+		has := func(name string) bool {
+			return slices.ContainsFunc(files, func(r tokenizer.Raw) bool { return r.Name == name })
+		}
+		if !has(tokenizerName) || has(tokenizerConfigName) {
+			return files, nil
+		}
+		for id, of := range m.special() {
+			if token, _ := t.Token(of); token != "" {
+				config[strings.TrimSuffix(id, "_id")] = token
+			}
+		}
+	} else {
+		text, err := byteTokenizer()
+		if err != nil {
+			return nil, err
+		}
+		files = []tokenizer.Raw{{Name: tokenizerName, Data: text}}
+	}
+	text, err := marshal(tokenizerConfigName, config)
+	return append(files, tokenizer.Raw{Name: tokenizerConfigName, Data: text}), err
 }
 
 // writeShards writes the weights, with an index if they take several files. It returns the type
