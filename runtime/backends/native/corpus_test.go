@@ -96,6 +96,10 @@ func TestTokenizerAndBlend(t *testing.T) {
 	for i := range whole {
 		assert.Equal(t, whole[i].Loss, parts[i].Loss, "step %d", i+1)
 	}
+	require.NoError(t, l.train(t.Context(), "micro", append(args, "micro_batch_size=1", "train_iters=3", "lr_decay_iters=12")...))
+	for i, r := range l.records("micro") {
+		assert.InEpsilon(t, whole[i].Loss, r.Loss, 1e-5, "what counts is weighted over micro batches")
+	}
 	last := whole[11]
 	assert.Less(t, last.Loss, whole[0].Loss)
 	require.NotNil(t, last.ValidLoss)

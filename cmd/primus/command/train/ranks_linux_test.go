@@ -114,6 +114,28 @@ func TestRanksTrainAsOne(t *testing.T) {
 	}
 }
 
+// The tokens that count differ between the parts of a global batch that ranks have.
+func TestRanksCountTheSameTokens(t *testing.T) {
+	var lines strings.Builder
+	for i := range 600 {
+		fmt.Fprintf(&lines, "{\"text\": %q}\n", strings.Repeat(fmt.Sprintf("word %d ", i), 1+i*i%40))
+	}
+	one, many := commandtest.NewLab(t), commandtest.NewLab(t)
+	folder := t.TempDir()
+	text, tokenizer := filepath.Join(folder, "text.jsonl"), filepath.Join(folder, "tokenizer.json")
+	one.Write(text, lines.String())
+	got := commandtest.Run(t, "tokenizer", "train", "--input", text, "--vocab-size", "300", "-o", tokenizer)
+	require.Zero(t, got.Code, got.Stderr)
+	args := []string{
+		"train_data_path=" + text, "tokenizer_model=" + tokenizer, "vocab_size=0", "eod_mask_loss=true", "reset_attention_mask=true",
+		"train_iters=12", "global_batch_size=8", "micro_batch_size=2", "eval_interval=4", "eval_iters=2",
+	}
+	got = one.Train(args...)
+	require.Zero(t, got.Code, got.Stderr)
+	trainRanks(t, many, "openmpi", 2, args...)
+	checkLosses(t, one.Records(), many.Records())
+}
+
 // A run goes on with another number of ranks, and the same number gives the same bits, whenever
 // gradients are sent.
 func TestRanksGoOn(t *testing.T) {
