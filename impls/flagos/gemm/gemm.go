@@ -53,15 +53,15 @@ var (
 
 // genericGemm implements gemm.GenericGemm. A and B may have any strides, D and gelu_in need dense
 // rows of one pitch, bias must be contiguous. Sums over the inner axis are in f32 and run in
-// ascending order, in blocks of at most gemmMaxDepth whose sums are added in order; where B has few
-// rows, they run in the order of vector.Dot. The result has the same bits for any number of
-// workers. alpha is applied to each block. With a beta of 0, D is not read. bf16 and f16 are
-// widened while they are packed; a narrow D is rounded once, from sums in f32. On CPUs with
-// instructions for bf16, products of bf16 are those of kernel.PairKernel where Pairs can be made of
-// the operands: their sums run over pairs, and numbers below 2⁻¹²⁶ count as 0. Scratch, in f32: the
-// packed op(A) of two passes, each at most gemmMaxPanels floats or one panel; for each worker a
-// block of op(B), or a tile where B is f32 and its inner axis is dense, and a block of D unless D
-// is f32 and there is no gelu.
+// ascending order, in blocks of at most gemmMaxDepth whose sums are added in order; where B has
+// few rows, they run in the order of vector.Dot, or in ascending order if A is not transposed. The
+// result has the same bits for any number of workers. alpha is applied to each block. With a beta
+// of 0, D is not read. bf16 and f16 are widened while they are packed; a narrow D is rounded once,
+// from sums in f32. On CPUs with instructions for bf16, products of bf16 are those of
+// kernel.PairKernel where Pairs can be made of the operands: their sums run over pairs, and
+// numbers below 2⁻¹²⁶ count as 0. Scratch, in f32: the packed op(A) of two passes, each at most
+// gemmMaxPanels floats or one panel; for each worker a block of op(B), or a tile where B is f32
+// and its inner axis is dense, and a block of D unless D is f32 and there is no gelu.
 func genericGemm(e *opregistry.Exec, a gemm.GenericGemmArgs) error {
 	var v host.Views
 	p := productOf(&v, a, v.Matrix("D", a.D))
