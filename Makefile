@@ -67,6 +67,10 @@ bench-scale: build ## measure several ranks beside C, gloo and PyTorch DDP (ARGS
 bench-tokenize: ## train a tokenizer and encode beside @huggingface/tokenizers (ARGS='-input FILE -vocab-size 8192')
 	@CGO_ENABLED=0 go run ./internal/benchmarks/tokenize $(ARGS)
 
+.PHONY: bench-generate
+bench-generate: build ## time generation beside PyTorch (ARGS='-model llama_6M -llama-cpp FOLDER')
+	CGO_ENABLED=0 go run ./internal/benchmarks/generate $(ARGS)
+
 .PHONY: bench-metrics
 bench-metrics: ## print what counting and timing calls costs, of a call and of steps of llama_6M
 	CGO_ENABLED=0 go test -run '^$$' -bench WatchedCalls -benchtime 3000x ./metrics
