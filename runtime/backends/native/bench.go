@@ -27,7 +27,7 @@ type Bench struct {
 // standalone returns the context of a module that is not run by a session, with warnings about its
 // parameters.
 func standalone(m *config.Module) (*backend.TrainContext, []document.Warning, error) {
-	tc := &backend.TrainContext{Framework: Framework, Module: m}
+	tc := &backend.TrainContext{Framework: Framework, Module: m, Environ: backend.MapEnviron(map[string]string{})}
 	args, warnings, err := adapter{}.ConvertConfig(tc)
 	tc.Args = args
 	return tc, warnings, err
