@@ -156,6 +156,9 @@ func (a *Args) validate() error {
 	if a.EvalInterval > 0 {
 		atLeast("eval_iters", a.EvalIters, 1)
 	}
+	if a.EMADecay > 0 && (a.Sharded || a.Adapts()) {
+		faults = append(faults, errors.New("ema_decay: got a decay, want 0 with use_distributed_optimizer and with lora_rank"))
+	}
 	if a.Sharded && a.Optimizer == optim.Muon {
 		faults = append(faults, errors.New("use_distributed_optimizer: got true, want false with optimizer muon, which needs whole matrices"))
 	}

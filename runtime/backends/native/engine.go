@@ -38,6 +38,7 @@ type engine struct {
 	optimizer optim.Optimizer
 	gradients *optim.Gradients
 	lossScale *optim.LossScale // nil without fp16
+	average   *optim.Average   // of the weights; nil without
 	batch     batch.Batch      // global, of all ranks
 	aux       float64          // mean auxiliary loss of the tokens of the step
 	ce        float64          // mean cross entropy of the tokens of the step
@@ -79,6 +80,11 @@ func (e *engine) build(backend device.Backend) (err error) {
 	if e.shard != nil {
 		e.gradients.Spread(func(square *float64) error { return e.world.Sum("add up the norms", square) })
 	}
+	if e.args.EMADecay > 0 {
+		if e.average, err = optim.NewAverage(e.args.EMADecay, params, e.manager, backend); err != nil {
+			return err
+		}
+	}
 	if e.args.FP16 {
 		e.lossScale = optim.NewLossScale(e.args.LossScaleConfig)
 	}
@@ -98,6 +104,9 @@ func (e *engine) objective() model.Loss {
 // close releases everything that build allocated, even if build failed.
 func (e *engine) close() error {
 	var faults []error
+	if e.average != nil {
+		faults = append(faults, e.average.Close())
+	}
 	if e.gradients != nil {
 		faults = append(faults, e.gradients.Close())
 	}
@@ -144,5 +153,10 @@ func (e *engine) train(ctx context.Context, step int, lr float64) (loss, norm fl
 		return 0, 0, fmt.Errorf("step %d: %w", step, err)
 	}
 	e.model.WeightsChanged()
+	if e.average != nil {
+		if err := e.average.Update(updates); err != nil {
+			return 0, 0, fmt.Errorf("step %d: %w", step, err)
+		}
+	}
 	return loss, norm, e.publish()
 }

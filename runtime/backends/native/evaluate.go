@@ -173,6 +173,7 @@ func (t *trainer) evaluateAt(ctx context.Context, e *evaluation, step int, what 
 // evaluate returns the mean loss over validation windows, without the effect of patches. It returns
 // errGivenUp if ctx ends first.
 func (t *trainer) evaluate(ctx context.Context, e *evaluation) (float64, error) {
+	defer t.averaged()()
 	e.windows.Reset()
 	t.pass.SetLoss(t.points.loss.Original())
 	t.pass.KeepAll()

@@ -44,6 +44,9 @@ func (t *trainer) finiteWeights() error {
 	if err := check("weight ", slices.Concat(t.model.Tensors(), t.model.Adapters())); err != nil {
 		return err
 	}
+	if err := check("average of the weight ", t.averages()); err != nil {
+		return err
+	}
 	return check("state of the optimizer ", t.optimizerState())
 }
 

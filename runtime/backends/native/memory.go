@@ -52,6 +52,10 @@ func (a *Args) memoryParts(mgr *opmanager.Manager, dev device.Backend, limit flo
 		return parts, nil
 	}
 	moments, formula := a.moments()
+	if a.EMADecay > 0 {
+		moments += a.TrainedParameters()
+		formula += " + 4 · those that are trained, for the average"
+	}
 	state := MemoryPart{
 		"weights with gradients and moments", a.WeightBytes() + 4*moments, formula, "num_layers, hidden_size, vocab_size or num_experts",
 	}

@@ -2,11 +2,15 @@ package native_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/primus-fl/primus/tensor"
+	"github.com/primus-fl/primus/tensor/safetensors"
 )
 
 // Every optimizer lowers the loss and goes on bit for bit; none goes on with the state of another.
@@ -74,4 +78,46 @@ func TestEarlyStopping(t *testing.T) {
 
 	err = l.train(t.Context(), "never", "early_stopping_patience=3", "eval_interval=0")
 	assert.ErrorContains(t, err, "early_stopping_patience: got no evaluation")
+}
+
+// The average of the weights is that of the checkpoints of all steps, evaluations use it, and it
+// goes on after an interruption.
+func TestAverageOfTheWeights(t *testing.T) {
+	l := newLab(t)
+	params := []string{"train_iters=5", "lr_decay_iters=5", "save_interval=1", "eval_interval=5", "bf16=true", "valid_fraction=0.2"}
+	weights := func(run, step, file string) []float64 {
+		f, err := safetensors.Open(l.path(run, "checkpoints", step, file))
+		require.NoError(t, err)
+		defer f.Close()
+		const name = "model.layers.1.mlp.down_proj.weight"
+		raw, err := f.Bytes(name)
+		require.NoError(t, err)
+		x, err := tensor.FromBytes(raw, tensor.F32, len(raw)/4)
+		require.NoError(t, err)
+		return x.Float64s()
+	}
+	var mean []float64
+	for step := 1; step <= 5; step++ {
+		require.NoError(t, l.train(t.Context(), "plain", append(params, fmt.Sprintf("train_iters=%d", step))...))
+		w := weights("plain", fmt.Sprintf("step-%08d", step), "model.safetensors")
+		if mean == nil {
+			mean = w
+		}
+		for i := range mean {
+			mean[i] = 0.9*mean[i] + 0.1*w[i]
+		}
+	}
+	params = append(params, "ema_decay=0.9")
+	require.NoError(t, l.train(t.Context(), "whole", params...))
+	assert.InDeltaSlice(t, mean, weights("whole", "step-00000005", "model_ema.safetensors"), 1e-6)
+	assert.Equal(t, weights("plain", "step-00000005", "model.safetensors"), weights("whole", "step-00000005", "model.safetensors"))
+	whole, plain := l.metrics("whole"), l.metrics("plain")
+	assert.NotEqual(t, *plain[4].ValidLoss, *whole[4].ValidLoss)
+	whole[4].ValidLoss = plain[4].ValidLoss
+	assert.Equal(t, plain[4], whole[4])
+
+	require.NoError(t, l.train(t.Context(), "parts", append(params, "train_iters=2")...))
+	require.NoError(t, l.train(t.Context(), "parts", params...))
+	assert.Equal(t, weights("whole", "step-00000005", "model_ema.safetensors"), weights("parts", "step-00000005", "model_ema.safetensors"))
+	assert.ErrorContains(t, l.train(t.Context(), "plain", append(params, "train_iters=6")...), "ema_decay: ")
 }

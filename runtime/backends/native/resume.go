@@ -128,6 +128,11 @@ func (t *trainer) loadFrom(c *checkpoint.Checkpoint) error {
 	if err := t.checkOptimizer(c, s.Parameters); err != nil {
 		return err
 	}
+	if averages := t.averages(); averages != nil {
+		if err := load(c, averageFile, averages); err != nil {
+			return fmt.Errorf("ema_decay: %w", err)
+		}
+	}
 	if t.from = c; t.shard == nil {
 		err = load(c, optimizerFile, t.optimizerState())
 	}

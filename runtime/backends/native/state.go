@@ -18,6 +18,7 @@ import (
 // The files of a checkpoint.
 const (
 	weightsFile   = "model.safetensors"
+	averageFile   = "model_ema.safetensors"
 	optimizerFile = "optimizer.safetensors"
 	configFile    = "config.json"
 	stateFile     = "trainer_state.json"
@@ -149,6 +150,9 @@ func (t *trainer) files(w *world.World) (files []shards.File, release func() err
 		whole(lora.WeightsFile, lora.Named(t.model), format)
 	}
 	whole(weightsFile, tensors, format)
+	if averages := t.averages(); averages != nil {
+		whole(averageFile, averages, format)
+	}
 	if t.shard == nil {
 		whole(optimizerFile, t.optimizerState(), nil)
 		return files, release, err
@@ -159,6 +163,27 @@ func (t *trainer) files(w *world.World) (files []shards.File, release func() err
 		files = append(files, f)
 	}
 	return files, release, err
+}
+
+// averages returns the averages of the weights under the names in a checkpoint, nil without.
+func (t *trainer) averages() []model.Named {
+	if t.average == nil {
+		return nil
+	}
+	return t.model.SplitTrained(t.average.Means())
+}
+
+// averaged replaces the weights by their averages until restore is called.
+func (t *trainer) averaged() (restore func()) {
+	if t.average == nil || t.state.Step == 0 {
+		return func() {}
+	}
+	swap := func() {
+		t.average.Swap()
+		t.model.WeightsChanged()
+	}
+	swap()
+	return swap
 }
 
 // optimizerState returns what the optimizer keeps of the weights, under the names in a checkpoint,

@@ -193,6 +193,9 @@ func (t *trainer) share() error {
 	}
 	tensors := []*tensor.Tensor{t.model.Flat().Values}
 	if t.state.Step > 0 && t.shard == nil {
+		if t.average != nil {
+			tensors = append(tensors, t.average.Means()...)
+		}
 		for _, s := range t.optimizer.State() {
 			for _, own := range s.Tensors {
 				if own != nil {

@@ -40,6 +40,8 @@ type OptimizerConfig struct {
 	StartDecay float64 `param:"start_weight_decay"`      // with another style than constant
 	EndDecay   float64 `param:"end_weight_decay"`        // with another style than constant
 
+	EMADecay float64 `param:"ema_decay"` // of the average of the weights; 0 means none
+
 	MuonConfig
 }
 
@@ -60,6 +62,7 @@ func (c OptimizerConfig) Validate() error {
 	f.check(c.Eps > 0, "adam_eps", c.Eps, "a number > 0")
 	f.check(c.SGDMomentum >= 0 && c.SGDMomentum < 1, "sgd_momentum", c.SGDMomentum, "0 <= sgd_momentum < 1")
 	f.check(c.WeightDecay >= 0, "weight_decay", c.WeightDecay, "a number >= 0")
+	f.check(c.EMADecay >= 0 && c.EMADecay < 1, "ema_decay", c.EMADecay, "0 <= ema_decay < 1")
 	f.check(c.ClipGrad >= 0, "clip_grad", c.ClipGrad, "a number >= 0")
 	f.oneOf("weight_decay_incr_style", string(c.DecayStyle), []string{string(Constant), string(Linear), string(Cosine)})
 	for key, v := range map[string]float64{"start_weight_decay": c.StartDecay, "end_weight_decay": c.EndDecay} {
