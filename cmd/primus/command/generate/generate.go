@@ -57,7 +57,7 @@ one line per prompt, in their order:
 --chat takes the prompt for the message of a user and writes it as the chat template of
 the tokenizer says.`,
 		Example: `  primus generate --checkpoint output/local/local/my_run --prompt 'func main() {'
-  primus generate --checkpoint DIR --prompt "Once" --temperature 0 --max-tokens 50
+  primus generate --checkpoint DIR --prompt Once --temperature 0 --max-tokens 50
   primus generate --checkpoint DIR --prompts questions.jsonl -o json > answers.jsonl
   primus generate --checkpoint DIR --chat --prompt 'Who are you?'`,
 		Args: cli.NoArgs,
