@@ -26,7 +26,7 @@ var _ Tokenizer = (*File)(nil)
 
 // Raw is a file of a tokenizer as it was read.
 type Raw struct {
-	Name string // without a folder, as in tokenizer.json
+	Name string // under which a folder has it, as in tokenizer.json
 	Data []byte // not to be changed
 }
 

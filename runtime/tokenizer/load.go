@@ -104,6 +104,7 @@ func load(path string, main Raw, beside []Raw) (*File, error) {
 func parse(main Raw, beside []Raw) (*File, error) {
 	parsers := map[string]func([]byte) (*builder, error){formatJSON: parseJSON, formatSentencePiece: parseSentencePiece, formatTiktoken: parseTiktoken}
 	format := formatOf(main)
+	main.Name = nameIn(format, main.Name)
 	b, err := parsers[format](main.Data)
 	if err != nil {
 		return nil, err
@@ -113,6 +114,18 @@ func parse(main Raw, beside []Raw) (*File, error) {
 	sum := sha256.Sum256(main.Data)
 	f.name = fmt.Sprintf("file:%x", sum[:16])
 	return f, f.configure(beside, b.template)
+}
+
+// nameIn returns the name under which a folder has a tokenizer, so that Load finds it there.
+func nameIn(format, given string) string {
+	switch {
+	case format == formatJSON:
+		return nameJSON
+	case format == formatTiktoken && strings.HasSuffix(given, ".tiktoken"):
+		return given
+	default:
+		return nameSentencePiece
+	}
 }
 
 // Formats of tokenizers.

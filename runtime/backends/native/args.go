@@ -75,6 +75,9 @@ func newArgs(tc *backend.TrainContext) (*Args, error) {
 		return nil, err
 	}
 	tokenizerErr := a.loadTokenizer()
+	if tokenizerErr != nil && a.VocabSize == 0 { // which would be another fault
+		return nil, describe(tc, tokenizerErr)
+	}
 	a.padVocab()
 	if a.LRDecayIters == 0 {
 		a.LRDecayIters = max(a.TrainIters, a.LRWarmupIters)

@@ -115,6 +115,13 @@ func TestTokenizerAndBlend(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, tok.Name(), again.Name())
 	}
+	file, err := os.ReadFile(filepath.Join(folder, "tokenizer.json"))
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(l.dir, "small.json"), file, 0o644))
+	require.NoError(t, l.train(t.Context(), "renamed", append(args, "tokenizer_model="+filepath.Join(l.dir, "small.json"), "train_iters=1")...))
+	again, err := tokenizer.Load(l.path("renamed"))
+	require.NoError(t, err, "a folder has the name that is found")
+	assert.Equal(t, tok.Name(), again.Name())
 	config := map[string]any{}
 	require.NoError(t, c.JSON("config.json", &config))
 	assert.Equal(t, 320.0, config["vocab_size"])
