@@ -26,7 +26,11 @@ func Plan(p *train.Plan) (string, error) {
 		line("PYTHONPATH  %s", strings.Join(p.Paths.PythonPath, ":"))
 	}
 	line("trainer     %s, stage %s", p.Trainer, p.Stage)
-	line("process     rank %d of %d, local rank %d, master %s:%d", p.Rank, p.WorldSize, p.LocalRank, p.MasterAddr, p.MasterPort)
+	if p.Ranks != "" {
+		line("ranks       %s", p.Ranks)
+	} else {
+		line("process     rank %d of %d, local rank %d, master %s:%d", p.Rank, p.WorldSize, p.LocalRank, p.MasterAddr, p.MasterPort)
+	}
 
 	resolved, err := formats.YAML{}.Render(backend.WithoutSecrets(p.Experiment.Export()), false)
 	if err != nil {

@@ -28,6 +28,7 @@ type Plan struct {
 	UnknownPatches string
 	Findings       []backend.Finding // of the trainer
 	Launch         *launch.Plan      // the processes that training starts, nil for none
+	Ranks          string            // the ranks that this process would start as copies of itself, "" for none
 	Problems       []string          // the known reasons why Run would fail
 	// WithoutImpl are the ops that the policy leaves without an impl although this program has one. It
 	// is empty for frameworks that train in processes of their own.

@@ -220,7 +220,7 @@ func (c *coordinator) begin() {
 		slots += p.slots
 	}
 	ranks := slots
-	if c.Fit != nil {
+	if c.Fit != nil && c.round > 0 { // the first round is as it was asked for
 		ranks = c.Fit(slots)
 	}
 	port, err := c.Port()

@@ -26,8 +26,8 @@ type Settings struct {
 	// counts.
 	ComeBack time.Duration
 
-	// Fit returns the largest number of ranks up to n that can train together, 0 for none. That of
-	// member 0 counts; nil takes n.
+	// Fit returns the largest number of ranks up to n that can train together, 0 for none. It is asked
+	// when members are gone. That of member 0 counts; nil takes n.
 	Fit func(n int) int
 
 	// Port returns a port at which rank 0 can listen. It is called on member 0.

@@ -56,6 +56,13 @@ func dryRun(ctx context.Context, prog cli.Program, s experiments.Stage, opts Opt
 	if err != nil {
 		return err
 	}
+	job, starts, err := opts.members(module)
+	if err != nil {
+		return err
+	}
+	if starts {
+		plan.Ranks = rankText(job)
+	}
 	text, err := report.Plan(plan)
 	if err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
+	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/backends/native"
 	"github.com/primus-fl/primus/runtime/config"
@@ -68,6 +69,18 @@ func address(host, masterPort string) string {
 		port = strconv.Itoa(n + 1)
 	}
 	return net.JoinHostPort(host, port)
+}
+
+// rankText says which ranks this process would start.
+func rankText(s elastic.Settings) string {
+	text := plaintext.Quantity(s.Slots, "process", "processes") + " of this machine"
+	if s.Members > 1 {
+		text += fmt.Sprintf(", which is node %d of %d", s.Member, s.Members)
+	}
+	if s.MaxRestarts > 0 {
+		text += fmt.Sprintf("; started again after a failure, %s at most", plaintext.Quantity(s.MaxRestarts, "time", "times"))
+	}
+	return text
 }
 
 // startRanks runs a command line in processes that train together, and again after a failure. What

@@ -121,3 +121,20 @@ func TestRestartsUsedUp(t *testing.T) {
 	assert.Contains(t, m.stderr.String(), "--max-restarts: mpirun, mpiexec and srun --mpi end all ranks when one fails")
 	assert.NoFileExists(t, filepath.Join(l.Workspace, "group"))
 }
+
+// A dry run says which ranks would start.
+func TestDryRunOfRanks(t *testing.T) {
+	l := commandtest.NewLab(t)
+	got := l.Train("--dry-run", "--nproc", "2", "--nodes", "2", "--node-rank", "1", "--master-addr", "n0", "--max-restarts", "3")
+	require.Zero(t, got.Code, got.Stderr)
+	assert.Contains(t, got.Out, "\nranks       2 processes of this machine, which is node 1 of 2; started again after a failure, 3 times at most\n")
+}
+
+// What cannot be divided is refused, and not trained by fewer ranks.
+func TestRanksThatDoNotFit(t *testing.T) {
+	needMPICH(t)
+	l := commandtest.NewLab(t)
+	j := start(t, l, nil, "--nproc", "3", "train_iters=2")
+	assert.Equal(t, 1, commandtest.ExitCode(t, j.Wait()))
+	assert.Contains(t, j.stderr.String(), "global_batch_size: got 4, want a multiple of 6, which is micro_batch_size 2 on 3 ranks")
+}
