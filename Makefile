@@ -58,6 +58,10 @@ bench-kernels: ## measure the kernels beside OpenBLAS, a bandwidth loop and PyTo
 bench-train: build ## time training steps beside PyTorch (ARGS='-models llama_6M -rounds 5 -o json')
 	CGO_ENABLED=0 go run ./internal/benchmarks/bench-train $(ARGS)
 
+.PHONY: bench-tune
+bench-tune: build ## time training steps of four models under flagos, vendors and a tuning, beside PyTorch (ARGS='-rounds 3')
+	CGO_ENABLED=0 go run ./internal/benchmarks/bench-train -models llama_6M,llama_30M,gpt2_10M,moe_8x3M $(ARGS)
+
 .PHONY: bench-scale
 bench-scale: build ## measure several ranks beside C, gloo and PyTorch DDP (ARGS='-only all_reduce -library mpich -md')
 	CGO_ENABLED=0 go build -o bin/bench-scale ./internal/benchmarks/bench-scale

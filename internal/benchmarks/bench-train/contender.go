@@ -7,7 +7,6 @@ import (
 	"os/exec"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/primus-fl/primus/internal/benchmarks/peer"
 )
@@ -55,23 +54,38 @@ type policy struct {
 	impl string // has to have served something; "" for none in particular
 }
 
-// policies returns the policies of every comparison. The best mix is computed from their steps.
+// policies returns the policies of every comparison besides the tuned one.
 func policies() []policy {
 	only := func(vendor string) []string { return []string{"--per-op", "generic_gemm=vendor:" + vendor + "|flagos"} }
 	return []policy{
-		{"flagos", []string{"--prefer", "flagos", "--deny-vendors", "*"}, "default.flagos"},
+		{baseline, []string{"--prefer", "flagos", "--deny-vendors", "*"}, "default.flagos"},
 		{"openblas", only("openblas"), "vendor.openblas"},
 		{"onednn", only("onednn"), "vendor.onednn"},
+		{"vendor", []string{"--prefer", "vendor"}, ""},
 	}
+}
+
+// tune measures the impls of a model and returns the policy that follows the result, which it keeps
+// in a file.
+func tune(ctx context.Context, o options, m model, file string) (policy, error) {
+	args := append([]string{"ops", "tune", "--budget", o.tuning.String(), "--tuning-file", file, "-o", "json"}, o.experiment(m)...)
+	cmd := exec.CommandContext(ctx, o.primus, args...)
+	cmd.Env = peer.Without(os.Environ(), "TE_FL_", "PRIMUS_POLICY=")
+	var made struct {
+		Entries []struct{} `json:"entries"`
+	}
+	return policy{name: "tuned", args: []string{"--tune", file}}, peer.Answer(cmd, &made)
+}
+
+// experiment returns the arguments that say what primus trains.
+func (o options) experiment(m model) []string {
+	batch := strconv.Itoa(m.batch)
+	return []string{"--config", m.config, "--threads", strconv.Itoa(o.threads), "micro_batch_size=" + batch, "global_batch_size=" + batch}
 }
 
 // train runs steps of a model with a policy.
 func (p policy) train(ctx context.Context, o options, m model) (steps, error) {
-	batch := strconv.Itoa(m.batch)
-	args := []string{
-		"benchmark", "train", "--config", m.config, "-o", "json", "--steps", strconv.Itoa(o.steps), "--warmup", strconv.Itoa(o.warmup),
-		"--threads", strconv.Itoa(o.threads), "micro_batch_size=" + batch, "global_batch_size=" + batch,
-	}
+	args := append([]string{"benchmark", "train", "-o", "json", "--steps", strconv.Itoa(o.steps), "--warmup", strconv.Itoa(o.warmup)}, o.experiment(m)...)
 	var s steps
 	cmd := exec.CommandContext(ctx, o.primus, append(args, p.args...)...)
 	cmd.Env = peer.Without(os.Environ(), "TE_FL_", "PRIMUS_POLICY=")
@@ -91,43 +105,14 @@ func (p policy) contender(o options, m model) contender {
 	}}
 }
 
-// bestMix returns the policy that gives each op to the impl that was fastest in a step under any of
-// the others.
-func bestMix(seen []steps) policy {
-	best := map[string]opTime{}
-	var order []string
-	for _, s := range seen {
-		spent := map[string]opTime{}
-		for _, o := range s.Ops {
-			sum := spent[o.Op]
-			if o.MS > sum.MS-o.MS { // the impl with most of the op stands for its policy
-				sum.Impl = o.Impl
-			}
-			sum.MS += o.MS
-			spent[o.Op] = sum
-		}
-		for op, t := range spent {
-			if old, ok := best[op]; !ok || t.MS < old.MS {
-				best[op] = t
-			}
-		}
-	}
-	for op, t := range best {
-		token := "flagos"
-		if vendor, ok := strings.CutPrefix(t.Impl, "vendor."); ok {
-			token = "vendor:" + vendor + "|flagos" // vendors name their impls vendor.NAME
-		}
-		order = append(order, op+"="+token)
-	}
-	slices.Sort(order)
-	return policy{name: "best mix", args: []string{"--per-op", strings.Join(order, ";")}}
-}
-
 // pytorch returns the peer, as fast as it can be on this machine.
-func pytorch(o options, s steps) contender {
+func pytorch(o options, m model, s steps) contender {
 	args := []string{o.script, "--steps", strconv.Itoa(o.steps), "--warmup", strconv.Itoa(o.warmup), "--threads", strconv.Itoa(s.Threads)}
 	args = append(args, peer.ShapeFlags(s.Shape)...)
-	return contender{"pytorch", func(ctx context.Context) (turn, error) {
+	return contender{peerName, func(ctx context.Context) (turn, error) {
+		if !m.peer {
+			return turn{}, fmt.Errorf("%s has no such model: %w", o.script, peer.ErrAbsent)
+		}
 		python, err := peer.Python(ctx, o.python)
 		if err != nil {
 			return turn{}, err

@@ -18,6 +18,7 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/primus-fl/primus/internal/benchmarks/peer"
 )
@@ -28,6 +29,7 @@ type options struct {
 	models                 string
 	rounds, steps, warmup  int
 	threads                int
+	tuning                 time.Duration
 	output                 string
 }
 
@@ -79,6 +81,7 @@ func parse(args []string, usage io.Writer) (options, error) {
 	flags.IntVar(&o.steps, "steps", 5, "steps measured in a turn")
 	flags.IntVar(&o.warmup, "warmup", 2, "steps before them")
 	flags.IntVar(&o.threads, "threads", 0, "CPU threads; 0 is one per CPU")
+	flags.DurationVar(&o.tuning, "tuning", time.Minute, "how long the impls of a model are measured for the tuned policy")
 	flags.StringVar(&o.output, "o", "table", "table or json")
 	if err := flags.Parse(args); err != nil {
 		return o, err
@@ -86,7 +89,7 @@ func parse(args []string, usage io.Writer) (options, error) {
 	switch {
 	case flags.NArg() > 0:
 		return o, fmt.Errorf("unexpected argument %q", flags.Arg(0))
-	case o.rounds < 1 || o.steps < 1 || o.warmup < 0 || o.threads < 0:
+	case o.rounds < 1 || o.steps < 1 || o.warmup < 0 || o.threads < 0 || o.tuning <= 0:
 		return o, fmt.Errorf("got %d rounds of %d steps after %d, on %d threads: want at least one round and step, and no negative number", o.rounds, o.steps, o.warmup, o.threads)
 	case o.output != "table" && o.output != "json":
 		return o, fmt.Errorf("-o: got %q, want table or json", o.output)
@@ -97,13 +100,16 @@ func parse(args []string, usage io.Writer) (options, error) {
 // model is an experiment with the batch size of the comparison.
 type model struct {
 	name, config string
-	batch        int // sequences per step
+	batch        int  // sequences per step
+	peer         bool // the script has the model in PyTorch
 }
 
 func models() []model {
 	return []model{
-		{"llama_6M", "examples/native/configs/llama_6M-pretrain.yaml", 8},
-		{"llama_30M", "examples/native/configs/llama_30M-pretrain.yaml", 4},
+		{"llama_6M", "examples/native/configs/llama_6M-pretrain.yaml", 8, true},
+		{"llama_30M", "examples/native/configs/llama_30M-pretrain.yaml", 4, true},
+		{"gpt2_10M", "examples/native/configs/gpt2_10M-pretrain.yaml", 4, false},
+		{"moe_8x3M", "examples/native/configs/moe_8x3M-pretrain.yaml", 4, false},
 	}
 }
 
@@ -118,7 +124,7 @@ func modelNames() []string {
 func findModel(name string) (model, error) {
 	i := slices.Index(modelNames(), name)
 	if i < 0 {
-		return model{}, fmt.Errorf("-models: got %q, want %s", name, strings.Join(modelNames(), " or "))
+		return model{}, fmt.Errorf("-models: got %q, want %s", name, strings.Join(modelNames(), ", "))
 	}
 	return models()[i], nil
 }

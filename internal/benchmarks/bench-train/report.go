@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"text/tabwriter"
 
@@ -23,9 +25,8 @@ type report struct {
 
 // comparison is one model under all contenders.
 type comparison struct {
-	Model string   `json:"model"`
-	Mix   []string `json:"best_mix"` // the arguments of the best mix
-	Rows  []row    `json:"contenders"`
+	Model string `json:"model"`
+	Rows  []row  `json:"contenders"`
 }
 
 // row is one contender. Ratios are relative to PyTorch, and 0 without it.
@@ -37,14 +38,18 @@ type row struct {
 	Ratio     float64         `json:"ratio"`                  // median of the ratios of each round
 	Interval  *stats.Interval `json:"ratio_interval,omitempty"`
 	BestRatio float64         `json:"best_ratio"`
+	Gain      float64         `json:"over_flagos"` // median of the ratios of each round to flagos
 	MFU       float64         `json:"mfu"`
 	Memory    float64         `json:"memory_ratio"`
 	PeakBytes uint64          `json:"peak_bytes"`
 	Absent    string          `json:"absent,omitempty"` // why there are no turns
 }
 
-// baseline is the contender that the others are compared with.
-const baseline = "pytorch"
+// The contenders that the others are compared with.
+const (
+	peerName = "pytorch"
+	baseline = "flagos"
+)
 
 // compare makes all contenders take turns.
 func compare(ctx context.Context, o options, m model, progress io.Writer) (comparison, error) {
@@ -65,10 +70,18 @@ func compare(ctx context.Context, o options, m model, progress io.Writer) (compa
 		contenders = append(contenders, p.contender(o, m))
 		c.Rows = append(c.Rows, row{Name: p.name})
 	}
-	mix := bestMix(seen)
-	c.Mix = mix.args
-	contenders = append(contenders, mix.contender(o, m), pytorch(o, seen[0]))
-	c.Rows = append(c.Rows, row{Name: mix.name}, row{Name: baseline})
+	dir, err := os.MkdirTemp("", "bench-train")
+	if err != nil {
+		return c, err
+	}
+	defer os.RemoveAll(dir)
+	fmt.Fprintf(progress, "%s: tuning for %v\n", m.name, o.tuning)
+	tuned, err := tune(ctx, o, m, filepath.Join(dir, "tune.json"))
+	if err != nil {
+		return c, err
+	}
+	contenders = append(contenders, tuned.contender(o, m), pytorch(o, m, seen[0]))
+	c.Rows = append(c.Rows, row{Name: tuned.name}, row{Name: peerName})
 	for round := range o.rounds {
 		for i := range contenders {
 			turn := contenders[(i+round)%len(contenders)]
@@ -96,12 +109,10 @@ func compare(ctx context.Context, o options, m model, progress io.Writer) (compa
 
 // sumUp computes the figures that follow from the turns.
 func (c *comparison) sumUp() {
-	var beside []turn
-	for _, r := range c.Rows {
-		if r.Name == baseline {
-			beside = r.Turns
-		}
+	turnsOf := func(name string) []turn {
+		return c.Rows[slices.IndexFunc(c.Rows, func(r row) bool { return r.Name == name })].Turns
 	}
+	beside, usual := turnsOf(peerName), turnsOf(baseline)
 	for i := range c.Rows {
 		r := &c.Rows[i]
 		if len(r.Turns) == 0 {
@@ -113,19 +124,33 @@ func (c *comparison) sumUp() {
 		for _, t := range r.Turns {
 			r.PeakBytes = max(r.PeakBytes, t.PeakBytes)
 		}
-		if len(beside) != len(r.Turns) {
+		if gains := ratiosOf(r.Turns, usual); gains != nil {
+			r.Gain = stats.Median(gains)
+		}
+		ratios := ratiosOf(r.Turns, beside)
+		if ratios == nil {
 			continue
 		}
-		var ratios []float64
 		var memory uint64
-		for round, t := range r.Turns {
-			ratios = append(ratios, t.TokensPerSecond/beside[round].TokensPerSecond)
-			memory = max(memory, beside[round].PeakBytes)
+		for _, t := range beside {
+			memory = max(memory, t.PeakBytes)
 		}
 		interval := stats.MedianInterval(ratios)
 		r.Ratio, r.Interval, r.BestRatio = stats.Median(ratios), &interval, r.Best/fastest(beside)
 		r.Memory = float64(r.PeakBytes) / float64(memory)
 	}
+}
+
+// ratiosOf returns the ratios of each round, nil if the contenders did not have the same rounds.
+func ratiosOf(turns, others []turn) []float64 {
+	if len(turns) != len(others) {
+		return nil
+	}
+	ratios := make([]float64, len(turns))
+	for round, t := range turns {
+		ratios[round] = t.TokensPerSecond / others[round].TokensPerSecond
+	}
+	return ratios
 }
 
 func fastest(turns []turn) float64 {
@@ -154,7 +179,7 @@ func (r report) writeJSON(out io.Writer) error {
 func (r report) writeTable(out io.Writer) error {
 	fmt.Fprintf(out, "%s, %d rounds of %d steps\n\n", r.Machine, r.Rounds, r.Steps)
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "model\tcontender\ttokens/s\t× pytorch\tinterval\tbest tokens/s\t× pytorch\tMFU\tMiB\t× pytorch\t")
+	fmt.Fprintln(t, "model\tcontender\ttokens/s\t× flagos\t× pytorch\tinterval\tbest tokens/s\t× pytorch\tMFU\tMiB\t× pytorch\t")
 	var notes []string
 	for _, c := range r.Models {
 		for _, row := range c.Rows {
@@ -162,7 +187,7 @@ func (r report) writeTable(out io.Writer) error {
 				notes = append(notes, fmt.Sprintf("%s, %s: %s", c.Model, row.Name, row.Absent))
 				continue
 			}
-			fmt.Fprintf(t, "%s\t%s\t%.0f\t%s\t%s\t%.0f\t%s\t%s\t%d\t%s\t\n", c.Model, row.Name, row.Tokens, figure(row.Ratio), row.interval(),
+			fmt.Fprintf(t, "%s\t%s\t%.0f\t%s\t%s\t%s\t%.0f\t%s\t%s\t%d\t%s\t\n", c.Model, row.Name, row.Tokens, figure(row.Gain), figure(row.Ratio), row.interval(),
 				row.Best, figure(row.BestRatio), figure(row.MFU), row.PeakBytes>>20, figure(row.Memory))
 		}
 	}
