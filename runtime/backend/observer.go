@@ -89,6 +89,7 @@ type Run struct {
 	TokensPerStep int
 	FLOPsPerToken float64 // those of a training step; 0 if unknown
 	LogInterval   int     // steps between lines of the log
+	LossUnit      string  // "" means nats per token
 	Devices       int     // that the processes of a framework use; 0 for a run in this program
 }
 

@@ -91,11 +91,12 @@ func TestExamplesLoad(t *testing.T) {
 	t.Parallel()
 	examples, err := filepath.Glob(filepath.Join("..", "..", "examples", "native", "configs", "*-pretrain.yaml"))
 	require.NoError(t, err)
-	require.Len(t, examples, 7)
+	require.Len(t, examples, 8)
 	want := map[string]architecture{
-		"llama_2M.yaml":  {4, 192, 512, 6, 2, 256, 256, 10000, 1e-5, 0.04, true, family{}},
-		"llama_6M.yaml":  {6, 288, 768, 6, 6, 512, 256, 10000, 1e-5, 0.02, true, family{}},
-		"llama_30M.yaml": {8, 512, 1376, 8, 8, 4096, 512, 10000, 1e-5, 0.02, true, family{}},
+		"llama_2M.yaml":   {4, 192, 512, 6, 2, 256, 256, 10000, 1e-5, 0.04, true, family{}},
+		"llama_6M.yaml":   {6, 288, 768, 6, 6, 512, 256, 10000, 1e-5, 0.02, true, family{}},
+		"llama_30M.yaml":  {8, 512, 1376, 8, 8, 4096, 512, 10000, 1e-5, 0.02, true, family{}},
+		"llama_100M.yaml": {12, 768, 2048, 12, 4, 32000, 512, 10000, 1e-5, 0.02, false, family{}},
 		"gpt2_10M.yaml": {8, 320, 1280, 5, 5, 256, 256, 0, 1e-5, 0.02, false, family{
 			Normalization: "LayerNorm", Positions: "learned_absolute", MaxPositions: 256, Activation: "gelu", Bias: true,
 		}},
@@ -173,7 +174,7 @@ func TestModelPresetsDescribeTheModel(t *testing.T) {
 	t.Parallel()
 	models, err := fs.Glob(configs.FS(), "models/native/*.yaml")
 	require.NoError(t, err)
-	require.Len(t, models, 8)
+	require.Len(t, models, 9)
 	for _, file := range models {
 		if filepath.Base(file) == "hf.yaml" {
 			continue // the folder of load_hf describes the model

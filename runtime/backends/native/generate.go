@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -35,7 +36,14 @@ func (t *trainer) generate(ctx context.Context) (err error) {
 	rng := rand.New(rand.NewPCG(uint64(t.args.Seed), uint64(t.state.Step)))
 	tok := t.args.tokenizer
 	tokens := tok.Encode(nil, []byte(prompt))
-	for range sampleLength {
+	var end []int32 // of an answer
+	if t.examples != nil {
+		end = t.examples.End()
+	}
+	for n := range sampleLength {
+		if len(end) > 0 && n >= len(end) && slices.Equal(tokens[len(tokens)-len(end):], end) {
+			break
+		}
 		if ctx.Err() != nil {
 			return errGivenUp
 		}

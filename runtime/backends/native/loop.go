@@ -76,6 +76,9 @@ func (t *trainer) begin() {
 		FirstStep: t.state.Step + 1, Steps: t.args.TrainIters, TokensPerStep: t.args.GlobalBatchSize * t.args.SeqLength,
 		FLOPsPerToken: t.args.FLOPsPerToken(), LogInterval: t.args.LogInterval,
 	}
+	if t.args.stage == stageDPO {
+		t.run.LossUnit = "nats per pair"
+	}
 	t.tc.Log.Info(fmt.Sprintf("training %s: %d parameters, %d steps of %d tokens, run directory %s",
 		t.run.Model, t.run.Parameters, t.run.Steps, t.run.TokensPerStep, t.run.Dir))
 	if n := t.args.tokenizer.VocabSize(); t.args.UnusedParameters(n) > 0 {

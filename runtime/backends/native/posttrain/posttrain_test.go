@@ -206,6 +206,17 @@ func TestRows(t *testing.T) {
 	require.ErrorContains(t, err, "an answer of example 1 has no tokens")
 }
 
+func TestPromptAndEnd(t *testing.T) {
+	t.Parallel()
+	s, err := read(t, posttrain.Tuning{ChatTemplate: "chatml"}, false, `{"prompt": "a", "response": "one."}`, `{"prompt": "b", "response": "two"}`)
+	require.NoError(t, err)
+	set, err := posttrain.NewSet(s, posttrain.SetConfig{SeqLength: 100})
+	require.NoError(t, err)
+	decode := func(ids []int32) string { return string(tokenizer.Byte{}.Decode(nil, ids)) }
+	assert.Equal(t, "<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\n", decode(set.Prompt()))
+	assert.Equal(t, "<|im_end|>", decode(set.End()))
+}
+
 // Every epoch has all rows once, in an order of its own, and a position determines what follows.
 func TestSampler(t *testing.T) {
 	t.Parallel()

@@ -161,6 +161,26 @@ func (s *Set) TrainRows() int { return len(s.train) }
 // ValidRows returns the number of rows of a batch that are held out: two for each pair.
 func (s *Set) ValidRows() int { return len(s.valid) * s.each }
 
+// End returns the ids with which all answers end, such as those of the token that ends a message.
+func (s *Set) End() []int32 {
+	var end []int32
+	for i, e := range s.examples {
+		last := e.Tokens
+		for len(last) > 0 && !e.Learn[len(last)-1] {
+			last = last[:len(last)-1]
+		}
+		if i == 0 {
+			end = last
+		}
+		n := 0
+		for n < min(len(end), len(last)) && end[len(end)-1-n] == last[len(last)-1-n] && e.Learn[len(last)-1-n] {
+			n++
+		}
+		end = end[len(end)-n:]
+	}
+	return end
+}
+
 // Warnings describes what was left out.
 func (s *Set) Warnings() []string {
 	if s.long == 0 {
