@@ -31,7 +31,7 @@ type measured struct{ projection.Network }
 // allReduce compares the times of all_reduce between two ranks.
 func allReduce(ctx context.Context, o options) (plaintext.Section, *measured, error) {
 	program := filepath.Join(o.work, "all_reduce")
-	compiler := exec.CommandContext(ctx, "mpicc."+o.library, "-O2", "-o", program, filepath.Join(o.dir, "bench-scale", "all_reduce.c"))
+	compiler := exec.CommandContext(ctx, "mpicc."+o.library, "-O2", "-o", program, filepath.Join(o.dir, "bench-scale", "peers", "all_reduce.c"))
 	if text, err := compiler.CombinedOutput(); err != nil {
 		return plaintext.Section{}, nil, fmt.Errorf("%s: %w: %s", strings.Join(compiler.Args, " "), err, text)
 	}
@@ -50,7 +50,7 @@ func allReduce(ctx context.Context, o options) (plaintext.Section, *measured, er
 		{"primus", func() ([]string, []string) { return o.mpirun(2, own, rankMode), nil }},
 		{"C", func() ([]string, []string) { return o.mpirun(2, program), nil }},
 		{"gloo", func() ([]string, []string) {
-			return torchrun(python, filepath.Join(o.dir, "bench-scale", "all_reduce.py")), peer.PyTorchSettings(1)
+			return torchrun(python, filepath.Join(o.dir, "bench-scale", "peers", "all_reduce.py")), peer.PyTorchSettings(1)
 		}},
 	}
 	var args []string
