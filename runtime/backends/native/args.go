@@ -159,8 +159,8 @@ func (a *Args) validate() error {
 	if a.EvalInterval > 0 {
 		atLeast("eval_iters", a.EvalIters, 1)
 	}
-	if a.EMADecay > 0 && (a.Sharded || a.Adapts()) {
-		faults = append(faults, errors.New("ema_decay: got a decay, want 0 with use_distributed_optimizer and with lora_rank"))
+	if a.EMADecay > 0 && (a.Sharded || a.DividesModel() || a.Adapts()) {
+		faults = append(faults, errors.New("ema_decay: got a decay, want 0 with use_distributed_optimizer, with expert_model_parallel_size and with lora_rank"))
 	}
 	if a.Sharded && a.Optimizer == optim.Muon {
 		faults = append(faults, errors.New("use_distributed_optimizer: got true, want false with optimizer muon, which needs whole matrices"))
@@ -173,6 +173,15 @@ func (a *Args) validate() error {
 	}
 	if a.MicroBatchSize > 0 && a.GlobalBatchSize%a.MicroBatchSize != 0 {
 		faults = append(faults, fmt.Errorf("global_batch_size: got %d, want a multiple of micro_batch_size %d", a.GlobalBatchSize, a.MicroBatchSize))
+	}
+	if n := a.ExpertRanks(); n > 1 && (a.NumExperts == 0 || a.NumExperts%n != 0) {
+		faults = append(faults, fmt.Errorf("expert_model_parallel_size: got %d, want a divisor of num_experts %d", n, a.NumExperts))
+	}
+	if a.DividesModel() && a.Adapts() {
+		faults = append(faults, fmt.Errorf("lora_rank: got %d, want 0 where ranks have parts of a model (expert_model_parallel_size)", a.Rank))
+	}
+	if a.DividesModel() && a.LoadHF != "" {
+		faults = append(faults, fmt.Errorf("load_hf: got %s, want null where ranks have parts of a model (expert_model_parallel_size): begin on ranks that have all of it, and go on from the checkpoint", a.LoadHF))
 	}
 	if !(a.DistributedTimeout >= 0) {
 		faults = append(faults, fmt.Errorf("distributed_timeout_minutes: got %v, want a number >= 0", a.DistributedTimeout))

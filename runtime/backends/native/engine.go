@@ -28,10 +28,11 @@ type engine struct {
 
 	takeSave func() bool // whether this rank was asked for a checkpoint since the last call
 
-	world    *world.World
-	exchange *world.Exchange // of gradients and weights; nil for one rank
-	shard    *shards.Shard   // what this rank updates; nil if that is everything
-	early    bool            // the gradients of the current micro batch are sent when they are final
+	world   *world.World
+	links   links         // with the ranks that have the same weights
+	shard   *shards.Shard // what this rank updates; nil if that is everything
+	weights *shards.Shard // the weights of this rank; nil if it has all
+	early   bool          // the gradients of the current micro batch are sent when they are final
 
 	model     *model.Model
 	pass      *model.Pass
@@ -56,7 +57,7 @@ type engine struct {
 
 // build allocates everything and initialises the weights from the seed.
 func (e *engine) build(backend device.Backend) (err error) {
-	if e.model, err = model.New(e.args.Config, backend); err != nil {
+	if e.model, err = model.NewPart(e.args.Config, backend, e.part()); err != nil {
 		return err
 	}
 	e.model.Init(uint64(e.args.Seed))
@@ -78,7 +79,7 @@ func (e *engine) build(backend device.Backend) (err error) {
 		return err
 	}
 	if e.shard != nil {
-		e.gradients.Spread(func(square *float64) error { return e.world.Sum("add up the norms", square) })
+		e.gradients.Spread(e.counted(), func(square *float64) error { return e.world.Sum("add up the norms", square) })
 	}
 	if e.args.EMADecay > 0 {
 		if e.average, err = optim.NewAverage(e.args.EMADecay, params, e.manager, backend); err != nil {

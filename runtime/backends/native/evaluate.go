@@ -198,6 +198,14 @@ func (t *trainer) evaluate(ctx context.Context, e *evaluation) (float64, error) 
 		}
 		sum, weight = sum+loss*micro.Weight(), weight+micro.Weight()
 	}
+	if t.divided() && t.world.Rank >= e.batches%t.world.Ranks && e.batches%t.world.Ranks > 0 {
+		if err := t.pass.SetBatch(micro); err != nil { // the last ones of other ranks need this rank, too
+			return 0, err
+		}
+		if _, err := t.pass.Loss(); err != nil {
+			return 0, fmt.Errorf("evaluation: %w", err)
+		}
+	}
 	if err := t.world.Sum("add up the validation losses", &sum, &weight); err != nil {
 		return 0, err
 	}

@@ -118,7 +118,9 @@ func (t *trainer) loadFrom(c *checkpoint.Checkpoint) error {
 	} else if c.Has(lora.WeightsFile) {
 		return fmt.Errorf("checkpoint %s has adapters, and lora_rank is 0: give the lora_ parameters that it was trained with, or begin with its merged weights by load_hf=%s", c.Path(), c.Path())
 	}
-	err = load(c, file, into)
+	if t.from = c; t.weights == nil {
+		err = load(c, file, into)
+	}
 	if differs, ok := errors.AsType[*checkpoint.ConfigError](err); ok && t.args.Load == "" {
 		return t.anotherRun(c, "has another model: "+differs.Error())
 	}
@@ -133,7 +135,7 @@ func (t *trainer) loadFrom(c *checkpoint.Checkpoint) error {
 			return fmt.Errorf("ema_decay: %w", err)
 		}
 	}
-	if t.from = c; t.shard == nil {
+	if t.shard == nil {
 		err = load(c, optimizerFile, t.optimizerState())
 	}
 	if err != nil {

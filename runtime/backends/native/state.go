@@ -73,7 +73,7 @@ func (t *trainer) save() error {
 // saveAlone writes a checkpoint on the first rank, while other ranks may do anything else.
 func (t *trainer) saveAlone() error {
 	if t.shard != nil {
-		return errors.New("this rank has a part of the state of the optimizer only (use_distributed_optimizer)")
+		return errors.New("this rank has a part of the model, or of the state of the optimizer, only")
 	}
 	if err := t.healthy(); err != nil {
 		return err
@@ -149,18 +149,25 @@ func (t *trainer) files(w *world.World) (files []shards.File, release func() err
 	if t.args.Adapts() {
 		whole(lora.WeightsFile, lora.Named(t.model), format)
 	}
-	whole(weightsFile, tensors, format)
+	spread := func(name string, s *shards.Shard, states []optim.State, metadata map[string]string) {
+		if err == nil {
+			var f shards.File
+			f, err = t.spread(name, s, states, metadata)
+			files = append(files, f)
+		}
+	}
+	if t.weights == nil {
+		whole(weightsFile, tensors, format)
+	} else {
+		spread(weightsFile, t.weights, t.weights.Values(), format)
+	}
 	if averages := t.averages(); averages != nil {
 		whole(averageFile, averages, format)
 	}
 	if t.shard == nil {
 		whole(optimizerFile, t.optimizerState(), nil)
-		return files, release, err
-	}
-	if err == nil {
-		var f shards.File
-		f, err = t.shard.Spread(optimizerFile, t.model, t.optimizer.State())
-		files = append(files, f)
+	} else {
+		spread(optimizerFile, t.shard, t.optimizer.State(), nil)
 	}
 	return files, release, err
 }

@@ -46,7 +46,7 @@ const maxAttempts = 5
 func (e *engine) computeGradients(ctx context.Context, step int) (loss, norm float64, err error) {
 	for attempt := 1; ; attempt++ {
 		loss, norm, err = e.tryGradients(ctx, step)
-		if err == nil || attempt == maxAttempts || e.exchanging() || !e.canRepeat(err) {
+		if err == nil || attempt == maxAttempts || e.divided() || e.links.begun() || !e.canRepeat(err) {
 			return loss, norm, err
 		}
 		e.log.Warn("the step is computed again", "step", step, "attempt", attempt, "error", err)
@@ -136,10 +136,8 @@ func (e *engine) weight() float64 {
 // reduce adds up the gradients and the losses of all ranks. It also lets all of them know when one
 // wants to end, and how long each has computed.
 func (e *engine) reduce(ctx context.Context, loss float64, computed time.Duration) (float64, error) {
-	if e.exchange != nil {
-		if err := e.exchange.Wait(); err != nil {
-			return 0, e.sent(err)
-		}
+	if err := e.links.wait(); err != nil {
+		return 0, e.sent(err)
 	}
 	stop := 0.0
 	if ctx.Err() != nil {
@@ -202,6 +200,9 @@ func (e *engine) nonFinite(step int, what string, value float64) error {
 // origin repeats the forward and backward passes of this rank and returns the first op whose result
 // is not finite, nil if there is none.
 func (e *engine) origin(step int) *model.NonFiniteError {
+	if e.divided() { // the other ranks would have to repeat them too
+		return nil
+	}
 	e.pass.CheckFinite(true)
 	defer e.pass.CheckFinite(false)
 	for i := range e.own() {

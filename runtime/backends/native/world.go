@@ -75,11 +75,13 @@ func newWorld(tc *backend.TrainContext, a *Args) (*world.World, error) {
 	if err := a.RampupBatchSize.Validate(a.GlobalBatchSize, a.MicroBatchSize*tc.WorldSize); err != nil {
 		return nil, describe(tc, err)
 	}
-	g := collective.Group{Rank: tc.Rank, Ranks: tc.WorldSize}
 	if tc.Manager == nil { // the run is only planned
-		g = collective.Group{Ranks: 1}
+		return world.Single(), nil
 	}
-	return world.New(tc.Manager, g), nil
+	if err := a.Fits(tc.WorldSize); err != nil {
+		return nil, describe(tc, err)
+	}
+	return world.New(tc.Manager, collective.Group{Rank: tc.Rank, Ranks: tc.WorldSize}), nil
 }
 
 // claim is what has to be the same on all ranks.
@@ -191,47 +193,32 @@ func (t *trainer) share() error {
 	if err := json.Unmarshal(own, &t.state); err != nil {
 		return fmt.Errorf("share the state: %w", err)
 	}
-	tensors := []*tensor.Tensor{t.model.Flat().Values}
-	if t.state.Step > 0 && t.shard == nil {
-		if t.average != nil {
-			tensors = append(tensors, t.average.Means()...)
-		}
-		for _, s := range t.optimizer.State() {
-			for _, own := range s.Tensors {
-				if own != nil {
-					tensors = append(tensors, own)
-				}
-			}
-		}
-	}
 	if !t.world.Leads() {
 		t.sampler.Seek(t.state.Position)
 		t.savedStep = t.state.Step
 	}
-	if err := t.world.Copy("share the weights", tensors...); err != nil || t.shard == nil || t.state.Step == 0 {
-		return err
-	}
-	return t.loadShards()
-}
-
-// loadShards loads the part of the state of the optimizer that each rank has.
-func (t *trainer) loadShards() error {
-	var file *safetensors.File
-	if t.world.Leads() {
-		var err error
-		if file, err = t.from.Safetensors(optimizerFile); err != nil {
+	if !t.divided() {
+		tensors := []*tensor.Tensor{t.model.Flats()[0].Values}
+		if t.state.Step > 0 && t.shard == nil {
+			if t.average != nil {
+				tensors = append(tensors, t.average.Means()...)
+			}
+			for _, s := range t.optimizer.State() {
+				for _, own := range s.Tensors {
+					if own != nil {
+						tensors = append(tensors, own)
+					}
+				}
+			}
+		}
+		if err := t.world.Copy("share the weights", tensors...); err != nil {
 			return err
 		}
-		defer file.Close()
 	}
-	err := t.shard.Load(t.world, file, t.model, t.optimizer.State())
-	if _, lost := errors.AsType[*world.Error](err); lost {
-		return err
+	if t.shard == nil || t.state.Step == 0 {
+		return nil
 	}
-	if err == nil {
-		err = t.finiteWeights()
-	}
-	return t.world.Agree("check the state of the optimizer", err)
+	return t.loadShards()
 }
 
 // seeTogether finds out whether all ranks can write checkpoints together: if they see a file that
@@ -264,7 +251,7 @@ func (t *trainer) seeTogether() error {
 		return err
 	}
 	if t.together = blind == 0; !t.together && t.shard != nil {
-		return fmt.Errorf("use_distributed_optimizer: %.0f of %d ranks cannot write to %s, where all of them save what they have of the optimizer: give save a directory of a file system that they share", blind, t.world.Ranks, filepath.Dir(string(shared)))
+		return fmt.Errorf("save: %.0f of %d ranks cannot write to %s, where all of them save what only they have: give save a directory of a file system that they share", blind, t.world.Ranks, filepath.Dir(string(shared)))
 	}
 	return nil
 }
@@ -290,7 +277,7 @@ func (t *trainer) compareTimes() error {
 	if sum > 0 {
 		job.Behind = longest*float64(len(all))/sum - 1
 		job.Waiting = t.exchanged.Seconds() / (t.computed + t.exchanged).Seconds()
-		if spent, waited := t.exchange.Times(); spent > 0 {
+		if spent, waited := t.links.times(); spent > 0 {
 			job.Hidden = max(0, 1-waited.Seconds()/spent.Seconds())
 		}
 	}
@@ -341,32 +328,85 @@ func (t *trainer) stopping(ctx context.Context) bool {
 	return t.stop
 }
 
-// connect makes the exchange of gradients with other ranks.
-func (e *engine) connect() (err error) {
+// link is weights with the exchange of their gradients among the ranks that have them.
+type link struct {
+	model.Flat
+	*world.Exchange
+}
+
+// links are the links of a rank; none for a rank alone.
+type links []link
+
+// divided reports whether this rank has a part of the model only.
+func (e *engine) divided() bool { return !e.world.Alone() && e.args.DividesModel() }
+
+// part returns the part of the model that this rank has.
+func (e *engine) part() model.Part {
+	if !e.divided() {
+		return model.Part{}
+	}
+	return model.Part{Experts: e.world.Divide(e.args.Parallel).Experts}
+}
+
+// connect makes the exchange of gradients with other ranks, and finds out which weights this rank
+// updates and saves.
+func (e *engine) connect() error {
 	if e.world.Alone() {
 		return nil
 	}
-	f := e.model.Flat()
-	if e.exchange, err = e.world.NewExchange(f.Values, f.Grads, f.Used, e.args.Sharded); err != nil {
+	l := e.world.Divide(e.args.Parallel)
+	if e.args.Sharded || e.divided() {
+		e.shard = &shards.Shard{}
+	}
+	if e.divided() {
+		e.weights = &shards.Shard{}
+	}
+	for i, f := range e.model.Flats() {
+		w := []*world.World{l.Data, l.Copies}[i]
+		if e.weights != nil {
+			for _, p := range f.Params {
+				e.weights.Add(p, optim.Param{Value: p.Value}, w.Leads())
+			}
+		}
+		if err := e.link(f, w); err != nil {
+			return err
+		}
+	}
+	e.pass.Watch(model.Watch{Needs: e.links.need, Final: func(depth int) {
+		if e.early {
+			e.links.send(depth)
+		}
+	}})
+	return nil
+}
+
+// link makes the exchange of weights among the ranks that have them.
+func (e *engine) link(f model.Flat, w *world.World) error {
+	sharded := e.args.Sharded && !w.Alone()
+	if e.shard != nil && !sharded {
+		for _, p := range f.Params {
+			e.shard.Add(p, e.whole(p), w.Leads())
+		}
+	}
+	if w.Alone() {
+		return nil
+	}
+	x, err := w.NewExchange(f.Values, f.Grads, f.Used, sharded)
+	if err != nil {
 		return err
 	}
-	if e.args.Sharded {
-		e.shard = shards.New(f, e.exchange.Parts(), e.whole)
+	if sharded {
+		e.shard.Cut(f, x.Parts(), e.whole)
 	}
-	e.pass.Watch(model.Watch{
-		Needs: func(depth int) error { return e.exchange.Need(f.Final(depth + 1)) },
-		Final: func(depth int) {
-			if e.early {
-				e.exchange.Send(f.Final(depth))
-			}
-		},
-	})
+	e.links = append(e.links, link{f, x})
 	return nil
 }
 
 // whole returns a weight with what the optimizer should know of it.
 func (e *engine) whole(p *model.Param) optim.Param {
-	return optim.Param{Value: p.Value, Grad: p.Grad, Decay: p.Decay, LRScale: e.points.lrScale.Func()(p)}
+	own := optim.Param{Value: p.Value, Grad: p.Grad, Decay: p.Decay, LRScale: e.points.lrScale.Func()(p)}
+	own.Matrices, own.InOut = p.Matrices(e.args.SplitQKV)
+	return own
 }
 
 // updated returns the weights that this rank updates.
@@ -376,19 +416,19 @@ func (e *engine) updated() []optim.Param {
 	}
 	var params []optim.Param
 	for _, p := range e.model.Trained() {
-		own := e.whole(p)
-		own.Matrices, own.InOut = p.Matrices(e.args.SplitQKV)
-		params = append(params, own)
+		params = append(params, e.whole(p))
 	}
 	return params
 }
 
 // publish sends the weights that this rank has updated to the others, and receives theirs.
 func (e *engine) publish() error {
-	if e.shard == nil {
+	if !e.args.Sharded {
 		return nil
 	}
-	e.exchange.Gather()
+	for _, l := range e.links {
+		l.Gather()
+	}
 	if e.args.OverlapGather {
 		return nil
 	}
@@ -396,21 +436,117 @@ func (e *engine) publish() error {
 }
 
 // gathered returns when all weights are those of the last step.
-func (e *engine) gathered() error {
-	if e.shard == nil {
-		return nil
+func (e *engine) gathered() error { return e.sent(e.links.need(e.args.NumLayers + 1)) }
+
+// need waits for the weights of a depth, and of those above it that were not needed yet.
+func (all links) need(depth int) error {
+	var faults []error
+	for _, l := range all {
+		faults = append(faults, l.Need(l.Final(depth+1)))
 	}
-	return e.sent(e.exchange.Need(0))
+	return errors.Join(faults...)
 }
 
-// exchanging reports whether gradients of the step were sent.
-func (e *engine) exchanging() bool { return e.exchange != nil && e.exchange.Begun() }
+// send says that the gradients of the weights of a depth and above are final.
+func (all links) send(depth int) {
+	for _, l := range all {
+		l.Send(l.Final(depth))
+	}
+}
+
+// wait returns when the gradients are added up.
+func (all links) wait() error {
+	var faults []error
+	for _, l := range all {
+		faults = append(faults, l.Wait())
+	}
+	return errors.Join(faults...)
+}
+
+// begun reports whether gradients of the step were sent.
+func (all links) begun() bool {
+	for _, l := range all {
+		if l.Begun() {
+			return true
+		}
+	}
+	return false
+}
+
+// times returns how long this rank has exchanged gradients and weights, and waited for that.
+func (all links) times() (spent, waited time.Duration) {
+	for _, l := range all {
+		s, w := l.Times()
+		spent, waited = s, waited+w // one queue serves all of them
+	}
+	return spent, waited
+}
 
 // waited is the time for which this rank has waited for gradients and weights.
 func (e *engine) waited() time.Duration {
-	if e.exchange == nil {
-		return 0
-	}
-	_, waited := e.exchange.Times()
+	_, waited := e.links.times()
 	return waited
+}
+
+// outline returns the weights of all ranks.
+func (e *engine) outline() (*model.Model, error) {
+	if !e.divided() {
+		return e.model, nil
+	}
+	return model.Outline(e.args.Config)
+}
+
+// spread returns a file of tensors of which this rank has pieces.
+func (e *engine) spread(name string, s *shards.Shard, states []optim.State, metadata map[string]string) (shards.File, error) {
+	all, err := e.outline()
+	if err != nil {
+		return shards.File{}, err
+	}
+	return s.Spread(name, all, e.model.Places(), states, metadata)
+}
+
+// loadShards loads what each rank has of the weights, where they are divided, and of the state of
+// the optimizer.
+func (t *trainer) loadShards() error {
+	var err error
+	if t.weights != nil {
+		err = t.loadShard(weightsFile, t.weights, t.weights.Values())
+	}
+	if err == nil {
+		err = t.loadShard(optimizerFile, t.shard, t.optimizer.State())
+	}
+	if _, lost := errors.AsType[*world.Error](err); lost {
+		return err
+	}
+	if err == nil {
+		err = t.finiteWeights()
+	}
+	return t.world.Agree("check what was loaded", err)
+}
+
+func (t *trainer) loadShard(name string, s *shards.Shard, states []optim.State) error {
+	all, err := t.outline()
+	if err != nil {
+		return err
+	}
+	var file *safetensors.File
+	if t.world.Leads() {
+		if file, err = t.from.Safetensors(name); err != nil {
+			return err
+		}
+		defer file.Close()
+	}
+	return s.Load(t.world, file, all, t.model.Places(), states)
+}
+
+// counted returns the gradients that this rank counts for the norm of all: each is counted by one
+// rank.
+func (e *engine) counted() []*tensor.Tensor {
+	var grads []*tensor.Tensor
+	for i, p := range e.shard.Params {
+		if e.shard.Writes(i) {
+			grads = append(grads, p.Grad)
+		}
+	}
+	return grads
 }

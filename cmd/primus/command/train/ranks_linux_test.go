@@ -99,6 +99,10 @@ func TestRanksTrainAsOne(t *testing.T) {
 		{"llama with shards", "llama_2M", "openmpi", 4, []string{"global_batch_size=8", "train_iters=12", "use_distributed_optimizer=true", "overlap_grad_reduce=true", "overlap_param_gather=true"}},
 		{"gpt2 with shards", "gpt2_10M", "mpich", 2, []string{"train_iters=12", "use_distributed_optimizer=true", "clip_grad=0.1"}},
 		{"experts", "moe_8x3M", "mpich", 2, []string{"global_batch_size=8", "num_experts=4", "moe_router_topk=2"}},
+		{"experts apart", "moe_8x3M", "openmpi", 2, []string{"global_batch_size=8", "num_experts=4", "moe_router_topk=2", "expert_model_parallel_size=2"}},
+		{"experts apart on 4 ranks", "moe_8x3M", "mpich", 4, []string{
+			"global_batch_size=8", "num_experts=4", "moe_router_topk=2", "train_iters=12", "expert_model_parallel_size=2", "overlap_grad_reduce=true", "use_distributed_optimizer=true", "eval_iters=5",
+		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			args := append([]string{"train_iters=50", "eval_interval=10", "eval_iters=3", "final_eval_windows=8"}, tt.args...)
@@ -106,7 +110,7 @@ func TestRanksTrainAsOne(t *testing.T) {
 			for _, l := range []*commandtest.Lab{one, many} {
 				l.Edit("llama_2M", tt.model)
 			}
-			got := one.Train(args...)
+			got := one.Train(slices.DeleteFunc(slices.Clone(args), func(a string) bool { return strings.Contains(a, "_parallel") })...)
 			require.Zero(t, got.Code, got.Stderr)
 			trainRanks(t, many, tt.launcher, tt.ranks, args...)
 			checkLosses(t, one.Records(), many.Records())
@@ -179,6 +183,36 @@ func TestShardsGoOn(t *testing.T) {
 	got = whole.Train(args(12)...)
 	require.Zero(t, got.Code, got.Stderr)
 	checkLosses(t, whole.Records(), shards.Records())
+}
+
+// A checkpoint holds whole weights, whatever part of them the ranks have that save it.
+func TestPartsGoOn(t *testing.T) {
+	for name, tt := range map[string]struct {
+		model string
+		args  []string
+		parts []string
+	}{
+		"experts": {"moe_8x3M", []string{"num_experts=4", "moe_router_topk=2", "global_batch_size=8"}, []string{"expert_model_parallel_size=2"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			args := func(steps int, more ...string) []string {
+				return slices.Concat([]string{fmt.Sprintf("train_iters=%d", steps), "lr_decay_iters=12"}, tt.args, more)
+			}
+			whole, parts := commandtest.NewLab(t), commandtest.NewLab(t)
+			for _, l := range []*commandtest.Lab{whole, parts} {
+				l.Edit("llama_2M", tt.model)
+			}
+			got := whole.Train(args(12)...)
+			require.Zero(t, got.Code, got.Stderr)
+			trainRanks(t, parts, "openmpi", 4, args(3, append(tt.parts, "use_distributed_optimizer=true")...)...)
+			trainRanks(t, parts, "mpich", 2, args(6, tt.parts...)...)
+			got = parts.Train(args(9)...)
+			require.Zero(t, got.Code, got.Stderr)
+			assert.Contains(t, got.Stderr, "resuming from checkpoint step=6")
+			trainRanks(t, parts, "openmpi", 2, args(12, tt.parts...)...)
+			checkLosses(t, whole.Records(), parts.Records())
+		})
+	}
 }
 
 // Ranks that would compute otherwise train nothing and say what differs.

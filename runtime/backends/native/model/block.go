@@ -8,6 +8,7 @@ import (
 	"github.com/primus-fl/primus/ops/gemm"
 	normops "github.com/primus-fl/primus/ops/norm"
 	"github.com/primus-fl/primus/ops/random"
+	"github.com/primus-fl/primus/runtime/backends/native/layout"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -39,7 +40,9 @@ type builder struct {
 	depth      int      // the layer that is made
 	cache      *kvCache // of a decoder; nil for passes over whole sequences
 	wide       *wide    // of routers; nil without
-	again      *pool    // memory of what backward computes again, which layers share; nil for a forward-only pass
+	part       Part
+	rooms      *[4]layout.Room // scratch of layers whose experts several ranks share
+	again      *pool           // memory of what backward computes again, which layers share; nil for a forward-only pass
 }
 
 // at moves on to a part of the model, with memory of its own or that of the part before.

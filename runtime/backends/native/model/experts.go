@@ -9,6 +9,7 @@ import (
 	"github.com/primus-fl/primus/ops/gemm"
 	"github.com/primus-fl/primus/ops/moe"
 	normops "github.com/primus-fl/primus/ops/norm"
+	"github.com/primus-fl/primus/runtime/backends/native/layout"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -29,16 +30,17 @@ type experts struct {
 	counts        *tensor.Tensor // i32 [experts]: tokens of each
 	rowOf         *tensor.Tensor // i32 [R]
 	in            *tensor.Tensor // [R h]
-	gateUp        *tensor.Tensor // [R 2f]; backward writes its gradient there
-	act           *tensor.Tensor // [R f]
 	out           *tensor.Tensor // [R h]
 
 	dLogits, dProbs *tensor.Tensor // [T experts]
 	dWeights        *tensor.Tensor // [T topk]
 	dOut, dIn       *tensor.Tensor // [R h]
-	dAct            *tensor.Tensor // [R f]
 	dHidden         *tensor.Tensor // [T h], by way of the router
 	dRouted         *tensor.Tensor // dHidden in f32, which it is where activations are f32
+
+	work   work
+	routes *layout.Routes // nil where this rank has all experts
+	rooms  *rooms         // of work, with routes
 
 	up, down                  grouped
 	savedChoice, savedPermute *opregistry.Saved
@@ -52,6 +54,22 @@ type experts struct {
 	addBwd                    *opmanager.Bound[normops.ResidualAddArgs]
 }
 
+// work is what the experts of this rank compute with: R rows of its own, or rows of several ranks.
+type work struct {
+	counts    []int32        // rows of each expert
+	in, out   *tensor.Tensor // [R h]
+	gateUp    *tensor.Tensor // [R 2f]; backward writes its gradient there
+	act       *tensor.Tensor // [R f]
+	dOut, dIn *tensor.Tensor // [R h]
+	dAct      *tensor.Tensor // [R f]
+}
+
+// rooms is the memory of work whose number of rows changes. The layers share scratch.
+type rooms struct {
+	in, gateUp, act layout.Room
+	scratch         *[4]layout.Room
+}
+
 func (b *builder) experts(w expertWeights) *experts {
 	defer b.during(moduleExperts)()
 	t, h, f, n, k := b.tokens(), b.cfg.HiddenSize, b.cfg.expertSize(), b.cfg.NumExperts, b.cfg.topk()
@@ -59,15 +77,23 @@ func (b *builder) experts(w expertWeights) *experts {
 		router: b.linear(w.router), wide: b.wide, num: n, topk: k,
 		logits: b.keep.f32(t, n), probs: b.keep.f32(t, n), state: b.keep.f32(t, n), chosen: b.keep.new(tensor.Bool, t, n),
 		indices: b.keep.new(tensor.I32, t, k), weights: b.keep.f32(t, k), counts: b.keep.new(tensor.I32, n), rowOf: b.keep.new(tensor.I32, t*k),
-		in: b.act(t*k, h), gateUp: b.act(t*k, 2*f), act: b.act(t*k, f), out: b.act(t*k, h),
+		in: b.act(t*k, h), out: b.act(t*k, h),
 		dLogits: b.spare.f32(t, n), dProbs: b.spare.f32(t, n), dWeights: b.spare.f32(t, k),
-		dOut: b.scratch(t*k, h), dIn: b.scratch(t*k, h), dAct: b.scratch(t*k, f), dHidden: b.scratch(t, h),
-		up: b.grouped(w.up, n), down: b.grouped(w.down, n), savedChoice: saved(), savedPermute: saved(),
+		dOut: b.scratch(t*k, h), dIn: b.scratch(t*k, h), dHidden: b.scratch(t, h),
+		up: b.grouped(w.up, w.num), down: b.grouped(w.down, w.num), savedChoice: saved(), savedPermute: saved(),
 		choose: opmanager.MustBind(b.fwd, moe.FusedTopkWithScoreFunctionFwd), chooseBwd: opmanager.MustBind(b.bwd, moe.FusedTopkWithScoreFunctionBwd),
 		permute: opmanager.MustBind(b.fwd, moe.MoEPermuteFwd), permuteBwd: opmanager.MustBind(b.bwd, moe.MoEPermuteBwd),
 		unpermute: opmanager.MustBind(b.fwd, moe.MoEUnpermuteFwd), unpermuteBwd: opmanager.MustBind(b.bwd, moe.MoEUnpermuteBwd),
 		swiglu: opmanager.MustBind(b.fwd, activation.SwiGLU), dSwiglu: opmanager.MustBind(b.bwd, activation.DSwiGLU),
 		addBwd: opmanager.MustBind(b.bwd, normops.ResidualAdd),
+	}
+	if b.part.Experts != nil {
+		e.routes, e.rooms = layout.NewRoutes(b.part.Experts, n, h, b.cfg.Compute()), &rooms{scratch: b.rooms}
+	} else {
+		e.work = work{
+			in: e.in, out: e.out, gateUp: b.act(t*k, 2*f), act: b.act(t*k, f),
+			dOut: e.dOut, dIn: e.dIn, dAct: b.scratch(t*k, f),
+		}
 	}
 	e.dRouted = e.dHidden
 	if e.wide != nil {
@@ -94,11 +120,43 @@ func (e *experts) forward(r *run, x, y *tensor.Tensor) {
 	}
 	e.balance.forward(r, e)
 	call(r, e.permute, moe.MoEPermuteFwdArgs{Input: x, Indices: e.indices, Output: e.in, RowIDMap: e.rowOf, Saved: e.savedPermute})
-	e.up.forward(r, e.counts, e.in, e.gateUp)
-	call(r, e.swiglu, activation.SwiGLUArgs{Input: e.gateUp, Output: e.act})
-	e.down.forward(r, e.counts, e.act, e.out)
+	e.gather(r)
+	if w := &e.work; w.in.NumElements() > 0 {
+		e.up.forward(r, w.counts, w.in, w.gateUp)
+		call(r, e.swiglu, activation.SwiGLUArgs{Input: w.gateUp, Output: w.act})
+		e.down.forward(r, w.counts, w.act, w.out)
+	}
+	e.exchange(r, func() error { return e.routes.Back(e.work.out, e.out) })
 	if y != nil {
 		call(r, e.unpermute, moe.MoEUnpermuteArgs{Input: e.out, RowIDMap: e.rowOf, Prob: e.weights, Output: y, Saved: e.savedPermute})
+	}
+}
+
+// gather makes the work of this rank: its own rows, or those that all ranks have for its experts.
+func (e *experts) gather(r *run) {
+	e.work.counts = tensor.Data[int32](e.counts)
+	e.exchange(r, func() error {
+		own, n, err := e.routes.Plan(e.counts)
+		if err != nil {
+			return err
+		}
+		d, h, f := e.in.DType(), e.in.Shape().Cols(), e.down.weights[0].Shape().Cols()
+		m, s := e.rooms, e.rooms.scratch
+		e.work = work{
+			counts: own, in: m.in.Rows(d, n, h), gateUp: m.gateUp.Rows(d, n, 2*f), act: m.act.Rows(d, n, f),
+			out: s[0].Rows(d, n, h), dOut: s[1].Rows(d, n, h), dIn: s[2].Rows(d, n, h), dAct: s[3].Rows(d, n, f),
+		}
+		return e.routes.Out(e.in, e.work.in)
+	})
+}
+
+// exchange calls a function that exchanges rows with other ranks, where ranks share the experts.
+func (e *experts) exchange(r *run, rows func() error) {
+	if e.routes == nil || r.err != nil {
+		return
+	}
+	if err := rows(); err != nil {
+		r.err = fmt.Errorf("%s: %w", r.place(), err)
 	}
 }
 
@@ -139,9 +197,16 @@ func (e *experts) backward(r *run, x, dy, dx *tensor.Tensor) {
 	call(r, e.unpermuteBwd, moe.MoEUnpermuteBwdArgs{
 		InputBwd: dy, InputFwd: e.out, RowIDMap: e.rowOf, Prob: e.weights, ActGrad: e.dOut, ProbGrad: e.dWeights, Saved: e.savedPermute,
 	})
-	e.down.backward(r, e.counts, e.act, e.dOut, e.dAct)
-	call(r, e.dSwiglu, activation.DSwiGLUArgs{Grad: e.dAct, FwdInput: e.gateUp, Output: e.gateUp})
-	e.up.backward(r, e.counts, e.in, e.gateUp, e.dIn)
+	e.exchange(r, func() error { return e.routes.Out(e.dOut, e.work.dOut) })
+	if w := &e.work; w.in.NumElements() > 0 {
+		e.down.backward(r, w.counts, w.act, w.dOut, w.dAct)
+		call(r, e.dSwiglu, activation.DSwiGLUArgs{Grad: w.dAct, FwdInput: w.gateUp, Output: w.gateUp})
+		e.up.backward(r, w.counts, w.in, w.gateUp, w.dIn)
+	} else if !r.accumulate {
+		e.up.clear()
+		e.down.clear()
+	}
+	e.exchange(r, func() error { return e.routes.Back(e.work.dIn, e.dIn) })
 	call(r, e.permuteBwd, moe.MoEUnpermuteArgs{Input: e.dIn, RowIDMap: e.rowOf, Output: dx, Saved: e.savedPermute})
 	if r.err != nil {
 		return
@@ -178,13 +243,13 @@ func (b *builder) grouped(w *Param, experts int) grouped {
 	return g
 }
 
-func (g *grouped) forward(r *run, counts, x, y *tensor.Tensor) {
+func (g *grouped) forward(r *run, counts []int32, x, y *tensor.Tensor) {
 	split(g.left, x, counts)
 	g.whole[0] = y
 	call(r, g.fwd, gemm.TEGeneralGroupedGemmArgs{A: g.weights, TransA: true, B: g.left, D: g.whole[:], SingleOutput: true})
 }
 
-func (g *grouped) backward(r *run, counts, x, dy, dx *tensor.Tensor) {
+func (g *grouped) backward(r *run, counts []int32, x, dy, dx *tensor.Tensor) {
 	split(g.left, dy, counts)
 	split(g.right, x, counts)
 	g.whole[0] = dx
@@ -192,10 +257,19 @@ func (g *grouped) backward(r *run, counts, x, dy, dx *tensor.Tensor) {
 	call(r, g.bwd, gemm.TEGeneralGroupedGemmArgs{A: g.right, B: g.left, TransB: true, D: g.grads, Grad: true, Accumulate: r.accumulate})
 }
 
+// clear is backward without rows.
+func (g *grouped) clear() {
+	for _, t := range g.grads {
+		if t != nil {
+			clear(tensor.Data[float32](t))
+		}
+	}
+}
+
 // split makes views of the rows of each expert.
-func split(views []*tensor.Tensor, t, counts *tensor.Tensor) {
+func split(views []*tensor.Tensor, t *tensor.Tensor, counts []int32) {
 	from := 0
-	for i, n := range tensor.Data[int32](counts) {
+	for i, n := range counts {
 		views[i] = rows(t, from, from+int(n))
 		from += int(n)
 	}

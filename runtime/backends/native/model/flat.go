@@ -27,8 +27,9 @@ const (
 	flatAlign = 16 // elements: weights begin on cache lines
 )
 
-// Flat returns the memory of the weights. The caller must not change the slices.
-func (m *Model) Flat() Flat { return m.flat }
+// Flats returns the memory of the weights: of those that all ranks have and, where ranks share
+// experts, of those. The caller must not change the slices.
+func (m *Model) Flats() []Flat { return m.flats }
 
 // Final returns how many elements of the gradients are final when those of all weights of a depth
 // and above are.
@@ -55,34 +56,43 @@ func (m *Model) allocate() {
 		}
 		return
 	}
-	f := Flat{Params: slices.Clone(m.Trained())}
+	var rest []*Param // that are not trained
+	if m.cfg.Adapts() {
+		rest = m.params
+	}
+	apart := func(p *Param) bool { return p.apart }
+	m.flats = append(m.flats, m.place(slices.DeleteFunc(slices.Clone(m.Trained()), apart), rest))
+	if slices.ContainsFunc(m.params, apart) {
+		m.flats = append(m.flats, m.place(slices.DeleteFunc(slices.Clone(m.params), func(p *Param) bool { return !p.apart }), nil))
+	}
+}
+
+// place gives memory to weights that are trained, with their gradients, and to others.
+func (m *Model) place(trained, others []*Param) Flat {
+	f := Flat{Params: trained}
 	slices.Reverse(f.Params)
 	var offsets int
-	place := func(p *Param) int {
+	next := func(p *Param) int {
 		at := offsets
 		offsets += (p.Shape.NumElements() + flatAlign - 1) / flatAlign * flatAlign
 		return at
 	}
 	for _, p := range f.Params {
-		f.Offsets = append(f.Offsets, place(p))
+		f.Offsets = append(f.Offsets, next(p))
 	}
 	f.Used = offsets
 	offsets += FlatSlack
 	grads := offsets
-	var rest []*Param
-	var restOffsets []int
-	if m.cfg.Adapts() {
-		rest = m.params
-		for _, p := range rest {
-			restOffsets = append(restOffsets, place(p))
-		}
+	var otherOffsets []int
+	for _, p := range others {
+		otherOffsets = append(otherOffsets, next(p))
 	}
 	f.Values = m.memory.new(tensor.F32, offsets)
 	if !m.frozen {
 		f.Grads = m.memory.new(tensor.F32, grads)
 	}
 	if m.memory.err != nil {
-		return
+		return f
 	}
 	view := func(t *tensor.Tensor, p *Param, at int) *tensor.Tensor {
 		return must(rows(t, at, at+p.Shape.NumElements()).Reshape(p.Shape...))
@@ -93,10 +103,10 @@ func (m *Model) allocate() {
 			p.Grad = view(f.Grads, p, f.Offsets[i])
 		}
 	}
-	for i, p := range rest {
-		p.Value = view(f.Values, p, restOffsets[i])
+	for i, p := range others {
+		p.Value = view(f.Values, p, otherOffsets[i])
 	}
-	m.flat = f
+	return f
 }
 
 // Watch follows the weights of a pass. Functions may be nil.

@@ -111,7 +111,7 @@ func TestAdapterNames(t *testing.T) {
 			trained += p.Value.NumElements()
 		}
 		assert.Equal(t, cfg.TrainedParameters(), float64(trained), name)
-		flat := m.Flat()
+		flat := m.Flats()[0]
 		assert.Len(t, flat.Params, len(m.Trained()), name)
 		assert.Equal(t, flat.Used+model.FlatSlack, flat.Grads.NumElements(), "only adapters have gradients")
 		require.NoError(t, m.Close())

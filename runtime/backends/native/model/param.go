@@ -2,7 +2,9 @@ package model
 
 import (
 	"math/rand/v2"
+	"slices"
 
+	"github.com/primus-fl/primus/runtime/backends/native/layout"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -18,6 +20,8 @@ type Param struct {
 
 	start start
 	parts []part
+	slice layout.Slice // which part of the whole weight this is; the zero value is all of it
+	apart bool         // it lies in a Flat of its own, because other ranks have other such weights
 
 	matrices []int // the rows of the matrices of a layer that the weight holds; nil without
 	fused    bool  // parts are queries, keys and values
@@ -69,6 +73,9 @@ func (m *Model) Init(seed uint64) {
 func initialise(params []*Param, rng *rand.Rand) {
 	for _, p := range params {
 		data := tensor.Data[float32](p.Value)
+		if p.slice.Whole != nil { // the numbers of the others are drawn too
+			data = make([]float32, p.slice.Whole.NumElements())
+		}
 		for i := range data {
 			switch {
 			case p.start.std > 0:
@@ -78,6 +85,10 @@ func initialise(params []*Param, rng *rand.Rand) {
 			default:
 				data[i] = float32(p.start.value)
 			}
+		}
+		if p.slice.Whole != nil {
+			own := tensor.Data[float32](p.Value)
+			p.slice.Runs(0, len(own), func(at, to, n int) { copy(own[at:at+n], data[to:]) })
 		}
 	}
 }
@@ -107,6 +118,39 @@ func named(params []*Param, of func(int) *tensor.Tensor) []Named {
 		for _, part := range p.parts {
 			all = append(all, Named{part.name, rows(t, from, from+part.rows)})
 			from += part.rows
+		}
+	}
+	return all
+}
+
+// Place is a tensor of a checkpoint, or the part of one that a rank has: the elements Lo to Hi of a
+// weight.
+type Place struct {
+	Name   string
+	Param  *Param
+	Lo, Hi int
+	Slice  layout.Slice
+}
+
+// Places returns where the tensors of a checkpoint lie that are trained.
+func (m *Model) Places() []Place {
+	var all []Place
+	for _, p := range m.Trained() {
+		if p.parts == nil {
+			s := p.slice
+			if s.Whole == nil {
+				s.Whole = p.Shape
+			}
+			all = append(all, Place{p.Name, p, 0, p.Shape.NumElements(), s})
+			continue
+		}
+		lo := 0
+		for _, part := range p.parts {
+			shape := slices.Clone(p.Shape)
+			shape[0] = part.rows
+			hi := lo + shape.NumElements()
+			all = append(all, Place{part.name, p, lo, hi, layout.Slice{Whole: shape}})
+			lo = hi
 		}
 	}
 	return all

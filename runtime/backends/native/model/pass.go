@@ -8,6 +8,7 @@ import (
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/ops/loss"
 	"github.com/primus-fl/primus/runtime/backends/native/batch"
+	"github.com/primus-fl/primus/runtime/backends/native/layout"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -80,7 +81,7 @@ func (m *Model) NewPass(mgr *opmanager.Manager, batch, seq int, train bool) (*Pa
 func (p *Pass) build(mgr *opmanager.Manager, train bool) {
 	m, c, t := p.m, p.m.cfg, p.batch*p.seq
 	own := &pool{arena: p.memory}
-	outside := builder{cfg: c, batch: p.batch, seq: p.seq, keep: own}
+	outside := builder{cfg: c, batch: p.batch, seq: p.seq, keep: own, part: m.part, rooms: new([4]layout.Room)}
 	if train {
 		outside.spare = &pool{arena: p.memory}
 		p.grad = &gradients{res: outside.act(t, c.HiddenSize), hidden: outside.act(t, c.HiddenSize), losses: own.f32(t)}

@@ -7,6 +7,9 @@ import (
 	"strconv"
 
 	"github.com/primus-fl/primus/device"
+	"github.com/primus-fl/primus/runtime/backends/native/layout"
+	"github.com/primus-fl/primus/runtime/backends/native/world"
+	"github.com/primus-fl/primus/tensor"
 )
 
 // normWeights are the weights of a norm; RMSNorm has no bias.
@@ -25,7 +28,8 @@ type linearWeights struct {
 // expertWeights are the weights of the experts of a layer, one expert after the other.
 type expertWeights struct {
 	router   linearWeights
-	up, down *Param // [experts·2f, h], [experts·h, f]
+	num      int    // of this rank
+	up, down *Param // [num·2f, h], [num·h, f]
 }
 
 type layerWeights struct {
@@ -39,6 +43,7 @@ type layerWeights struct {
 // Model holds the weights of a decoder and their gradients, in memory of a device backend.
 type Model struct {
 	cfg    Config
+	part   Part
 	memory *arena
 	frozen bool // there are no gradients
 
@@ -49,23 +54,33 @@ type Model struct {
 	head      *Param // the embedding when tied
 	params    []*Param
 	adapters  []*Param // A and B of each adapter
-	flat      Flat
+	flats     []Flat
 	rounded   []bool // by depth: whether the copies of the weights are those of their values
 }
 
+// Part is the part of a model that a rank has; the zero value is all of it.
+type Part struct {
+	Experts *world.World // ranks that share the experts of each layer; nil where each has all
+}
+
 // New allocates a model with zero weights. Close returns its memory.
-func New(cfg Config, backend device.Backend) (*Model, error) { return newModel(cfg, backend, false) }
+func New(cfg Config, backend device.Backend) (*Model, error) { return NewPart(cfg, backend, Part{}) }
+
+// NewPart is New for the part of a model that a rank has.
+func NewPart(cfg Config, backend device.Backend, part Part) (*Model, error) {
+	return newModel(cfg, backend, part, false)
+}
 
 // NewFrozen is New without memory for gradients. A pass of such a model cannot train.
 func NewFrozen(cfg Config, backend device.Backend) (*Model, error) {
-	return newModel(cfg, backend, true)
+	return newModel(cfg, backend, Part{}, true)
 }
 
-func newModel(cfg Config, backend device.Backend, frozen bool) (*Model, error) {
+func newModel(cfg Config, backend device.Backend, part Part, frozen bool) (*Model, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	m := &Model{cfg: cfg, memory: &arena{backend: backend}, frozen: frozen}
+	m := &Model{cfg: cfg, part: part, memory: &arena{backend: backend}, frozen: frozen}
 	b := weightBuilder{m: m, names: llamaNames}
 	if cfg.family() == familyGPT2 {
 		b.names, b.inOut = gpt2Names, true
@@ -192,14 +207,26 @@ func (b *weightBuilder) layer(at string) layerWeights {
 func (b *weightBuilder) experts(at string, std, residual float64) expertWeights {
 	c, n := b.m.cfg, b.names
 	h, f := c.HiddenSize, c.expertSize()
+	first, num, share := 0, c.NumExperts, b.m.part.Experts
+	if share != nil {
+		num /= share.Ranks
+		first = num * share.Rank
+	}
+	stacked := func(name string, s start, size, in int) *Param {
+		p := b.param(at+n.experts+name+".weight", s, num*size, in)
+		if share != nil {
+			p.apart = true
+			p.slice = layout.Slice{Whole: tensor.Shape{c.NumExperts * size, in}, Rows: []layout.Range{{Lo: first * size, Hi: (first + num) * size}}}
+		}
+		return p
+	}
 	w := expertWeights{
-		router: b.linear(at+n.router, std, false, c.NumExperts, h),
-		up:     b.param(at+n.experts+n.expertsUp+".weight", start{std: std}, c.NumExperts*2*f, h),
-		down:   b.param(at+n.experts+n.expertsDown+".weight", start{std: residual}, c.NumExperts*h, f),
+		router: b.linear(at+n.router, std, false, c.NumExperts, h), num: num,
+		up: stacked(n.expertsUp, start{std: std}, 2*f, h), down: stacked(n.expertsDown, start{std: residual}, h, f),
 	}
 	w.router.weight.wide = true
-	w.up.matrices, w.down.matrices = slices.Repeat([]int{2 * f}, c.NumExperts), slices.Repeat([]int{h}, c.NumExperts)
-	for e := range c.NumExperts {
+	w.up.matrices, w.down.matrices = slices.Repeat([]int{2 * f}, num), slices.Repeat([]int{h}, num)
+	for e := first; e < first+num; e++ {
 		expert := at + n.experts + strconv.Itoa(e) + "."
 		w.up.parts = append(w.up.parts, part{expert + n.expertGate + ".weight", f}, part{expert + n.expertUp + ".weight", f})
 		w.down.parts = append(w.down.parts, part{expert + n.expertDown + ".weight", h})

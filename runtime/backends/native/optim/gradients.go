@@ -20,6 +20,7 @@ type Gradients struct {
 	scale *opmanager.Bound[optim.MultiTensorScaleArgs]
 	flag  *tensor.Tensor
 	total *tensor.Tensor
+	count [1][]*tensor.Tensor         // those in the norm
 	add   func(square *float64) error // nil for gradients that are all here
 	memory
 }
@@ -27,7 +28,7 @@ type Gradients struct {
 // NewGradients returns the gradients with the largest norm that clip allows; 0 allows any.
 func NewGradients(clip float64, grads []*tensor.Tensor, m *opmanager.Manager, backend device.Backend) (*Gradients, error) {
 	g := &Gradients{
-		clip: clip, by: 1, lists: [1][]*tensor.Tensor{grads}, memory: memory{backend: backend},
+		clip: clip, by: 1, lists: [1][]*tensor.Tensor{grads}, count: [1][]*tensor.Tensor{grads}, memory: memory{backend: backend},
 		norm: opmanager.MustBind(m, optim.MultiTensorL2Norm), scale: opmanager.MustBind(m, optim.MultiTensorScale),
 	}
 	var err error
@@ -40,18 +41,22 @@ func NewGradients(clip float64, grads []*tensor.Tensor, m *opmanager.Manager, ba
 	return g, nil
 }
 
-// Spread says that these are a part of the gradients. add replaces the square of the norm of a part
-// by the sum over all parts.
-func (g *Gradients) Spread(add func(square *float64) error) { g.add = add }
+// Spread says that these are a part of the gradients of several ranks, of which this one counts
+// some for the norm of all. add replaces the square of their norm by the sum over all ranks.
+func (g *Gradients) Spread(counted []*tensor.Tensor, add func(square *float64) error) {
+	g.count[0], g.add = counted, add
+}
 
 // Scaled says that the gradients are a number of times the true ones, until Clip.
 func (g *Gradients) Scaled(by float64) { g.by = by }
 
 // Norm returns the Euclidean norm of all true gradients.
 func (g *Gradients) Norm() (float64, error) {
-	tensor.Data[int32](g.flag)[0] = 0
-	if err := g.norm.Call(optim.MultiTensorL2NormArgs{NoopFlag: g.flag, TensorLists: g.lists[:], Norm: g.total}); err != nil {
-		return 0, fmt.Errorf("gradient norm: %w", err)
+	tensor.Data[int32](g.flag)[0], tensor.Data[float32](g.total)[0] = 0, 0
+	if len(g.count[0]) > 0 {
+		if err := g.norm.Call(optim.MultiTensorL2NormArgs{NoopFlag: g.flag, TensorLists: g.count[:], Norm: g.total}); err != nil {
+			return 0, fmt.Errorf("gradient norm: %w", err)
+		}
 	}
 	norm := float64(tensor.Data[float32](g.total)[0]) / g.by
 	if g.add == nil {

@@ -11,19 +11,16 @@ import (
 	"github.com/primus-fl/primus/tensor/safetensors"
 )
 
-// Load fills the state of the shards of all ranks from a file, which only the first rank has. Other
-// ranks receive it tensor by tensor.
-func (s *Shard) Load(w *world.World, file *safetensors.File, m *model.Model, states []optim.State) error {
-	all, err := places(m)
-	if err != nil {
-		return err
-	}
+// Load fills states of the pieces of all ranks from a file, which only the first rank has. Other
+// ranks receive it tensor by tensor. all are the tensors of all ranks, own are those of this one,
+// as far as it has them.
+func (s *Shard) Load(w *world.World, file *safetensors.File, all *model.Model, own []model.Place, states []optim.State) error {
 	longest := 0
 	want := map[string]safetensors.Info{}
 	for _, state := range states {
-		for _, p := range all {
-			want[p.name+"."+state.Name] = safetensors.Info{DType: tensor.F32, Shape: p.shape}
-			longest = max(longest, p.hi-p.lo)
+		for _, p := range all.Places() {
+			want[named(p, state)] = safetensors.Info{DType: tensor.F32, Shape: p.Slice.Whole}
+			longest = max(longest, p.Slice.Whole.NumElements())
 		}
 	}
 	if w.Leads() {
@@ -33,34 +30,42 @@ func (s *Shard) Load(w *world.World, file *safetensors.File, m *model.Model, sta
 	}
 	memory, err := tensor.FromSlice(make([]float32, longest), longest)
 	if err != nil {
-		return fmt.Errorf("load the state of the optimizer: %w", err)
+		return fmt.Errorf("load the checkpoint: %w", err)
+	}
+	parts := map[string]model.Place{}
+	for _, p := range own {
+		parts[p.Name] = p
 	}
 	for _, state := range states {
-		for _, p := range all {
-			one := span(memory, 0, p.hi-p.lo)
+		for _, p := range all.Places() {
+			one := span(memory, 0, p.Slice.Whole.NumElements())
 			if w.Leads() {
-				shaped, err := one.Reshape(p.shape...)
+				shaped, err := one.Reshape(p.Slice.Whole...)
 				if err != nil {
-					return fmt.Errorf("load the state of the optimizer: %w", err)
+					return fmt.Errorf("load the checkpoint: %w", err)
 				}
-				if err := file.ReadInto(p.name+"."+state.Name, shaped); err != nil {
+				if err := file.ReadInto(named(p, state), shaped); err != nil {
 					return fmt.Errorf("load the checkpoint: %w", err)
 				}
 			}
-			if err := w.Copy("share the state of the optimizer", one); err != nil {
+			if err := w.Copy("share the checkpoint", one); err != nil {
 				return err
 			}
-			s.take(state, p, tensor.Data[float32](one))
+			if part, has := parts[p.Name]; has {
+				s.take(state, part, tensor.Data[float32](one))
+			}
 		}
 	}
 	return nil
 }
 
-// take copies what belongs to the shard from a tensor of a checkpoint.
-func (s *Shard) take(state optim.State, p place, values []float32) {
-	for i, own := range s.pieces {
-		if lo, hi := max(own.lo, p.lo), min(own.hi, p.hi); lo < hi {
-			copy(tensor.Data[float32](state.Tensors[i])[lo-own.lo:hi-own.lo], values[lo-p.lo:])
-		}
-	}
+// take copies what the pieces have of a tensor of a checkpoint.
+func (s *Shard) take(state optim.State, p model.Place, whole []float32) {
+	s.meet([]model.Place{p}, func(i int, p model.Place, lo, hi int) {
+		into := tensor.Data[float32](state.Tensors[i])
+		p.Slice.Runs(lo-p.Lo, hi-p.Lo, func(at, to, n int) {
+			from := at + p.Lo - s.pieces[i].lo
+			copy(into[from:from+n], whole[to:to+n])
+		})
+	})
 }

@@ -50,47 +50,60 @@ func Whole(w *world.World, name string, tensors []model.Named, metadata map[stri
 	return f, nil
 }
 
-// Spread returns a file of the state of an optimizer whose shards the ranks have.
-func (s *Shard) Spread(name string, m *model.Model, states []optim.State) (File, error) {
-	all, err := places(m)
-	if err != nil {
-		return File{}, err
-	}
+// Spread returns a file of tensors of which the ranks have pieces. all are the tensors of all
+// ranks, own are those of this one, as far as it has them.
+func (s *Shard) Spread(name string, all *model.Model, own []model.Place, states []optim.State, metadata map[string]string) (File, error) {
 	var entries []safetensors.Entry
 	for _, state := range states {
-		for _, p := range all {
-			e, err := safetensors.Stream(p.name+"."+state.Name, tensor.F32, p.shape, elsewhere)
+		for _, p := range all.Places() {
+			e, err := safetensors.Stream(named(p, state), tensor.F32, p.Slice.Whole, elsewhere)
 			if err != nil {
 				return File{}, err
 			}
 			entries = append(entries, e)
 		}
 	}
-	f := File{Name: name}
-	if f.layout, err = safetensors.Arrange(entries, nil); err != nil {
+	layout, err := safetensors.Arrange(entries, metadata)
+	if err != nil {
 		return File{}, err
 	}
+	f := File{Name: name, layout: layout}
 	for _, state := range states {
-		for i, own := range s.pieces {
-			for _, p := range all {
-				lo, hi := max(own.lo, p.lo), min(own.hi, p.hi)
-				if lo >= hi {
-					continue
-				}
-				f.pieces = append(f.pieces, checkpoint.Piece{
-					At: f.layout.Begin[p.name+"."+state.Name] + 4*int64(lo-p.lo), Data: bytes(state.Tensors[i], lo-own.lo, hi-own.lo),
-				})
+		s.meet(own, func(i int, p model.Place, lo, hi int) {
+			if !s.pieces[i].writes {
+				return
 			}
-		}
+			begin, data := layout.Begin[named(p, state)], bytes(state.Tensors[i])
+			p.Slice.Runs(lo-p.Lo, hi-p.Lo, func(at, to, n int) {
+				from := at + p.Lo - s.pieces[i].lo
+				f.pieces = append(f.pieces, checkpoint.Piece{At: begin + 4*int64(to), Data: data[4*from : 4*(from+n)]})
+			})
+		})
 	}
 	return f, nil
 }
 
+// meet calls yield for each piece and each tensor that it is a part of, with the elements of the
+// weight that both have.
+func (s *Shard) meet(places []model.Place, yield func(piece int, p model.Place, lo, hi int)) {
+	byParam := map[*model.Param][]model.Place{}
+	for _, p := range places {
+		byParam[p.Param] = append(byParam[p.Param], p)
+	}
+	for i, own := range s.pieces {
+		for _, p := range byParam[own.param] {
+			if lo, hi := max(own.lo, p.Lo), min(own.hi, p.Hi); lo < hi {
+				yield(i, p, lo, hi)
+			}
+		}
+	}
+}
+
 func elsewhere(io.Writer) error { return errors.New("BUG: shards: no rank has all of a tensor") }
 
-// bytes returns the memory of the elements lo to hi of f32 values.
-func bytes(t *tensor.Tensor, lo, hi int) []byte {
-	values := tensor.Data[float32](t)[lo:hi]
+// bytes returns the memory of f32 values.
+func bytes(t *tensor.Tensor) []byte {
+	values := tensor.Data[float32](t)
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(values))), 4*len(values))
 }
 

@@ -1,31 +1,28 @@
 package shards
 
 import (
-	"fmt"
-	"unsafe"
-
 	"github.com/primus-fl/primus/runtime/backends/native/model"
 	"github.com/primus-fl/primus/runtime/backends/native/optim"
 	"github.com/primus-fl/primus/runtime/backends/native/world"
 	"github.com/primus-fl/primus/tensor"
 )
 
-// Shard is the part of the weights that a rank updates.
+// Shard is pieces of the weights that a rank has, such as those that it updates.
 type Shard struct {
 	Params []optim.Param // views of a range of each weight
 	pieces []piece
 }
 
-// piece is the elements lo to hi of the weights.
+// piece is the elements lo to hi of a weight.
 type piece struct {
-	name   string // of the weight
+	param  *model.Param
 	lo, hi int
+	writes bool // this rank writes it to checkpoints, of those that have it
 }
 
-// New returns the shard of a rank, given its parts of the weights. whole returns what the optimizer
-// should know of a weight.
-func New(f model.Flat, parts []world.Part, whole func(*model.Param) optim.Param) *Shard {
-	s := &Shard{}
+// Cut adds the parts of weights that lie in a Flat. whole returns what the optimizer should know of
+// a weight.
+func (s *Shard) Cut(f model.Flat, parts []world.Part, whole func(*model.Param) optim.Param) {
 	for _, part := range parts {
 		for i, p := range f.Params {
 			from := f.Offsets[i]
@@ -34,11 +31,29 @@ func New(f model.Flat, parts []world.Part, whole func(*model.Param) optim.Param)
 				continue
 			}
 			own := whole(p)
+			own.Matrices = nil // a range is no matrix
 			own.Value, own.Grad = span(f.Values, lo, hi), span(part.Sums, lo-part.Lo, hi-part.Lo)
-			s.Params, s.pieces = append(s.Params, own), append(s.pieces, piece{p.Name, lo, hi})
+			s.Params, s.pieces = append(s.Params, own), append(s.pieces, piece{p, lo - from, hi - from, true})
 		}
 	}
-	return s
+}
+
+// Add adds a weight as a whole, as far as this rank has it. writes says whether this is the rank
+// that writes it to checkpoints.
+func (s *Shard) Add(p *model.Param, whole optim.Param, writes bool) {
+	s.Params, s.pieces = append(s.Params, whole), append(s.pieces, piece{p, 0, p.Shape.NumElements(), writes})
+}
+
+// Writes reports whether this is the rank that writes a piece, of those that have it.
+func (s *Shard) Writes(piece int) bool { return s.pieces[piece].writes }
+
+// Values returns the values of the pieces as a state without a name, for Spread and Load.
+func (s *Shard) Values() []optim.State {
+	values := optim.State{}
+	for _, p := range s.Params {
+		values.Tensors = append(values.Tensors, p.Value)
+	}
+	return []optim.State{values}
 }
 
 // State returns what the optimizer keeps of the pieces, under the names of the weights.
@@ -46,37 +61,18 @@ func (s *Shard) State(states []optim.State) []model.Named {
 	var all []model.Named
 	for _, state := range states {
 		for i, t := range state.Tensors {
-			all = append(all, model.Named{Name: s.pieces[i].name + "." + state.Name, Tensor: t})
+			all = append(all, model.Named{Name: s.pieces[i].param.Name + "." + state.Name, Tensor: t})
 		}
 	}
 	return all
 }
 
-// place is a tensor of a checkpoint: the elements lo to hi of the weights.
-type place struct {
-	name   string
-	shape  tensor.Shape
-	lo, hi int
-}
-
-// places returns where the tensors that are trained lie among the weights.
-func places(m *model.Model) ([]place, error) {
-	f := m.Flat()
-	begin := uintptr(f.Values.Pointer())
-	var values []*tensor.Tensor
-	for _, p := range m.Trained() {
-		values = append(values, p.Value)
+// named returns the name of a state of a tensor in checkpoints.
+func named(p model.Place, state optim.State) string {
+	if state.Name == "" {
+		return p.Name
 	}
-	var all []place
-	for _, n := range m.SplitTrained(values) {
-		offset := (uintptr(n.Tensor.Pointer()) - begin) / unsafe.Sizeof(float32(0))
-		p := place{n.Name, n.Tensor.Shape(), int(offset), int(offset) + n.Tensor.NumElements()}
-		if !n.Tensor.IsContiguous() || n.Tensor.DType() != tensor.F32 || p.hi > f.Used {
-			return nil, fmt.Errorf("use_distributed_optimizer: the weight %s is not f32, one element after the other: train without it", n.Name)
-		}
-		all = append(all, p)
-	}
-	return all, nil
+	return p.Name + "." + state.Name
 }
 
 // span returns the elements lo to hi of a tensor of one axis.

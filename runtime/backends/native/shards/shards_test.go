@@ -70,7 +70,7 @@ func TestRank(t *testing.T) {
 	require.NoError(t, err)
 	weights, err := shards.Whole(w, "model.safetensors", m.Tensors(), nil)
 	require.NoError(t, err)
-	moments, err := s.Spread("optimizer.safetensors", m, states)
+	moments, err := s.Spread("optimizer.safetensors", m, m.Places(), states, nil)
 	require.NoError(t, err)
 
 	// A rank that cannot write leaves no checkpoint, and all ranks say so.
@@ -111,7 +111,7 @@ func TestRank(t *testing.T) {
 	}
 
 	again, loaded := newShard(t, w, m)
-	require.NoError(t, again.Load(w, file, m, loaded))
+	require.NoError(t, again.Load(w, file, m, m.Places(), loaded))
 	for i, p := range again.Params {
 		for _, of := range loaded {
 			assert.Equal(t, tensor.Data[float32](p.Value), tensor.Data[float32](of.Tensors[i]))
@@ -129,8 +129,8 @@ func newModel(t *testing.T) *model.Model {
 		RotaryBase: 1e4, NormEpsilon: 1e-5, InitMethodStd: 0.02,
 	}, cpu.New())
 	require.NoError(t, err)
-	for i := range tensor.Data[float32](m.Flat().Values)[:m.Flat().Used] {
-		tensor.Data[float32](m.Flat().Values)[i] = float32(i)
+	for i := range tensor.Data[float32](m.Flats()[0].Values)[:m.Flats()[0].Used] {
+		tensor.Data[float32](m.Flats()[0].Values)[i] = float32(i)
 	}
 	return m
 }
@@ -138,10 +138,11 @@ func newModel(t *testing.T) *model.Model {
 // newShard returns the shard of a rank with two zero quantities of each piece.
 func newShard(t *testing.T, w *world.World, m *model.Model) (*shards.Shard, []optim.State) {
 	t.Helper()
-	f := m.Flat()
+	f := m.Flats()[0]
 	x, err := w.NewExchange(f.Values, f.Grads, f.Used, true)
 	require.NoError(t, err)
-	s := shards.New(f, x.Parts(), func(p *model.Param) optim.Param { return optim.Param{Value: p.Value, Grad: p.Grad, Decay: p.Decay} })
+	s := &shards.Shard{}
+	s.Cut(f, x.Parts(), func(p *model.Param) optim.Param { return optim.Param{Value: p.Value, Grad: p.Grad, Decay: p.Decay} })
 	states := []optim.State{{Name: "exp_avg"}, {Name: "exp_avg_sq"}}
 	for i := range states {
 		for _, p := range s.Params {

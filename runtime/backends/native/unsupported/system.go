@@ -7,7 +7,6 @@ func parallel() map[string]rule {
 		"tensor_model_parallel_size":            only(alone, 1.0),
 		"pipeline_model_parallel_size":          only(alone, 1.0),
 		"context_parallel_size":                 only(alone, 1.0),
-		"expert_model_parallel_size":            only(alone, 1.0),
 		"expert_tensor_parallel_size":           only(alone, 1.0),
 		"model_parallel_size":                   only(alone, 1.0),
 		"num_layers_per_virtual_pipeline_stage": only(alone),

@@ -1,14 +1,19 @@
 package world
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
+
+	"github.com/primus-fl/primus/ops/collective"
 )
 
 // Parallel are the parameters of training on several ranks, with Megatron's names.
 type Parallel struct {
-	OverlapGradReduce bool `param:"overlap_grad_reduce"`       // gradients are sent while the backward pass goes on
-	Sharded           bool `param:"use_distributed_optimizer"` // each rank has the state of the optimizer for a part of the weights
-	OverlapGather     bool `param:"overlap_param_gather"`      // updated weights are sent while the next forward pass goes on
+	OverlapGradReduce bool `param:"overlap_grad_reduce"`        // gradients are sent while the backward pass goes on
+	Sharded           bool `param:"use_distributed_optimizer"`  // each rank has the state of the optimizer for a part of the weights
+	OverlapGather     bool `param:"overlap_param_gather"`       // updated weights are sent while the next forward pass goes on
+	ExpertParallel    int  `param:"expert_model_parallel_size"` // ranks that share the experts of each layer; 0 means 1
 
 	// DistributedTimeout is how many minutes a rank waits for the others in a collective; 0 means 10.
 	DistributedTimeout float64 `param:"distributed_timeout_minutes"`
@@ -16,8 +21,54 @@ type Parallel struct {
 
 // Validate returns every fault of the configuration.
 func (p Parallel) Validate() error {
+	var faults []error
 	if p.OverlapGather && !(p.Sharded && p.OverlapGradReduce) {
-		return errors.New("overlap_param_gather: got true, want false without use_distributed_optimizer and overlap_grad_reduce, as in Megatron")
+		faults = append(faults, errors.New("overlap_param_gather: got true, want false without use_distributed_optimizer and overlap_grad_reduce, as in Megatron"))
+	}
+	if p.ExpertParallel < 0 {
+		faults = append(faults, fmt.Errorf("expert_model_parallel_size: got %d, want a number >= 1", p.ExpertParallel))
+	}
+	return errors.Join(faults...)
+}
+
+// ExpertRanks is the number of ranks that share the experts of each layer.
+func (p Parallel) ExpertRanks() int { return cmp.Or(p.ExpertParallel, 1) }
+
+// DividesModel reports whether a rank has a part of the model only.
+func (p Parallel) DividesModel() bool { return p.ExpertRanks() > 1 }
+
+// Fits returns an error if a job of some ranks cannot be divided as the parameters ask for.
+func (p Parallel) Fits(ranks int) error {
+	if n := p.ExpertRanks(); ranks%n != 0 {
+		return fmt.Errorf("expert_model_parallel_size: got %d, want a divisor of the %d ranks", n, ranks)
 	}
 	return nil
+}
+
+// Layout is a rank among those with which it shares a part of the work.
+type Layout struct {
+	Data    *World // ranks that train the same weights outside of experts on other sequences
+	Experts *World // ranks that share the experts of each layer
+	Copies  *World // ranks that have the same experts
+}
+
+// Divide returns the place of a rank in a job that is divided as the parameters ask for. As in
+// Megatron, neighbours share the experts.
+func (w *World) Divide(p Parallel) Layout {
+	n := p.ExpertRanks()
+	return Layout{
+		Data:    w,
+		Experts: w.part(w.Rank%n, n, w.Rank/n*n, 1),
+		Copies:  w.part(w.Rank/n, w.Ranks/n, w.Rank%n, n),
+	}
+}
+
+// part returns the World of some ranks of the job, which use the queue of the whole.
+func (w *World) part(rank, ranks, first, stride int) *World {
+	if ranks == w.Ranks {
+		return w
+	}
+	part := *w
+	part.Group = collective.Group{Rank: rank, Ranks: ranks, First: first, Stride: stride}
+	return &part
 }

@@ -51,5 +51,5 @@ func (w *World) Traffic() []Traffic {
 	if w.Alone() {
 		return nil
 	}
-	return []Traffic{w.allReduce.traffic(), w.reduceScatter.traffic(), w.allGather.traffic(), w.broadcast.traffic()}
+	return []Traffic{w.allReduce.traffic(), w.reduceScatter.traffic(), w.allGather.traffic(), w.broadcast.traffic(), w.allToAll.traffic()}
 }

@@ -18,6 +18,7 @@ type World struct {
 	reduceScatter *counted[collective.ReduceScatterArgs]
 	allGather     *counted[collective.AllGatherArgs]
 	broadcast     *counted[collective.BroadcastArgs]
+	allToAll      *counted[collective.AllToAllArgs]
 }
 
 // New returns the World of a rank, which Close ends. One rank alone needs no manager.
@@ -30,6 +31,7 @@ func New(m *opmanager.Manager, g collective.Group) *World {
 	w.allReduce = count(m, collective.AllReduce, func(a collective.AllReduceArgs) *tensor.Tensor { return a.Input })
 	w.reduceScatter = count(m, collective.ReduceScatter, func(a collective.ReduceScatterArgs) *tensor.Tensor { return a.Input })
 	w.allGather = count(m, collective.AllGather, func(a collective.AllGatherArgs) *tensor.Tensor { return a.Input })
+	w.allToAll = count(m, collective.AllToAll, func(a collective.AllToAllArgs) *tensor.Tensor { return a.Input })
 	w.broadcast = count(m, collective.Broadcast, func(a collective.BroadcastArgs) *tensor.Tensor { return a.Buffer })
 	return w
 }
@@ -197,6 +199,21 @@ func (w *World) Copy(what string, tensors ...*tensor.Tensor) error {
 		}
 	}
 	return nil
+}
+
+// GatherInto gives all ranks the inputs of all, one after the other. out has room for them.
+func (w *World) GatherInto(what string, in, out *tensor.Tensor) error {
+	return w.do(what, func() error {
+		return w.allGather.Call(collective.AllGatherArgs{Input: in, Output: out, Group: w.Group})
+	})
+}
+
+// Swap gives each rank its part of the inputs of all, one after the other. All parts are of one
+// length.
+func (w *World) Swap(what string, in, out *tensor.Tensor) error {
+	return w.do(what, func() error {
+		return w.allToAll.Call(collective.AllToAllArgs{Input: in, Output: out, Group: w.Group})
+	})
 }
 
 // vector returns a tensor of numbers.
