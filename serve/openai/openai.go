@@ -20,7 +20,7 @@ import (
 type Handler struct {
 	name    string
 	created int64
-	engine  atomic.Pointer[inference.Engine]
+	opened  atomic.Pointer[opened]
 	mux     *http.ServeMux
 }
 
@@ -55,12 +55,19 @@ func (h *Handler) Patterns() []string {
 // Name returns the name of the model.
 func (h *Handler) Name() string { return h.name }
 
-// Open gives the handler the model. The caller closes the engine.
-func (h *Handler) Open(e *inference.Engine) { h.engine.Store(e) }
+// opened is a model that answers.
+type opened struct {
+	*inference.Engine
+	form *inference.Chat
+}
+
+// Open gives the handler the model, and the form of conversations with it, which may be nil. The
+// caller closes the engine.
+func (h *Handler) Open(e *inference.Engine, form *inference.Chat) { h.opened.Store(&opened{e, form}) }
 
 // Ready returns an error until Open was called.
 func (h *Handler) Ready() error {
-	if h.engine.Load() == nil {
+	if h.opened.Load() == nil {
 		return errors.New("the model is being loaded")
 	}
 	return nil
@@ -123,9 +130,9 @@ type choice struct {
 }
 
 // answer decodes a request, makes its job and runs it.
-func answer[R any](h *Handler, prepare func(e *inference.Engine, r *R) (*job, error)) http.HandlerFunc {
+func answer[R any](h *Handler, prepare func(e *opened, r *R) (*job, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		e := h.engine.Load()
+		e := h.opened.Load()
 		if e == nil {
 			fail(w, coded(http.StatusServiceUnavailable, serverError, "loading", "the model is being loaded; try again later"))
 			return
@@ -146,7 +153,7 @@ func answer[R any](h *Handler, prepare func(e *inference.Engine, r *R) (*job, er
 		}
 		if err == nil {
 			j.w = w
-			err = j.run(r.Context(), e, h)
+			err = j.run(r.Context(), e.Engine, h)
 		}
 		if err != nil && r.Context().Err() == nil {
 			j.fail(w, errorOf(err))
@@ -166,7 +173,7 @@ func (h *Handler) check(j *job) error {
 	return nil
 }
 
-func (h *Handler) completion(e *inference.Engine, r *completionRequest) (*job, error) {
+func (h *Handler) completion(e *opened, r *completionRequest) (*job, error) {
 	request, err := r.request()
 	if err != nil {
 		return nil, err
@@ -186,11 +193,11 @@ func (h *Handler) completion(e *inference.Engine, r *completionRequest) (*job, e
 			return nil, invalid("logprobs", fmt.Sprintf("got %d, want from 0 to %d", n, maxTop))
 		}
 	}
-	prompts, err := r.prompts(e)
+	prompts, err := r.prompts(e.Tokenizer())
 	return &job{common: r.common, id: newID("cmpl-"), created: time.Now().Unix(), prompts: prompts, request: request, form: textForm{e.Tokenizer()}}, err
 }
 
-func (h *Handler) chat(e *inference.Engine, r *chatRequest) (*job, error) {
+func (h *Handler) chat(e *opened, r *chatRequest) (*job, error) {
 	request, err := r.request()
 	if err != nil {
 		return nil, err
@@ -209,8 +216,12 @@ func (h *Handler) chat(e *inference.Engine, r *chatRequest) (*job, error) {
 		return nil, invalid("top_logprobs", fmt.Sprintf("got %d, want from 0 to %d, with logprobs", r.TopLogprobs, maxTop))
 	}
 	request.Logprobs, request.TopLogprobs = r.Logprobs, r.TopLogprobs
-	ids, err := r.conversation(e)
-	return &job{common: r.common, id: newID("chatcmpl-"), created: time.Now().Unix(), prompts: [][]int32{ids}, request: request, form: chatForm{e.Tokenizer()}}, err
+	ids, err := r.conversation(e.form)
+	if err != nil {
+		return nil, err
+	}
+	request.Stop = append(request.Stop, e.form.Stop()...)
+	return &job{common: r.common, id: newID("chatcmpl-"), created: time.Now().Unix(), prompts: [][]int32{ids}, request: request, form: chatForm{e.Tokenizer()}}, nil
 }
 
 // run computes all choices at once and answers.

@@ -77,7 +77,11 @@ func start(t *testing.T, tok tokenizer.Tokenizer, set inference.Settings) *servi
 	assert.Equal(t, http.StatusServiceUnavailable, status, "the model is not there yet")
 	assert.Contains(t, body, "being loaded")
 	require.Error(t, h.Ready())
-	h.Open(e)
+	form, err := inference.NewChat(tok, "")
+	if err != nil {
+		require.ErrorIs(t, err, inference.ErrNoChat)
+	}
+	h.Open(e, form)
 	require.NoError(t, h.Ready())
 	t.Cleanup(func() {
 		server.Close()

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/primus-fl/primus/runtime/backends/native/inference"
+	"github.com/primus-fl/primus/runtime/tokenizer"
 	"github.com/primus-fl/primus/runtime/tokenizer/chat"
 )
 
@@ -185,7 +186,7 @@ func texts(param string, v json.RawMessage) ([]string, error) {
 }
 
 // prompts returns the tokens of the prompts.
-func (c *completionRequest) prompts(e *inference.Engine) ([][]int32, error) {
+func (c *completionRequest) prompts(tok tokenizer.Tokenizer) ([][]int32, error) {
 	var ids []int32
 	if json.Unmarshal(c.Prompt, &ids) == nil && len(ids) > 0 {
 		return [][]int32{ids}, nil
@@ -200,7 +201,7 @@ func (c *completionRequest) prompts(e *inference.Engine) ([][]int32, error) {
 	}
 	lists = nil // decoding may have left some
 	for _, text := range all {
-		lists = append(lists, inference.Prompt(e.Tokenizer(), text))
+		lists = append(lists, inference.Prompt(tok, text))
 	}
 	if lists == nil {
 		return nil, invalid("prompt", "want a prompt")
@@ -209,7 +210,8 @@ func (c *completionRequest) prompts(e *inference.Engine) ([][]int32, error) {
 }
 
 // conversation returns the tokens of the messages.
-func (c *chatRequest) conversation(e *inference.Engine) ([]int32, error) {
+func (c *chatRequest) conversation(form *inference.Chat) ([]int32, error) {
+
 	if len(c.Messages) == 0 {
 		return nil, invalid("messages", "want one or more")
 	}
@@ -225,7 +227,10 @@ func (c *chatRequest) conversation(e *inference.Engine) ([]int32, error) {
 		}
 		all = append(all, chat.Message{Role: m.Role, Content: text})
 	}
-	ids, err := inference.Conversation(e.Tokenizer(), all...)
+	if form == nil {
+		return nil, invalid("messages", inference.ErrNoChat.Error())
+	}
+	ids, err := form.Prompt(all...)
 	if err != nil {
 		return nil, invalid("messages", err.Error())
 	}

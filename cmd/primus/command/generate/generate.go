@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,6 +27,7 @@ type options struct {
 	models.Options
 	inference.Sampling
 	prompt, prompts, system string
+	template                string
 	chat, echo, quiet       bool
 	maxTokens, parallel     uint
 	topK                    uint
@@ -55,7 +57,7 @@ one line per prompt, in their order:
   {"prompt": …, "text": …, "tokens": 12, "finish_reason": "stop" or "length"}
 
 --chat takes the prompt for the message of a user and writes it as the chat template of
-the tokenizer says.`,
+the tokenizer, or --chat-template, says; the text ends with the answer.`,
 		Example: `  primus generate --checkpoint output/local/local/my_run --prompt 'func main() {'
   primus generate --checkpoint DIR --prompt Once --temperature 0 --max-tokens 50
   primus generate --checkpoint DIR --prompts questions.jsonl -o json > answers.jsonl
@@ -75,6 +77,7 @@ the tokenizer says.`,
 	flags.StringVar(&o.prompts, "prompts", "", "continue each prompt of a `FILE`, - for standard input")
 	flags.BoolVar(&o.chat, "chat", false, "the prompt is the message of a user")
 	flags.StringVar(&o.system, "system", "", "with --chat, the `TEXT` of a message of the system before it")
+	flags.StringVar(&o.template, "chat-template", "", "with --chat, the `NAME` of a template, such as chatml, or a file with one, in place of the tokenizer's")
 	flags.BoolVar(&o.echo, "echo", false, "print the prompt before its continuation")
 	flags.BoolVar(&o.quiet, "quiet", false, "do not tell how fast it was")
 	flags.UintVar(&o.maxTokens, "max-tokens", 200, "generate at most `N` tokens; 0 is as many as fit")
@@ -85,7 +88,7 @@ the tokenizer says.`,
 	flags.StringArrayVar(&o.stop, "stop", nil, "end before this `TEXT`; may be repeated")
 	flags.UintVar(&o.parallel, "parallel", 8, "compute `N` prompts of a file at once")
 	o.output.AddFlag(cmd)
-	cli.WithoutVariable(flags, "prompt", "prompts", "system", "echo", "quiet", "max-tokens", "temperature", "top-k", "top-p", "seed", "stop", "parallel", "context")
+	cli.WithoutVariable(flags, "prompt", "prompts", "system", "chat-template", "echo", "quiet", "max-tokens", "temperature", "top-k", "top-p", "seed", "stop", "parallel", "context")
 	return cmd
 }
 
@@ -102,8 +105,8 @@ func (o *options) check(cmd *cobra.Command) error {
 		return cli.Usagef(cmd, "no prompt given, want --prompt TEXT or --prompts FILE")
 	case o.prompt != "" && o.prompts != "":
 		return cli.Usagef(cmd, "got --prompt and --prompts, want one of them")
-	case o.system != "" && !o.chat:
-		return cli.Usagef(cmd, "--system needs --chat")
+	case (o.system != "" || o.template != "") && !o.chat:
+		return cli.Usagef(cmd, "--system and --chat-template need --chat")
 	case o.parallel == 0:
 		return cli.Usagef(cmd, "--parallel: got 0, want at least one")
 	}
@@ -129,8 +132,14 @@ func (o *options) run(ctx context.Context, prog cli.Program, stdin io.Reader) er
 		}
 	}
 	return o.Run(ctx, prog, func(m *inference.Loaded, mgr *opmanager.Manager) (err error) {
+		var form *inference.Chat
+		if o.chat {
+			if form, err = inference.NewChat(m.Tokenizer, o.template); err != nil {
+				return err
+			}
+		}
 		for i := range requests {
-			if requests[i].Request.Prompt, err = o.tokens(m.Tokenizer, requests[i].Prompt); err != nil {
+			if err := o.encode(&requests[i], m.Tokenizer, form); err != nil {
 				return o.at(i, err)
 			}
 		}
@@ -155,16 +164,19 @@ func (o *options) run(ctx context.Context, prog cli.Program, stdin io.Reader) er
 	})
 }
 
-// tokens returns the tokens of a prompt.
-func (o *options) tokens(tok tokenizer.Tokenizer, prompt string) ([]int32, error) {
-	if !o.chat {
-		return inference.Prompt(tok, prompt), nil
+// encode sets the tokens of a prompt. In a conversation what ends an answer also ends the text.
+func (o *options) encode(r *request, tok tokenizer.Tokenizer, form *inference.Chat) (err error) {
+	if form == nil {
+		r.Request.Prompt = inference.Prompt(tok, r.Prompt)
+		return nil
 	}
-	messages := []chat.Message{{Role: "user", Content: prompt}}
+	messages := []chat.Message{{Role: "user", Content: r.Prompt}}
 	if o.system != "" {
 		messages = append([]chat.Message{{Role: "system", Content: o.system}}, messages...)
 	}
-	return inference.Conversation(tok, messages...)
+	r.Stop = append(slices.Clip(r.Stop), form.Stop()...)
+	r.Request.Prompt, err = form.Prompt(messages...)
+	return err
 }
 
 // at adds the number of the prompt to an error if there are several.

@@ -65,21 +65,25 @@ func TestGenerate(t *testing.T) {
 		}
 	}
 
+	talk := commandtest.Run(t, args("--prompt", "x", "--chat", "--chat-template", "zephyr", "--context", "100")...)
+	assert.Zero(t, talk.Code, talk.Stderr)
+
 	for give, want := range map[string]struct {
 		code int
 		text string
 	}{
-		"":                              {2, "no prompt given"},
-		"--prompt x --prompts y":        {2, "want one of them"},
-		"--prompt x --system y":         {2, "--system needs --chat"},
-		"--prompt x --temperature -1":   {2, "--temperature: got -1"},
-		"--prompt x --top-p 2":          {2, "--top_p: got 2"},
-		"--prompt x --parallel 0":       {2, "--parallel: got 0"},
-		"--prompt x -o yaml":            {2, "text or json"},
-		"--prompt x --chat":             {1, "no chat template"},
-		"--prompt x --context 1":        {1, "fewer than the 1"},
-		"--prompts /nonexistent/file":   {1, "--prompts: open /nonexistent/file"},
-		"--prompt x --checkpoint /none": {1, "/none"},
+		"":                                         {2, "no prompt given"},
+		"--prompt x --prompts y":                   {2, "want one of them"},
+		"--prompt x --system y":                    {2, "need --chat"},
+		"--prompt x --temperature -1":              {2, "--temperature: got -1"},
+		"--prompt x --top-p 2":                     {2, "--top_p: got 2"},
+		"--prompt x --parallel 0":                  {2, "--parallel: got 0"},
+		"--prompt x -o yaml":                       {2, "text or json"},
+		"--prompt x --chat":                        {1, "no chat template"},
+		"--prompt x --chat --chat-template chatmL": {1, `did you mean "chatml"`},
+		"--prompt x --context 1":                   {1, "fewer than the 1"},
+		"--prompts /nonexistent/file":              {1, "--prompts: open /nonexistent/file"},
+		"--prompt x --checkpoint /none":            {1, "/none"},
 	} {
 		got := commandtest.Run(t, args(strings.Fields(give)...)...)
 		assert.Equal(t, want.code, got.Code, give)

@@ -19,7 +19,7 @@ import (
 
 // modelServed are the flags of a model that is served.
 type modelServed struct {
-	dir, name                         string
+	dir, name, template               string
 	context, parallel, queue, threads uint
 }
 
@@ -27,16 +27,17 @@ func (o *modelServed) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&o.dir, "model", "", "generate texts with the weights in `DIR`: a checkpoint, a run or a folder of Hugging Face")
 	flags.StringVar(&o.name, "model-name", "", "the `NAME` of the model for clients; the default is that of its directory")
+	flags.StringVar(&o.template, "chat-template", "", "the `NAME` of a chat template, such as chatml, or a file with one, in place of the tokenizer's")
 	flags.UintVar(&o.context, "context", 0, "at most `N` tokens of a text with its prompt; 0 is what the model was made for")
 	flags.UintVar(&o.parallel, "parallel", 4, "generate `N` texts at once")
 	flags.UintVar(&o.queue, "queue", 64, "let at most `N` texts wait; more are refused")
 	flags.UintVar(&o.threads, "threads", 0, "`N` CPU threads for ops; 0 is one per CPU")
-	cli.WithoutVariable(flags, "context", "parallel", "queue")
+	cli.WithoutVariable(flags, "chat-template", "context", "parallel", "queue")
 }
 
 // check returns the first mistake in the flags.
 func (o *modelServed) check(cmd *cobra.Command) error {
-	for _, name := range []string{"model-name", "context", "parallel", "queue"} {
+	for _, name := range []string{"model-name", "chat-template", "context", "parallel", "queue"} {
 		if o.dir == "" && cmd.Flags().Changed(name) {
 			return cli.Usagef(cmd, "--%s needs --model", name)
 		}
@@ -80,7 +81,11 @@ func (o *modelServed) serve(ctx context.Context, log *slog.Logger, p modelParams
 		return err
 	}
 	defer func() { err = errors.Join(err, e.Close()) }()
-	h.Open(e)
+	form, err := inference.NewChat(m.Tokenizer, o.template)
+	if err != nil && !errors.Is(err, inference.ErrNoChat) {
+		return err
+	}
+	h.Open(e, form)
 	log.Info(fmt.Sprintf("model %s from %s: %d texts of %d tokens at once", h.Name(), m.Path, o.parallel, e.Settings().Capacity))
 	<-ctx.Done()
 	return nil

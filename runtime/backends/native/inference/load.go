@@ -7,14 +7,12 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
-	"time"
 
 	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/internal/durable"
 	"github.com/primus-fl/primus/runtime/backends/native/model"
 	"github.com/primus-fl/primus/runtime/backends/native/weights"
 	"github.com/primus-fl/primus/runtime/tokenizer"
-	"github.com/primus-fl/primus/runtime/tokenizer/chat"
 )
 
 // Loaded is a model with its tokenizer.
@@ -100,32 +98,4 @@ func Prompt(tok tokenizer.Tokenizer, text string) []int32 {
 		return f.EncodePrompt(nil, []byte(text))
 	}
 	return tok.Encode(nil, []byte(text))
-}
-
-// ErrNoChat says that a model has no chat template.
-var ErrNoChat = errors.New("the tokenizer of the model has no chat template, so that there is no form for a conversation")
-
-// Conversation returns the tokens of a conversation, with those that an answer begins with, by the
-// chat template of the tokenizer.
-func Conversation(tok tokenizer.Tokenizer, messages ...chat.Message) ([]int32, error) {
-	f, ok := tok.(*tokenizer.File)
-	if !ok || f.ChatTemplate() == "" {
-		return nil, ErrNoChat
-	}
-	template, err := chat.Parse(f.ChatTemplate())
-	if err != nil {
-		return nil, err
-	}
-	name := func(id int32) string {
-		if id < 0 {
-			return ""
-		}
-		text, _ := f.Token(id)
-		return text
-	}
-	text, err := template.Text(chat.Conversation{Messages: chat.Messages(messages...), BOS: name(f.BOS()), EOS: name(f.EOS()), Prompt: true, Now: time.Now()})
-	if err != nil {
-		return nil, err
-	}
-	return f.Encode(nil, []byte(text)), nil
 }

@@ -1,0 +1,111 @@
+package inference
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/primus-fl/primus/internal/durable"
+	"github.com/primus-fl/primus/runtime/tokenizer"
+	"github.com/primus-fl/primus/runtime/tokenizer/chat"
+)
+
+// Chat turns conversations into tokens.
+type Chat struct {
+	tok      tokenizer.Tokenizer
+	template *chat.Template
+	bos, eos string
+	stop     []string
+}
+
+// ErrNoChat says that a model has no chat template.
+var ErrNoChat = errors.New("the tokenizer of the model has no chat template, so that there is no form for a conversation")
+
+// maxTemplate is the largest file with a template.
+const maxTemplate = 1 << 20
+
+// NewChat returns the form of conversations with a model: by the template of its tokenizer, by one
+// that comes with package chat, or by one in a file. name is "" for that of the tokenizer, which
+// may have none: that is ErrNoChat.
+func NewChat(tok tokenizer.Tokenizer, name string) (*Chat, error) {
+	c := &Chat{tok: tok}
+	file, isFile := tok.(*tokenizer.File)
+	source := ""
+	if isFile {
+		source, c.bos, c.eos = file.ChatTemplate(), tokenName(file, file.BOS()), tokenName(file, file.EOS())
+	}
+	if name != "" {
+		text, err := readTemplate(name)
+		if err != nil {
+			return nil, err
+		}
+		source = text
+	}
+	if source == "" {
+		return nil, ErrNoChat
+	}
+	var err error
+	if c.template, err = chat.Parse(source); err != nil {
+		return nil, err
+	}
+	c.stop = c.findStop()
+	return c, nil
+}
+
+func tokenName(f *tokenizer.File, id int32) string {
+	if id < 0 {
+		return ""
+	}
+	text, _ := f.Token(id)
+	return text
+}
+
+// readTemplate returns the source of a template by its name or from a file.
+func readTemplate(name string) (string, error) {
+	if slices.Contains(chat.Names(), name) {
+		return chat.Named(name)
+	}
+	if _, err := os.Stat(name); errors.Is(err, fs.ErrNotExist) {
+		_, err := chat.Named(name)
+		return "", fmt.Errorf("chat template: %w, or a file", err)
+	}
+	text, err := durable.ReadRegular(name, maxTemplate)
+	if err != nil {
+		return "", fmt.Errorf("chat template: %w", durable.Explain(err))
+	}
+	return string(text), nil
+}
+
+func (c *Chat) text(prompt bool, messages []chat.Message) (string, error) {
+	return c.template.Text(chat.Conversation{Messages: chat.Messages(messages...), BOS: c.bos, EOS: c.eos, Prompt: prompt, Now: time.Now()})
+}
+
+// Prompt returns the tokens of a conversation, with those that an answer begins with.
+func (c *Chat) Prompt(messages ...chat.Message) ([]int32, error) {
+	text, err := c.text(true, messages)
+	if err != nil {
+		return nil, err
+	}
+	return c.tok.Encode(nil, []byte(text)), nil
+}
+
+// Stop returns what ends an answer: the text that the template writes after one.
+func (c *Chat) Stop() []string { return c.stop }
+
+func (c *Chat) findStop() []string {
+	const answer = "an answer that no template has"
+	text, err := c.text(false, []chat.Message{{Role: "user", Content: "a"}, {Role: "assistant", Content: answer}})
+	if err != nil {
+		return nil // Prompt says what is wrong
+	}
+	if _, after, found := strings.Cut(text, answer); found {
+		if after = strings.TrimSpace(after); after != "" {
+			return []string{after}
+		}
+	}
+	return nil
+}
