@@ -15,7 +15,8 @@ type Model struct {
 	Groups         int    `json:"query_groups"`
 	HeadDim        int    `json:"head_dim"`
 	Sequence       int    `json:"sequence"`
-	Vocabulary     int    `json:"vocabulary"` // padded
+	Window         int    `json:"window,omitempty"` // tokens that a token sees, itself included; 0 means all before it
+	Vocabulary     int    `json:"vocabulary"`       // padded
 	VocabularyFrom string `json:"vocabulary_from"`
 	Tied           bool   `json:"tied_embeddings"`
 	Gated          bool   `json:"gated_mlp"`
@@ -72,6 +73,7 @@ func (r *reader) model(name string, vocabularyParts int) Model {
 		r.failAt("num_layers", "want at most %d", maxLayers)
 		m.Layers = 1
 	}
+	m.Window = r.window()
 	m.HeadDim = r.size("kv_channels", max(m.Hidden/m.Heads, 1))
 	m.FFN = r.size("ffn_hidden_size", 4*m.Hidden)
 	m.Groups = m.Heads
@@ -93,6 +95,20 @@ func (r *reader) model(name string, vocabularyParts int) Model {
 	r.adapters(&m)
 	r.vocabulary(&m, vocabularyParts)
 	return m
+}
+
+// window returns how many tokens a token sees, itself included; 0 means all before it.
+func (r *reader) window() int {
+	v, _ := r.lookup("window_size")
+	_, some := r.lookup("window_attn_skip_freq")
+	sizes, ok := v.List()
+	if !ok || len(sizes) == 0 || some { // windows in some layers count as none
+		return 0
+	}
+	if left, ok := sizes[0].Float64(); ok && left > 0 && left < maxSize {
+		return int(left) + 1
+	}
+	return 0
 }
 
 func (r *reader) experts(m *Model) {

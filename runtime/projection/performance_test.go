@@ -255,3 +255,18 @@ func TestRatesAreChecked(t *testing.T) {
 		assert.ErrorContains(t, err, want)
 	}
 }
+
+// With a window of 256 of 1024 tokens, a token sees 224 keys on average, instead of 512.
+func TestWindow(t *testing.T) {
+	t.Parallel()
+	core := func(set map[string]any) float64 {
+		return perform(t, rates, 1, shape(2, 1024, 4096, 8, 8, 1000), map[string]any{"seq_length": 1024}, set).Work[0].Other
+	}
+	full := core(nil)
+	assert.Equal(t, 2.0*512*2*1024, full)
+	assert.Equal(t, 2.0*224*2*1024, core(map[string]any{"window_size": []any{255, 0}}))
+	for _, none := range []any{[]any{2000, 0}, []any{-1, 0}, nil} {
+		assert.Equal(t, full, core(map[string]any{"window_size": none}))
+	}
+	assert.Equal(t, full, core(map[string]any{"window_size": []any{255, 0}, "window_attn_skip_freq": 2}))
+}

@@ -15,16 +15,27 @@ type Work struct {
 
 func (w Work) forward() float64 { return w.Linear + w.Other }
 
-// core is the work of QKᵀ and of the product with V, half of which a causal mask leaves out.
+// core is the work of QKᵀ and of the product with V, half of which a causal mask leaves out. A window
+// of w tokens leaves w − w²/(2·sequence) of the keys on average.
 func (m Model) core() float64 {
-	return float64(m.Sequence) * float64(m.queries()+m.values())
+	keys := float64(m.Sequence) / 2
+	if w := float64(m.Window); w > 0 && m.Window < m.Sequence {
+		keys = w - w*w/(2*float64(m.Sequence))
+	}
+	return 2 * keys * float64(m.queries()+m.values())
 }
 
-const coreFormula = "sequence · heads · (width of Q + width of V), half of it by the causal mask"
+// coreFormula describes core.
+func (m Model) coreFormula() string {
+	if m.Window > 0 && m.Window < m.Sequence {
+		return "2 · (window − window² / (2 · sequence)) · heads · (width of Q + width of V)"
+	}
+	return "sequence · heads · (width of Q + width of V), half of it by the causal mask"
+}
 
 // layerWork is the work of a layer with or without experts.
 func (p *Plan) layerWork(sparse bool) Work {
-	w := Work{Part: DenseLayer, Other: p.Model.core(), Formula: "2 · parameters of its matrices that a token uses + core attention: " + coreFormula}
+	w := Work{Part: DenseLayer, Other: p.Model.core(), Formula: "2 · parameters of its matrices that a token uses + core attention: " + p.Model.coreFormula()}
 	if sparse {
 		w.Part = SparseLayer
 	}
