@@ -15,8 +15,8 @@ type Work struct {
 
 func (w Work) forward() float64 { return w.Linear + w.Other }
 
-// core is the work of QKᵀ and of the product with V, half of which a causal mask leaves out. A window
-// of w tokens leaves w − w²/(2·sequence) of the keys on average.
+// core is the work of QKᵀ and of the product with V, half of which a causal mask leaves out. A
+// window of w tokens leaves w − w²/(2·sequence) of the keys on average.
 func (m Model) core() float64 {
 	keys := float64(m.Sequence) / 2
 	if w := float64(m.Window); w > 0 && m.Window < m.Sequence {

@@ -89,7 +89,7 @@ func newArgs(tc *backend.TrainContext) (*Args, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(a.validate(), a.Trackers.Validate(variables(tc)), a.Tuning.Validate(), a.validateStage(), tokenizerErr, refused); err != nil {
+	if err := errors.Join(a.validate(), a.Trackers.Validate(variables(tc)), a.validateStage(), tokenizerErr, refused); err != nil {
 		return nil, describe(tc, err)
 	}
 	return a, nil
@@ -141,7 +141,7 @@ func (a *Args) validate() error {
 	if faults := a.representable(); faults != nil {
 		return errors.Join(faults...)
 	}
-	faults := []error{a.Config.Validate(), a.OptimizerConfig.Validate(), a.LossScaleConfig.Validate(), a.EarlyStoppingConfig.Validate(), a.Parallel.Validate(), a.Schedule.Validate(), a.SourceConfig.Validate()}
+	faults := []error{a.Config.Validate(), a.OptimizerConfig.Validate(), a.LossScaleConfig.Validate(), a.EarlyStoppingConfig.Validate(), a.Parallel.Validate(), a.Schedule.Validate(), a.SourceConfig.Validate(), a.Tuning.Validate()}
 	atLeast := func(key string, v, least int) {
 		if v < least {
 			faults = append(faults, fmt.Errorf("%s: got %d, want a number >= %d", key, v, least))

@@ -105,9 +105,7 @@ func (c Config) Validate() error {
 	f.positive("ffn_hidden_size", c.FFNHiddenSize)
 	f.positive("num_attention_heads", c.NumAttentionHeads)
 	f.positive("seq_length", c.SeqLength)
-	if c.VocabSize < ByteVocab {
-		f.bad("vocab_size", c.VocabSize, fmt.Sprintf("at least %d, one for each byte", ByteVocab))
-	}
+	f.positive("vocab_size", c.VocabSize)
 	f.oneOf("normalization", string(c.Normalization), c.Normalization.Values())
 	f.oneOf("position_embedding_type", string(c.PositionEmbedding), c.PositionEmbedding.Values())
 	f.oneOf("activation_func", string(c.Activation), c.Activation.Values())
@@ -249,9 +247,6 @@ func (f *faults) oneOf(key, got string, values []string) {
 		f.bad(key, fmt.Sprintf("%q", got), strings.Join(values, " or "))
 	}
 }
-
-// ByteVocab is the number of tokens of the byte-level tokenizer.
-const ByteVocab = 256
 
 // HeadDim returns the size of one attention head.
 func (c Config) HeadDim() int {
