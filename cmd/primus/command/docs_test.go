@@ -127,6 +127,7 @@ func TestDebuggingGuide(t *testing.T) { runGuide(t, "debugging-numerics.md", "ex
 func TestTuningGuide(t *testing.T) {
 	runGuide(t, "tuning.md", "examples")
 	assert.FileExists(t, "tune.json")
+	assert.FileExists(t, "trace.json")
 }
 
 // runGuide runs what a page shows, in an empty folder with links to some files of the tree.

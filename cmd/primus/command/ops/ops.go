@@ -1,5 +1,5 @@
 // Package ops is the commands about ops and their impls: list, describe, explain, diff, verify,
-// replay, bisect, tune, resolve and coverage.
+// replay, bisect, tune, trace, resolve and coverage.
 package ops
 
 import (
@@ -21,7 +21,7 @@ import (
 func New(prog cli.Program) *cobra.Command {
 	return cli.Group("ops", "Look at ops and their implementations",
 		newOpsListCommand(prog), newOpsDescribeCommand(prog), newOpsExplainCommand(prog), newOpsResolveCommand(prog),
-		newOpsDiffCommand(prog), newOpsVerifyCommand(prog), newOpsReplayCommand(prog), newOpsBisectCommand(prog), newOpsTuneCommand(prog), newOpsCoverageCommand(prog),
+		newOpsDiffCommand(prog), newOpsVerifyCommand(prog), newOpsReplayCommand(prog), newOpsBisectCommand(prog), newOpsTuneCommand(prog), newOpsTraceCommand(prog), newOpsCoverageCommand(prog),
 	)
 }
 

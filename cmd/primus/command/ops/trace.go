@@ -1,0 +1,92 @@
+package ops
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
+	"github.com/primus-fl/primus/cmd/primus/command/internal/experiments"
+	"github.com/primus-fl/primus/internal/durable"
+	"github.com/primus-fl/primus/internal/plaintext"
+	"github.com/primus-fl/primus/opmanager/timeline"
+	"github.com/primus-fl/primus/runtime/backends/native"
+	"github.com/spf13/cobra"
+)
+
+// traceOptions are the flags of `primus ops trace`.
+type traceOptions struct {
+	experiments.TrainingOptions
+	steps, warmup uint
+	file          string
+}
+
+func newOpsTraceCommand(prog cli.Program) *cobra.Command {
+	var opts traceOptions
+	opts.Extras = prog.Extras
+	cmd := &cobra.Command{
+		Use:   "trace --config FILE [key=value…]",
+		Short: "Write a timeline of the calls of some steps",
+		Long: `Make steps of an experiment on a batch of random tokens and write when each call of an
+op began and ended, in the trace event format: open the file with https://ui.perfetto.dev
+or chrome://tracing. Each call has its implementation, operands, bytes, layer and phase.
+Calls that overlap are in lanes of their own. No data is read.`,
+		Example: `  primus ops trace --config exp.yaml --steps 3 --trace-file trace.json
+  primus ops trace --config exp.yaml --threads 1 --prefer vendor`,
+	}
+	flags := cmd.Flags()
+	opts.TrainingOptions.AddFlags(flags)
+	flags.UintVar(&opts.steps, "steps", 3, "trace `N` steps")
+	flags.UintVar(&opts.warmup, "warmup", 1, "make `N` steps before")
+	flags.StringVar(&opts.file, "trace-file", "trace.json", "write the timeline to `FILE`")
+	for _, name := range []string{"steps", "warmup", "trace-file"} {
+		cli.WithoutVariable(flags, name)
+	}
+	experiments.TakeOverrides(prog, cmd, experiments.Pretrain.Module, func(cmd *cobra.Command, overrides []string) error {
+		if err := opts.Check(cmd, overrides); err != nil {
+			return err
+		}
+		if opts.steps == 0 {
+			return cli.Usagef(cmd, "--steps: got 0, want at least one step")
+		}
+		return opts.WithSteps(cmd.Context(), prog, "ops trace", overrides, func(p experiments.StepParams) error {
+			line, name, err := opts.trace(cmd, p)
+			if err != nil {
+				return err
+			}
+			if err := durable.WriteFile(opts.file, func(w io.Writer) error { return line.WriteJSON(w, "primus "+name) }); err != nil {
+				return fmt.Errorf("--trace-file: %w", err)
+			}
+			_, err = fmt.Fprintf(prog.Out, "%s with %s; open it with https://ui.perfetto.dev or chrome://tracing\n", opts.file, plaintext.Quantity(line.Calls(), "call", "calls"))
+			return err
+		})
+	})
+	return cmd
+}
+
+// trace makes the steps. It returns the timeline and the name of the model.
+func (o *traceOptions) trace(cmd *cobra.Command, p experiments.StepParams) (line *timeline.Timeline, name string, err error) {
+	bench, warnings, err := native.NewBench(p.Module, p.Manager, p.Device, p.Log)
+	for _, w := range warnings {
+		p.Log.Warn(w.String())
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	defer func() { err = errors.Join(err, bench.Close()) }()
+	for range o.warmup {
+		if _, err := bench.Step(cmd.Context()); err != nil {
+			return nil, "", err
+		}
+	}
+	line = &timeline.Timeline{}
+	defer p.Manager.Tap(line)()
+	for step := range o.steps {
+		line.SetStep(int(step) + 1)
+		if _, err := bench.Step(cmd.Context()); err != nil {
+			return nil, "", err
+		}
+	}
+	line.SetStep(0)
+	return line, bench.Args().ModelName, nil
+}
