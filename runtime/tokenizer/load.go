@@ -23,8 +23,10 @@ const (
 	nameSentencePiece = "tokenizer.model"
 	nameConfig        = "tokenizer_config.json"
 	nameSpecial       = "special_tokens_map.json"
-	nameTemplate      = "chat_template.jinja"
 )
+
+// TemplateName is the file of a folder with the chat template of its tokenizer.
+const TemplateName = "chat_template.jinja"
 
 // Load reads a tokenizer: a tokenizer.json, a tokenizer.model of SentencePiece or a file of
 // tiktoken, or a folder that has one of these, as Hugging Face's have. In a folder,
@@ -51,7 +53,7 @@ func Load(path string) (*File, error) {
 		return nil, err
 	}
 	var beside []Raw
-	for _, name := range []string{nameConfig, nameSpecial, nameTemplate} {
+	for _, name := range []string{nameConfig, nameSpecial, TemplateName} {
 		r, err := read(filepath.Join(path, name))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
@@ -156,7 +158,7 @@ func (f *File) configure(beside []Raw, template bool) error {
 	var c config
 	configured := false
 	for _, raw := range beside {
-		if raw.Name == nameTemplate {
+		if raw.Name == TemplateName {
 			f.chatTemplate = string(raw.Data)
 			continue
 		}
@@ -188,5 +190,5 @@ func namesOf(files []Raw) []string {
 	for i, raw := range files {
 		names[i] = raw.Name
 	}
-	return slices.DeleteFunc(names, func(name string) bool { return name == nameTemplate })
+	return slices.DeleteFunc(names, func(name string) bool { return name == TemplateName })
 }

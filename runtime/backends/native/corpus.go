@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/primus-fl/primus/runtime/backends/native/batch"
@@ -125,10 +126,16 @@ func (a *Args) modelConfig() map[string]any {
 	return config
 }
 
-// tokenizerFiles returns the files of the tokenizer, which belong to the weights.
-func (a *Args) tokenizerFiles() []tokenizer.Raw {
-	if f, ok := a.tokenizer.(*tokenizer.File); ok {
-		return f.Raw()
+// tokenizerFiles returns the files of the tokenizer, which belong to the weights, with the chat
+// template of the conversations that the run learns from.
+func (t *trainer) tokenizerFiles() []tokenizer.Raw {
+	var files []tokenizer.Raw
+	if f, ok := t.args.tokenizer.(*tokenizer.File); ok {
+		files = f.Raw()
 	}
-	return nil
+	if t.examples == nil || t.examples.Template() == "" {
+		return files
+	}
+	files = slices.DeleteFunc(files, func(f tokenizer.Raw) bool { return f.Name == tokenizer.TemplateName })
+	return append(files, tokenizer.Raw{Name: tokenizer.TemplateName, Data: []byte(t.examples.Template())})
 }

@@ -98,7 +98,7 @@ func (t *trainer) saveWith(w *world.World) (err error) {
 		if err := w.JSON(configFile, t.args.modelConfig()); err != nil {
 			return err
 		}
-		for _, raw := range t.args.tokenizerFiles() {
+		for _, raw := range t.tokenizerFiles() {
 			if err := w.File(raw.Name, func(out io.Writer) error { _, err := out.Write(raw.Data); return err }); err != nil {
 				return err
 			}

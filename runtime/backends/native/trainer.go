@@ -211,7 +211,7 @@ func (t *trainer) recordRun() error {
 	if err := t.dir.WriteFile(rundir.ConfigName, resolved); err != nil {
 		return err
 	}
-	for _, raw := range t.args.tokenizerFiles() {
+	for _, raw := range t.tokenizerFiles() {
 		if err := t.dir.WriteFile(raw.Name, raw.Data); err != nil {
 			return err
 		}

@@ -58,6 +58,12 @@ func TestFineTuning(t *testing.T) {
 	assert.Contains(t, l.log.String(), "the last evaluation takes 1 of the 1 windows that are held out, 3 tokens")
 	assert.FileExists(t, l.path("adapted", "checkpoints", "step-00000024", "adapter_model.safetensors"))
 
+	require.NoError(t, l.train(t.Context(), "talks", append(tune, "chat_template=llama2", "train_iters=1")...))
+	template, err := os.ReadFile(l.path("talks", "checkpoints", "step-00000001", "chat_template.jinja"))
+	require.NoError(t, err)
+	assert.Contains(t, string(template), "[INST]", "whoever talks with the model needs the template")
+	assert.NoFileExists(t, l.path("tuned", "chat_template.jinja"))
+
 	for _, tt := range []struct {
 		want string
 		args []string

@@ -37,9 +37,8 @@ const defaultTemplate = "chatml"
 // maxTemplate bounds the size of the file of a chat template.
 const maxTemplate = 1 << 20
 
-// template returns the chat template for a tokenizer.
-func (c Tuning) template(t tokenizer.Tokenizer) (*chat.Template, error) {
-	source := ""
+// template returns the chat template for a tokenizer, with its source.
+func (c Tuning) template(t tokenizer.Tokenizer) (template *chat.Template, source string, err error) {
 	if f, ok := t.(*tokenizer.File); ok {
 		source = f.ChatTemplate()
 	}
@@ -47,14 +46,14 @@ func (c Tuning) template(t tokenizer.Tokenizer) (*chat.Template, error) {
 	case strings.ContainsAny(c.ChatTemplate, `./\`):
 		info, err := os.Stat(c.ChatTemplate)
 		if err != nil {
-			return nil, fmt.Errorf("chat_template: %w", err)
+			return nil, "", fmt.Errorf("chat_template: %w", err)
 		}
 		if !info.Mode().IsRegular() || info.Size() > maxTemplate {
-			return nil, fmt.Errorf("chat_template: %s: want a file of at most %d bytes", c.ChatTemplate, maxTemplate)
+			return nil, "", fmt.Errorf("chat_template: %s: want a file of at most %d bytes", c.ChatTemplate, maxTemplate)
 		}
 		text, err := os.ReadFile(c.ChatTemplate)
 		if err != nil {
-			return nil, fmt.Errorf("chat_template: %w", err)
+			return nil, "", fmt.Errorf("chat_template: %w", err)
 		}
 		source = string(text)
 	case c.ChatTemplate != "" || source == "":
@@ -62,14 +61,12 @@ func (c Tuning) template(t tokenizer.Tokenizer) (*chat.Template, error) {
 		if name == "" {
 			name = defaultTemplate
 		}
-		var err error
 		if source, err = chat.Named(name); err != nil {
-			return nil, fmt.Errorf("chat_template: got %q, want the name of a template or of a file: %w", name, err)
+			return nil, "", fmt.Errorf("chat_template: got %q, want the name of a template or of a file: %w", name, err)
 		}
 	}
-	parsed, err := chat.Parse(source)
-	if err != nil {
-		return nil, fmt.Errorf("chat_template: %w", err)
+	if template, err = chat.Parse(source); err != nil {
+		return nil, "", fmt.Errorf("chat_template: %w", err)
 	}
-	return parsed, nil
+	return template, source, nil
 }

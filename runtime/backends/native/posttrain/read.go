@@ -40,6 +40,7 @@ type Source struct {
 	Examples    []Example
 	Pairs       []Pair // for preferences in place of Examples
 	Fingerprint string // of tokenizer, template and files
+	Template    string // the chat template that conversations were rendered with; "" without any
 }
 
 // Reader reads examples.
@@ -47,17 +48,19 @@ type Reader struct {
 	config    Tuning
 	tokenizer tokenizer.Tokenizer
 	template  *chat.Template
+	source    string // of template
+	talks     bool   // a conversation was read
 	bos, eos  string
 	pairs     bool
 }
 
 // NewReader returns a Reader of examples, or with pairs one of preferences.
 func NewReader(c Tuning, t tokenizer.Tokenizer, pairs bool) (*Reader, error) {
-	template, err := c.template(t)
+	template, source, err := c.template(t)
 	if err != nil {
 		return nil, err
 	}
-	r := &Reader{config: c, tokenizer: t, template: template, pairs: pairs}
+	r := &Reader{config: c, tokenizer: t, template: template, source: source, pairs: pairs}
 	if f, ok := t.(*tokenizer.File); ok {
 		r.bos, r.eos = special(f, f.BOS()), special(f, f.EOS())
 	}
@@ -118,6 +121,9 @@ func (r *Reader) Read(ctx context.Context, files []string) (*Source, error) {
 	}
 	if len(s.Examples)+len(s.Pairs) == 0 {
 		return nil, fmt.Errorf("train_data_path: %s: got no examples, want a JSON object per line", strings.Join(files, ", "))
+	}
+	if r.talks {
+		s.Template = r.source
 	}
 	s.Fingerprint = hex.EncodeToString(sum.Sum(nil))
 	return s, nil
@@ -242,6 +248,7 @@ func (r *Reader) plain(prompt, answer string) Example {
 
 // conversation returns what messages teach.
 func (r *Reader) conversation(m *chat.Map, messages any) ([]Example, error) {
+	r.talks = true
 	tools, _ := m.Get("tools")
 	samples, err := r.template.Samples(chat.Conversation{Messages: messages, Tools: tools, BOS: r.bos, EOS: r.eos, Now: time.Unix(0, 0).UTC()})
 	if err != nil {

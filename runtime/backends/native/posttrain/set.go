@@ -26,6 +26,7 @@ type Set struct {
 	rows         [][]int // the examples of each row; in a Set of pairs, those of a pair
 	train, valid []int   // rows
 	fingerprint  string
+	template     string
 	each         int // rows of a batch per row of the Set: 2 for pairs
 	long         int // examples, or pairs, that do not fit into a row
 	learned      int // tokens that count, of all rows
@@ -33,7 +34,7 @@ type Set struct {
 
 // NewSet puts examples into rows. An example of more than SeqLength+1 tokens is left out.
 func NewSet(s *Source, c SetConfig) (*Set, error) {
-	set := &Set{config: c, fingerprint: s.Fingerprint, each: 1}
+	set := &Set{config: c, fingerprint: s.Fingerprint, template: s.Template, each: 1}
 	if s.Pairs != nil {
 		set.each = 2
 	}
@@ -140,6 +141,9 @@ func (s *Set) Fingerprint() string {
 
 // Corpus identifies the examples, tokenizer and template; the Fingerprint begins with it.
 func (s *Set) Corpus() string { return s.fingerprint }
+
+// Template returns the chat template of the conversations, "" without any.
+func (s *Set) Template() string { return s.template }
 
 // Close does nothing: a Set is in memory.
 func (s *Set) Close() error { return nil }
