@@ -138,3 +138,18 @@ func TestRanksThatDoNotFit(t *testing.T) {
 	assert.Equal(t, 1, commandtest.ExitCode(t, j.Wait()))
 	assert.Contains(t, j.stderr.String(), "global_batch_size: got 4, want a multiple of 6, which is micro_batch_size 2 on 3 ranks")
 }
+
+// A signal to the process that has started the ranks ends them at one step, which is saved, and
+// starts none again.
+func TestInterruptedRanksOfPrimus(t *testing.T) {
+	needMPICH(t)
+	l := commandtest.NewLab(t)
+	j := start(t, l, nil, append([]string{"--nproc", "2", "--max-restarts", "2"}, endless...)...)
+	commandtest.WaitFor(t, &j.stderr, "step 1/")
+	require.NoError(t, j.Process.Signal(syscall.SIGTERM))
+	assert.Equal(t, 130, commandtest.ExitCode(t, j.Wait()), j.stderr.String())
+	records, saved := l.Records(), l.Checkpoints()
+	require.Len(t, saved, 1, j.stderr.String())
+	assert.Equal(t, fmt.Sprintf("step-%08d", records[len(records)-1].Step), filepath.Base(saved[0]))
+	assert.NotContains(t, j.stderr.String(), "start again")
+}
