@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/primus-fl/primus/runtime/backends/native/batch"
 	"github.com/primus-fl/primus/runtime/backends/native/data"
@@ -49,12 +50,26 @@ func (a *Args) firstMask() string {
 func (t *trainer) findData(ctx context.Context) (*data.Plan, error) {
 	plan, err := data.NewPlan(ctx, t.args.SourceConfig, data.PlanSettings{
 		SeqLength: t.args.SeqLength, CacheDir: filepath.Join(t.tc.Experiment.Workspace, "cache"),
-		Tokenizer: t.args.tokenizer, Evaluate: t.args.EvalInterval > 0,
+		Tokenizer: t.args.tokenizer, Evaluate: t.args.EvalInterval > 0, Progress: t.encodingProgress(),
 	})
 	if err != nil {
 		return nil, describe(t.tc, err)
 	}
 	return plan, nil
+}
+
+// progressInterval is the time between two lines about text that is encoded.
+const progressInterval = 10 * time.Second
+
+// encodingProgress returns a function that logs how much of the text is encoded, from time to time.
+func (t *trainer) encodingProgress() func(read, total int64) {
+	last := time.Now()
+	return func(read, total int64) {
+		if now := time.Now(); now.Sub(last) >= progressInterval {
+			last = now
+			t.tc.Log.Info(fmt.Sprintf("encoding the text: %d of %d MB", read/1e6, total/1e6))
+		}
+	}
 }
 
 // loadData loads the tokens and chooses the windows to evaluate.

@@ -84,8 +84,9 @@ func (c SourceConfig) fractions() (valid, test float64, err error) {
 type PlanSettings struct {
 	SeqLength int
 	CacheDir  string
-	Tokenizer tokenizer.Tokenizer // nil stands for tokenizer.Byte
-	Evaluate  bool                // something is held out; otherwise all windows of train_data_path are for training
+	Tokenizer tokenizer.Tokenizer     // nil stands for tokenizer.Byte
+	Progress  func(read, total int64) // as in Settings
+	Evaluate  bool                    // something is held out; otherwise all windows of train_data_path are for training
 }
 
 // Plan is the files of a run, before any of them is read.
@@ -133,7 +134,7 @@ func NewPlan(ctx context.Context, c SourceConfig, s PlanSettings) (*Plan, error)
 		for _, component := range components {
 			source, err := Find(ctx, Settings{
 				Settings: corpus.Settings{Key: param.key, Path: component.Path, MaxBytes: c.TrainDataMax, Format: c.TrainDataFormat, TextKey: c.TextKey},
-				CacheDir: s.CacheDir, Tokenizer: s.Tokenizer,
+				CacheDir: s.CacheDir, Tokenizer: s.Tokenizer, Progress: s.Progress,
 			})
 			if err != nil {
 				return nil, err

@@ -139,11 +139,15 @@ func (e Encoding) encode(c *chunk) {
 }
 
 // writeTokens writes the tokens of a corpus as a stream of ids of width bytes.
-func (e Encoding) writeTokens(ctx context.Context, c *corpus.Corpus, w io.Writer, width int) error {
+func (e Encoding) writeTokens(ctx context.Context, c *corpus.Corpus, w io.Writer, width int, progress func(read, total int64)) error {
 	var out []byte
+	total := c.FileBytes()
 	return e.Encode(ctx, c, func(ids []int32, _ []int) (err error) {
 		if out, err = appendIDs(out[:0], ids, width, e.Tokenizer.VocabSize()); err != nil {
 			return err
+		}
+		if progress != nil {
+			progress(c.BytesRead(), total)
 		}
 		_, err = w.Write(out)
 		return err

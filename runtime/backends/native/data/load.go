@@ -25,6 +25,10 @@ type Settings struct {
 
 	// Tokenizer encodes the text; nil stands for tokenizer.Byte.
 	Tokenizer tokenizer.Tokenizer
+
+	// Progress, if it is not nil, is called while text is encoded, with the bytes of the files that
+	// were read, and of all.
+	Progress func(read, total int64)
 }
 
 // EndOfDocument returns the token that ends documents, which is the one that ends texts, or −1 if a
@@ -179,7 +183,9 @@ func (f *Source) throughCache(ctx context.Context, r *Report) (*Tokens, error) {
 	if !errors.Is(err, os.ErrNotExist) {
 		r.Warnings = append(r.Warnings, "the token cache is built again: "+err.Error())
 	}
-	corpusErr, cacheErr := cached.write(func(w io.Writer) error { return f.encoding().writeTokens(ctx, f.corpus, w, f.width) })
+	corpusErr, cacheErr := cached.write(func(w io.Writer) error {
+		return f.encoding().writeTokens(ctx, f.corpus, w, f.width, f.settings.Progress)
+	})
 	if corpusErr != nil {
 		return nil, corpusErr
 	}
@@ -206,7 +212,7 @@ func (f *Source) inMemory(ctx context.Context) (*Tokens, error) {
 		}
 		stream.Grow(int(f.report.Bytes))
 	}
-	if err := f.encoding().writeTokens(ctx, f.corpus, stream, f.width); err != nil {
+	if err := f.encoding().writeTokens(ctx, f.corpus, stream, f.width, f.settings.Progress); err != nil {
 		return nil, err
 	}
 	return newTokens(stream.Bytes(), f.width), nil
