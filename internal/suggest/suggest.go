@@ -17,6 +17,7 @@ const (
 // Nearest returns the name with the smallest edit distance to given, and whether it is close enough
 // to be worth showing: at most two edits, and fewer than half of the letters. Case is ignored, and
 // hyphens and underscores between words are, too. Of equally close names the first one is returned.
+// If none is close, the first name that begins with the words given is.
 func Nearest(given string, names []string) (string, bool) {
 	best, bestDistance := "", 3
 	if len(given) > maxLength {
@@ -31,8 +32,18 @@ func Nearest(given string, names []string) (string, bool) {
 			best, bestDistance = name, d
 		}
 	}
+	if best == "" && len(given) >= minPrefix {
+		for _, name := range names[:min(len(names), maxNames)] {
+			if strings.HasPrefix(fold(name), given+"_") {
+				return name, true
+			}
+		}
+	}
 	return best, best != ""
 }
+
+// minPrefix is the length from which the beginning of a name is taken for the name.
+const minPrefix = 4
 
 // Question returns the question whether the nearest name was meant, such as
 //

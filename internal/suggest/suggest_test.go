@@ -9,7 +9,7 @@ import (
 )
 
 func TestNearest(t *testing.T) {
-	names := []string{"flagos", "vendor", "reference", "num_layers"}
+	names := []string{"flagos", "vendor", "reference", "num_layers", "router_topk_mode"}
 	tests := []struct{ give, want string }{
 		{"vendro", "vendor"},
 		{"Flagso", "flagos"},
@@ -17,6 +17,9 @@ func TestNearest(t *testing.T) {
 		{"refrence", "reference"},
 		{"cuda", ""},
 		{"num-layer", "num_layers"},
+		{"router", "router_topk_mode"},
+		{"rout", ""},
+		{"num", ""},
 		{strings.Repeat("x", 1000), ""},
 		{"", ""},
 	}
