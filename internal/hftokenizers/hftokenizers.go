@@ -41,6 +41,7 @@ type Result struct {
 	IDs     [][]int32     // of each text, without what is put around prompts
 	Decoded string        // checksum (SHA-256) of the decoded texts, each with a newline after it
 	Took    time.Duration // spent encoding
+	CPU     time.Duration // the CPU time of that
 }
 
 // Encode encodes texts with a tokenizer.json. Bytes that are no UTF-8 become U+FFFD.
@@ -71,12 +72,13 @@ func Encode(ctx context.Context, tokenizer string, texts [][]byte) (*Result, err
 	}
 	var printed struct {
 		Seconds float64 `json:"seconds"`
+		CPU     float64 `json:"cpu"`
 		Decoded string  `json:"decoded"`
 	}
 	if err := json.Unmarshal(stdout.Bytes(), &printed); err != nil {
 		return nil, fmt.Errorf("hftokenizers: %w in %q", err, stdout.Bytes())
 	}
-	r := &Result{Decoded: printed.Decoded, Took: time.Duration(printed.Seconds * float64(time.Second))}
+	r := &Result{Decoded: printed.Decoded, Took: time.Duration(printed.Seconds * float64(time.Second)), CPU: time.Duration(printed.CPU * float64(time.Second))}
 	out, err := os.ReadFile(ids)
 	if err != nil {
 		return nil, err

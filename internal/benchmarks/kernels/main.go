@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/primus-fl/primus/internal/benchmarks/peer"
 )
 
 func main() { os.Exit(doMain(os.Args[1:], os.Stdout, os.Stderr)) }
@@ -126,10 +128,11 @@ func measureAll(o options, stderr io.Writer) ([]row, error) {
 func measure(threads int, o options, stderr io.Writer) ([]row, error) {
 	now := elapsed()
 	if o.cpu {
-		var err error
-		if now, err = cpuTime(); err != nil {
-			return nil, err
+		cpu, err := peer.CPUTime()
+		if err != nil {
+			return nil, fmt.Errorf("-cpu: %w", err)
 		}
+		now = cpu
 	}
 	b := newBench(threads, now)
 	defer b.close()

@@ -44,6 +44,7 @@ type options struct {
 	size    int
 	rounds  int
 	pattern string
+	cpu     bool
 }
 
 func run(ctx context.Context, args []string, out io.Writer) error {
@@ -54,10 +55,19 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	flags.IntVar(&o.size, "bytes", 8<<20, "bytes of the text that are encoded, from its beginning")
 	flags.IntVar(&o.rounds, "rounds", 3, "rounds")
 	flags.StringVar(&o.pattern, "pattern", "llama3", "the expression that cuts text into words")
+	flags.BoolVar(&o.cpu, "cpu", false, "measure CPU time, for machines that are busy")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	texts, trained, learned, took, err := train(ctx, o)
+	begin := time.Now()
+	now := func() time.Duration { return time.Since(begin) }
+	if o.cpu {
+		var err error
+		if now, err = peer.CPUTime(); err != nil {
+			return fmt.Errorf("-cpu: %w", err)
+		}
+	}
+	texts, trained, learned, took, err := train(ctx, o, now)
 	if err != nil {
 		return err
 	}
@@ -74,11 +84,15 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	for _, text := range texts {
 		size += len(text)
 	}
-	ours, theirs, err := encode(ctx, o, file, texts)
+	ours, theirs, err := encode(ctx, o, now, file, texts)
 	if err != nil && !errors.Is(err, hftokenizers.ErrAbsent) {
 		return err
 	}
-	t := plaintext.NewTable(table.Row{"what", "MB/s", "beside"}, 2)
+	unit := "MB/s"
+	if o.cpu {
+		unit = "MB per second of CPU time"
+	}
+	t := plaintext.NewTable(table.Row{"what", unit, ""}, 2)
 	rate := func(bytes int, seconds float64) string { return fmt.Sprintf("%.1f", float64(bytes)/1e6/seconds) }
 	t.AppendRow(table.Row{"train", rate(int(trained), took.Seconds()), fmt.Sprintf("%d tokens from %d bytes, %.0f GB/hour", learned.Tokens, trained, float64(trained)/1e9*3600/took.Seconds())})
 	t.AppendRow(table.Row{"encode, one thread", rate(size, ours), ""})
@@ -93,7 +107,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 
 // train returns a beginning of the text in parts, the size of all of it, and what was learned from
 // it in what time.
-func train(ctx context.Context, o options) (texts [][]byte, size int64, r *trainer.Result, took time.Duration, err error) {
+func train(ctx context.Context, o options, now func() time.Duration) (texts [][]byte, size int64, r *trainer.Result, took time.Duration, err error) {
 	c, err := corpus.Find(ctx, corpus.Settings{Key: "-input", Path: o.input})
 	if err != nil {
 		return nil, 0, nil, 0, err
@@ -105,7 +119,7 @@ func train(ctx context.Context, o options) (texts [][]byte, size int64, r *train
 		return nil, 0, nil, 0, err
 	}
 	left := o.size
-	begin := time.Now()
+	begin := now()
 	err = c.Read(ctx, func(p corpus.Piece) error {
 		if left > 0 {
 			text := p.Text[:min(left, len(p.Text))]
@@ -120,11 +134,11 @@ func train(ctx context.Context, o options) (texts [][]byte, size int64, r *train
 	}
 	size = t.Bytes()
 	r, err = t.Train(ctx)
-	return texts, size, r, time.Since(begin), err
+	return texts, size, r, now() - begin, err
 }
 
 // encode returns the median seconds that encoding takes here and there.
-func encode(ctx context.Context, o options, file string, texts [][]byte) (ours, theirs float64, err error) {
+func encode(ctx context.Context, o options, now func() time.Duration, file string, texts [][]byte) (ours, theirs float64, err error) {
 	tok, err := tokenizer.Load(file)
 	if err != nil {
 		return 0, 0, err
@@ -133,11 +147,11 @@ func encode(ctx context.Context, o options, file string, texts [][]byte) (ours, 
 	ids := make([][]int32, len(texts))
 	for range o.rounds {
 		debug.FreeOSMemory()
-		begin := time.Now()
+		begin := now()
 		for i, text := range texts {
 			ids[i] = tok.Encode(ids[i][:0], text)
 		}
-		here = append(here, time.Since(begin).Seconds())
+		here = append(here, (now() - begin).Seconds())
 		r, err := hftokenizers.Encode(ctx, file, texts)
 		if errors.Is(err, hftokenizers.ErrAbsent) {
 			return stats.Median(here), 0, err
@@ -145,7 +159,11 @@ func encode(ctx context.Context, o options, file string, texts [][]byte) (ours, 
 		if err != nil {
 			return 0, 0, err
 		}
-		there = append(there, r.Took.Seconds())
+		took := r.Took
+		if o.cpu {
+			took = r.CPU
+		}
+		there = append(there, took.Seconds())
 		for i := range ids {
 			if !slices.Equal(ids[i], r.IDs[i]) {
 				return 0, 0, fmt.Errorf("the ids of text %d differ from those of the peer", i)

@@ -1,6 +1,6 @@
 //go:build linux || freebsd
 
-package main
+package peer
 
 import (
 	"time"
@@ -8,8 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cpuTime is a clock that stops while other programs have the CPU.
-func cpuTime() (clock, error) {
+// CPUTime returns a clock that stops while other programs have the CPU. It shows the CPU time of
+// the process.
+func CPUTime() (func() time.Duration, error) {
 	read := func() time.Duration {
 		var t unix.Timespec
 		if err := unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &t); err != nil {
