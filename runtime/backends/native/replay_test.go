@@ -29,6 +29,8 @@ func pythonWithTorch(t *testing.T) string {
 // micro-batches, clipping, schedule and AdamW.
 func TestPyTorchReplaysARun(t *testing.T) {
 	python := pythonWithTorch(t)
+	const steps = 20
+	labs, runs := map[string]*lab{}, []string{}
 	for name, tt := range map[string]struct {
 		model     string
 		overrides []string
@@ -47,31 +49,33 @@ func TestPyTorchReplaysARun(t *testing.T) {
 		"adapters of some":    {"gpt2_10M", []string{"num_query_groups=4", "lora_rank=3", "lora_target_modules=['c_attn','c_proj']"}},
 		"mixture of experts":  {"moe_8x3M", []string{"moe_ffn_hidden_size=16", "micro_batch_size=4"}},
 	} {
+		l := newLab(t)
+		l.model = tt.model
+		require.NoError(t, l.train(t.Context(), "run", append([]string{
+			"save_initial=true", "dump_batches=20", "train_iters=20", "save_interval=0", "eval_interval=0",
+			"lr=2e-3", "min_lr=1e-4", "lr_warmup_iters=5", "init_method_std=0.06",
+			"adam_beta1=0.9", "adam_beta2=0.95", "adam_eps=1e-8", "weight_decay=0.1", "clip_grad=1",
+		}, tt.overrides...)...))
+		labs[name] = l
+		runs = append(runs, l.path("run"))
+	}
+	cmd := exec.CommandContext(t.Context(), python, append([]string{
+		"testdata/replay.py", "--lr=2e-3", "--min-lr=1e-4", "--warmup=5", "--decay=20",
+		"--beta1=0.9", "--beta2=0.95", "--adam-eps=1e-8", "--weight-decay=0.1", "--clip=1",
+	}, runs...)...)
+	cmd.Env = append(os.Environ(), "OMP_NUM_THREADS=1", "OPENBLAS_NUM_THREADS=1") // idle threads would spin beside other tests
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	require.NoError(t, err, stderr.String())
+	var replays map[string]struct {
+		Losses, Norms []float64
+		Distances     map[string]float64
+	}
+	require.NoError(t, json.Unmarshal(out, &replays))
+	for name, l := range labs {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			l := newLab(t)
-			l.model = tt.model
-			const steps = 20
-			require.NoError(t, l.train(t.Context(), "run", append([]string{
-				"save_initial=true", "dump_batches=20", "train_iters=20", "save_interval=0", "eval_interval=0",
-				"lr=2e-3", "min_lr=1e-4", "lr_warmup_iters=5", "init_method_std=0.06",
-				"adam_beta1=0.9", "adam_beta2=0.95", "adam_eps=1e-8", "weight_decay=0.1", "clip_grad=1",
-			}, tt.overrides...)...))
-			cmd := exec.CommandContext(t.Context(), python, "testdata/replay.py",
-				l.path("run", "checkpoints", "step-00000000"), l.path("run", "checkpoints", "step-00000020"), l.path("run", "batches.safetensors"),
-				"--lr=2e-3", "--min-lr=1e-4", "--warmup=5", "--decay=20",
-				"--beta1=0.9", "--beta2=0.95", "--adam-eps=1e-8", "--weight-decay=0.1", "--clip=1")
-			cmd.Env = append(os.Environ(), "OMP_NUM_THREADS=1", "OPENBLAS_NUM_THREADS=1") // idle threads would spin beside other tests
-			var stderr bytes.Buffer
-			cmd.Stderr = &stderr
-			out, err := cmd.Output()
-			require.NoError(t, err, stderr.String())
-			var replay struct {
-				Losses, Norms []float64
-				Distances     map[string]float64
-			}
-			require.NoError(t, json.Unmarshal(out, &replay))
-
+			replay := replays[l.path("run")]
 			records := l.metrics("run")
 			require.Len(t, records, steps)
 			require.Len(t, replay.Losses, steps)

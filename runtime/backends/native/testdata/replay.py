@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Trains a run of the native backend again, in PyTorch.
+"""Trains runs of the native backend again, in PyTorch.
 
-Starts from the run's first checkpoint (save_initial), takes its batches (dump_batches) in
+Starts from a run's first checkpoint (save_initial), takes its batches (dump_batches) in
 their order, and compares the weights at the end with its last checkpoint. The models, one
 for each family that config.json may name, are written from the papers on RMSNorm, layer
 normalisation, rotary positions, attention, SwiGLU, GELU and the balanced mixture of experts,
-with plain tensor operations and PyTorch's gradients. Prints one JSON object: the losses and
-gradient norms of all steps, and for each weight the relative distance at the end.
+with plain tensor operations and PyTorch's gradients. Prints one JSON object: for each run the
+losses and gradient norms of all steps, and for each weight the relative distance at the end.
 """
 
 import argparse
@@ -191,24 +191,16 @@ def learning_rate(step, a):
     return a.min_lr + (a.lr - a.min_lr) * (1 + math.cos(math.pi * part)) / 2
 
 
-def main():
-    args = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    args.add_argument("first", help="checkpoint of step 0")
-    args.add_argument("last", help="checkpoint of the last step")
-    args.add_argument("batches", help="batches.safetensors of the run")
-    for name in ("lr", "min-lr", "beta1", "beta2", "adam-eps", "weight-decay", "clip"):
-        args.add_argument("--" + name, type=float, required=True)
-    for name in ("warmup", "decay"):
-        args.add_argument("--" + name, type=int, required=True)
-    a = args.parse_args()
-
-    with open(os.path.join(a.first, "config.json")) as file:
+def replay(run, a):
+    """Trains the run in a directory again."""
+    first, *_, last = sorted(entry.path for entry in os.scandir(os.path.join(run, "checkpoints")) if entry.name.startswith("step-"))
+    with open(os.path.join(first, "config.json")) as file:
         config = json.load(file)
     forward = gpt2 if config["model_type"] == "gpt2" else llama
-    weights = read_safetensors(os.path.join(a.first, "model.safetensors"))
+    weights = read_safetensors(os.path.join(first, "model.safetensors"))
     trained, effective = weights, lambda: weights
-    if os.path.exists(os.path.join(a.first, "adapter_config.json")):
-        trained, effective = adapt(a.first, weights)
+    if os.path.exists(os.path.join(first, "adapter_config.json")):
+        trained, effective = adapt(first, weights)
     for t in trained.values():
         t.requires_grad_()
     optimizer = torch.optim.AdamW(
@@ -219,7 +211,7 @@ def main():
         betas=(a.beta1, a.beta2), eps=a.adam_eps,
     )
     losses, norms = [], []
-    batches = read_safetensors(a.batches)["batches"].long()
+    batches = read_safetensors(os.path.join(run, "batches.safetensors"))["batches"].long()
     for step, rows in enumerate(batches, 1):
         scores, extra = forward(rows[:, :-1], effective(), config)
         loss = torch.nn.functional.cross_entropy(scores.flatten(0, 1), rows[:, 1:].flatten())
@@ -232,14 +224,25 @@ def main():
         losses.append(loss.item())
 
     weights = effective()
-    last = read_safetensors(os.path.join(a.last, "model.safetensors"))
-    if trained is not weights and os.path.exists(os.path.join(a.last, "adapter_model.safetensors")):
-        last.update(read_safetensors(os.path.join(a.last, "adapter_model.safetensors")))
+    saved = read_safetensors(os.path.join(last, "model.safetensors"))
+    if trained is not weights and os.path.exists(os.path.join(last, "adapter_model.safetensors")):
+        saved.update(read_safetensors(os.path.join(last, "adapter_model.safetensors")))
         weights = {**weights, **trained}
-    if last.keys() != weights.keys():
-        raise SystemExit(f"the last checkpoint has other weights: {sorted(last.keys() ^ weights.keys())}")
-    distances = {name: ((last[name] - t).norm() / (t.norm() or 1)).item() for name, t in weights.items()}
-    print(json.dumps({"losses": losses, "norms": norms, "distances": distances}))
+    if saved.keys() != weights.keys():
+        raise SystemExit(f"the last checkpoint has other weights: {sorted(saved.keys() ^ weights.keys())}")
+    distances = {name: ((saved[name] - t).norm() / (t.norm() or 1)).item() for name, t in weights.items()}
+    return {"losses": losses, "norms": norms, "distances": distances}
+
+
+def main():
+    args = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    args.add_argument("runs", nargs="+", help="run directories")
+    for name in ("lr", "min-lr", "beta1", "beta2", "adam-eps", "weight-decay", "clip"):
+        args.add_argument("--" + name, type=float, required=True)
+    for name in ("warmup", "decay"):
+        args.add_argument("--" + name, type=int, required=True)
+    a = args.parse_args()
+    print(json.dumps({run: replay(run, a) for run in a.runs}))
 
 
 if __name__ == "__main__":
