@@ -200,7 +200,7 @@ func TestTorchrun(t *testing.T) {
 	commandtest.Tools(t, "torchrun")
 	l := commandtest.NewLab(t)
 	// torchrun of PyTorch 1.13 cannot read the defaults of these two under Python 3.11.
-	args := append([]string{"--nproc_per_node", "2", "--max_restarts", "1", "--redirects", "2:0", "--tee", "2:0", "--master_port", freePort(t), "--no_python", os.Args[0]}, l.Args(longRun...)...)
+	args := append([]string{"--nproc_per_node", "2", "--max_restarts", "1", "--monitor_interval", "0.5", "--redirects", "2:0", "--tee", "2:0", "--master_port", freePort(t), "--no_python", os.Args[0]}, l.Args(longRun...)...)
 	child := commandtest.Child(t.Context(), nil)
 	j := &job{Cmd: exec.CommandContext(t.Context(), "torchrun", args...)}
 	j.Env, j.Stdout, j.Stderr = child.Env, &j.stderr, &j.stderr

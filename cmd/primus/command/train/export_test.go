@@ -7,25 +7,14 @@ import (
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/experiments"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
+	"github.com/primus-fl/primus/runtime/config"
 	"github.com/spf13/cobra"
 )
 
 // PolicyOf returns the policy that train would use with these arguments, for each key of a policy
 // file the value and its source, or what is wrong.
 func PolicyOf(args []string) (values map[string]string, problem error) {
-	var opts Options
-	cmd := &cobra.Command{Use: "train", DisableFlagParsing: true}
-	cmd.SetOut(io.Discard)
-	opts.AddFlags(cmd.Flags())
-	overrides, err := experiments.ParseTrainArgs(cmd, args)
-	if err != nil {
-		return nil, err
-	}
-	experiment, err := opts.Load("pre_trainer", overrides)
-	if err != nil {
-		return nil, err
-	}
-	module, err := experiment.Module("pre_trainer")
+	opts, module, err := moduleOf(args)
 	if err != nil {
 		return nil, err
 	}
@@ -56,4 +45,31 @@ func PolicyOf(args []string) (values map[string]string, problem error) {
 		values[key] += " " + source
 	}
 	return values, nil
+}
+
+// moduleOf returns the options of arguments, and the module that they train.
+func moduleOf(args []string) (*Options, *config.Module, error) {
+	opts := &Options{}
+	cmd := &cobra.Command{Use: "train", DisableFlagParsing: true}
+	cmd.SetOut(io.Discard)
+	opts.AddFlags(cmd.Flags())
+	overrides, err := experiments.ParseTrainArgs(cmd, args)
+	if err != nil {
+		return nil, nil, err
+	}
+	experiment, err := opts.Load("pre_trainer", overrides)
+	if err != nil {
+		return nil, nil, err
+	}
+	module, err := experiment.Module("pre_trainer")
+	return opts, module, err
+}
+
+// Fitting returns how many of some ranks can train together with these arguments.
+func Fitting(args []string, ranks int) (int, error) {
+	_, module, err := moduleOf(args)
+	if err != nil {
+		return 0, err
+	}
+	return fitting(module, ranks), nil
 }

@@ -138,12 +138,12 @@ func fitting(module *config.Module, n int) int {
 		number, _ := v.Int64()
 		return int(number)
 	}
-	batch, group := number("global_batch_size"), 1
+	batch, group, experts := number("global_batch_size"), 1, max(1, number("expert_model_parallel_size"))
 	for _, name := range []string{"tensor_model_parallel_size", "pipeline_model_parallel_size", "context_parallel_size"} {
 		group *= max(1, number(name))
 	}
 	for ; n > 0; n-- {
-		if n%group == 0 && (batch < 1 || batch%(n/group) == 0) {
+		if replicas := n / group; n%group == 0 && replicas%experts == 0 && (batch < 1 || batch%replicas == 0) {
 			return n
 		}
 	}

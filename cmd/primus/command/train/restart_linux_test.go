@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/primus-fl/primus/cmd/primus/command/commandtest"
+	"github.com/primus-fl/primus/cmd/primus/command/train"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -152,4 +153,21 @@ func TestInterruptedRanksOfPrimus(t *testing.T) {
 	require.Len(t, saved, 1, j.stderr.String())
 	assert.Equal(t, fmt.Sprintf("step-%08d", records[len(records)-1].Step), filepath.Base(saved[0]))
 	assert.NotContains(t, j.stderr.String(), "start again")
+}
+
+// After a failure as many ranks train as the batch and the parallel groups allow.
+func TestFitting(t *testing.T) {
+	l := commandtest.NewLab(t)
+	for _, tt := range []struct {
+		args        string
+		ranks, want int
+	}{
+		{"global_batch_size=8", 4, 4}, {"global_batch_size=8", 3, 2}, {"global_batch_size=6", 5, 3}, {"global_batch_size=7", 5, 1},
+		{"global_batch_size=8 tensor_model_parallel_size=2", 7, 4}, {"global_batch_size=8 tensor_model_parallel_size=4", 3, 0},
+		{"global_batch_size=12 expert_model_parallel_size=2", 5, 4}, {"global_batch_size=12 expert_model_parallel_size=2", 3, 2},
+	} {
+		got, err := train.Fitting(append([]string{"--config", l.Exp}, strings.Fields(tt.args)...), tt.ranks)
+		require.NoError(t, err)
+		assert.Equal(t, tt.want, got, tt)
+	}
 }
