@@ -47,12 +47,14 @@ func followGuide(t *testing.T, name string) int {
 	require.NoError(t, err)
 	endless := strings.NewReplacer("train_iters: 8", "train_iters: 100000000", "log_interval: 1", "log_interval: 1000", "NAME:exp}", "NAME:llama_2M-pretrain}", l.Workspace, "./output").Replace(string(tiny))
 	l.Write(filepath.Join(l.Dir, "examples", "native", "configs", "llama_2M-pretrain.yaml"), endless)
-	self, err := os.Executable()
-	require.NoError(t, err)
-	require.NoError(t, os.Symlink(self, filepath.Join(l.Dir, "primus")))
+	here := strings.NewReplacer(append(freePorts(t, "2379", "2380", "9090", "9400", "9401", "9402"), "_interval: 5s", "_interval: 1s")...)
+	return runCommands(t, l.Dir, string(text), here)
+}
 
-	changes := []string{"_interval: 5s", "_interval: 1s"}
-	for _, port := range []string{"2379", "2380", "9090", "9400", "9401", "9402"} {
+// freePorts returns replacements of ports by ones that are free.
+func freePorts(t *testing.T, ports ...string) (changes []string) {
+	t.Helper()
+	for _, port := range ports {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
 		require.NoError(t, err)
 		_, free, err := net.SplitHostPort(listener.Addr().String())
@@ -60,11 +62,19 @@ func followGuide(t *testing.T, name string) int {
 		changes = append(changes, ":"+port, ":"+free)
 		require.NoError(t, listener.Close())
 	}
-	here := strings.NewReplacer(changes...)
+	return changes
+}
 
+// runCommands runs the commands of a text in one shell in a directory: they succeed and print what
+// the text shows after them. It returns how many outputs the text shows.
+func runCommands(t *testing.T, dir, text string, here *strings.Replacer) int {
+	t.Helper()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	require.NoError(t, os.Symlink(self, filepath.Join(dir, "primus")))
 	var script strings.Builder
 	var want [][]string
-	for _, b := range commandtest.Blocks(string(text)) {
+	for _, b := range commandtest.Blocks(text) {
 		switch b.Language {
 		case "sh":
 			script.WriteString(here.Replace(strings.Join(b.Lines, "\n")) + "\n")
@@ -76,13 +86,13 @@ func followGuide(t *testing.T, name string) int {
 	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", script.String())
-	cmd.Dir, cmd.SysProcAttr = l.Dir, &syscall.SysProcAttr{Setpgid: true}
+	cmd.Dir, cmd.SysProcAttr = dir, &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	cmd.Env = append(commandtest.Child(t.Context(), nil).Env, "USER=alice", "PATH="+l.Dir+string(os.PathListSeparator)+os.Getenv("PATH"))
+	cmd.Env = append(commandtest.Child(t.Context(), nil).Env, "USER=alice", "PATH="+dir+string(os.PathListSeparator)+os.Getenv("PATH"))
 	out, err := cmd.CombinedOutput()
 	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // what a failed script has left
 	if err != nil {
-		logs, _ := filepath.Glob(filepath.Join(l.Dir, "*", "*.log"))
+		logs, _ := filepath.Glob(filepath.Join(dir, "*", "*.log"))
 		for _, name := range logs {
 			log, err := os.ReadFile(name)
 			require.NoError(t, err)
