@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/backends/native/batch"
@@ -119,16 +120,21 @@ func (t *trainer) readExamples(ctx context.Context, path string) (*posttrain.Sou
 	return r.Read(ctx, files)
 }
 
-// loadExamples reads the examples and chooses those to evaluate.
-func (t *trainer) loadExamples(ctx context.Context) error {
-	c := posttrain.SetConfig{SeqLength: t.args.SeqLength, Packing: t.args.Packing, Seed: uint64(t.args.Seed), ValidFraction: t.args.ValidFraction}
-	if f, ok := t.args.tokenizer.(*tokenizer.File); ok {
+// rows returns how examples become rows.
+func (a *Args) rows() posttrain.SetConfig {
+	c := posttrain.SetConfig{SeqLength: a.SeqLength, Packing: a.Packing, Seed: uint64(a.Seed), ValidFraction: a.ValidFraction}
+	if f, ok := a.tokenizer.(*tokenizer.File); ok {
 		c.Pad = max(cmp.Or(max(f.PAD(), 0), f.EOS()), 0)
 	}
-	evaluates := t.args.EvalInterval > 0
-	if !evaluates || t.args.ValidDataPath != "" {
+	if a.EvalInterval == 0 || a.ValidDataPath != "" {
 		c.ValidFraction = 0
 	}
+	return c
+}
+
+// loadExamples reads the examples and chooses those to evaluate.
+func (t *trainer) loadExamples(ctx context.Context) error {
+	c, evaluates := t.args.rows(), t.args.EvalInterval > 0
 	source, err := t.readExamples(ctx, t.args.TrainDataPath)
 	if err != nil {
 		return describe(t.tc, err)
@@ -171,11 +177,11 @@ func (t *trainer) inspectExamples(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", describe(t.tc, err)
 	}
-	set, err := posttrain.NewSet(source, posttrain.SetConfig{SeqLength: t.args.SeqLength, Packing: t.args.Packing, Seed: uint64(t.args.Seed)})
+	set, err := posttrain.NewSet(source, t.args.rows())
 	if err != nil {
 		return "", describe(t.tc, err)
 	}
-	return set.String(), nil
+	return strings.Join(append([]string{set.String()}, set.Warnings()...), "; "), nil
 }
 
 // checkStart returns an error if the run would tune weights that nobody has trained.

@@ -206,6 +206,29 @@ func TestRows(t *testing.T) {
 	require.ErrorContains(t, err, "an answer of example 1 has no tokens")
 }
 
+func FuzzRead(f *testing.F) {
+	f.Add(`{"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}`)
+	f.Add(`{"prompt": "a", "response": "b"}`)
+	f.Add(`{"prompt": "a", "chosen": "b", "rejected": [{"role": "assistant", "content": ""}]}`)
+	f.Fuzz(func(t *testing.T, line string) {
+		for _, pairs := range []bool{false, true} {
+			s, err := read(t, posttrain.Tuning{}, pairs, line)
+			if err != nil {
+				continue
+			}
+			set, err := posttrain.NewSet(s, posttrain.SetConfig{SeqLength: 64, Packing: !pairs})
+			if err != nil {
+				continue
+			}
+			b := batch.New(2, 64)
+			require.NoError(t, posttrain.NewSampler(set).Batch(&b))
+			require.NoError(t, b.Check(2, 64))
+			set.Prompt()
+			set.End()
+		}
+	})
+}
+
 func TestPromptAndEnd(t *testing.T) {
 	t.Parallel()
 	s, err := read(t, posttrain.Tuning{ChatTemplate: "chatml"}, false, `{"prompt": "a", "response": "one."}`, `{"prompt": "b", "response": "two"}`)
