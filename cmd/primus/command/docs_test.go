@@ -118,7 +118,7 @@ func TestTokenizersGuide(t *testing.T) {
 }
 
 // TestDataGuide runs what docs/data.md shows.
-func TestDataGuide(t *testing.T) { runGuide(t, "data.md", "README.md", "docs") }
+func TestDataGuide(t *testing.T) { runGuide(t, "data.md", "README.md", "docs", "examples") }
 
 // TestDebuggingGuide runs what docs/debugging-numerics.md shows.
 func TestDebuggingGuide(t *testing.T) { runGuide(t, "debugging-numerics.md", "examples") }

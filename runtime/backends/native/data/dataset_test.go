@@ -98,7 +98,7 @@ func TestDatasets(t *testing.T) {
 
 func TestBadDatasets(t *testing.T) {
 	t.Parallel()
-	root := tree(t, map[string]string{"a": strings.Repeat("a", 100), "short": "abc"})
+	root := tree(t, map[string]string{"a": strings.Repeat("a", 100), "short": "abc", "half.idx": "x"})
 	a := filepath.Join(root, "a")
 	set := index(t, []int32{1, 2, 3, 300, 5, 6})
 	s := data.PlanSettings{SeqLength: 4, Evaluate: true}
@@ -109,6 +109,8 @@ func TestBadDatasets(t *testing.T) {
 		"no validation":        {data.SourceConfig{TrainDataPath: a, ValidDataPath: root + "/none"}, []string{"valid_data_path: ", "none"}},
 		"short test":           {data.SourceConfig{TrainDataPath: a, TestDataPath: filepath.Join(root, "short")}, []string{"seq_length", "got 3 tokens, want at least 5"}},
 		"token":                {data.SourceConfig{TrainDataPath: set}, []string{"train_data_path: ", "set.bin: byte 6: got the token 300, want 0 to 255"}},
+		"short dataset":        {data.SourceConfig{TrainDataPath: index(t, []int32{1, 2})}, []string{"got 2 tokens, want at least 5"}},
+		"half a dataset":       {data.SourceConfig{TrainDataPath: filepath.Join(root, "half")}, []string{"train_data_path: ", "half.bin", "no such file"}},
 		"limit of a dataset":   {data.SourceConfig{TrainDataPath: set, TrainDataMax: 5}, []string{"train_data_max_bytes: got 5", "indexed dataset"}},
 		"a blend without path": {data.SourceConfig{TrainDataPath: "1 " + a + " 2"}, []string{"train_data_path: ", "want a weight before each path"}},
 	} {

@@ -94,7 +94,7 @@ func Find(ctx context.Context, s Settings) (*Source, error) {
 			return nil, fmt.Errorf("train_data_max_bytes: got %d, and %s is an indexed dataset: want 0, since the limit is one of text", s.MaxBytes, prefix)
 		}
 		f.prefix, f.report = prefix, Report{Indexed: true, Report: corpus.Report{Source: prefix}}
-		return f, f.stat()
+		return f, f.look()
 	}
 	if f.corpus, err = corpus.Find(ctx, s.Settings); err == nil {
 		f.report.Report = f.corpus.Report()
@@ -102,17 +102,23 @@ func Find(ctx context.Context, s Settings) (*Source, error) {
 	return f, err
 }
 
-// stat checks that both files of an indexed dataset are there.
-func (f *Source) stat() error {
-	bin, idx := indexed.Paths(f.prefix)
-	for _, path := range []string{bin, idx} {
-		info, err := os.Stat(path)
-		if err != nil {
-			return fmt.Errorf("%s: the indexed dataset %s is not whole: %w", f.key(), f.prefix, err)
-		}
-		f.report.Files, f.report.Bytes = f.report.Files+1, f.report.Bytes+info.Size()
+// look checks the index of an indexed dataset and counts what it has.
+func (f *Source) look() error {
+	d, err := f.openIndexed()
+	if err != nil {
+		return err
 	}
-	return nil
+	r := &f.report
+	r.Files, r.Bytes, r.Documents, r.Tokens = 2, int64(len(d.Bytes())), d.Documents(), d.Tokens()
+	return d.Close()
+}
+
+func (f *Source) openIndexed() (*indexed.Dataset, error) {
+	d, err := indexed.Open(f.prefix)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", f.key(), err)
+	}
+	return d, nil
 }
 
 // key is the parameter that errors are about.
@@ -123,13 +129,16 @@ func (f *Source) key() string {
 	return f.settings.Key
 }
 
-// Report says what the source holds; Tokens is 0 until it is loaded.
+// Report says what the source holds; the Tokens of text are 0 until it is loaded.
 func (f *Source) Report() Report { return f.report }
 
 // MostTokens returns a number that the tokens do not exceed, as far as it is known without reading
 // the files; known is false if it is not.
 func (f *Source) MostTokens() (n int64, known bool) {
-	if f.prefix != "" || !f.report.Plain {
+	switch {
+	case f.prefix != "":
+		return int64(f.report.Tokens), true
+	case !f.report.Plain:
 		return 0, false
 	}
 	return f.report.Bytes, f.settings.Tokenizer.Name() == tokenizer.Byte{}.Name()
@@ -156,7 +165,7 @@ func (f *Source) Load(ctx context.Context) (*Tokens, Report, error) {
 
 func (f *Source) load(ctx context.Context, r *Report) (*Tokens, error) {
 	if f.prefix != "" {
-		return f.open(ctx, r)
+		return f.open(ctx)
 	}
 	tokens, err := f.throughCache(ctx, r)
 	if tokens == nil && err == nil {
@@ -246,16 +255,15 @@ func (b *limitedBuffer) fits(size int64) error {
 
 // open maps the tokens of an indexed dataset and reads them once, to find ids that the vocabulary
 // does not have.
-func (f *Source) open(ctx context.Context, r *Report) (*Tokens, error) {
-	d, err := indexed.Open(f.prefix)
+func (f *Source) open(ctx context.Context) (*Tokens, error) {
+	d, err := f.openIndexed()
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", f.key(), err)
+		return nil, err
 	}
 	bin, _ := indexed.Paths(filepath.Clean(f.prefix))
 	t := &Tokens{bytes: d.Bytes(), width: d.DType().Width(), what: bin, release: d.Close}
 	if err := t.scan(ctx, f.settings.Tokenizer.VocabSize()); err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", f.key(), err), d.Close())
 	}
-	r.Documents = d.Documents()
 	return t, nil
 }
