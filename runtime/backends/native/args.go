@@ -160,7 +160,7 @@ func (a *Args) validate() error {
 		atLeast("eval_iters", a.EvalIters, 1)
 	}
 	if a.EMADecay > 0 && (a.Sharded || a.DividesModel() || a.Adapts()) {
-		faults = append(faults, errors.New("ema_decay: got a decay, want 0 with use_distributed_optimizer, with expert_model_parallel_size and with lora_rank"))
+		faults = append(faults, errors.New("ema_decay: got a decay, want 0 with use_distributed_optimizer, lora_rank, tensor_model_parallel_size and expert_model_parallel_size"))
 	}
 	if a.Sharded && a.Optimizer == optim.Muon {
 		faults = append(faults, errors.New("use_distributed_optimizer: got true, want false with optimizer muon, which needs whole matrices"))
@@ -177,11 +177,21 @@ func (a *Args) validate() error {
 	if n := a.ExpertRanks(); n > 1 && (a.NumExperts == 0 || a.NumExperts%n != 0) {
 		faults = append(faults, fmt.Errorf("expert_model_parallel_size: got %d, want a divisor of num_experts %d", n, a.NumExperts))
 	}
+	if n := a.TensorRanks(); n > 1 {
+		for key, v := range map[string]int{"num_attention_heads": a.NumAttentionHeads, "num_query_groups": a.Groups(), "ffn_hidden_size": a.FFNHiddenSize} {
+			if v%n != 0 {
+				faults = append(faults, fmt.Errorf("tensor_model_parallel_size: got %d, want a divisor of %s %d", n, key, v))
+			}
+		}
+		if a.NumExperts > 0 || a.AttentionDropout > 0 || a.FP16 || a.Optimizer == optim.Muon {
+			faults = append(faults, fmt.Errorf("tensor_model_parallel_size: got %d, want 1 with num_experts, attention_dropout, fp16 or optimizer muon", n))
+		}
+	}
 	if a.DividesModel() && a.Adapts() {
-		faults = append(faults, fmt.Errorf("lora_rank: got %d, want 0 where ranks have parts of a model (expert_model_parallel_size)", a.Rank))
+		faults = append(faults, fmt.Errorf("lora_rank: got %d, want 0 where ranks have parts of a model (tensor_model_parallel_size, expert_model_parallel_size)", a.Rank))
 	}
 	if a.DividesModel() && a.LoadHF != "" {
-		faults = append(faults, fmt.Errorf("load_hf: got %s, want null where ranks have parts of a model (expert_model_parallel_size): begin on ranks that have all of it, and go on from the checkpoint", a.LoadHF))
+		faults = append(faults, fmt.Errorf("load_hf: got %s, want null where ranks have parts of a model (tensor_model_parallel_size, expert_model_parallel_size): begin on ranks that have all of it, and go on from the checkpoint", a.LoadHF))
 	}
 	if !(a.DistributedTimeout >= 0) {
 		faults = append(faults, fmt.Errorf("distributed_timeout_minutes: got %v, want a number >= 0", a.DistributedTimeout))

@@ -29,7 +29,8 @@ type engine struct {
 	takeSave func() bool // whether this rank was asked for a checkpoint since the last call
 
 	world   *world.World
-	links   links         // with the ranks that have the same weights
+	near    world.Layout  // the ranks with which this one shares work
+	links   shards.Links  // with the ranks that have the same weights
 	shard   *shards.Shard // what this rank updates; nil if that is everything
 	weights *shards.Shard // the weights of this rank; nil if it has all
 	early   bool          // the gradients of the current micro batch are sent when they are final

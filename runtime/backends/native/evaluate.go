@@ -186,7 +186,7 @@ func (t *trainer) evaluate(ctx context.Context, e *evaluation) (float64, error) 
 		if err := e.windows.Batch(&micro); err != nil {
 			return 0, err
 		}
-		if i%t.world.Ranks != t.world.Rank {
+		if i%t.near.Data.Ranks != t.near.Data.Rank {
 			continue
 		}
 		if err := t.pass.SetBatch(micro); err != nil {
@@ -198,7 +198,7 @@ func (t *trainer) evaluate(ctx context.Context, e *evaluation) (float64, error) 
 		}
 		sum, weight = sum+loss*micro.Weight(), weight+micro.Weight()
 	}
-	if t.divided() && t.world.Rank >= e.batches%t.world.Ranks && e.batches%t.world.Ranks > 0 {
+	if rest := e.batches % t.near.Data.Ranks; t.divided() && rest > 0 && t.near.Data.Rank >= rest {
 		if err := t.pass.SetBatch(micro); err != nil { // the last ones of other ranks need this rank, too
 			return 0, err
 		}

@@ -82,7 +82,7 @@ func (e *engine) forwardStep(b batch.Batch) (float64, error) {
 }
 
 // own is the number of micro batches per step of this rank.
-func (e *engine) own() int { return e.batch.Rows() / e.args.MicroBatchSize / e.world.Ranks }
+func (e *engine) own() int { return e.batch.Rows() / e.args.MicroBatchSize / e.near.Data.Ranks }
 
 // update updates the weights with the clipped gradients.
 func (e *engine) update(step int, lr float64) error {
@@ -92,13 +92,13 @@ func (e *engine) update(step int, lr float64) error {
 // forward calls the forward step of a micro batch of this rank. What is random depends on its
 // number in the global batch, so that it is the same with any number of ranks.
 func (e *engine) forward(step, micro int) (float64, error) {
-	e.pass.Drop(uint64(e.args.Seed), uint64((step-1)*e.args.microBatches()+micro+e.world.Rank*e.own()))
+	e.pass.Drop(uint64(e.args.Seed), uint64((step-1)*e.args.microBatches()+micro+e.near.Data.Rank*e.own()))
 	return e.points.forwardStep.Func()(e.micro(micro))
 }
 
 // micro returns a micro batch of this rank.
 func (e *engine) micro(i int) batch.Batch {
-	i += e.world.Rank * e.own()
+	i += e.near.Data.Rank * e.own()
 	return e.batch.Slice(i*e.args.MicroBatchSize, (i+1)*e.args.MicroBatchSize)
 }
 

@@ -46,7 +46,7 @@ const maxAttempts = 5
 func (e *engine) computeGradients(ctx context.Context, step int) (loss, norm float64, err error) {
 	for attempt := 1; ; attempt++ {
 		loss, norm, err = e.tryGradients(ctx, step)
-		if err == nil || attempt == maxAttempts || e.divided() || e.links.begun() || !e.canRepeat(err) {
+		if err == nil || attempt == maxAttempts || e.divided() || e.links.Begun() || !e.canRepeat(err) {
 			return loss, norm, err
 		}
 		e.log.Warn("the step is computed again", "step", step, "attempt", attempt, "error", err)
@@ -136,7 +136,7 @@ func (e *engine) weight() float64 {
 // reduce adds up the gradients and the losses of all ranks. It also lets all of them know when one
 // wants to end, and how long each has computed.
 func (e *engine) reduce(ctx context.Context, loss float64, computed time.Duration) (float64, error) {
-	if err := e.links.wait(); err != nil {
+	if err := e.links.Wait(); err != nil {
 		return 0, e.sent(err)
 	}
 	stop := 0.0
@@ -146,6 +146,9 @@ func (e *engine) reduce(ctx context.Context, loss float64, computed time.Duratio
 	asked := 0.0
 	if e.takeSave != nil && e.takeSave() {
 		asked = 1
+	}
+	if !e.near.Tensor.Leads() && e.divided() && e.args.TensorRanks() > 1 { // the first of them counts
+		loss, e.aux, e.ce = 0, 0, 0
 	}
 	sums := []*float64{&loss, &e.aux, &e.ce, &stop, &asked}
 	seconds := make([]float64, e.world.Ranks) // each rank adds its own

@@ -22,6 +22,7 @@ import (
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/ops/collective"
 	"github.com/primus-fl/primus/runtime/backend"
+	"github.com/primus-fl/primus/runtime/backends/native/layout"
 	"github.com/primus-fl/primus/runtime/backends/native/model"
 	"github.com/primus-fl/primus/runtime/backends/native/optim"
 	"github.com/primus-fl/primus/runtime/backends/native/shards"
@@ -63,23 +64,24 @@ func newWorld(tc *backend.TrainContext, a *Args) (*world.World, error) {
 	if err := checkWorld(tc); err != nil {
 		return nil, err
 	}
-	if share := a.GlobalBatchSize / tc.WorldSize; share < a.MicroBatchSize && share > 0 && a.GlobalBatchSize%tc.WorldSize == 0 {
+	if err := a.Fits(tc.WorldSize); tc.Manager != nil && err != nil {
+		return nil, describe(tc, err)
+	}
+	ranks := max(tc.WorldSize/a.TensorRanks(), 1) // with sequences of their own
+	if share := a.GlobalBatchSize / ranks; share < a.MicroBatchSize && share > 0 && a.GlobalBatchSize%ranks == 0 {
 		if tc.Rank == 0 {
-			tc.Log.Warn(fmt.Sprintf("micro_batch_size is %d in place of %d: global_batch_size %d on %d ranks leaves no more", share, a.MicroBatchSize, a.GlobalBatchSize, tc.WorldSize))
+			tc.Log.Warn(fmt.Sprintf("micro_batch_size is %d in place of %d: global_batch_size %d on %d ranks leaves no more", share, a.MicroBatchSize, a.GlobalBatchSize, ranks))
 		}
 		a.MicroBatchSize = share
 	}
-	if each := a.MicroBatchSize * tc.WorldSize; a.GlobalBatchSize%each != 0 {
-		return nil, describe(tc, fmt.Errorf("global_batch_size: got %d, want a multiple of %d, which is micro_batch_size %d on %d ranks", a.GlobalBatchSize, each, a.MicroBatchSize, tc.WorldSize))
+	if each := a.MicroBatchSize * ranks; a.GlobalBatchSize%each != 0 {
+		return nil, describe(tc, fmt.Errorf("global_batch_size: got %d, want a multiple of %d, which is micro_batch_size %d on %d ranks", a.GlobalBatchSize, each, a.MicroBatchSize, ranks))
 	}
-	if err := a.RampupBatchSize.Validate(a.GlobalBatchSize, a.MicroBatchSize*tc.WorldSize); err != nil {
+	if err := a.RampupBatchSize.Validate(a.GlobalBatchSize, a.MicroBatchSize*ranks); err != nil {
 		return nil, describe(tc, err)
 	}
 	if tc.Manager == nil { // the run is only planned
 		return world.Single(), nil
-	}
-	if err := a.Fits(tc.WorldSize); err != nil {
-		return nil, describe(tc, err)
 	}
 	return world.New(tc.Manager, collective.Group{Rank: tc.Rank, Ranks: tc.WorldSize}), nil
 }
@@ -277,7 +279,7 @@ func (t *trainer) compareTimes() error {
 	if sum > 0 {
 		job.Behind = longest*float64(len(all))/sum - 1
 		job.Waiting = t.exchanged.Seconds() / (t.computed + t.exchanged).Seconds()
-		if spent, waited := t.links.times(); spent > 0 {
+		if spent, waited := t.links.Times(); spent > 0 {
 			job.Hidden = max(0, 1-waited.Seconds()/spent.Seconds())
 		}
 	}
@@ -328,24 +330,23 @@ func (t *trainer) stopping(ctx context.Context) bool {
 	return t.stop
 }
 
-// link is weights with the exchange of their gradients among the ranks that have them.
-type link struct {
-	model.Flat
-	*world.Exchange
-}
-
-// links are the links of a rank; none for a rank alone.
-type links []link
-
 // divided reports whether this rank has a part of the model only.
 func (e *engine) divided() bool { return !e.world.Alone() && e.args.DividesModel() }
 
-// part returns the part of the model that this rank has.
-func (e *engine) part() model.Part {
+// part finds out with whom this rank works, and returns the part of the model that it has.
+func (e *engine) part() (part model.Part) {
+	e.near = e.world.Divide(world.Parallel{})
 	if !e.divided() {
-		return model.Part{}
+		return part
 	}
-	return model.Part{Experts: e.world.Divide(e.args.Parallel).Experts}
+	e.near = e.world.Divide(e.args.Parallel)
+	if e.args.ExpertRanks() > 1 {
+		part.Experts = e.near.Experts
+	}
+	if e.args.TensorRanks() > 1 {
+		part.Tensor = e.near.Tensor
+	}
+	return part
 }
 
 // connect makes the exchange of gradients with other ranks, and finds out which weights this rank
@@ -354,7 +355,6 @@ func (e *engine) connect() error {
 	if e.world.Alone() {
 		return nil
 	}
-	l := e.world.Divide(e.args.Parallel)
 	if e.args.Sharded || e.divided() {
 		e.shard = &shards.Shard{}
 	}
@@ -362,22 +362,27 @@ func (e *engine) connect() error {
 		e.weights = &shards.Shard{}
 	}
 	for i, f := range e.model.Flats() {
-		w := []*world.World{l.Data, l.Copies}[i]
+		w := []*world.World{e.near.Data, e.near.Copies}[i]
 		if e.weights != nil {
 			for _, p := range f.Params {
-				e.weights.Add(p, optim.Param{Value: p.Value}, w.Leads())
+				e.weights.Add(p, optim.Param{Value: p.Value}, w.Leads() && e.writes(p))
 			}
 		}
 		if err := e.link(f, w); err != nil {
 			return err
 		}
 	}
-	e.pass.Watch(model.Watch{Needs: e.links.need, Final: func(depth int) {
+	e.pass.Watch(layout.Watch{Needs: e.links.Need, Final: func(depth int) {
 		if e.early {
-			e.links.send(depth)
+			e.links.Send(depth)
 		}
 	}})
 	return nil
+}
+
+// writes reports whether this rank writes what it has of a weight, of those that share a layer.
+func (e *engine) writes(p *model.Param) bool {
+	return p.Shared() || !e.divided() || e.args.TensorRanks() == 1 || e.near.Tensor.Leads()
 }
 
 // link makes the exchange of weights among the ranks that have them.
@@ -385,7 +390,7 @@ func (e *engine) link(f model.Flat, w *world.World) error {
 	sharded := e.args.Sharded && !w.Alone()
 	if e.shard != nil && !sharded {
 		for _, p := range f.Params {
-			e.shard.Add(p, e.whole(p), w.Leads())
+			e.shard.Add(p, e.whole(p), w.Leads() && e.writes(p))
 		}
 	}
 	if w.Alone() {
@@ -396,9 +401,9 @@ func (e *engine) link(f model.Flat, w *world.World) error {
 		return err
 	}
 	if sharded {
-		e.shard.Cut(f, x.Parts(), e.whole)
+		e.shard.Cut(f, x.Parts(), e.whole, e.writes)
 	}
-	e.links = append(e.links, link{f, x})
+	e.links.Add(f, x)
 	return nil
 }
 
@@ -426,9 +431,7 @@ func (e *engine) publish() error {
 	if !e.args.Sharded {
 		return nil
 	}
-	for _, l := range e.links {
-		l.Gather()
-	}
+	e.links.Gather()
 	if e.args.OverlapGather {
 		return nil
 	}
@@ -436,55 +439,11 @@ func (e *engine) publish() error {
 }
 
 // gathered returns when all weights are those of the last step.
-func (e *engine) gathered() error { return e.sent(e.links.need(e.args.NumLayers + 1)) }
-
-// need waits for the weights of a depth, and of those above it that were not needed yet.
-func (all links) need(depth int) error {
-	var faults []error
-	for _, l := range all {
-		faults = append(faults, l.Need(l.Final(depth+1)))
-	}
-	return errors.Join(faults...)
-}
-
-// send says that the gradients of the weights of a depth and above are final.
-func (all links) send(depth int) {
-	for _, l := range all {
-		l.Send(l.Final(depth))
-	}
-}
-
-// wait returns when the gradients are added up.
-func (all links) wait() error {
-	var faults []error
-	for _, l := range all {
-		faults = append(faults, l.Wait())
-	}
-	return errors.Join(faults...)
-}
-
-// begun reports whether gradients of the step were sent.
-func (all links) begun() bool {
-	for _, l := range all {
-		if l.Begun() {
-			return true
-		}
-	}
-	return false
-}
-
-// times returns how long this rank has exchanged gradients and weights, and waited for that.
-func (all links) times() (spent, waited time.Duration) {
-	for _, l := range all {
-		s, w := l.Times()
-		spent, waited = s, waited+w // one queue serves all of them
-	}
-	return spent, waited
-}
+func (e *engine) gathered() error { return e.sent(e.links.Need(e.args.NumLayers + 1)) }
 
 // waited is the time for which this rank has waited for gradients and weights.
 func (e *engine) waited() time.Duration {
-	_, waited := e.links.times()
+	_, waited := e.links.Times()
 	return waited
 }
 

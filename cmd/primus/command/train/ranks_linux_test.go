@@ -99,6 +99,11 @@ func TestRanksTrainAsOne(t *testing.T) {
 		{"llama with shards", "llama_2M", "openmpi", 4, []string{"global_batch_size=8", "train_iters=12", "use_distributed_optimizer=true", "overlap_grad_reduce=true", "overlap_param_gather=true"}},
 		{"gpt2 with shards", "gpt2_10M", "mpich", 2, []string{"train_iters=12", "use_distributed_optimizer=true", "clip_grad=0.1"}},
 		{"experts", "moe_8x3M", "mpich", 2, []string{"global_batch_size=8", "num_experts=4", "moe_router_topk=2"}},
+		{"layers apart", "llama_2M", "openmpi", 2, []string{"global_batch_size=8", "tensor_model_parallel_size=2"}},
+		{"layers apart on 4 ranks", "llama_2M", "mpich", 4, []string{
+			"global_batch_size=8", "train_iters=12", "tensor_model_parallel_size=2", "overlap_grad_reduce=true", "use_distributed_optimizer=true", "overlap_param_gather=true", "eval_iters=5",
+		}},
+		{"layers apart with biases", "gpt2_10M", "openmpi", 2, []string{"train_iters=12", "tensor_model_parallel_size=2", "hidden_dropout=0.1"}},
 		{"experts apart", "moe_8x3M", "openmpi", 2, []string{"global_batch_size=8", "num_experts=4", "moe_router_topk=2", "expert_model_parallel_size=2"}},
 		{"experts apart on 4 ranks", "moe_8x3M", "mpich", 4, []string{
 			"global_batch_size=8", "num_experts=4", "moe_router_topk=2", "train_iters=12", "expert_model_parallel_size=2", "overlap_grad_reduce=true", "use_distributed_optimizer=true", "eval_iters=5",
@@ -192,6 +197,8 @@ func TestPartsGoOn(t *testing.T) {
 		args  []string
 		parts []string
 	}{
+		"layers":  {"llama_2M", []string{"global_batch_size=8"}, []string{"tensor_model_parallel_size=2"}},
+		"gpt2":    {"gpt2_10M", []string{"global_batch_size=8"}, []string{"tensor_model_parallel_size=2"}},
 		"experts": {"moe_8x3M", []string{"num_experts=4", "moe_router_topk=2", "global_batch_size=8"}, []string{"expert_model_parallel_size=2"}},
 	} {
 		t.Run(name, func(t *testing.T) {

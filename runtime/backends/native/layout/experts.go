@@ -156,3 +156,28 @@ func (m *Room) Rows(d tensor.DType, rows, width int) *tensor.Tensor {
 	}
 	return t
 }
+
+// Work is what the experts of a rank compute with: R rows of its own, or of several ranks.
+type Work struct {
+	Counts    []int32        // rows of each expert
+	In, Out   *tensor.Tensor // [R h]
+	GateUp    *tensor.Tensor // [R 2f]
+	Act       *tensor.Tensor // [R f]
+	DOut, DIn *tensor.Tensor // [R h], gradients
+	DAct      *tensor.Tensor // [R f], a gradient
+}
+
+// Rooms is the memory of Work whose number of rows changes. Layers share Scratch.
+type Rooms struct {
+	in, gateUp, act Room
+	Scratch         *[4]Room
+}
+
+// Work returns room for some rows like those of a tensor, with f elements inside of experts.
+func (m *Rooms) Work(counts []int32, rows int, like *tensor.Tensor, f int) Work {
+	d, h, s := like.DType(), like.Shape().Cols(), m.Scratch
+	return Work{
+		Counts: counts, In: m.in.Rows(d, rows, h), GateUp: m.gateUp.Rows(d, rows, 2*f), Act: m.act.Rows(d, rows, f),
+		Out: s[0].Rows(d, rows, h), DOut: s[1].Rows(d, rows, h), DIn: s[2].Rows(d, rows, h), DAct: s[3].Rows(d, rows, f),
+	}
+}

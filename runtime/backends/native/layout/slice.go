@@ -74,3 +74,38 @@ func (s Slice) Runs(lo, hi int, yield func(at, to, n int)) {
 		}
 	}
 }
+
+// Share returns the part of n elements that a rank has of them, when all have equal ones.
+func Share(n, rank, ranks int) Range { return Range{n / ranks * rank, n / ranks * (rank + 1)} }
+
+// Shares returns the parts of several groups of elements, one group after the other.
+func Shares(groups []int, rank, ranks int) []Range {
+	var all []Range
+	from := 0
+	for _, n := range groups {
+		share := Share(n, rank, ranks)
+		all = append(all, Range{from + share.Lo, from + share.Hi})
+		from += n
+	}
+	return all
+}
+
+// Projection returns the parts that a rank has of the weight [out in] of a projection, or [in out]
+// with inOut, and of its bias [out]. With groups it has its share of each group of outputs, and
+// otherwise its share of the inputs, and the whole bias.
+func Projection(weight tensor.Shape, inOut bool, groups []int, rank, ranks int) (w, bias Slice) {
+	w.Whole = weight
+	in, out := &w.Cols, &w.Rows
+	outputs, inputs := weight[0], weight[1]
+	if inOut {
+		in, out, outputs, inputs = out, in, inputs, outputs
+	}
+	bias.Whole = tensor.Shape{outputs}
+	if groups == nil {
+		*in = []Range{Share(inputs, rank, ranks)}
+		return w, bias
+	}
+	*out = Shares(groups, rank, ranks)
+	bias.Rows = *out
+	return w, bias
+}

@@ -135,9 +135,16 @@ func (b *builder) linear(w linearWeights) linear {
 }
 
 func (l *linear) forward(r *run, x, y *tensor.Tensor) {
-	call(r, l.fwd, gemm.GenericGemmArgs{A: l.matrix, TransA: !l.inOut, B: x, D: y, Bias: l.bias.value()})
+	bias := l.bias.value()
+	if l.sums && !l.shared.Leads() { // it is added once
+		bias = nil
+	}
+	call(r, l.fwd, gemm.GenericGemmArgs{A: l.matrix, TransA: !l.inOut, B: x, D: y, Bias: bias})
 	for i := range l.added {
 		l.added[i].forward(r, x, y)
+	}
+	if l.sums {
+		r.total(l.shared, y)
 	}
 }
 
@@ -153,6 +160,9 @@ func (l *linear) products(r *run, x, dy, dx, db *tensor.Tensor) {
 	call(r, l.bwd, gemm.GenericGemmArgs{A: l.matrix, TransA: l.inOut, B: dy, D: dx, Bias: db, Grad: db != nil})
 	for i := range l.added {
 		l.added[i].backward(r, x, dy, dx)
+	}
+	if l.shared != nil && !l.sums {
+		r.total(l.shared, dx)
 	}
 	if l.weight.Grad == nil {
 		return

@@ -38,9 +38,9 @@ type experts struct {
 	dHidden         *tensor.Tensor // [T h], by way of the router
 	dRouted         *tensor.Tensor // dHidden in f32, which it is where activations are f32
 
-	work   work
+	work   layout.Work
 	routes *layout.Routes // nil where this rank has all experts
-	rooms  *rooms         // of work, with routes
+	rooms  layout.Rooms   // of work, with routes
 
 	up, down                  grouped
 	savedChoice, savedPermute *opregistry.Saved
@@ -52,22 +52,6 @@ type experts struct {
 	swiglu                    *opmanager.Bound[activation.SwiGLUArgs]
 	dSwiglu                   *opmanager.Bound[activation.DSwiGLUArgs]
 	addBwd                    *opmanager.Bound[normops.ResidualAddArgs]
-}
-
-// work is what the experts of this rank compute with: R rows of its own, or rows of several ranks.
-type work struct {
-	counts    []int32        // rows of each expert
-	in, out   *tensor.Tensor // [R h]
-	gateUp    *tensor.Tensor // [R 2f]; backward writes its gradient there
-	act       *tensor.Tensor // [R f]
-	dOut, dIn *tensor.Tensor // [R h]
-	dAct      *tensor.Tensor // [R f]
-}
-
-// rooms is the memory of work whose number of rows changes. The layers share scratch.
-type rooms struct {
-	in, gateUp, act layout.Room
-	scratch         *[4]layout.Room
 }
 
 func (b *builder) experts(w expertWeights) *experts {
@@ -88,11 +72,10 @@ func (b *builder) experts(w expertWeights) *experts {
 		addBwd: opmanager.MustBind(b.bwd, normops.ResidualAdd),
 	}
 	if b.part.Experts != nil {
-		e.routes, e.rooms = layout.NewRoutes(b.part.Experts, n, h, b.cfg.Compute()), &rooms{scratch: b.rooms}
+		e.routes, e.rooms = layout.NewRoutes(b.part.Experts, n, h, b.cfg.Compute()), layout.Rooms{Scratch: b.rooms}
 	} else {
-		e.work = work{
-			in: e.in, out: e.out, gateUp: b.act(t*k, 2*f), act: b.act(t*k, f),
-			dOut: e.dOut, dIn: e.dIn, dAct: b.scratch(t*k, f),
+		e.work = layout.Work{
+			In: e.in, Out: e.out, GateUp: b.act(t*k, 2*f), Act: b.act(t*k, f), DOut: e.dOut, DIn: e.dIn, DAct: b.scratch(t*k, f),
 		}
 	}
 	e.dRouted = e.dHidden
@@ -121,12 +104,12 @@ func (e *experts) forward(r *run, x, y *tensor.Tensor) {
 	e.balance.forward(r, e)
 	call(r, e.permute, moe.MoEPermuteFwdArgs{Input: x, Indices: e.indices, Output: e.in, RowIDMap: e.rowOf, Saved: e.savedPermute})
 	e.gather(r)
-	if w := &e.work; w.in.NumElements() > 0 {
-		e.up.forward(r, w.counts, w.in, w.gateUp)
-		call(r, e.swiglu, activation.SwiGLUArgs{Input: w.gateUp, Output: w.act})
-		e.down.forward(r, w.counts, w.act, w.out)
+	if w := &e.work; w.In.NumElements() > 0 {
+		e.up.forward(r, w.Counts, w.In, w.GateUp)
+		call(r, e.swiglu, activation.SwiGLUArgs{Input: w.GateUp, Output: w.Act})
+		e.down.forward(r, w.Counts, w.Act, w.Out)
 	}
-	e.exchange(r, func() error { return e.routes.Back(e.work.out, e.out) })
+	e.exchange(r, func() error { return e.routes.Back(e.work.Out, e.out) })
 	if y != nil {
 		call(r, e.unpermute, moe.MoEUnpermuteArgs{Input: e.out, RowIDMap: e.rowOf, Prob: e.weights, Output: y, Saved: e.savedPermute})
 	}
@@ -134,19 +117,14 @@ func (e *experts) forward(r *run, x, y *tensor.Tensor) {
 
 // gather makes the work of this rank: its own rows, or those that all ranks have for its experts.
 func (e *experts) gather(r *run) {
-	e.work.counts = tensor.Data[int32](e.counts)
+	e.work.Counts = tensor.Data[int32](e.counts)
 	e.exchange(r, func() error {
 		own, n, err := e.routes.Plan(e.counts)
 		if err != nil {
 			return err
 		}
-		d, h, f := e.in.DType(), e.in.Shape().Cols(), e.down.weights[0].Shape().Cols()
-		m, s := e.rooms, e.rooms.scratch
-		e.work = work{
-			counts: own, in: m.in.Rows(d, n, h), gateUp: m.gateUp.Rows(d, n, 2*f), act: m.act.Rows(d, n, f),
-			out: s[0].Rows(d, n, h), dOut: s[1].Rows(d, n, h), dIn: s[2].Rows(d, n, h), dAct: s[3].Rows(d, n, f),
-		}
-		return e.routes.Out(e.in, e.work.in)
+		e.work = e.rooms.Work(own, n, e.in, e.down.weights[0].Shape().Cols())
+		return e.routes.Out(e.in, e.work.In)
 	})
 }
 
@@ -197,16 +175,16 @@ func (e *experts) backward(r *run, x, dy, dx *tensor.Tensor) {
 	call(r, e.unpermuteBwd, moe.MoEUnpermuteBwdArgs{
 		InputBwd: dy, InputFwd: e.out, RowIDMap: e.rowOf, Prob: e.weights, ActGrad: e.dOut, ProbGrad: e.dWeights, Saved: e.savedPermute,
 	})
-	e.exchange(r, func() error { return e.routes.Out(e.dOut, e.work.dOut) })
-	if w := &e.work; w.in.NumElements() > 0 {
-		e.down.backward(r, w.counts, w.act, w.dOut, w.dAct)
-		call(r, e.dSwiglu, activation.DSwiGLUArgs{Grad: w.dAct, FwdInput: w.gateUp, Output: w.gateUp})
-		e.up.backward(r, w.counts, w.in, w.gateUp, w.dIn)
+	e.exchange(r, func() error { return e.routes.Out(e.dOut, e.work.DOut) })
+	if w := &e.work; w.In.NumElements() > 0 {
+		e.down.backward(r, w.Counts, w.Act, w.DOut, w.DAct)
+		call(r, e.dSwiglu, activation.DSwiGLUArgs{Grad: w.DAct, FwdInput: w.GateUp, Output: w.GateUp})
+		e.up.backward(r, w.Counts, w.In, w.GateUp, w.DIn)
 	} else if !r.accumulate {
 		e.up.clear()
 		e.down.clear()
 	}
-	e.exchange(r, func() error { return e.routes.Back(e.work.dIn, e.dIn) })
+	e.exchange(r, func() error { return e.routes.Back(e.work.DIn, e.dIn) })
 	call(r, e.permuteBwd, moe.MoEUnpermuteArgs{Input: e.dIn, RowIDMap: e.rowOf, Output: dx, Saved: e.savedPermute})
 	if r.err != nil {
 		return

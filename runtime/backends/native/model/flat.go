@@ -3,6 +3,7 @@ package model
 import (
 	"slices"
 
+	"github.com/primus-fl/primus/runtime/backends/native/layout"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -109,28 +110,5 @@ func (m *Model) place(trained, others []*Param) Flat {
 	return f
 }
 
-// Watch follows the weights of a pass. Functions may be nil.
-type Watch struct {
-	// Needs is called before a forward pass reads the weights of a depth, in ascending order. Its
-	// error ends the pass.
-	Needs func(depth int) error
-
-	// Final is called by Backward when the gradients of all weights of a depth and above are final, in
-	// descending order.
-	Final func(depth int)
-}
-
 // Watch replaces what follows the weights of the pass from now on.
-func (p *Pass) Watch(w Watch) { p.watch = w }
-
-func (w *Watch) needs(r *run, depth int) {
-	if w.Needs != nil && r.err == nil {
-		r.err = w.Needs(depth)
-	}
-}
-
-func (w *Watch) final(r *run, depth int) {
-	if w.Final != nil && r.err == nil {
-		w.Final(depth)
-	}
-}
+func (p *Pass) Watch(w layout.Watch) { p.watch = w }

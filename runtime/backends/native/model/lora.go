@@ -116,7 +116,7 @@ func (b *weightBuilder) adapters(name string, out, in int, parts []part) []adapt
 		return nil
 	}
 	if len(parts) == 0 {
-		parts = []part{{name, out}}
+		parts = []part{{name: name, rows: out}}
 	}
 	var all []adapterWeights
 	from := 0

@@ -53,6 +53,8 @@ type start struct{ std, bound, value float64 }
 type part struct {
 	name string
 	rows int
+
+	from, whole int // where these rows are among those of the tensor in the checkpoint, if they are not all
 }
 
 // Named is a tensor under its name in a checkpoint.
@@ -149,9 +151,16 @@ func (m *Model) Places() []Place {
 			shape := slices.Clone(p.Shape)
 			shape[0] = part.rows
 			hi := lo + shape.NumElements()
-			all = append(all, Place{part.name, p, lo, hi, layout.Slice{Whole: shape}})
+			s := layout.Slice{Whole: shape}
+			if part.whole > 0 {
+				shape[0], s.Rows = part.whole, []layout.Range{{Lo: part.from, Hi: part.from + part.rows}}
+			}
+			all = append(all, Place{part.name, p, lo, hi, s})
 			lo = hi
 		}
 	}
 	return all
 }
+
+// Shared reports whether a rank has a part of the weight only, because others have the rest.
+func (p *Param) Shared() bool { return p.slice.Whole != nil }

@@ -46,7 +46,7 @@ type Pass struct {
 	lossBwd     *opmanager.Bound[loss.CrossEntropyBwdArgs]
 	savedL      *opregistry.Saved
 	grad        *gradients // nil for a forward-only pass
-	watch       Watch
+	watch       layout.Watch
 }
 
 // gradients holds the gradients of the tensors between blocks. That of the logits overwrites the
@@ -81,7 +81,7 @@ func (m *Model) NewPass(mgr *opmanager.Manager, batch, seq int, train bool) (*Pa
 func (p *Pass) build(mgr *opmanager.Manager, train bool) {
 	m, c, t := p.m, p.m.cfg, p.batch*p.seq
 	own := &pool{arena: p.memory}
-	outside := builder{cfg: c, batch: p.batch, seq: p.seq, keep: own, part: m.part, rooms: new([4]layout.Room)}
+	outside := builder{cfg: m.local(), batch: p.batch, seq: p.seq, keep: own, part: m.part, rooms: new([4]layout.Room)}
 	if train {
 		outside.spare = &pool{arena: p.memory}
 		p.grad = &gradients{res: outside.act(t, c.HiddenSize), hidden: outside.act(t, c.HiddenSize), losses: own.f32(t)}
@@ -196,8 +196,17 @@ func (p *Pass) forward(r *run) {
 
 // needs makes the weights of a depth ready.
 func (p *Pass) needs(r *run, depth int) {
-	p.watch.needs(r, depth)
+	if r.err == nil {
+		r.err = p.watch.Need(depth)
+	}
 	p.round(r, depth)
+}
+
+// final says that the gradients of a depth and above are final.
+func (p *Pass) final(r *run, depth int) {
+	if r.err == nil {
+		p.watch.Finish(depth)
+	}
 }
 
 // Backward runs the gradient of scale·Σ weight·(loss + auxiliary loss) over the tokens of the batch
@@ -216,15 +225,15 @@ func (p *Pass) Backward(scale float32, accumulate bool) error {
 	p.head.backward(r, p.norm, p.logits, g.hidden)
 	r.leave("final norm")
 	p.finalNorm.backward(r, p.out, g.hidden, g.res)
-	p.watch.final(r, len(p.layers)+1)
+	p.final(r, len(p.layers)+1)
 	for i := len(p.layers) - 1; i >= 0; i-- {
 		p.restore(r, i)
 		p.layers[i].backward(r, i, g)
-		p.watch.final(r, i+1)
+		p.final(r, i+1)
 	}
 	r.leave("embedding")
 	p.embedding.backward(r, g.res)
-	p.watch.final(r, 0)
+	p.final(r, 0)
 	p.memory.guards.check()
 	return r.err
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opmanager/finite"
+	"github.com/primus-fl/primus/runtime/backends/native/world"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -39,6 +40,15 @@ func (r *run) place() string {
 		return fmt.Sprintf("layer %d %s", r.index, r.at)
 	}
 	return r.at
+}
+
+// total replaces a tensor by its sum over the ranks that share a layer.
+func (r *run) total(ranks *world.World, t *tensor.Tensor) {
+	if r.err == nil {
+		if err := ranks.Total("add up the parts of a layer", t); err != nil {
+			r.err = fmt.Errorf("%s: %w", r.place(), err)
+		}
+	}
 }
 
 // NonFiniteError says that an op produced a NaN or an infinity.

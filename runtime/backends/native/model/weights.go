@@ -23,6 +23,9 @@ type linearWeights struct {
 	inOut  bool
 
 	adapters []adapterWeights
+
+	shared *world.World // ranks that share the projection; nil where each has all
+	sums   bool         // outputs are sums over these ranks, each of which has a part of the inputs
 }
 
 // expertWeights are the weights of the experts of a layer, one expert after the other.
@@ -60,6 +63,7 @@ type Model struct {
 
 // Part is the part of a model that a rank has; the zero value is all of it.
 type Part struct {
+	Tensor  *world.World // ranks that share the projections of each layer; nil where each has all
 	Experts *world.World // ranks that share the experts of each layer; nil where each has all
 }
 
@@ -166,10 +170,43 @@ func (b *weightBuilder) linear(name string, std float64, bias bool, out, in int,
 	return w
 }
 
+// share leaves this rank its part of the outputs of a projection, of each group of them, or of its
+// inputs without groups.
+func (b *weightBuilder) share(w *linearWeights, groups ...int) {
+	t := b.m.part.Tensor
+	if t == nil {
+		return
+	}
+	w.shared, w.sums = t, groups == nil
+	slice, bias := layout.Projection(w.weight.Shape, w.inOut, groups, t.Rank, t.Ranks)
+	params := []*Param{w.weight, w.bias}
+	for i, s := range []layout.Slice{slice, bias} {
+		p := params[i]
+		if p == nil || s.Rows == nil && s.Cols == nil {
+			continue
+		}
+		p.slice, p.Shape = s, s.Shape()
+		for k := range p.parts {
+			p.parts[k].whole, p.parts[k].rows = p.parts[k].rows, p.parts[k].rows/t.Ranks
+			p.parts[k].from = p.parts[k].rows * t.Rank
+		}
+	}
+}
+
+// local returns the parameters of the part of a layer that this rank computes.
+func (m *Model) local() Config {
+	c := m.cfg
+	if t := m.part.Tensor; t != nil {
+		c.KVChannels, c.NumQueryGroups = c.HeadDim(), c.Groups()/t.Ranks
+		c.NumAttentionHeads, c.FFNHiddenSize = c.NumAttentionHeads/t.Ranks, c.FFNHiddenSize/t.Ranks
+	}
+	return c
+}
+
 func suffixed(parts []part, suffix string) []part {
 	var all []part
 	for _, p := range parts {
-		all = append(all, part{p.name + suffix, p.rows})
+		all = append(all, part{name: p.name + suffix, rows: p.rows})
 	}
 	return all
 }
@@ -183,12 +220,14 @@ func (b *weightBuilder) layer(at string) layerWeights {
 	w.inputNorm = b.norm(at+n.inputNorm, h)
 	attention := at + n.attention
 	w.qkv = b.linear(attention+n.qkv, std, c.qkvBias(), c.qkvRows(), h,
-		part{attention + n.q, heads * d}, part{attention + n.k, groups * d}, part{attention + n.v, groups * d})
+		part{name: attention + n.q, rows: heads * d}, part{name: attention + n.k, rows: groups * d}, part{name: attention + n.v, rows: groups * d})
 	if c.QKNorm {
 		w.qNorm, w.kNorm = b.norm(attention+n.qNorm, d), b.norm(attention+n.kNorm, d)
 	}
 	w.qkv.weight.fused = true
 	w.out = b.linear(attention+n.out, residual, bias, h, heads*d)
+	b.share(&w.qkv, heads*d, groups*d, groups*d)
+	b.share(&w.out)
 	w.postNorm = b.norm(at+n.postNorm, h)
 	mlp := at + n.mlp
 	switch {
@@ -196,11 +235,14 @@ func (b *weightBuilder) layer(at string) layerWeights {
 		w.experts = b.experts(at, std, residual)
 		return w
 	case c.gated():
-		w.up = b.linear(mlp+n.gateUp, std, bias, 2*f, h, part{mlp + n.gate, f}, part{mlp + n.up, f})
+		w.up = b.linear(mlp+n.gateUp, std, bias, 2*f, h, part{name: mlp + n.gate, rows: f}, part{name: mlp + n.up, rows: f})
+		b.share(&w.up, f, f)
 	default:
 		w.up = b.linear(mlp+n.up, std, bias, f, h)
+		b.share(&w.up, f)
 	}
 	w.down = b.linear(mlp+n.down, residual, bias, h, f)
+	b.share(&w.down)
 	return w
 }
 
@@ -228,8 +270,8 @@ func (b *weightBuilder) experts(at string, std, residual float64) expertWeights 
 	w.up.matrices, w.down.matrices = slices.Repeat([]int{2 * f}, num), slices.Repeat([]int{h}, num)
 	for e := first; e < first+num; e++ {
 		expert := at + n.experts + strconv.Itoa(e) + "."
-		w.up.parts = append(w.up.parts, part{expert + n.expertGate + ".weight", f}, part{expert + n.expertUp + ".weight", f})
-		w.down.parts = append(w.down.parts, part{expert + n.expertDown + ".weight", h})
+		w.up.parts = append(w.up.parts, part{name: expert + n.expertGate + ".weight", rows: f}, part{name: expert + n.expertUp + ".weight", rows: f})
+		w.down.parts = append(w.down.parts, part{name: expert + n.expertDown + ".weight", rows: h})
 	}
 	return w
 }

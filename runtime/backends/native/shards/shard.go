@@ -21,8 +21,8 @@ type piece struct {
 }
 
 // Cut adds the parts of weights that lie in a Flat. whole returns what the optimizer should know of
-// a weight.
-func (s *Shard) Cut(f model.Flat, parts []world.Part, whole func(*model.Param) optim.Param) {
+// a weight, and writes whether this is the rank that writes it to checkpoints.
+func (s *Shard) Cut(f model.Flat, parts []world.Part, whole func(*model.Param) optim.Param, writes func(*model.Param) bool) {
 	for _, part := range parts {
 		for i, p := range f.Params {
 			from := f.Offsets[i]
@@ -33,7 +33,7 @@ func (s *Shard) Cut(f model.Flat, parts []world.Part, whole func(*model.Param) o
 			own := whole(p)
 			own.Matrices = nil // a range is no matrix
 			own.Value, own.Grad = span(f.Values, lo, hi), span(part.Sums, lo-part.Lo, hi-part.Lo)
-			s.Params, s.pieces = append(s.Params, own), append(s.pieces, piece{p, lo - from, hi - from, true})
+			s.Params, s.pieces = append(s.Params, own), append(s.pieces, piece{p, lo - from, hi - from, writes(p)})
 		}
 	}
 }

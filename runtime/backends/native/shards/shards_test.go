@@ -142,7 +142,7 @@ func newShard(t *testing.T, w *world.World, m *model.Model) (*shards.Shard, []op
 	x, err := w.NewExchange(f.Values, f.Grads, f.Used, true)
 	require.NoError(t, err)
 	s := &shards.Shard{}
-	s.Cut(f, x.Parts(), func(p *model.Param) optim.Param { return optim.Param{Value: p.Value, Grad: p.Grad, Decay: p.Decay} })
+	s.Cut(f, x.Parts(), func(p *model.Param) optim.Param { return optim.Param{Value: p.Value, Grad: p.Grad, Decay: p.Decay} }, func(*model.Param) bool { return true })
 	states := []optim.State{{Name: "exp_avg"}, {Name: "exp_avg_sq"}}
 	for i := range states {
 		for _, p := range s.Params {

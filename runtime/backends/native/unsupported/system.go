@@ -4,7 +4,6 @@ package unsupported
 func parallel() map[string]rule {
 	const alone = "the native trainer runs on one process"
 	return map[string]rule{
-		"tensor_model_parallel_size":            only(alone, 1.0),
 		"pipeline_model_parallel_size":          only(alone, 1.0),
 		"context_parallel_size":                 only(alone, 1.0),
 		"expert_tensor_parallel_size":           only(alone, 1.0),

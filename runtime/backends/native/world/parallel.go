@@ -13,6 +13,7 @@ type Parallel struct {
 	OverlapGradReduce bool `param:"overlap_grad_reduce"`        // gradients are sent while the backward pass goes on
 	Sharded           bool `param:"use_distributed_optimizer"`  // each rank has the state of the optimizer for a part of the weights
 	OverlapGather     bool `param:"overlap_param_gather"`       // updated weights are sent while the next forward pass goes on
+	TensorParallel    int  `param:"tensor_model_parallel_size"` // ranks that share the projections of each layer; 0 means 1
 	ExpertParallel    int  `param:"expert_model_parallel_size"` // ranks that share the experts of each layer; 0 means 1
 
 	// DistributedTimeout is how many minutes a rank waits for the others in a collective; 0 means 10.
@@ -25,6 +26,12 @@ func (p Parallel) Validate() error {
 	if p.OverlapGather && !(p.Sharded && p.OverlapGradReduce) {
 		faults = append(faults, errors.New("overlap_param_gather: got true, want false without use_distributed_optimizer and overlap_grad_reduce, as in Megatron"))
 	}
+	if p.TensorParallel < 0 {
+		faults = append(faults, fmt.Errorf("tensor_model_parallel_size: got %d, want a number >= 1", p.TensorParallel))
+	}
+	if p.TensorRanks() > 1 && p.ExpertRanks() > 1 {
+		faults = append(faults, fmt.Errorf("tensor_model_parallel_size: got %d, want 1 with expert_model_parallel_size %d", p.TensorParallel, p.ExpertParallel))
+	}
 	if p.ExpertParallel < 0 {
 		faults = append(faults, fmt.Errorf("expert_model_parallel_size: got %d, want a number >= 1", p.ExpertParallel))
 	}
@@ -34,30 +41,38 @@ func (p Parallel) Validate() error {
 // ExpertRanks is the number of ranks that share the experts of each layer.
 func (p Parallel) ExpertRanks() int { return cmp.Or(p.ExpertParallel, 1) }
 
+// TensorRanks is the number of ranks that share the projections of each layer.
+func (p Parallel) TensorRanks() int { return cmp.Or(p.TensorParallel, 1) }
+
 // DividesModel reports whether a rank has a part of the model only.
-func (p Parallel) DividesModel() bool { return p.ExpertRanks() > 1 }
+func (p Parallel) DividesModel() bool { return p.ExpertRanks()*p.TensorRanks() > 1 }
 
 // Fits returns an error if a job of some ranks cannot be divided as the parameters ask for.
 func (p Parallel) Fits(ranks int) error {
 	if n := p.ExpertRanks(); ranks%n != 0 {
 		return fmt.Errorf("expert_model_parallel_size: got %d, want a divisor of the %d ranks", n, ranks)
 	}
+	if n := p.TensorRanks(); ranks%n != 0 {
+		return fmt.Errorf("tensor_model_parallel_size: got %d, want a divisor of the %d ranks", n, ranks)
+	}
 	return nil
 }
 
 // Layout is a rank among those with which it shares a part of the work.
 type Layout struct {
-	Data    *World // ranks that train the same weights outside of experts on other sequences
+	Data    *World // ranks that train on other sequences
+	Tensor  *World // ranks that share the projections of each layer, and work on the same sequences
 	Experts *World // ranks that share the experts of each layer
 	Copies  *World // ranks that have the same experts
 }
 
 // Divide returns the place of a rank in a job that is divided as the parameters ask for. As in
-// Megatron, neighbours share the experts.
+// Megatron, neighbours share projections or experts.
 func (w *World) Divide(p Parallel) Layout {
-	n := p.ExpertRanks()
+	t, n := p.TensorRanks(), p.ExpertRanks()
 	return Layout{
-		Data:    w,
+		Data:    w.part(w.Rank/t, w.Ranks/t, w.Rank%t, t),
+		Tensor:  w.part(w.Rank%t, t, w.Rank/t*t, 1),
 		Experts: w.part(w.Rank%n, n, w.Rank/n*n, 1),
 		Copies:  w.part(w.Rank/n, w.Ranks/n, w.Rank%n, n),
 	}

@@ -96,10 +96,7 @@ func (w *World) Sum(what string, values ...*float64) error {
 		numbers[i] = *v
 	}
 	t := vector(numbers)
-	err := w.do(what, func() error {
-		return w.allReduce.Call(collective.AllReduceArgs{Input: t, Output: t, Group: w.Group})
-	})
-	if err != nil {
+	if err := w.Total(what, t); err != nil {
 		return err
 	}
 	for i, v := range values {
@@ -199,6 +196,13 @@ func (w *World) Copy(what string, tensors ...*tensor.Tensor) error {
 		}
 	}
 	return nil
+}
+
+// Total replaces a tensor by its sum over all ranks.
+func (w *World) Total(what string, t *tensor.Tensor) error {
+	return w.do(what, func() error {
+		return w.allReduce.Call(collective.AllReduceArgs{Input: t, Output: t, Group: w.Group})
+	})
 }
 
 // GatherInto gives all ranks the inputs of all, one after the other. out has room for them.
