@@ -145,7 +145,7 @@ func (c *Conn) Send(word, rest string) {
 func (c *Conn) Receive() (word, rest string, err error) {
 	for {
 		if err := c.conn.SetReadDeadline(time.Now().Add(Silence)); err != nil {
-			return "", "", err
+			return "", "", errClosed
 		}
 		if !c.lines.Scan() {
 			if err := c.lines.Err(); err != nil {

@@ -90,7 +90,7 @@ func slurmRank(lookup func(string) (string, bool), isSet func(string) bool) ([]V
 		}
 	}
 	if !isSet("MASTER_PORT") && !isSet("PRIMUS_MPI_PORT") {
-		port := firstPort + (number("SLURM_JOB_ID")*64+number("SLURM_STEP_ID"))%ports
+		port := firstPort + (number("SLURM_JOB_ID")%ports*64+number("SLURM_STEP_ID")%ports)%ports
 		vars = append(vars, Variable{"PRIMUS_MPI_PORT", strconv.Itoa(port), "numbers of job and step of Slurm"})
 	}
 	return vars, errors.Join(faults...)

@@ -1,6 +1,7 @@
 package launch_test
 
 import (
+	"strconv"
 	"testing"
 
 	"github.com/primus-fl/primus/runtime/launch"
@@ -61,4 +62,28 @@ func TestRankVariables(t *testing.T) {
 		_, err := launch.RankVariables(func(name string) (string, bool) { v, ok := given[name]; return v, ok })
 		assert.Error(t, err, "%s=%s", name, wrong)
 	}
+}
+
+// Whatever a launcher sets, a rank that is found is one of its job.
+func FuzzRankVariables(f *testing.F) {
+	f.Add("3", "5", "1", "2(x2),1", "n[07-08],m1", "400")
+	f.Add("0", "2", "0", "1(x99999999999)", "a[", "99999999999999999999")
+	f.Fuzz(func(t *testing.T, rank, size, node, tasks, hosts, job string) {
+		given := map[string]string{
+			"SLURM_PROCID": rank, "SLURM_STEP_NUM_TASKS": size, "SLURM_LOCALID": "0", "SLURM_NODEID": node, "SLURM_STEP_TASKS_PER_NODE": tasks,
+			"SLURM_STEP_NODELIST": hosts, "SLURM_JOB_ID": job, "SLURM_STEP_ID": "0",
+		}
+		vars, err := launch.RankVariables(func(name string) (string, bool) { v, ok := given[name]; return v, ok })
+		if err != nil {
+			return
+		}
+		for _, v := range vars {
+			assert.NotEmpty(t, v.Value, v.Name)
+			if v.Name == "PRIMUS_MPI_PORT" {
+				port, err := strconv.Atoi(v.Value)
+				require.NoError(t, err)
+				assert.True(t, port >= 12000 && port < 32000, port)
+			}
+		}
+	})
 }

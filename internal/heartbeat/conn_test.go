@@ -1,0 +1,68 @@
+package heartbeat_test
+
+import (
+	"net"
+	"testing"
+
+	"github.com/primus-fl/primus/internal/heartbeat"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// pair returns both ends of a connection after a claim.
+func pair(t *testing.T, claim string) (own, other *heartbeat.Conn) {
+	t.Helper()
+	near, far := net.Pipe()
+	accepted := make(chan *heartbeat.Conn, 1)
+	go func() {
+		c, got, err := heartbeat.Accept(far, "secret")
+		assert.NoError(t, err)
+		assert.Equal(t, claim, got)
+		c.Welcome()
+		accepted <- c
+	}()
+	own, err := heartbeat.Join(near, "secret", claim)
+	require.NoError(t, err)
+	return own, <-accepted
+}
+
+func TestLines(t *testing.T) {
+	own, other := pair(t, "rank 1 of 2")
+	go own.KeepAlive()
+	go own.Send("word", "two\nlines")
+	word, rest, err := other.Receive()
+	require.NoError(t, err)
+	assert.Equal(t, "word: two lines", word+": "+rest)
+	own.Close()
+	own.Close()
+	_, _, err = other.Receive()
+	require.Error(t, err)
+	assert.Equal(t, "its connection is closed", heartbeat.Reason(err))
+}
+
+func TestRefused(t *testing.T) {
+	near, far := net.Pipe()
+	go func() {
+		_, _, err := heartbeat.Accept(far, "secret")
+		assert.EqualError(t, err, "rank 1 does not know the secret of the job")
+	}()
+	_, err := heartbeat.Join(near, "other", "rank 1")
+	assert.EqualError(t, err, "rank 1 does not know the secret of the job")
+}
+
+// Whatever a stranger sends, no claim of it is accepted.
+func FuzzAccept(f *testing.F) {
+	f.Add([]byte("GET / HTTP/1.1\r\n\r\n"))
+	f.Add([]byte("claim 0000 rank 1 of 2\n"))
+	f.Add([]byte("alive\nalive\n\n"))
+	f.Fuzz(func(t *testing.T, sent []byte) {
+		near, far := net.Pipe()
+		go func() {
+			_, _ = near.Read(make([]byte, 1024)) // the greeting
+			_, _ = near.Write(sent)
+			_ = near.Close()
+		}()
+		_, _, err := heartbeat.Accept(far, "secret")
+		assert.Error(t, err)
+	})
+}
