@@ -4,18 +4,21 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strconv"
 )
 
 // config is what this package reads of tokenizer_config.json and special_tokens_map.json.
 type config struct {
-	BOS          name            `json:"bos_token"`
-	EOS          name            `json:"eos_token"`
-	PAD          name            `json:"pad_token"`
-	UNK          name            `json:"unk_token"`
-	AddBOS       *bool           `json:"add_bos_token"`
-	AddEOS       *bool           `json:"add_eos_token"`
-	ChatTemplate json.RawMessage `json:"chat_template"`
+	BOS          name             `json:"bos_token"`
+	EOS          name             `json:"eos_token"`
+	PAD          name             `json:"pad_token"`
+	UNK          name             `json:"unk_token"`
+	AddBOS       *bool            `json:"add_bos_token"`
+	AddEOS       *bool            `json:"add_eos_token"`
+	ChatTemplate json.RawMessage  `json:"chat_template"`
+	AddedTokens  map[string]added `json:"added_tokens_decoder"` // by id
 }
 
 // name is a token: its text, or an object with its text as content.
@@ -66,6 +69,30 @@ func (c config) template() (string, error) {
 		}
 	}
 	return "", nil
+}
+
+// addConfigured enters the tokens that only the configuration has, as it may where the tokenizer is
+// one of SentencePiece or tiktoken.
+func (b *builder) addConfigured(c config) error {
+	for _, number := range slices.Sorted(maps.Keys(c.AddedTokens)) {
+		a := c.AddedTokens[number]
+		id, err := strconv.ParseInt(number, 10, 32)
+		if err != nil {
+			return fmt.Errorf("%s: added_tokens_decoder has the id %q, which is no number", nameConfig, number)
+		}
+		if _, ok := b.vocab.ids[a.Content]; ok || a.Content == "" {
+			continue
+		}
+		if a.ID = int32(id); b.vocab.token(a.ID) != "" {
+			return fmt.Errorf("%s: added_tokens_decoder has %q with the id %d, which is that of %q", nameConfig, a.Content, id, b.vocab.token(a.ID))
+		}
+		if err := b.vocab.add(a); err != nil {
+			return fmt.Errorf("%s: %w", nameConfig, err)
+		}
+		b.found, b.verbatim = append(b.found, a), append(b.verbatim, a)
+		b.configured = append(b.configured, number, a.Content)
+	}
+	return nil
 }
 
 // Names of special tokens in common use, for tokenizers whose files do not say which they are.

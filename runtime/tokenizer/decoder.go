@@ -2,6 +2,9 @@ package tokenizer
 
 import (
 	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -111,4 +114,83 @@ func stripText(text, what []byte, start, stop int) []byte {
 		text = bytes.TrimSuffix(text, what)
 	}
 	return text
+}
+
+// readDecoder adds what an object describes to the chain.
+func (b *builder) readDecoder(raw json.RawMessage) error {
+	b.chain.between = ""
+	kind, err := typeOf(raw)
+	if err != nil {
+		return err
+	}
+	c := &b.chain
+	switch kind {
+	case "Sequence":
+		var s struct {
+			Type     string            `json:"type"`
+			Decoders []json.RawMessage `json:"decoders"`
+		}
+		if err := strict(raw, &s); err != nil {
+			return err
+		}
+		for i, raw := range s.Decoders {
+			if err := b.readDecoder(raw); err != nil {
+				return fmt.Errorf("decoders[%d]: %w", i, err)
+			}
+		}
+	case "Fuse":
+		c.fused = true
+	case "ByteLevel":
+		return c.each(byteLevelText)
+	case "ByteFallback":
+		return c.each(byteFallbackText)
+	case "Replace":
+		what, with, err := readReplace(raw)
+		if err != nil {
+			return err
+		}
+		if c.fused {
+			c.finish = append(c.finish, func(text []byte) []byte { return bytes.ReplaceAll(text, []byte(what), []byte(with)) })
+			return nil
+		}
+		return c.each(func(token string) string { return strings.ReplaceAll(token, what, with) })
+	case "Strip":
+		var s struct {
+			Type    string `json:"type"`
+			Content string `json:"content"`
+			Start   int    `json:"start"`
+			Stop    int    `json:"stop"`
+		}
+		if err := strict(raw, &s); err != nil {
+			return err
+		}
+		what := []byte(s.Content)
+		start, stop := min(s.Start, maxVocab), min(s.Stop, maxVocab)
+		if c.fused {
+			c.finish = append(c.finish, func(text []byte) []byte { return stripText(text, what, start, stop) })
+			return nil
+		}
+		return c.each(func(token string) string { return string(stripText([]byte(token), what, start, stop)) })
+	case "Metaspace":
+		m, err := parseMetaspace(raw)
+		if err != nil {
+			return err
+		}
+		if m.Scheme != "never" {
+			c.finish = append(c.finish, func(text []byte) []byte { return bytes.TrimPrefix(text, []byte(" ")) })
+		}
+		return c.each(func(token string) string { return strings.ReplaceAll(token, m.Replacement, " ") })
+	default:
+		return &UnsupportedError{What: fmt.Sprintf("type %q", kind), Supported: []string{"ByteLevel", "ByteFallback", "Replace", "Strip", "Fuse", "Metaspace", "Sequence"}}
+	}
+	return nil
+}
+
+// each adds a step for single tokens.
+func (c *chain) each(change func(token string) string) error {
+	if c.fused {
+		return errors.New("a decoder of tokens after Fuse, which leaves none, is not supported")
+	}
+	c.tokens = append(c.tokens, change)
+	return nil
 }

@@ -111,11 +111,22 @@ func parse(main Raw, beside []Raw) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
+	c, configured, err := parseConfig(beside)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.addConfigured(c); err != nil {
+		return nil, err
+	}
 	f := &File{raw: append([]Raw{main}, beside...), vocab: b.vocab, format: format, bos: b.bos, eos: b.eos, pad: b.pad}
 	f.pipeline, f.decoder = b.build()
-	sum := sha256.Sum256(main.Data)
-	f.name = fmt.Sprintf("file:%x", sum[:16])
-	return f, f.configure(beside, b.template)
+	sum := sha256.New()
+	sum.Write(main.Data)
+	if len(b.configured) > 0 {
+		fmt.Fprintf(sum, "%+q", b.configured)
+	}
+	f.name = fmt.Sprintf("file:%x", sum.Sum(nil)[:16])
+	return f, f.configure(beside, c, configured, b.template)
 }
 
 // nameIn returns the name under which a folder has a tokenizer, so that Load finds it there.
@@ -153,24 +164,31 @@ func formatOf(raw Raw) string {
 	}
 }
 
-// configure applies the files beside the tokenizer.
-func (f *File) configure(beside []Raw, template bool) error {
-	var c config
-	configured := false
+// parseConfig reads the files of settings beside the tokenizer, if there are any.
+func parseConfig(beside []Raw) (c config, configured bool, err error) {
 	for _, raw := range beside {
 		if raw.Name == TemplateName {
-			f.chatTemplate = string(raw.Data)
 			continue
 		}
 		var other config
 		if err := json.Unmarshal(raw.Data, &other); err != nil {
-			return fmt.Errorf("%s: %w", raw.Name, jsonError(raw.Data, err))
+			return c, false, fmt.Errorf("%s: %w", raw.Name, jsonError(raw.Data, err))
 		}
 		if raw.Name == nameConfig {
 			other, c = c, other
 		}
 		c = c.or(other)
 		configured = true
+	}
+	return c, configured, nil
+}
+
+// configure applies the files beside the tokenizer.
+func (f *File) configure(beside []Raw, c config, configured, template bool) error {
+	for _, raw := range beside {
+		if raw.Name == TemplateName {
+			f.chatTemplate = string(raw.Data)
+		}
 	}
 	if f.chatTemplate == "" {
 		var err error

@@ -98,6 +98,29 @@ func TestChatTemplates(t *testing.T) {
 	assert.Equal(t, int32(-1), tok.EOS(), "a configuration without a token means that there is none")
 }
 
+// TestConfiguredTokens checks tokens that only the configuration has, as beside models of
+// SentencePiece.
+func TestConfiguredTokens(t *testing.T) {
+	t.Parallel()
+	model := string(sentencePiece(2, "<unk>", "<s>", "</s>", "▁", "a", "b", "ab", "▁ab"))
+	plain, err := tokenizer.Load(folder(t, map[string]any{"tokenizer.model": model}))
+	require.NoError(t, err)
+	config := map[string]any{"eos_token": "<|end|>", "added_tokens_decoder": map[string]any{
+		"1": map[string]any{"content": "<s>", "special": true},
+		"8": map[string]any{"content": "<|end|>", "special": true},
+	}}
+	tok, err := tokenizer.Load(folder(t, map[string]any{"tokenizer.model": model, "tokenizer_config.json": config}))
+	require.NoError(t, err)
+	assert.Equal(t, int32(8), tok.EOS())
+	assert.Equal(t, []int32{1, 7, 8}, tok.EncodePrompt(nil, []byte("ab<|end|>")))
+	assert.Equal(t, "ab", string(tok.DecodeText(nil, []int32{7, 8})))
+	assert.NotEqual(t, plain.Name(), tok.Name(), "they encode differently")
+
+	config["added_tokens_decoder"] = map[string]any{"7": map[string]any{"content": "<|end|>"}}
+	_, err = tokenizer.Load(folder(t, map[string]any{"tokenizer.model": model, "tokenizer_config.json": config}))
+	require.ErrorContains(t, err, `"<|end|>" with the id 7, which is that of "▁ab"`)
+}
+
 func TestAddedTokens(t *testing.T) {
 	t.Parallel()
 	with := func(a map[string]any) *tokenizer.File {

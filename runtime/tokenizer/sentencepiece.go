@@ -209,21 +209,21 @@ func parseSentencePiece(data []byte) (*builder, error) {
 // addSymbols enters the pieces that are found in text as they are: control symbols, as libraries of
 // Hugging Face do, and those that users defined.
 func (m *spModel) addSymbols(b *builder) error {
-	var raw, normal []added
-	var rawTexts, normalTexts []string
+	var normal []added
+	var texts []string
 	for i, p := range m.pieces {
 		a := added{ID: int32(i), Content: p.text, Special: p.kind != pieceUserDefined}
 		switch p.kind {
 		case pieceControl, pieceUnknown:
-			raw, rawTexts = append(raw, a), append(rawTexts, p.text)
+			b.found = append(b.found, a)
 			if err := b.vocab.add(a); err != nil {
 				return err
 			}
 		case pieceUserDefined:
-			normal, normalTexts = append(normal, a), append(normalTexts, p.text)
+			normal, texts = append(normal, a), append(texts, p.text)
 		}
 	}
-	b.raw, b.normal = newMatcher(raw, rawTexts), newMatcher(normal, normalTexts)
+	b.normal = newMatcher(normal, texts)
 	return nil
 }
 
