@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/primus-fl/primus/runtime/backends/native/data/corpus"
+	"github.com/primus-fl/primus/runtime/backends/native/data/stored"
 	"github.com/primus-fl/primus/runtime/tokenizer"
 )
 
@@ -143,9 +144,10 @@ func (e Encoding) writeTokens(ctx context.Context, c *corpus.Corpus, w io.Writer
 	var out []byte
 	total := c.FileBytes()
 	return e.Encode(ctx, c, func(ids []int32, _ []int) (err error) {
-		if out, err = appendIDs(out[:0], ids, width, e.Tokenizer.VocabSize()); err != nil {
+		if err := checkIDs(ids, e.Tokenizer.VocabSize()); err != nil {
 			return err
 		}
+		out = stored.Append(out[:0], ids, width)
 		if progress != nil {
 			progress(c.BytesRead(), total)
 		}

@@ -2,13 +2,13 @@ package data
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 	"hash/crc32"
 	"math"
 	"unsafe"
 
 	"github.com/primus-fl/primus/runtime/backends/native/data/mapped"
+	"github.com/primus-fl/primus/runtime/backends/native/data/stored"
 )
 
 // Tokens is an immutable stream of token ids, one, two or four bytes each, in memory or mapped from
@@ -58,21 +58,7 @@ func (t *Tokens) Read(dst []int32, from int) (err error) {
 }
 
 func (t *Tokens) read(dst []int32, from int) {
-	src := t.bytes[t.width*from : t.width*(from+len(dst))]
-	switch t.width {
-	case 1:
-		for i, b := range src {
-			dst[i] = int32(b)
-		}
-	case 2:
-		for i := range dst {
-			dst[i] = int32(binary.LittleEndian.Uint16(src[2*i:]))
-		}
-	default:
-		for i := range dst {
-			dst[i] = int32(binary.LittleEndian.Uint32(src[4*i:]))
-		}
-	}
+	stored.Load(dst, t.bytes[t.width*from:t.width*(from+len(dst))], t.width)
 }
 
 // scan computes the checksum of mapped tokens and returns an error for the first id outside a
@@ -114,24 +100,6 @@ func checkIDs(ids []int32, vocabSize int) error {
 		}
 	}
 	return nil
-}
-
-// appendIDs appends ids of width 1, 2 or 4 bytes, little-endian.
-func appendIDs(dst []byte, ids []int32, width, vocabSize int) ([]byte, error) {
-	if err := checkIDs(ids, vocabSize); err != nil {
-		return dst, err
-	}
-	for _, id := range ids {
-		switch width {
-		case 1:
-			dst = append(dst, byte(id))
-		case 2:
-			dst = binary.LittleEndian.AppendUint16(dst, uint16(id))
-		default:
-			dst = binary.LittleEndian.AppendUint32(dst, uint32(id))
-		}
-	}
-	return dst, nil
 }
 
 func castagnoli() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }

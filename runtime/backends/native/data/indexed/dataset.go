@@ -4,10 +4,12 @@ import (
 	"encoding/binary"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/primus-fl/primus/internal/durable"
 	"github.com/primus-fl/primus/runtime/backends/native/data/mapped"
+	"github.com/primus-fl/primus/runtime/backends/native/data/stored"
 )
 
 // DType is the type of the token ids, with the code of the index.
@@ -215,17 +217,9 @@ func (d *Dataset) Read(dst []int32, i int) ([]int32, error) {
 	bin, _ := Paths(d.prefix)
 	err := mapped.Guard(bin, func() error {
 		from, to := d.Sequence(i)
-		width := d.dtype.Width()
-		for at := from * width; at < to*width; at += width {
-			switch width {
-			case 1:
-				dst = append(dst, int32(d.bin.Bytes[at]))
-			case 2:
-				dst = append(dst, int32(binary.LittleEndian.Uint16(d.bin.Bytes[at:])))
-			default:
-				dst = append(dst, int32(binary.LittleEndian.Uint32(d.bin.Bytes[at:])))
-			}
-		}
+		width, old := d.dtype.Width(), len(dst)
+		dst = slices.Grow(dst, to-from)[:old+to-from]
+		stored.Load(dst[old:], d.bin.Bytes[from*width:to*width], width)
 		return nil
 	})
 	return dst, err

@@ -9,6 +9,7 @@ import (
 	"os"
 
 	"github.com/primus-fl/primus/internal/durable"
+	"github.com/primus-fl/primus/runtime/backends/native/data/stored"
 )
 
 // ExistsError says that a dataset is already there.
@@ -71,20 +72,12 @@ func (w *Writer) Add(ids []int32) error {
 	case Uint16:
 		limit = math.MaxUint16
 	}
-	w.buf = w.buf[:0]
 	for _, id := range ids {
 		if id < 0 || id > limit {
 			return fmt.Errorf("indexed: got the token %d, want 0 to %d, which %v holds", id, limit, w.dtype)
 		}
-		switch w.dtype {
-		case Uint8:
-			w.buf = append(w.buf, byte(id))
-		case Uint16:
-			w.buf = binary.LittleEndian.AppendUint16(w.buf, uint16(id))
-		default:
-			w.buf = binary.LittleEndian.AppendUint32(w.buf, uint32(id))
-		}
 	}
+	w.buf = stored.Append(w.buf[:0], ids, w.dtype.Width())
 	if w.now += int64(len(ids)); w.now > math.MaxInt32 {
 		return fmt.Errorf("indexed: document %d has more than %d tokens: cut it", len(w.lengths), math.MaxInt32)
 	}
