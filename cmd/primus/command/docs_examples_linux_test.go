@@ -15,21 +15,22 @@ import (
 // guides are the tests that run the commands of pages other than console blocks, which
 // TestConsoleExamples runs. A test named here runs every sh block of its page.
 var guides = map[string]func(*testing.T){
-	"README.md":                  TestReadme,
-	"docs/backends.md":           TestBackendsCommands,
-	"docs/before-a-run.md":       TestBeforeARun,
-	"docs/compatibility.md":      TestCompatibilityCommands,
-	"docs/data.md":               TestDataGuide,
-	"docs/debugging-numerics.md": TestDebuggingGuide,
-	"docs/operations.md":         TestOperations,
-	"docs/patches.md":            TestPatchesCommands,
-	"docs/service.md":            TestServiceGuide,
-	"docs/tokenizers.md":         TestTokenizersGuide,
-	"docs/tracking.md":           TestTrackingGuide,
-	"docs/tuning.md":             TestTuningGuide,
-	"docs/writing-a-backend.md":  TestDocuments,
-	"docs/writing-a-patch.md":    TestDocuments,
-	"docs/writing-a-vendor.md":   TestWritingAVendor,
+	"README.md":                    TestReadme,
+	"docs/backends.md":             TestBackendsCommands,
+	"docs/before-a-run.md":         TestBeforeARun,
+	"docs/compatibility.md":        TestCompatibilityCommands,
+	"docs/data.md":                 TestDataGuide,
+	"docs/debugging-numerics.md":   TestDebuggingGuide,
+	"docs/from-text-to-answers.md": TestFromTextToAnswers,
+	"docs/operations.md":           TestOperations,
+	"docs/patches.md":              TestPatchesCommands,
+	"docs/service.md":              TestServiceGuide,
+	"docs/tokenizers.md":           TestTokenizersGuide,
+	"docs/tracking.md":             TestTrackingGuide,
+	"docs/tuning.md":               TestTuningGuide,
+	"docs/writing-a-backend.md":    TestDocuments,
+	"docs/writing-a-patch.md":      TestDocuments,
+	"docs/writing-a-vendor.md":     TestWritingAVendor,
 }
 
 // commandLine matches the first line of a block that a reader would type into a shell.
