@@ -122,7 +122,15 @@ func TestLlamaCppEncodes(t *testing.T) {
 		require.NoError(t, err)
 		add(pattern, r.JSON)
 	}
-	add("llama2", characters(t))
+	add("llama2", characters(t, func(f map[string]any) {
+		f["normalizer"] = map[string]any{"type": "Sequence", "normalizers": []any{
+			map[string]any{"type": "Prepend", "prepend": "▁"},
+			map[string]any{"type": "Replace", "pattern": map[string]any{"String": " "}, "content": "▁"},
+		}}
+	}))
+	add("mistral", characters(t, func(f map[string]any) {
+		f["pre_tokenizer"] = map[string]any{"type": "Metaspace", "replacement": "▁", "prepend_scheme": "first", "split": false}
+	}))
 	got := read(t, 1, corpus, files)
 	for file, tok := range tokenizers {
 		want := tok.Encode(nil, []byte(corpus))
@@ -132,8 +140,8 @@ func TestLlamaCppEncodes(t *testing.T) {
 }
 
 // characters is the tokenizer.json of a tokenizer of characters with bytes for those that it lacks,
-// in the form of Llama 2's.
-func characters(t *testing.T) []byte {
+// with a normalizer or a pre-tokenizer that turns spaces into ▁.
+func characters(t *testing.T, spaces func(file map[string]any)) []byte {
 	t.Helper()
 	vocab := map[string]int{"<unk>": 0, "<s>": 1, "</s>": 2}
 	put := func(token string) {
@@ -161,18 +169,16 @@ func characters(t *testing.T) []byte {
 			"id": id, "content": token, "single_word": false, "lstrip": false, "rstrip": false, "normalized": false, "special": true,
 		})
 	}
-	text, err := json.Marshal(map[string]any{
+	file := map[string]any{
 		"version": "1.0", "truncation": nil, "padding": nil, "added_tokens": special,
-		"normalizer": map[string]any{"type": "Sequence", "normalizers": []any{
-			map[string]any{"type": "Prepend", "prepend": "▁"},
-			map[string]any{"type": "Replace", "pattern": map[string]any{"String": " "}, "content": "▁"},
-		}},
-		"pre_tokenizer": nil, "post_processor": nil, "decoder": nil,
+		"normalizer": nil, "pre_tokenizer": nil, "post_processor": nil, "decoder": nil,
 		"model": map[string]any{
 			"type": "BPE", "dropout": nil, "unk_token": "<unk>", "continuing_subword_prefix": nil, "end_of_word_suffix": nil,
 			"fuse_unk": true, "byte_fallback": true, "ignore_merges": false, "vocab": vocab, "merges": merges,
 		},
-	})
+	}
+	spaces(file)
+	text, err := json.Marshal(file)
 	require.NoError(t, err)
 	return text
 }

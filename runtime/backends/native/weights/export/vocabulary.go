@@ -101,7 +101,11 @@ func (g *ggufWriter) writeBPE(t *jsonTokenizer) error {
 			}
 		}
 		g.set("tokenizer.ggml.scores", scores)
-		g.set("tokenizer.ggml.add_space_prefix", strings.Contains(string(t.Normalizer), `"Prepend"`))
+		space, err := t.spacePrefix()
+		if err != nil {
+			return err
+		}
+		g.set("tokenizer.ggml.add_space_prefix", space)
 		if id, ok := t.Model.Vocab[t.Model.Unknown]; ok {
 			g.set("tokenizer.ggml.unknown_token_id", uint32(id))
 		}
@@ -119,6 +123,34 @@ func (g *ggufWriter) writeBPE(t *jsonTokenizer) error {
 	}
 	g.set("tokenizer.ggml.merges", joined)
 	return nil
+}
+
+// spacePrefix reports whether a tokenizer of characters puts a space before a text: by the
+// normalizer Prepend or, in newer files, by the pre-tokenizer Metaspace.
+func (t *jsonTokenizer) spacePrefix() (bool, error) {
+	if strings.Contains(string(t.Normalizer), `"Prepend"`) {
+		return true, nil
+	}
+	var pre *struct {
+		Type   string `json:"type"`
+		Scheme string `json:"prepend_scheme"`
+		Split  bool   `json:"split"`
+	}
+	if err := json.Unmarshal(t.PreTokenizer, &pre); len(t.PreTokenizer) > 0 && err != nil {
+		return false, fmt.Errorf("pre_tokenizer: %w", err)
+	}
+	if pre == nil {
+		return false, nil
+	}
+	if pre.Type != "Metaspace" || pre.Split {
+		return false, fmt.Errorf("pre_tokenizer: llama.cpp does not split a text before it looks for characters: got %s", short(t.PreTokenizer))
+	}
+	return pre.Scheme != "never", nil
+}
+
+// short returns the beginning of a JSON value.
+func short(raw json.RawMessage) string {
+	return strings.ToValidUTF8(string(raw[:min(len(raw), 120)]), "")
 }
 
 // tokens writes the tokens with their types, which are normal ones unless kinds says otherwise, and
