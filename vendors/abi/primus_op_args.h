@@ -1215,8 +1215,10 @@
 #define PRIMUS_ALL_REDUCE_REDUCTION 2u /* int */
 #define PRIMUS_ALL_REDUCE_RANK 3u /* int */
 #define PRIMUS_ALL_REDUCE_RANKS 4u /* int */
-#define PRIMUS_ALL_REDUCE_N_ARGS 5u
-#define PRIMUS_ALL_REDUCE_LAYOUT UINT64_C(0x06f85daff57ed58a)
+#define PRIMUS_ALL_REDUCE_FIRST 5u /* int */
+#define PRIMUS_ALL_REDUCE_STRIDE 6u /* int */
+#define PRIMUS_ALL_REDUCE_N_ARGS 7u
+#define PRIMUS_ALL_REDUCE_LAYOUT UINT64_C(0x25c256b6f277d9be)
 
 /* reduce: the elements of all ranks reduced, for one rank */
 #define PRIMUS_REDUCE_INPUT 0u /* tensor */
@@ -1225,8 +1227,10 @@
 #define PRIMUS_REDUCE_ROOT 3u /* int */
 #define PRIMUS_REDUCE_RANK 4u /* int */
 #define PRIMUS_REDUCE_RANKS 5u /* int */
-#define PRIMUS_REDUCE_N_ARGS 6u
-#define PRIMUS_REDUCE_LAYOUT UINT64_C(0x12c06652d4482adf)
+#define PRIMUS_REDUCE_FIRST 6u /* int */
+#define PRIMUS_REDUCE_STRIDE 7u /* int */
+#define PRIMUS_REDUCE_N_ARGS 8u
+#define PRIMUS_REDUCE_LAYOUT UINT64_C(0x1a01f05818b2a643)
 
 /* reduce_scatter: the elements of all ranks reduced, a part for each rank */
 #define PRIMUS_REDUCE_SCATTER_INPUT 0u /* tensor */
@@ -1234,37 +1238,47 @@
 #define PRIMUS_REDUCE_SCATTER_REDUCTION 2u /* int */
 #define PRIMUS_REDUCE_SCATTER_RANK 3u /* int */
 #define PRIMUS_REDUCE_SCATTER_RANKS 4u /* int */
-#define PRIMUS_REDUCE_SCATTER_N_ARGS 5u
-#define PRIMUS_REDUCE_SCATTER_LAYOUT UINT64_C(0xc8f955e7ec639995)
+#define PRIMUS_REDUCE_SCATTER_FIRST 5u /* int */
+#define PRIMUS_REDUCE_SCATTER_STRIDE 6u /* int */
+#define PRIMUS_REDUCE_SCATTER_N_ARGS 7u
+#define PRIMUS_REDUCE_SCATTER_LAYOUT UINT64_C(0xe44e5cd4e72e0c53)
 
 /* all_gather: the elements of all ranks, one after the other, for all ranks */
 #define PRIMUS_ALL_GATHER_INPUT 0u /* tensor */
 #define PRIMUS_ALL_GATHER_OUTPUT 1u /* tensor */
 #define PRIMUS_ALL_GATHER_RANK 2u /* int */
 #define PRIMUS_ALL_GATHER_RANKS 3u /* int */
-#define PRIMUS_ALL_GATHER_N_ARGS 4u
-#define PRIMUS_ALL_GATHER_LAYOUT UINT64_C(0x25f8028ab4ef89a8)
+#define PRIMUS_ALL_GATHER_FIRST 4u /* int */
+#define PRIMUS_ALL_GATHER_STRIDE 5u /* int */
+#define PRIMUS_ALL_GATHER_N_ARGS 6u
+#define PRIMUS_ALL_GATHER_LAYOUT UINT64_C(0x827c3624dedfc7ce)
 
 /* broadcast: the elements of one rank, for all ranks */
 #define PRIMUS_BROADCAST_BUFFER 0u /* tensor */
 #define PRIMUS_BROADCAST_ROOT 1u /* int */
 #define PRIMUS_BROADCAST_RANK 2u /* int */
 #define PRIMUS_BROADCAST_RANKS 3u /* int */
-#define PRIMUS_BROADCAST_N_ARGS 4u
-#define PRIMUS_BROADCAST_LAYOUT UINT64_C(0x0a56c7735f2a31da)
+#define PRIMUS_BROADCAST_FIRST 4u /* int */
+#define PRIMUS_BROADCAST_STRIDE 5u /* int */
+#define PRIMUS_BROADCAST_N_ARGS 6u
+#define PRIMUS_BROADCAST_LAYOUT UINT64_C(0x530606a810479d50)
 
 /* all_to_all: the parts for this rank of the elements of all ranks, one after the other */
 #define PRIMUS_ALL_TO_ALL_INPUT 0u /* tensor */
 #define PRIMUS_ALL_TO_ALL_OUTPUT 1u /* tensor */
 #define PRIMUS_ALL_TO_ALL_RANK 2u /* int */
 #define PRIMUS_ALL_TO_ALL_RANKS 3u /* int */
-#define PRIMUS_ALL_TO_ALL_N_ARGS 4u
-#define PRIMUS_ALL_TO_ALL_LAYOUT UINT64_C(0x9322c44665d1af7a)
+#define PRIMUS_ALL_TO_ALL_FIRST 4u /* int */
+#define PRIMUS_ALL_TO_ALL_STRIDE 5u /* int */
+#define PRIMUS_ALL_TO_ALL_N_ARGS 6u
+#define PRIMUS_ALL_TO_ALL_LAYOUT UINT64_C(0x0a63f2075c2046b0)
 
 /* barrier: waits for all ranks */
 #define PRIMUS_BARRIER_RANK 0u /* int */
 #define PRIMUS_BARRIER_RANKS 1u /* int */
-#define PRIMUS_BARRIER_N_ARGS 2u
-#define PRIMUS_BARRIER_LAYOUT UINT64_C(0x833b110aad0999b0)
+#define PRIMUS_BARRIER_FIRST 2u /* int */
+#define PRIMUS_BARRIER_STRIDE 3u /* int */
+#define PRIMUS_BARRIER_N_ARGS 4u
+#define PRIMUS_BARRIER_LAYOUT UINT64_C(0x59a77c85f4c95af6)
 
 #endif
