@@ -28,7 +28,7 @@ func (o *modelServed) addFlags(cmd *cobra.Command) {
 	flags.StringVar(&o.dir, "model", "", "generate texts with the weights in `DIR`: a checkpoint, a run or a folder of Hugging Face")
 	flags.StringVar(&o.name, "model-name", "", "the `NAME` of the model for clients; the default is that of its directory")
 	flags.StringVar(&o.template, "chat-template", "", "the `NAME` of a chat template, such as chatml, or a file with one, in place of the tokenizer's")
-	flags.UintVar(&o.context, "context", 0, "at most `N` tokens of a text with its prompt; 0 is what the model was made for")
+	flags.UintVar(&o.context, "context", 0, "at most `N` tokens of a text with its prompt; 0 is what the model was made for, but at most 4096")
 	flags.UintVar(&o.parallel, "parallel", 4, "generate `N` texts at once")
 	flags.UintVar(&o.queue, "queue", 64, "let at most `N` texts wait; more are refused")
 	flags.UintVar(&o.threads, "threads", 0, "`N` CPU threads for ops; 0 is one per CPU")

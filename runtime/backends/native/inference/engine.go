@@ -18,7 +18,7 @@ import (
 // Settings are the limits of an Engine.
 type Settings struct {
 	Slots    int     // sequences at the same time; 0 means 1
-	Capacity int     // tokens of a sequence with its prompt, at most; 0 means seq_length
+	Capacity int     // tokens of a sequence with its prompt, at most; 0 means seq_length, but at most DefaultCapacity
 	Rows     int     // tokens of a step, at most; 0 means 256
 	Queue    int     // requests that wait for a slot, at most; more are refused with ErrBusy; 0 sets no limit
 	EOS      []int32 // tokens that end a text
@@ -104,7 +104,10 @@ type sequence struct {
 // New returns an engine for a model. Ids at or above the tokenizer's are never chosen. The caller
 // closes the model after the engine.
 func New(m *model.Model, tok tokenizer.Tokenizer, mgr *opmanager.Manager, s Settings) (*Engine, error) {
-	s.Slots = cmp.Or(s.Slots, 1)
+	s.Slots, s.Capacity = cmp.Or(s.Slots, 1), capacityOf(m.Config(), s.Capacity)
+	if err := checkCache(m.Config(), s.Slots, s.Capacity); err != nil {
+		return nil, err
+	}
 	d, err := m.NewDecoder(mgr, model.DecoderSettings{Slots: s.Slots, Capacity: s.Capacity, Rows: s.Rows})
 	if err != nil {
 		return nil, err

@@ -42,6 +42,9 @@ func Load(dir string, backend device.Backend) (_ *Loaded, err error) {
 	if n := l.Tokenizer.VocabSize(); n > cfg.VocabSize {
 		return nil, fmt.Errorf("%s: the tokenizer has %d tokens and the model %d: the files are not of one model", l.Path, n, cfg.VocabSize)
 	}
+	if err := checkWeights(cfg); err != nil {
+		return nil, err
+	}
 	if l.Model, err = model.NewFrozen(cfg, backend); err != nil {
 		return nil, err
 	}

@@ -29,10 +29,14 @@ type Scorer struct {
 // noIgnore is a target that never occurs.
 const noIgnore = -100
 
-// NewScorer returns a scorer for texts of at most capacity tokens; 0 means seq_length. Close
-// returns the memory.
+// NewScorer returns a scorer for texts of at most capacity tokens; 0 means seq_length, but at most
+// DefaultCapacity. Close returns the memory.
 func NewScorer(m *model.Model, mgr *opmanager.Manager, capacity int) (*Scorer, error) {
 	const rows = 256
+	capacity = capacityOf(m.Config(), capacity)
+	if err := checkCache(m.Config(), 1, capacity); err != nil {
+		return nil, err
+	}
 	d, err := m.NewDecoder(mgr, model.DecoderSettings{Slots: 1, Capacity: capacity, Rows: rows})
 	if err != nil {
 		return nil, err

@@ -168,3 +168,20 @@ func TestTask(t *testing.T) {
 	_, err = s.Task(t.Context(), tokenizer.Byte{}, []inference.Question{{Choices: []string{"a", "b"}}}, inference.TaskSettings{})
 	require.ErrorContains(t, err, "question 1: query")
 }
+
+func FuzzReadTask(f *testing.F) {
+	f.Add(`{"query": "a", "choices": ["b", "c"], "gold": 1}`)
+	f.Add("{\"choices\": [\"\", \"\"], \"gold\": 0}\n\n{}")
+	f.Fuzz(func(t *testing.T, text string) {
+		questions, err := inference.ReadTask("task", strings.NewReader(text))
+		if err != nil {
+			require.ErrorContains(t, err, "task: ")
+			return
+		}
+		for _, q := range questions {
+			require.GreaterOrEqual(t, len(q.Choices), 2)
+			require.Less(t, q.Gold, len(q.Choices))
+			require.GreaterOrEqual(t, q.Gold, 0)
+		}
+	})
+}

@@ -31,7 +31,7 @@ func (o *Options) AddFlags(cmd *cobra.Command, flag string) {
 	o.flag = flag
 	flags := cmd.Flags()
 	flags.StringVar(&o.Dir, flag, "", "`DIR` with the weights: a checkpoint, a run, of which the newest checkpoint is taken, or a folder of Hugging Face")
-	flags.UintVar(&o.Context, "context", 0, "at most `N` tokens of a text with its prompt; 0 is what the model was made for")
+	flags.UintVar(&o.Context, "context", 0, "at most `N` tokens of a text with its prompt; 0 is what the model was made for, but at most 4096")
 	flags.UintVar(&o.threads, "threads", 0, "`N` CPU threads for ops; 0 is one per CPU")
 	o.policy.AddFlags(flags)
 }
