@@ -120,16 +120,17 @@ type linear struct {
 	matrix   *tensor.Tensor // the weight as it enters products
 	biasGrad vectorGrad
 	added    []adapter
+	eights   *eights
 	fwd, bwd *opmanager.Bound[gemm.GenericGemmArgs]
 }
 
 func (b *builder) linear(w linearWeights) linear {
-	in := w.weight.Shape.Cols()
+	in, out := w.weight.Shape.Cols(), w.weight.Shape[0]
 	if w.inOut {
-		in = w.weight.Shape[0]
+		in, out = out, in
 	}
 	return linear{
-		linearWeights: w, matrix: b.matrix(w.weight), biasGrad: b.vectorGrad(w.bias), added: b.adapters(w, in),
+		linearWeights: w, matrix: b.matrix(w.weight), biasGrad: b.vectorGrad(w.bias), added: b.adapters(w, in), eights: b.eights(w.weight, in, out),
 		fwd: opmanager.MustBind(b.fwd, gemm.GenericGemm), bwd: opmanager.MustBind(b.bwd, gemm.GenericGemm),
 	}
 }
@@ -139,7 +140,7 @@ func (l *linear) forward(r *run, x, y *tensor.Tensor) {
 	if l.sums && !l.shared.Leads() { // it is added once
 		bias = nil
 	}
-	call(r, l.fwd, gemm.GenericGemmArgs{A: l.matrix, TransA: !l.inOut, B: x, D: y, Bias: bias})
+	call(r, l.fwd, gemm.GenericGemmArgs{A: l.matrix, TransA: !l.inOut, B: l.eights.input(r, x), D: y, Bias: bias})
 	for i := range l.added {
 		l.added[i].forward(r, x, y)
 	}
@@ -157,7 +158,8 @@ func (l *linear) backward(r *run, x, dy, dx *tensor.Tensor) {
 // products is backward with another tensor for the gradient of the bias, nil if that has been
 // computed.
 func (l *linear) products(r *run, x, dy, dx, db *tensor.Tensor) {
-	call(r, l.bwd, gemm.GenericGemmArgs{A: l.matrix, TransA: l.inOut, B: dy, D: dx, Bias: db, Grad: db != nil})
+	narrow := l.eights.gradient(r, dy)
+	call(r, l.bwd, gemm.GenericGemmArgs{A: l.matrix, TransA: l.inOut, B: narrow, D: dx, Bias: db, Grad: db != nil})
 	for i := range l.added {
 		l.added[i].backward(r, x, dy, dx)
 	}
@@ -167,9 +169,9 @@ func (l *linear) products(r *run, x, dy, dx, db *tensor.Tensor) {
 	if l.weight.Grad == nil {
 		return
 	}
-	left, right := dy, x
+	left, right := narrow, l.eights.input(r, x)
 	if l.inOut {
-		left, right = x, dy
+		left, right = right, left
 	}
 	call(r, l.bwd, gemm.GenericGemmArgs{A: right, B: left, TransB: true, D: l.weight.Grad, Grad: true, Accumulate: r.accumulate})
 }

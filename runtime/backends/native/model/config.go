@@ -144,6 +144,12 @@ func (c Config) Validate() error {
 	f.probability("attention_dropout", c.AttentionDropout)
 	c.validateExperts(f)
 	c.validateRecompute(f)
+	if err := c.Params.Validate(c.BF16 || c.FP16); err != nil {
+		f.all = append(f.all, err)
+	}
+	if c.Format != "" && c.mixture() {
+		f.bad("fp8", c.Format, "null with num_experts")
+	}
 	c.validateLoRA(f)
 	if c.FP16 && c.BF16 {
 		f.bad("fp16", true, "false with bf16")

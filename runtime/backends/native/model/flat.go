@@ -10,9 +10,9 @@ import (
 // Flat is the memory of weights and of their gradients: one after the other, in the order in which
 // Backward finishes the gradients, so that ranges of it can be exchanged while Backward goes on.
 type Flat struct {
-	// Values and Grads are f32 [n]. There are zeros between weights, and FlatSlack after the last one.
-	// A frozen model has no Grads. Beside adapters, Values also has the weights that are not trained,
-	// after the slack.
+	// Values and Grads are f32 [n]. There are zeros between weights, and FlatSlack after the last
+	// one. A frozen model has no Grads. Beside adapters, Values also has the weights that are not
+	// trained, after the slack.
 	Values, Grads *tensor.Tensor
 
 	Params  []*Param // those that are trained

@@ -29,6 +29,7 @@ type Param struct {
 
 	wide    bool           // layers multiply with the weight itself in every precision
 	rounded *tensor.Tensor // the copy that layers multiply with; nil without
+	eight   bool           // rounded has values of fp8
 }
 
 // Matrices returns the rows of the matrices that a weight of a layer holds one after the other, and

@@ -8,6 +8,7 @@ import (
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/ops/loss"
 	"github.com/primus-fl/primus/runtime/backends/native/batch"
+	"github.com/primus-fl/primus/runtime/backends/native/fp8"
 	"github.com/primus-fl/primus/runtime/backends/native/layout"
 	"github.com/primus-fl/primus/tensor"
 )
@@ -39,6 +40,7 @@ type Pass struct {
 	out, norm   *tensor.Tensor // of the last layer and of the final norm [T h]
 	finalNorm   norm
 	rounder     *caster
+	eight       map[*Param]*fp8.Rounder // of weights in fp8
 	head        linear
 	logits      *tensor.Tensor // [T vocab]
 	losses, lse *tensor.Tensor // [T]
@@ -88,6 +90,7 @@ func (p *Pass) build(mgr *opmanager.Manager, train bool) {
 	}
 	outside.at(mgr)
 	p.embedding, p.rounder = outside.embedding(m), outside.caster(mgr)
+	p.roundWeights(mgr)
 	p.targets, p.proj = own.new(tensor.I32, t), outside.act(t, c.HiddenSize)
 	p.segments.memory, p.places.memory = own.new(tensor.I32, t+1), own.new(tensor.I32, t+1)
 	p.out, p.norm, p.finalNorm = outside.act(t, c.HiddenSize), outside.act(t, c.HiddenSize), outside.norm(m.finalNorm, t)

@@ -2,7 +2,9 @@ package model
 
 import (
 	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/ops/optim"
+	"github.com/primus-fl/primus/runtime/backends/native/fp8"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -12,6 +14,7 @@ import (
 type Precision struct {
 	BF16 bool `param:"bf16"`
 	FP16 bool `param:"fp16"`
+	fp8.Params
 }
 
 // Compute returns the type of activations.
@@ -47,8 +50,55 @@ func (m *Model) copies() {
 	for _, p := range m.all() {
 		if len(p.Shape) > 1 && !p.wide {
 			p.rounded = m.memory.new(d, p.Shape...)
+			p.eight = p.matrices != nil && m.cfg.Params.At(p.Depth-1, m.cfg.NumLayers)
 		}
 	}
+}
+
+// eights round the operands of a linear layer to fp8; nil leaves them as they are.
+type eights struct {
+	in, grad       *fp8.Rounder
+	inOut, gradOut *tensor.Tensor // what is rounded, in memory that layers share
+}
+
+func (b *builder) eights(w *Param, in, out int) *eights {
+	if b.cfg.Compute() == tensor.F32 || !w.eight {
+		return nil
+	}
+	shared := b.keep
+	if b.again != nil {
+		shared = b.again
+	}
+	e := &eights{in: fp8.NewRounder(b.fwd, tensor.F8E4M3, shared.new, b.tokens(), in), inOut: shared.new(b.cfg.Compute(), b.tokens(), in)}
+	if b.again != nil {
+		e.grad = fp8.NewRounder(b.bwd, b.cfg.Params.GradType(), shared.new, b.tokens(), out)
+		e.gradOut = shared.new(b.cfg.Compute(), b.tokens(), out)
+	}
+	return e
+}
+
+// input returns the input of the layer as it enters products.
+func (e *eights) input(r *run, x *tensor.Tensor) *tensor.Tensor {
+	if e == nil {
+		return x
+	}
+	return rounded(r, e.in, x, e.inOut)
+}
+
+// gradient returns the gradient of the output of the layer as it enters products.
+func (e *eights) gradient(r *run, dy *tensor.Tensor) *tensor.Tensor {
+	if e == nil {
+		return dy
+	}
+	return rounded(r, e.grad, dy, e.gradOut)
+}
+
+// rounded writes x, rounded to fp8, to y and returns it.
+func rounded(r *run, by *fp8.Rounder, x, y *tensor.Tensor) *tensor.Tensor {
+	quantize, dequantize := by.Args(x, y)
+	call(r, by.Quantize, quantize)
+	call(r, by.Dequantize, dequantize)
+	return y
 }
 
 // WeightsChanged makes following passes round the weights again. Who writes weights after the
@@ -111,6 +161,30 @@ func (w *wide) narrow(r *run, gradient, dx *tensor.Tensor) {
 	}
 }
 
+// roundWeights makes what rounds the weights to fp8.
+func (p *Pass) roundWeights(mgr *opmanager.Manager) {
+	p.eight = map[*Param]*fp8.Rounder{}
+	data := map[int]*tensor.Tensor{} // by size, which weights share
+	for _, w := range p.m.all() {
+		if !w.eight {
+			continue
+		}
+		p.eight[w] = fp8.NewRounder(mgr.Phase(oppolicy.PhaseForward), tensor.F8E4M3, func(d tensor.DType, shape ...int) *tensor.Tensor {
+			n := tensor.Shape(shape).NumElements()
+			if d == tensor.F32 { // a scale
+				return p.memory.new(d, n)
+			}
+			if data[n] == nil {
+				data[n] = p.memory.new(d, n)
+			}
+			if data[n] == nil {
+				return nil
+			}
+			return must(data[n].Reshape(shape...))
+		}, w.Shape[0], w.Shape[1])
+	}
+}
+
 // round fills the copies of the weights of a depth, unless they are those of the present weights.
 func (p *Pass) round(r *run, depth int) {
 	if p.m.cfg.Compute() == tensor.F32 || p.m.rounded[depth] || r.err != nil {
@@ -124,6 +198,11 @@ func (p *Pass) round(r *run, depth int) {
 	}
 	if from != nil {
 		p.rounder.all(r, from, to)
+	}
+	for _, w := range p.m.all() {
+		if w.Depth == depth && w.eight {
+			rounded(r, p.eight[w], w.Value, w.rounded)
+		}
 	}
 	p.m.rounded[depth] = r.err == nil
 }

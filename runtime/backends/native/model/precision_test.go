@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/runtime/backends/native/fp8"
 	"github.com/primus-fl/primus/runtime/backends/native/model"
 	"github.com/primus-fl/primus/tensor"
 )
@@ -79,4 +80,54 @@ func TestNonFiniteIsFoundInSixteenBits(t *testing.T) {
 	var found *model.NonFiniteError
 	require.ErrorAs(t, err, &found)
 	assert.Equal(t, "multi_tensor_scale", found.Op)
+}
+
+// With fp8 the operands of products are rounded to it: losses stay near, and the gradient of a
+// matrix is the product of what was rounded, whatever is computed again.
+func TestFP8(t *testing.T) {
+	for name, cfg := range map[string]model.Config{"llama": tiny(true), "gpt2": gpt2(), "dropout": mixed()} {
+		for _, format := range []fp8.Format{fp8.E4M3, fp8.Hybrid} {
+			t.Run(name+" "+string(format), func(t *testing.T) {
+				t.Parallel()
+				cfg := cfg
+				cfg.BF16 = true
+				narrow := newModel(t, cfg, opregistry.KindFlagos, 2)
+				want := narrow.loss(t)
+				require.NoError(t, narrow.Backward(1, false))
+				cfg.Format, cfg.Recipe = format, fp8.Tensorwise
+				m := newModel(t, cfg, opregistry.KindFlagos, 2)
+				got := m.loss(t)
+				assert.InEpsilon(t, want, got, 0.02)
+				assert.NotEqual(t, want, got)
+				require.NoError(t, m.Backward(1, false))
+				for i, p := range m.Params() {
+					assert.Less(t, distance(narrow.Params()[i].Grad, p.Grad), 0.3, "gradient of %s", p.Name)
+				}
+
+				all := gradients(t, cfg)
+				cfg.Granularity = model.FullRecompute
+				assert.Equal(t, all, gradients(t, cfg))
+				cfg.Granularity, cfg.FirstLast = "", true // no layer is left
+				m = newModel(t, cfg, opregistry.KindFlagos, 2)
+				assert.Equal(t, want, m.loss(t))
+			})
+		}
+	}
+}
+
+func TestFP8Errors(t *testing.T) {
+	for want, edit := range map[string]func(*model.Config){
+		`fp8: got "e5m2", want e4m3 or hybrid`:                             func(c *model.Config) { c.Format = "e5m2" },
+		"fp8: got hybrid, want null without bf16 or fp16":                  func(c *model.Config) { c.BF16 = false },
+		"fp8_recipe: got delayed, its default, want tensorwise":            func(c *model.Config) { c.Recipe = "" },
+		"fp8_recipe: got mxfp8, want tensorwise":                           func(c *model.Config) { c.Recipe = "mxfp8" },
+		"fp8: got hybrid, want null with num_experts":                      func(c *model.Config) { c.Experts = mixtral().Experts },
+		"num_layers_at_start_in_bf16 and num_layers_at_end_in_bf16: got -": func(c *model.Config) { c.Start = -1 },
+	} {
+		cfg := tiny(true)
+		cfg.BF16, cfg.Format, cfg.Recipe = true, fp8.Hybrid, fp8.Tensorwise
+		require.NoError(t, cfg.Validate())
+		edit(&cfg)
+		assert.ErrorContains(t, cfg.Validate(), want)
+	}
 }

@@ -35,6 +35,7 @@ func TestRecomputeChangesNothing(t *testing.T) {
 	maps.Copy(all, architectures())
 	for name, cfg := range all {
 		for _, bf16 := range []bool{false, true} {
+			cfg := cfg
 			cfg.NumLayers, cfg.BF16 = 5, bf16
 			if !bf16 {
 				cfg.HiddenDropout, cfg.AttentionDropout = 0.2, 0.1

@@ -22,7 +22,7 @@ func parallel() map[string]rule {
 func precision() map[string]rule {
 	const f32 = "the native trainer computes and stores everything in f32"
 	return map[string]rule{
-		"fp8":                      only(f32, false),
+		"fp8_wgrad":                only("gradients of weights are products of fp8, too", true),
 		"fp4":                      only(f32, false),
 		"grad_reduce_in_bf16":      off(f32),
 		"fp16_lm_cross_entropy":    off(f32),

@@ -16,7 +16,8 @@ type Parallel struct {
 	TensorParallel    int  `param:"tensor_model_parallel_size"` // ranks that share the projections of each layer; 0 means 1
 	ExpertParallel    int  `param:"expert_model_parallel_size"` // ranks that share the experts of each layer; 0 means 1
 
-	// DistributedTimeout is how many minutes a rank waits for the others in a collective; 0 means 10.
+	// DistributedTimeout is how many minutes a rank waits for the others in a collective; 0 means
+	// 10.
 	DistributedTimeout float64 `param:"distributed_timeout_minutes"`
 }
 

@@ -7,7 +7,8 @@ import (
 
 // Model encodes single words.
 type Model interface {
-	// Encode appends the ids of a word, which is valid UTF-8, to dst. It is safe for concurrent use.
+	// Encode appends the ids of a word, which is valid UTF-8, to dst. It is safe for concurrent
+	// use.
 	Encode(dst []int32, word []byte) []int32
 }
 
