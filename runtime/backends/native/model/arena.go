@@ -7,6 +7,7 @@ import (
 
 	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/runtime/backends/native/recompute"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -131,7 +132,7 @@ func (c Config) WeightBytes() float64 {
 // multiply with. It builds them as NewPass does, without memory,
 // for two and for three layers, since every further layer takes as much as the third.
 func (c Config) ActivationBytes(mgr *opmanager.Manager, batch int) (float64, error) {
-	layers, inputs := c.keptLayers()
+	layers, inputs := c.Kept(c.NumLayers)
 	training, err := c.count(layers, func(m *Model, taken *counter) error { return m.countPass(mgr, taken, batch, true) })
 	if err != nil {
 		return 0, err
@@ -153,8 +154,8 @@ func (c Config) count(layers int, of func(*Model, *counter) error) (float64, err
 	var sizes [2]float64
 	for i := range sizes {
 		part := c
-		if part.Granularity == FullRecompute {
-			part.Recompute = Recompute{}
+		if part.Granularity == recompute.Full {
+			part.Plan = recompute.Plan{}
 		}
 		part.NumLayers = min(i+2, layers)
 		m, err := New(part, &counter{})

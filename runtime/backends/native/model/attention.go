@@ -7,6 +7,7 @@ import (
 	"github.com/primus-fl/primus/opregistry"
 	attentionops "github.com/primus-fl/primus/ops/attention"
 	"github.com/primus-fl/primus/ops/rope"
+	"github.com/primus-fl/primus/runtime/backends/native/recompute"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -41,7 +42,7 @@ func (b *builder) attention(w layerWeights, freqs *tensor.Tensor) *attention {
 		dropout: float32(c.AttentionDropout), dProjected: b.scratch(t, c.qkvRows()), dMixed: b.scratch(t, nq*d), saved: saved(),
 		fwd: opmanager.MustBind(b.fwd, attentionops.FusedAttnFwd), bwd: opmanager.MustBind(b.bwd, attentionops.FusedAttnBwd),
 	}
-	defer b.during(moduleAttention)()
+	defer b.during(recompute.Attention)()
 	a.mixed, a.stats = b.act(t, nq*d), b.keep.f32(b.batch, nq, b.seq, 1)
 	if a.dropout > 0 {
 		a.offset, a.packedAt = b.random(b.batch*nq*b.seq*b.seq), b.randomPacked(nq)

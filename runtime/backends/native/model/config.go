@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/primus-fl/primus/runtime/backends/native/recompute"
 )
 
 // Normalization is the kind of norm before each part of a layer, with Megatron's names.
@@ -72,7 +74,7 @@ type Config struct {
 	RopeScaling
 	Experts
 	Precision
-	Recompute
+	recompute.Plan
 	LoRA
 }
 
@@ -143,9 +145,10 @@ func (c Config) Validate() error {
 	f.probability("hidden_dropout", c.HiddenDropout)
 	f.probability("attention_dropout", c.AttentionDropout)
 	c.validateExperts(f)
-	c.validateRecompute(f)
-	if err := c.Params.Validate(c.BF16 || c.FP16); err != nil {
-		f.all = append(f.all, err)
+	for _, err := range []error{c.Plan.Validate(c.NumLayers), c.Params.Validate(c.BF16 || c.FP16)} {
+		if err != nil {
+			f.all = append(f.all, err)
+		}
 	}
 	if c.Format != "" && c.mixture() {
 		f.bad("fp8", c.Format, "null with num_experts")

@@ -10,6 +10,7 @@ import (
 	"github.com/primus-fl/primus/ops/moe"
 	normops "github.com/primus-fl/primus/ops/norm"
 	"github.com/primus-fl/primus/runtime/backends/native/layout"
+	"github.com/primus-fl/primus/runtime/backends/native/recompute"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -55,7 +56,7 @@ type experts struct {
 }
 
 func (b *builder) experts(w expertWeights) *experts {
-	defer b.during(moduleExperts)()
+	defer b.during(recompute.Experts)()
 	t, h, f, n, k := b.tokens(), b.cfg.HiddenSize, b.cfg.expertSize(), b.cfg.NumExperts, b.cfg.topk()
 	e := &experts{
 		router: b.linear(w.router), wide: b.wide, num: n, topk: k,

@@ -3,6 +3,7 @@ package model
 import (
 	"github.com/primus-fl/primus/opmanager"
 	normops "github.com/primus-fl/primus/ops/norm"
+	"github.com/primus-fl/primus/runtime/backends/native/recompute"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -20,7 +21,7 @@ type layer struct {
 
 func (b *builder) layer(w layerWeights, in, freqs *tensor.Tensor) layer {
 	t, h := b.tokens(), b.cfg.HiddenSize
-	restore := b.during(moduleNorm)
+	restore := b.during(recompute.Norm)
 	norm1, norm2 := b.act(t, h), b.act(t, h)
 	restore()
 	return layer{

@@ -60,7 +60,7 @@ func TestMemoryOfRecompute(t *testing.T) {
 	for name, cfg := range map[string]model.Config{"llama": tiny(false), "mixtral": mixtral(), "mixed": mixed()} {
 		for way, r := range recomputes() {
 			for _, layers := range []int{5, 7} {
-				cfg.NumLayers, cfg.Recompute = layers, r
+				cfg.NumLayers, cfg.Plan = layers, r
 				backend := cpu.New()
 				m, err := model.New(cfg, backend)
 				require.NoError(t, err)

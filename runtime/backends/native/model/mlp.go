@@ -3,6 +3,7 @@ package model
 import (
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/ops/activation"
+	"github.com/primus-fl/primus/runtime/backends/native/recompute"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -10,7 +11,7 @@ func (b *builder) mlp(w layerWeights) mlp {
 	if b.cfg.mixture() {
 		return b.experts(w.experts)
 	}
-	defer b.during(moduleMLP)()
+	defer b.during(recompute.MLP)()
 	t, f := b.tokens(), b.cfg.FFNHiddenSize
 	up, down := b.linear(w.up), b.linear(w.down)
 	in, act, dAct := b.act(t, b.cfg.upRows()), b.act(t, f), b.scratch(t, f)

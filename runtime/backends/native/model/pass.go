@@ -177,7 +177,7 @@ func (p *Pass) Logits(tokens []int32, at int) ([]float32, error) {
 
 func (p *Pass) forward(r *run) {
 	p.fresh = false
-	p.held = p.m.cfg.lastChunk()
+	p.held = p.m.cfg.LastChunk(p.m.cfg.NumLayers)
 	r.leave("embedding")
 	p.needs(r, 0)
 	p.embedding.forward(r, p.layers[0].in)

@@ -10,6 +10,7 @@ import (
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/runtime/backends/native/fp8"
 	"github.com/primus-fl/primus/runtime/backends/native/model"
+	"github.com/primus-fl/primus/runtime/backends/native/recompute"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -105,7 +106,7 @@ func TestFP8(t *testing.T) {
 				}
 
 				all := gradients(t, cfg)
-				cfg.Granularity = model.FullRecompute
+				cfg.Granularity = recompute.Full
 				assert.Equal(t, all, gradients(t, cfg))
 				cfg.Granularity, cfg.FirstLast = "", true // no layer is left
 				m = newModel(t, cfg, opregistry.KindFlagos, 2)

@@ -9,18 +9,19 @@ import (
 
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/runtime/backends/native/model"
+	"github.com/primus-fl/primus/runtime/backends/native/recompute"
 )
 
 // recomputes are the ways to compute activations again, in a model of five layers.
-func recomputes() map[string]model.Recompute {
-	full, selective := model.FullRecompute, model.SelectiveRecompute
-	return map[string]model.Recompute{
+func recomputes() map[string]recompute.Plan {
+	full, selective := recompute.Full, recompute.Selective
+	return map[string]recompute.Plan{
 		"full":        {Granularity: full},
-		"uniform 2":   {Granularity: full, Method: model.UniformRecompute, Layers: 2},
-		"uniform 5":   {Granularity: full, Method: model.UniformRecompute, Layers: 5},
-		"block 1":     {Granularity: full, Method: model.BlockRecompute, Layers: 1},
-		"block 3":     {Granularity: full, Method: model.BlockRecompute, Layers: 3},
-		"block 5":     {Granularity: full, Method: model.BlockRecompute, Layers: 5},
+		"uniform 2":   {Granularity: full, Method: recompute.Uniform, Layers: 2},
+		"uniform 5":   {Granularity: full, Method: recompute.Uniform, Layers: 5},
+		"block 1":     {Granularity: full, Method: recompute.Block, Layers: 1},
+		"block 3":     {Granularity: full, Method: recompute.Block, Layers: 3},
+		"block 5":     {Granularity: full, Method: recompute.Block, Layers: 5},
 		"core_attn":   {Granularity: selective},
 		"layernorm":   {Granularity: selective, Modules: []string{"layernorm"}},
 		"mlp and moe": {Granularity: selective, Modules: []string{"mlp", "moe"}},
@@ -47,7 +48,7 @@ func TestRecomputeChangesNothing(t *testing.T) {
 				require.NoError(t, err)
 				for way, r := range recomputes() {
 					cfg := cfg
-					cfg.Recompute = r
+					cfg.Plan = r
 					assert.Equal(t, want, gradients(t, cfg), way)
 					less, err := cfg.ActivationBytes(newManager(t, opregistry.KindFlagos), 2)
 					require.NoError(t, err)
@@ -78,7 +79,7 @@ func gradients(t *testing.T, cfg model.Config) (all [][]float64) {
 }
 
 func TestRecomputeErrors(t *testing.T) {
-	for want, r := range map[string]model.Recompute{
+	for want, r := range map[string]recompute.Plan{
 		`recompute_granularity: got "half", want full or selective`:                              {Granularity: "half"},
 		`recompute_method: got "rows", want uniform or block`:                                    {Granularity: "full", Method: "rows"},
 		"recompute_num_layers: got 3, want a number from 1 to num_layers 2":                      {Granularity: "full", Layers: 3},
@@ -88,7 +89,7 @@ func TestRecomputeErrors(t *testing.T) {
 		"recompute_activations: got true, want false with recompute_granularity full":            {Granularity: "full", Activations: true},
 	} {
 		cfg := tiny(true)
-		cfg.Recompute = r
+		cfg.Plan = r
 		assert.ErrorContains(t, cfg.Validate(), want)
 	}
 }
