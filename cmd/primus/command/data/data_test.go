@@ -20,7 +20,7 @@ func TestTokenizeAndInspect(t *testing.T) {
 	}
 	require.NoError(t, os.WriteFile("a.jsonl", []byte(lines.String()), 0o644))
 	require.NoError(t, os.WriteFile("b.txt", []byte("the last document"), 0o644))
-	got := commandtest.Run(t, "tokenizer", "train", "--input", "a.jsonl", "--vocab-size", "300", "-o", "t.json")
+	got := commandtest.Run(t, "tokenizer", "train", "--input", "a.jsonl", "--text-key", "content", "--vocab-size", "300", "-o", "t.json")
 	require.Zero(t, got.Code, got.Stderr)
 
 	var first []byte
