@@ -13,11 +13,12 @@ import (
 // handle is an MPI library, loaded.
 type handle struct {
 	handles
-	dialect *dialect
-	file    string
-	version string // the first line of what the library says of itself
-	thread  *loader.Executor
-	watch   *watch // of calls, once MPI is initialised
+	dialect  *dialect
+	file     string
+	version  string // the first line of what the library says of itself
+	thread   *loader.Executor
+	watch    *watch // of calls, once MPI is initialised
+	together bool   // all ranks of the job are on this machine
 
 	initThread, finalize, errorString, setErrorHandler, rankOf, sizeOf        uintptr
 	allReduce, reduce, reduceScatter, allGather, broadcast, allToAll, barrier uintptr

@@ -206,6 +206,7 @@ func (l *Library) join(d *dialect, g collective.Group) (*member, error) {
 			l.place.Rank, l.place.Ranks, err = h.init()
 		}
 		if err == nil {
+			h.together = l.onOneMachine(l.place.Ranks)
 			h.watch = newWatch(&l.limit, func(function string) { l.hangs(function, l.place) })
 		}
 		l.world, l.failure = h, err
@@ -221,6 +222,18 @@ func (l *Library) join(d *dialect, g collective.Group) (*member, error) {
 	}
 	ranks, err := l.world.communicator(g)
 	return &member{l.world, ranks}, err
+}
+
+// localSizes are variables in which launchers pass the number of ranks on this machine.
+var localSizes = []string{"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "LOCAL_WORLD_SIZE"}
+
+// onOneMachine reports whether all ranks of the job are on this machine. All of them find the same.
+func (l *Library) onOneMachine(ranks int) bool {
+	return slices.ContainsFunc(localSizes, func(name string) bool {
+		text, _ := l.lookup(name)
+		n, err := strconv.Atoi(strings.TrimSpace(text))
+		return err == nil && n == ranks
+	})
 }
 
 // datatype returns the MPI datatype of numbers.

@@ -172,6 +172,9 @@ func TestRank(t *testing.T) {
 		}
 	}
 	checkMoves(t, lib, g, tensor.U8, 13)
+	if g.Ranks == 2 {
+		checkPieces(t, lib, g)
+	}
 	for _, group := range groups(g) {
 		checkReductions(t, lib, group, tensor.F32, 7, collective.Sum)
 		checkMoves(t, lib, group, tensor.I64, 7)
@@ -283,6 +286,30 @@ func checkReductions(t *testing.T, lib *mpi.Library, g collective.Group, d tenso
 	in, out = numbers(t, d, g.Rank, n*g.Ranks), zeros(t, d, n)
 	require.NoError(t, call(t, lib, collective.ReduceScatter, collective.ReduceScatterArgs{Input: in, Output: out, Reduction: r, Group: g}), what)
 	assert.Equal(t, want[n*g.Rank:n*(g.Rank+1)], out.Float64s(), what)
+}
+
+// checkPieces adds up what is sent in more than one piece when the ranks are on one machine.
+func checkPieces(t *testing.T, lib *mpi.Library, g collective.Group) {
+	t.Helper()
+	const n = 2<<20 + 7
+	for _, inPlace := range []bool{false, true} {
+		numbers := make([]float32, n)
+		for i := range numbers {
+			numbers[i] = float32(i % 1000 * (g.Rank + 1))
+		}
+		in, err := tensor.FromSlice(numbers, n)
+		require.NoError(t, err)
+		out := in
+		if !inPlace {
+			out = zeros(t, tensor.F32, n)
+		}
+		require.NoError(t, call(t, lib, collective.AllReduce, collective.AllReduceArgs{Input: in, Output: out, Group: g}))
+		for i, v := range tensor.Data[float32](out) {
+			if want := float32(i % 1000 * 3); v != want {
+				t.Fatalf("element %d: got %v, want %v", i, v, want)
+			}
+		}
+	}
 }
 
 func checkMoves(t *testing.T, lib *mpi.Library, g collective.Group, d tensor.DType, n int) {
