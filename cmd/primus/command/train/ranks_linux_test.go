@@ -99,6 +99,7 @@ func TestRanksTrainAsOne(t *testing.T) {
 		{"llama with shards", "llama_2M", "openmpi", 4, []string{"global_batch_size=8", "train_iters=12", "use_distributed_optimizer=true", "overlap_grad_reduce=true", "overlap_param_gather=true"}},
 		{"gpt2 with shards", "gpt2_10M", "mpich", 2, []string{"train_iters=12", "use_distributed_optimizer=true", "clip_grad=0.1"}},
 		{"experts", "moe_8x3M", "mpich", 2, []string{"global_batch_size=8", "num_experts=4", "moe_router_topk=2"}},
+		{"bf16 with shards", "llama_2M", "mpich", 2, []string{"train_iters=12", "bf16=true", "use_distributed_optimizer=true"}},
 		{"layers apart", "llama_2M", "openmpi", 2, []string{"global_batch_size=8", "tensor_model_parallel_size=2"}},
 		{"layers apart on 4 ranks", "llama_2M", "mpich", 4, []string{
 			"global_batch_size=8", "train_iters=12", "tensor_model_parallel_size=2", "overlap_grad_reduce=true", "use_distributed_optimizer=true", "overlap_param_gather=true", "eval_iters=5",
