@@ -151,7 +151,7 @@ func parseMetaspace(raw json.RawMessage) (metaspaceFile, error) {
 		m.Scheme = "never"
 	}
 	if !slices.Contains([]string{"always", "first", "never"}, m.Scheme) {
-		return m, fmt.Errorf("Metaspace has prepend_scheme %q: it is always, first or never", m.Scheme)
+		return m, fmt.Errorf("the prepend_scheme of Metaspace is %q, want always, first or never", m.Scheme)
 	}
 	if m.Replacement == "" {
 		return m, errors.New("the replacement of Metaspace is empty")
