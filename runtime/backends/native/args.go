@@ -183,8 +183,8 @@ func (a *Args) validate() error {
 				faults = append(faults, fmt.Errorf("tensor_model_parallel_size: got %d, want a divisor of %s %d", n, key, v))
 			}
 		}
-		if a.NumExperts > 0 || a.AttentionDropout > 0 || a.FP16 || a.Optimizer == optim.Muon {
-			faults = append(faults, fmt.Errorf("tensor_model_parallel_size: got %d, want 1 with num_experts, attention_dropout, fp16 or optimizer muon", n))
+		if a.NumExperts > 0 || a.AttentionDropout > 0 || a.FP16 || a.Format != "" || a.Optimizer == optim.Muon {
+			faults = append(faults, fmt.Errorf("tensor_model_parallel_size: got %d, want 1 with num_experts, attention_dropout, fp16, fp8 or optimizer muon", n))
 		}
 	}
 	if a.DividesModel() && a.Adapts() {
