@@ -79,7 +79,7 @@ func TestFineTuning(t *testing.T) {
 		{"test_data_path: it has no effect in stage sft", append(tune, "test_data_path="+held)},
 		{"dump_batches: it has no effect in stage sft", append(tune, "dump_batches=1")},
 		{"train_data_path: got null, want a file of examples", append(tune, "train_data_path=null")},
-		{`chat_template: got "chatlm", want the name of a template`, append(tune, "chat_template=chatlm")},
+		{`chat_template: chat: there is no template "chatlm"; did you mean "chatml"?`, append(tune, "chat_template=chatlm")},
 		{"all of 24 examples are longer", append(tune, "seq_length=4")},
 		{`got stage "rl", want pretrain or sft or dpo`, []string{"stage=rl"}},
 	} {

@@ -41,7 +41,14 @@ func TestNamed(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, want, text, name)
 	}
-	_, err := chat.Named("chatlm")
+	source, err := chat.Source(filepath.Join("templates", "zephyr.jinja"))
+	require.NoError(t, err)
+	assert.Contains(t, source, "<|assistant|>")
+	_, err = chat.Source("chatlm")
+	require.ErrorContains(t, err, "zephyr, or a file")
+	_, err = chat.Source("templates")
+	require.Error(t, err)
+	_, err = chat.Named("chatlm")
 	assert.ErrorContains(t, err, `did you mean "chatml"?`)
 }
 

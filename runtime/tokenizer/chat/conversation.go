@@ -4,11 +4,15 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
+	"os"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/primus-fl/primus/internal/durable"
 	"github.com/primus-fl/primus/internal/suggest"
 )
 
@@ -34,6 +38,23 @@ func Named(name string) (source string, err error) {
 	text, err := templates.ReadFile(path.Join("templates", name+".jinja"))
 	if err != nil {
 		return "", fmt.Errorf("chat: there is no template %q%s; want one of %s", name, suggest.Hint(name, Names()), strings.Join(Names(), ", "))
+	}
+	return string(text), nil
+}
+
+// Source returns the source of a template by the name of one that comes with this package, else
+// from a file.
+func Source(name string) (string, error) {
+	if slices.Contains(Names(), name) {
+		return Named(name)
+	}
+	if _, err := os.Stat(name); errors.Is(err, fs.ErrNotExist) {
+		_, err := Named(name)
+		return "", fmt.Errorf("%w, or a file", err)
+	}
+	text, err := durable.ReadRegular(name, maxSource)
+	if err != nil {
+		return "", fmt.Errorf("chat: %w", durable.Explain(err))
 	}
 	return string(text), nil
 }

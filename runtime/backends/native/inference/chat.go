@@ -2,14 +2,9 @@ package inference
 
 import (
 	"errors"
-	"fmt"
-	"io/fs"
-	"os"
-	"slices"
 	"strings"
 	"time"
 
-	"github.com/primus-fl/primus/internal/durable"
 	"github.com/primus-fl/primus/runtime/tokenizer"
 	"github.com/primus-fl/primus/runtime/tokenizer/chat"
 )
@@ -25,9 +20,6 @@ type Chat struct {
 // ErrNoChat says that a model has no chat template.
 var ErrNoChat = errors.New("the tokenizer of the model has no chat template, so that there is no form for a conversation")
 
-// maxTemplate is the largest file with a template.
-const maxTemplate = 1 << 20
-
 // NewChat returns the form of conversations with a model: by the template of its tokenizer, by one
 // that comes with package chat, or by one in a file. name is "" for that of the tokenizer, which
 // may have none: that is ErrNoChat.
@@ -39,7 +31,7 @@ func NewChat(tok tokenizer.Tokenizer, name string) (*Chat, error) {
 		source, c.bos, c.eos = file.ChatTemplate(), tokenName(file, file.BOS()), tokenName(file, file.EOS())
 	}
 	if name != "" {
-		text, err := readTemplate(name)
+		text, err := chat.Source(name)
 		if err != nil {
 			return nil, err
 		}
@@ -62,22 +54,6 @@ func tokenName(f *tokenizer.File, id int32) string {
 	}
 	text, _ := f.Token(id)
 	return text
-}
-
-// readTemplate returns the source of a template by its name or from a file.
-func readTemplate(name string) (string, error) {
-	if slices.Contains(chat.Names(), name) {
-		return chat.Named(name)
-	}
-	if _, err := os.Stat(name); errors.Is(err, fs.ErrNotExist) {
-		_, err := chat.Named(name)
-		return "", fmt.Errorf("chat template: %w, or a file", err)
-	}
-	text, err := durable.ReadRegular(name, maxTemplate)
-	if err != nil {
-		return "", fmt.Errorf("chat template: %w", durable.Explain(err))
-	}
-	return string(text), nil
 }
 
 func (c *Chat) text(prompt bool, messages []chat.Message) (string, error) {

@@ -3,8 +3,6 @@ package posttrain
 import (
 	"errors"
 	"fmt"
-	"os"
-	"strings"
 
 	"github.com/primus-fl/primus/runtime/tokenizer"
 	"github.com/primus-fl/primus/runtime/tokenizer/chat"
@@ -34,35 +32,17 @@ func (c Tuning) Validate() error {
 // defaultTemplate is the chat template of tokenizers without one.
 const defaultTemplate = "chatml"
 
-// maxTemplate bounds the size of the file of a chat template.
-const maxTemplate = 1 << 20
-
 // template returns the chat template for a tokenizer, with its source.
 func (c Tuning) template(t tokenizer.Tokenizer) (template *chat.Template, source string, err error) {
 	if f, ok := t.(*tokenizer.File); ok {
 		source = f.ChatTemplate()
 	}
-	switch {
-	case strings.ContainsAny(c.ChatTemplate, `./\`):
-		info, err := os.Stat(c.ChatTemplate)
-		if err != nil {
-			return nil, "", fmt.Errorf("chat_template: %w", err)
-		}
-		if !info.Mode().IsRegular() || info.Size() > maxTemplate {
-			return nil, "", fmt.Errorf("chat_template: %s: want a file of at most %d bytes", c.ChatTemplate, maxTemplate)
-		}
-		text, err := os.ReadFile(c.ChatTemplate)
-		if err != nil {
-			return nil, "", fmt.Errorf("chat_template: %w", err)
-		}
-		source = string(text)
-	case c.ChatTemplate != "" || source == "":
-		name := c.ChatTemplate
+	if name := c.ChatTemplate; name != "" || source == "" {
 		if name == "" {
 			name = defaultTemplate
 		}
-		if source, err = chat.Named(name); err != nil {
-			return nil, "", fmt.Errorf("chat_template: got %q, want the name of a template or of a file: %w", name, err)
+		if source, err = chat.Source(name); err != nil {
+			return nil, "", fmt.Errorf("chat_template: %w", err)
 		}
 	}
 	if template, err = chat.Parse(source); err != nil {
