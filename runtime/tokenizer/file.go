@@ -43,13 +43,20 @@ func (f *File) VocabSize() int { return len(f.vocab.texts) }
 // Encode appends the ids of text to dst. Added tokens, such as <|endoftext|>, are found in the
 // text; nothing is put before or after it. Bytes that are no UTF-8 count as U+FFFD, once for each
 // longest incomplete character, as in browsers.
-func (f *File) Encode(dst []int32, text []byte) []int32 { return f.pipeline.encode(dst, text) }
+func (f *File) Encode(dst []int32, text []byte) []int32 { return f.pipeline.encode(dst, text, begins) }
+
+// EncodeRest is Encode for text that continues what was encoded before: what the tokenizer puts
+// before a text, such as the ▁ of SentencePiece, is left out. The ids are those of the whole text
+// if it was cut where no token crosses, as after a line.
+func (f *File) EncodeRest(dst []int32, text []byte) []int32 {
+	return f.pipeline.encode(dst, text, continues)
+}
 
 // EncodePrompt is Encode with the ids that the tokenizer puts before and after a text, which
 // usually is BOS before it.
 func (f *File) EncodePrompt(dst []int32, text []byte) []int32 {
 	dst = append(dst, f.pipeline.prefix...)
-	dst = f.pipeline.encode(dst, text)
+	dst = f.pipeline.encode(dst, text, begins)
 	return append(dst, f.pipeline.suffix...)
 }
 

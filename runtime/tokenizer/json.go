@@ -164,6 +164,9 @@ func (b *builder) build() (*pipeline, *decoder) {
 		texts[i] = a.Content
 	}
 	b.raw = newMatcher(b.found, texts)
+	if b.normalizer != nil {
+		b.prepended = bytes.TrimSuffix(b.normalizer(nil, []byte("x")), []byte("x"))
+	}
 	b.init()
 	verbatim := map[int32]bool{}
 	for _, a := range b.verbatim {

@@ -221,3 +221,20 @@ func TestWrongFiles(t *testing.T) {
 		})
 	}
 }
+
+// TestEncodeRest checks that a text in parts, cut after lines, has the ids of the whole.
+func TestEncodeRest(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"gpt2", "llama2", "llama3", "mistral"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tok, err := tokenizer.Load(familyFile(t, name))
+			require.NoError(t, err)
+			for _, doc := range mixedText(11, 20_000) {
+				first, rest := string(doc)+"end\n", "The last"
+				want := tok.Encode(nil, []byte(first+rest))
+				require.Equal(t, want, tok.EncodeRest(tok.Encode(nil, []byte(first)), []byte(rest)), "%q", first)
+			}
+		})
+	}
+}

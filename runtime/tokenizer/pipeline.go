@@ -17,6 +17,7 @@ type pipeline struct {
 	normalizer normalize.Normalizer
 	steps      []step
 	model      words.Model
+	prepended  []byte  // what the normalizer puts before every text
 	prefix     []int32 // ids before a prompt
 	suffix     []int32 // ids after a prompt
 	encoders   sync.Pool
@@ -24,8 +25,25 @@ type pipeline struct {
 
 // step cuts text into words, each of which the next step cuts further.
 type step struct {
-	rewrite func(dst, text []byte, first bool) []byte // nil leaves the text as it is
-	scan    split.Scanner                             // nil leaves it whole
+	rewrite func(dst, text []byte, at place) []byte // nil leaves the text as it is
+	scan    split.Scanner                           // nil leaves it whole
+}
+
+// place says where a text stands, which decides whether something is put before it.
+type place int
+
+const (
+	begins    place = iota // at the beginning of the whole text
+	follows                // after an added token, or another word
+	continues              // after text that was encoded before
+)
+
+// within returns the place of a part of a text at an offset.
+func (at place) within(offset int) place {
+	if offset > 0 {
+		return follows
+	}
+	return at
 }
 
 // encoder is the memory of one call.
@@ -44,14 +62,14 @@ func (p *pipeline) init() {
 }
 
 // encode appends the ids of text to dst.
-func (p *pipeline) encode(dst []int32, text []byte) []int32 {
+func (p *pipeline) encode(dst []int32, text []byte, where place) []int32 {
 	e := p.encoders.Get().(*encoder)
 	defer p.encoders.Put(e)
 	text = normalize.Valid(text)
 	for at := 0; at < len(text); {
 		begin, end, id := p.raw.find(text, at)
 		if begin > at {
-			dst = e.section(dst, text[at:begin], at == 0)
+			dst = e.section(dst, text[at:begin], where.within(at))
 		}
 		if id >= 0 {
 			dst = append(dst, id)
@@ -61,16 +79,19 @@ func (p *pipeline) encode(dst []int32, text []byte) []int32 {
 	return dst
 }
 
-// section encodes text between added tokens; first says that it is the beginning of the whole text.
-func (e *encoder) section(dst []int32, text []byte, first bool) []int32 {
+// section encodes text between added tokens.
+func (e *encoder) section(dst []int32, text []byte, where place) []int32 {
 	if e.normalizer != nil {
 		e.text = e.normalizer(e.text[:0], text)
 		text = e.text
+		if where == continues {
+			text = bytes.TrimPrefix(text, e.prepended)
+		}
 	}
 	for at := 0; at < len(text); {
 		begin, end, id := e.normal.find(text, at)
 		if begin > at {
-			dst = e.words(dst, text[at:begin], 0, first && at == 0)
+			dst = e.words(dst, text[at:begin], 0, where.within(at))
 		}
 		if id >= 0 {
 			dst = append(dst, id)
@@ -81,18 +102,18 @@ func (e *encoder) section(dst []int32, text []byte, first bool) []int32 {
 }
 
 // words encodes text from the step at a level on.
-func (e *encoder) words(dst []int32, text []byte, level int, first bool) []int32 {
+func (e *encoder) words(dst []int32, text []byte, level int, where place) []int32 {
 	if level == len(e.steps) {
 		return e.cache.Encode(e.model, dst, text)
 	}
 	s := &e.steps[level]
 	if s.rewrite != nil {
-		e.rewrites[level] = s.rewrite(e.rewrites[level][:0], text, first)
+		e.rewrites[level] = s.rewrite(e.rewrites[level][:0], text, where)
 		text = e.rewrites[level]
 	}
 	switch {
 	case s.scan == nil:
-		return e.words(dst, text, level+1, first)
+		return e.words(dst, text, level+1, where)
 	case level+1 == len(e.steps):
 		for len(text) > 0 {
 			n := s.scan(text)
@@ -102,7 +123,7 @@ func (e *encoder) words(dst []int32, text []byte, level int, first bool) []int32
 	default:
 		for at := 0; at < len(text); {
 			n := s.scan(text[at:])
-			dst = e.words(dst, text[at:at+n], level+1, first && at == 0)
+			dst = e.words(dst, text[at:at+n], level+1, where.within(at))
 			at += n
 		}
 	}
@@ -110,8 +131,8 @@ func (e *encoder) words(dst []int32, text []byte, level int, first bool) []int32
 }
 
 // spaceFirst is the rewrite of ByteLevel with add_prefix_space.
-func spaceFirst(dst, text []byte, _ bool) []byte {
-	if len(text) == 0 || text[0] != ' ' {
+func spaceFirst(dst, text []byte, at place) []byte {
+	if at != continues && (len(text) == 0 || text[0] != ' ') {
 		dst = append(dst, ' ')
 	}
 	return append(dst, text...)
@@ -119,11 +140,11 @@ func spaceFirst(dst, text []byte, _ bool) []byte {
 
 // metaspace returns the rewrite of the pre-tokenizer of this name. Scheme says when text gets the
 // replacement before it: always, never, or first, which is at the beginning of the whole text.
-func metaspace(replacement, scheme string) func(dst, text []byte, first bool) []byte {
+func metaspace(replacement, scheme string) func(dst, text []byte, at place) []byte {
 	spaces := normalize.Replace(" ", replacement)
-	return func(dst, text []byte, first bool) []byte {
-		begins := bytes.HasPrefix(text, []byte(replacement)) || len(text) > 0 && text[0] == ' '
-		if !begins && (scheme == "always" || scheme == "first" && first) {
+	return func(dst, text []byte, at place) []byte {
+		there := bytes.HasPrefix(text, []byte(replacement)) || len(text) > 0 && text[0] == ' '
+		if !there && (scheme == "always" && at != continues || scheme == "first" && at == begins) {
 			dst = append(dst, replacement...)
 		}
 		return spaces(dst, text)

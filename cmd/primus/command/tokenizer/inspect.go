@@ -2,6 +2,7 @@ package tokenizer
 
 import (
 	"fmt"
+	"strconv"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
@@ -73,7 +74,7 @@ func inspect(tok *tokenizer.File) inspection {
 		if isSpecial {
 			result.Special = append(result.Special, special{ID: id, Token: token})
 		} else if n := len(tok.Piece(id)); n > longest {
-			result.LongestToken, longest = token, n
+			result.LongestToken, longest = string(tok.Piece(id)), n
 		}
 	}
 	return result
@@ -90,7 +91,7 @@ func printInspection(prog cli.Program, r inspection) error {
 		t.AppendRow(table.Row{"file", file})
 	}
 	t.AppendRow(table.Row{"tokens", r.VocabSize})
-	t.AppendRow(table.Row{"longest token", r.LongestToken})
+	t.AppendRow(table.Row{"longest token", strconv.Quote(r.LongestToken)})
 	for _, s := range []struct {
 		name  string
 		token *special

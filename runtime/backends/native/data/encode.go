@@ -128,7 +128,7 @@ func (e Encoding) encode(c *chunk) {
 		if e.Separate && p.begins && !(c.first && i == 0) {
 			c.ids = e.Tokenizer.Encode(c.ids, []byte(corpus.Separator))
 		}
-		c.ids = e.Tokenizer.Encode(c.ids, c.text[at:at+p.size])
+		c.ids = e.encodePiece(c.ids, c.text[at:at+p.size], p.begins)
 		at += p.size
 		if p.ends {
 			if e.EOD >= 0 {
@@ -137,6 +137,15 @@ func (e Encoding) encode(c *chunk) {
 			c.ends = append(c.ends, len(c.ids))
 		}
 	}
+}
+
+// encodePiece appends the tokens of a piece of a document. Tokenizers of files put something before
+// a text, which does not belong into the middle of a document.
+func (e Encoding) encodePiece(ids []int32, text []byte, begins bool) []int32 {
+	if file, ok := e.Tokenizer.(*tokenizer.File); ok && !begins {
+		return file.EncodeRest(ids, text)
+	}
+	return e.Tokenizer.Encode(ids, text)
 }
 
 // writeTokens writes the tokens of a corpus as a stream of ids of width bytes.
