@@ -8,7 +8,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -23,6 +22,7 @@ import (
 	"strconv"
 	"text/tabwriter"
 
+	"github.com/primus-fl/primus/internal/benchmarks/peer"
 	"github.com/primus-fl/primus/internal/stats"
 )
 
@@ -78,11 +78,11 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	}
 	all := []*contender{o.ours(checkpoint), o.torch(checkpoint)}
 	if o.llama != "" {
-		peer, err := o.llamaCpp(ctx, dir, checkpoint)
+		c, err := o.llamaCpp(ctx, dir, checkpoint)
 		if err != nil {
 			return err
 		}
-		all = append(all, peer)
+		all = append(all, c)
 	}
 	for round := range o.rounds {
 		for _, c := range all {
@@ -128,9 +128,13 @@ func (o *options) ours(checkpoint string) *contender {
 
 func (o *options) torch(checkpoint string) *contender {
 	return &contender{name: "pytorch", turn: func(ctx context.Context) (float64, error) {
-		cmd := exec.CommandContext(ctx, "/usr/bin/python3", "internal/benchmarks/generate/torch_peer.py", checkpoint,
+		python, err := peer.Python(ctx, "")
+		if err != nil {
+			return 0, err
+		}
+		cmd := exec.CommandContext(ctx, python, "internal/benchmarks/generate/torch_peer.py", checkpoint,
 			"--prompt", strconv.Itoa(prompt), "--tokens", strconv.Itoa(o.tokens), "--threads", strconv.Itoa(o.threads))
-		cmd.Env = append(os.Environ(), "OMP_NUM_THREADS="+strconv.Itoa(o.threads))
+		cmd.Env = append(os.Environ(), peer.PyTorchSettings(o.threads)...)
 		return answer(cmd)
 	}}
 }
@@ -148,19 +152,11 @@ func (o *options) llamaCpp(ctx context.Context, dir, checkpoint string) (*conten
 
 // answer runs a peer, which prints its speed as JSON.
 func answer(cmd *exec.Cmd) (float64, error) {
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	text, err := cmd.Output()
-	if err != nil {
-		return 0, fmt.Errorf("%w: %s", err, stderr.Bytes())
-	}
 	var got struct {
 		Speed float64 `json:"tokens_per_second"`
 	}
-	if err := json.Unmarshal(text, &got); err != nil {
-		return 0, fmt.Errorf("%w: %s", err, text)
-	}
-	return got.Speed, nil
+	err := peer.Answer(cmd, &got)
+	return got.Speed, err
 }
 
 func (o *options) report(out io.Writer, all []*contender) error {
