@@ -178,10 +178,8 @@ func (a *Args) validate() error {
 		faults = append(faults, fmt.Errorf("expert_model_parallel_size: got %d, want a divisor of num_experts %d", n, a.NumExperts))
 	}
 	if n := a.TensorRanks(); n > 1 {
-		for key, v := range map[string]int{"num_attention_heads": a.NumAttentionHeads, "num_query_groups": a.Groups(), "ffn_hidden_size": a.FFNHiddenSize} {
-			if v%n != 0 {
-				faults = append(faults, fmt.Errorf("tensor_model_parallel_size: got %d, want a divisor of %s %d", n, key, v))
-			}
+		if heads, groups := a.NumAttentionHeads, a.Groups(); heads%n != 0 || groups%n != 0 || a.FFNHiddenSize%n != 0 {
+			faults = append(faults, fmt.Errorf("tensor_model_parallel_size: got %d, want a divisor of num_attention_heads %d, num_query_groups %d and ffn_hidden_size %d", n, heads, groups, a.FFNHiddenSize))
 		}
 		if a.NumExperts > 0 || a.AttentionDropout > 0 || a.FP16 || a.Format != "" || a.Optimizer == optim.Muon {
 			faults = append(faults, fmt.Errorf("tensor_model_parallel_size: got %d, want 1 with num_experts, attention_dropout, fp16, fp8 or optimizer muon", n))
