@@ -61,5 +61,5 @@ func TestCustomDistribution(t *testing.T) {
 	assert.Regexp(t, `(?m)^residual_add +vendor\.acme +vendor`, trained)
 	assert.Regexp(t, `(?m)^steps +2 of 2 `, trained)
 	assert.Regexp(t, `(?m)^acme +0\.1\.0 +compiled in +github\.com/primus-fl/primus`, run("plugins", "list"))
-	assert.Regexp(t, `(?m)^acme +pretrain +in primus +1 .* trains as native does$`, run("backends", "list"))
+	assert.Regexp(t, `(?m)^acme +pretrain, sft, dpo +in primus +1 .* trains as native does$`, run("backends", "list"))
 }

@@ -20,7 +20,7 @@ func parallel() map[string]rule {
 
 // precision are the parameters that choose the types of numbers.
 func precision() map[string]rule {
-	const f32 = "the native trainer computes and stores everything in f32"
+	const f32 = "weights, their gradients, the state of the optimizer and losses are f32"
 	return map[string]rule{
 		"fp8_wgrad":                only("gradients of weights are products of fp8, too", true),
 		"fp4":                      only(f32, false),
