@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/primus-fl/primus/cmd/primus/command/commandtest"
 	"github.com/primus-fl/primus/runtime/backend"
@@ -110,11 +111,12 @@ func TestServiceSavesAndStopsARun(t *testing.T) {
 	code, text := s.Ask(http.MethodPost, "/v1/runs/exp/save", "")
 	require.Equal(t, http.StatusAccepted, code, text)
 	commandtest.WaitFor(t, s.Stderr, "saved checkpoint")
-	_, text = s.Ask(http.MethodGet, "/v1/runs", "")
 	var all []runs.Run
-	require.NoError(t, json.Unmarshal([]byte(text), &all))
-	require.Len(t, all, 1)
-	assert.Positive(t, all[0].CheckpointStep)
+	require.Eventually(t, func() bool { // the log comes first
+		_, text = s.Ask(http.MethodGet, "/v1/runs", "")
+		all = nil
+		return json.Unmarshal([]byte(text), &all) == nil && len(all) == 1 && all[0].CheckpointStep > 0
+	}, time.Minute, 10*time.Millisecond)
 	assert.Equal(t, l.Path(), all[0].Dir)
 	_, text = s.Ask(http.MethodGet, "/v1/runs/exp/log?lines=1000", "")
 	assert.Contains(t, text, "saved checkpoint")

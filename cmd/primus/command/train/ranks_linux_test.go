@@ -436,7 +436,7 @@ func TestInterruptedRanks(t *testing.T) {
 			l := commandtest.NewLab(t)
 			// mpirun reads no lines after an interrupt, so there must not be many.
 			j := newJob(t, l, launcher, []string{"2", "train_iters=1000000", "log_interval=1000000"})
-			j.Env = append(j.Env, "OMPI_MCA_odls_base_sigkill_timeout=30") // between SIGTERM and SIGKILL, by default 1 s
+			j.Env = append(j.Env, "OMPI_MCA_odls_base_sigkill_timeout=8") // before SIGTERM and after it, by default 1 s
 			j.started(t)
 			require.NoError(t, j.Process.Signal(os.Interrupt))
 			if err := j.Wait(); launcher != "mpich" { // its mpiexec ends with 0 when an interrupt reaches it late
