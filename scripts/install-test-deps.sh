@@ -39,7 +39,7 @@ install_node_packages() {
 			continue
 		fi
 		if command -v npm >/dev/null && mkdir -p "$dir" &&
-			timeout 300 npm install --prefix "$dir" --silent --no-audit --no-fund --ignore-scripts --omit=optional "$package" >/dev/null 2>&1; then
+			timeout 120 npm install --prefix "$dir" --fetch-retries=1 --silent --no-audit --no-fund --ignore-scripts --omit=optional "$package" >/dev/null 2>&1; then
 			say "installed $name"
 		else
 			say "cannot install $name; tests that need it will skip"
