@@ -74,12 +74,13 @@ func TestBisectWithoutDifference(t *testing.T) {
 	require.Zero(t, got.Code, got.Stderr)
 	assert.Contains(t, got.Out, "no difference in 3 steps beyond 0.0001")
 	for want, args := range map[string][]string{
-		"want --bad POLICY":                        {},
-		"--metric: got \"time\", want loss":        {"--bad", "vendor", "--metric", "time"},
-		"--steps: got 0":                           {"--bad", "vendor", "--steps", "0"},
-		"--bad: unknown token \"fast\"":            {"--bad", "fast"},
-		"both policies choose the same impl":       {"--bad", "reference"},
-		"--tolerance: got NaN, want a number >= 0": {"--bad", "vendor", "--tolerance", "NaN"},
+		"want --bad POLICY":                 {},
+		"--metric: got \"time\", want loss": {"--bad", "vendor", "--metric", "time"},
+		"--steps: got 0":                    {"--bad", "vendor", "--steps", "0"},
+		"--bad: token \"vendor:nobody\" fits no impl of any op": {"--bad", "vendor:nobody"},
+		"--bad: unknown token \"fast\"":                         {"--bad", "fast"},
+		"both policies choose the same impl":                    {"--bad", "reference"},
+		"--tolerance: got NaN, want a number >= 0":              {"--bad", "vendor", "--tolerance", "NaN"},
 	} {
 		got := commandtest.Run(t, append(append([]string{"ops", "bisect"}, args...), l.Args()[2:]...)...)
 		assert.NotZero(t, got.Code, args)

@@ -69,6 +69,9 @@ The exit code is 1 when the policies train differently.`,
 		if err := opts.check(cmd, overrides); err != nil {
 			return err
 		}
+		if err := writable("replay-file", opts.file); err != nil {
+			return err
+		}
 		var report *divergence.Report
 		err := opts.WithSteps(cmd.Context(), prog, "ops bisect", overrides, func(p experiments.StepParams) (err error) {
 			report, err = opts.search(cmd, prog, p)
@@ -139,6 +142,9 @@ func sideOf(base oppolicy.Policy, side, text string, snap *opregistry.Snapshot) 
 	var faults []error
 	for word := range strings.SplitSeq(text, "|") {
 		token, err := oppolicy.ParseToken(word)
+		if err == nil && !fitsAny(token, snap) {
+			err = fmt.Errorf("token %q fits no impl of any op; primus ops list shows all", token)
+		}
 		order, faults = append(order, token), append(faults, err)
 	}
 	if err := errors.Join(faults...); err != nil {
@@ -151,6 +157,18 @@ func sideOf(base oppolicy.Policy, side, text string, snap *opregistry.Snapshot) 
 	}
 	base.PerOp, base.Rules = own, nil
 	return base, nil
+}
+
+// fitsAny reports whether a token stands for an impl of any op.
+func fitsAny(token oppolicy.Token, snap *opregistry.Snapshot) bool {
+	for i := range snap.Ops() {
+		for _, e := range snap.Impls(i) {
+			if token.Matches(oppolicy.Candidate{ID: e.ID, Kind: e.Kind, Vendor: e.Vendor}, snap.Vendor) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // describeDivergence writes a report as text.

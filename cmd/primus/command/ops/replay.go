@@ -47,7 +47,12 @@ The exit code is 1 when an implementation fails or is beyond the tolerance.`,
   primus ops replay calls
   primus ops replay calls/000003-generic_gemm.safetensors --impl 'vendor.*' --repeat 20
   primus ops replay calls --plugin-modules ./libacme_ops.so -o json`,
-		Args: cobra.MinimumNArgs(1),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return cli.Usagef(cmd, "got no file, want those of calls that train --record-ops kept, or their directory")
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for _, pattern := range opts.impls {
 				if _, err := path.Match(pattern, ""); err != nil {

@@ -49,6 +49,9 @@ Calls that overlap are in lanes of their own. No data is read.`,
 		if opts.steps == 0 {
 			return cli.Usagef(cmd, "--steps: got 0, want at least one step")
 		}
+		if err := writable("trace-file", opts.file); err != nil {
+			return err
+		}
 		return opts.WithSteps(cmd.Context(), prog, "ops trace", overrides, func(p experiments.StepParams) error {
 			line, name, err := opts.trace(cmd, p)
 			if err != nil {

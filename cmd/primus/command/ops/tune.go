@@ -3,6 +3,7 @@ package ops
 import (
 	"fmt"
 	"io"
+	"path/filepath"
 	"time"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/experiments"
+	"github.com/primus-fl/primus/internal/durable"
 	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/primus-fl/primus/opmanager/tuning"
 	"github.com/primus-fl/primus/runtime/backends/native/stepbench"
@@ -57,6 +59,9 @@ chosen together.`,
 		if opts.budget <= 0 {
 			return cli.Usagef(cmd, "--budget: got %v, want a time above 0, such as 60s", opts.budget)
 		}
+		if err := writable("tuning-file", opts.file); err != nil {
+			return err
+		}
 		return opts.WithSteps(cmd.Context(), prog, "ops tune", overrides, func(p experiments.StepParams) error {
 			file, err := opts.tune(cmd, prog, p)
 			if err != nil {
@@ -66,6 +71,18 @@ chosen together.`,
 		})
 	})
 	return cmd
+}
+
+// writable returns an error unless a flag names a file that can be written, or none. It is asked
+// before work that would be lost.
+func writable(flag, file string) error {
+	if file == "" {
+		return nil
+	}
+	if err := durable.CheckWritable(filepath.Dir(file)); err != nil {
+		return fmt.Errorf("--%s: got %q: %w", flag, file, durable.Explain(err))
+	}
+	return nil
 }
 
 // tune measures, shows where it is, and writes the file.

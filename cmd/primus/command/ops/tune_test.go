@@ -64,10 +64,12 @@ func TestTuneRefuses(t *testing.T) {
 	broken := filepath.Join(t.TempDir(), "tune.json")
 	require.NoError(t, os.WriteFile(broken, []byte("{"), 0o600))
 	for want, args := range map[string]string{
-		"--budget: got 0s, want a time above 0":                "ops tune --budget 0s",
-		"the policy leaves no choice":                          "ops tune --deny-vendors *",
-		"--tune: open none.json: no such file or directory":    "ops tune --tune none.json",
-		"tune.json: unexpected EOF; want a file that primus o": "ops tune --tune " + broken,
+		"--tune: auto measures before training, and this command does not train": "ops tune --tune auto",
+		"--tuning-file: got \"none/tune.json\": ":                                "ops tune --tuning-file none/tune.json",
+		"--budget: got 0s, want a time above 0":                                  "ops tune --budget 0s",
+		"the policy leaves no choice":                                            "ops tune --deny-vendors *",
+		"--tune: open none.json: no such file or directory":                      "ops tune --tune none.json",
+		"tune.json: unexpected EOF; want a file that primus o":                   "ops tune --tune " + broken,
 	} {
 		got := commandtest.Run(t, append(strings.Fields(args), l.Args()[2:]...)...)
 		assert.NotZero(t, got.Code, args)

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
+	"github.com/primus-fl/primus/cmd/primus/command/internal/dispatch"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/experiments"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/graph"
 	"github.com/primus-fl/primus/device"
@@ -41,6 +42,10 @@ func dryRun(ctx context.Context, prog cli.Program, s experiments.Stage, opts Opt
 	}
 	log := slog.New(prog.Lines(prog.Err, slog.LevelWarn))
 	experiments.LogReport(log, e.Report)
+	if opts.Tune() == dispatch.TuneAuto {
+		log.Warn("--tune auto measures when a run begins; what follows is without it")
+		opts.SetTune(dispatch.TuneOff)
+	}
 	set := graph.Config{Log: log, Threads: int(opts.Threads), Policy: opts.PolicySources(module), Extras: prog.Extras}
 	var p dryParams
 	var plan *train.Plan

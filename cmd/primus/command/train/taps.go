@@ -3,12 +3,15 @@ package train
 import (
 	"fmt"
 	"log/slog"
+	"path"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/internal/plaintext"
+	"github.com/primus-fl/primus/internal/suggest"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opmanager/finite"
 	"github.com/primus-fl/primus/opmanager/recording"
@@ -66,6 +69,21 @@ func (f *tapFlags) settings(cmd *cobra.Command) (*recording.Settings, error) {
 	return set, nil
 }
 
+// checkOps returns an error for a pattern of --record-ops that fits no op of a manager.
+func checkOps(patterns []string, m *opmanager.Manager) error {
+	var names []string
+	for _, e := range m.ExplainAll() {
+		names = append(names, e.Op)
+	}
+	for _, pattern := range patterns {
+		fits := func(name string) bool { ok, _ := path.Match(pattern, name); return ok }
+		if !slices.ContainsFunc(names, fits) {
+			return cli.UsageError{Err: fmt.Errorf("--record-ops: got %q, which fits no op, so nothing was trained; primus ops list shows all%s", pattern, suggest.Hint(pattern, names))}
+		}
+	}
+	return nil
+}
+
 // tapped reports whether the flags ask for a tap.
 func (o *Options) tapped() bool { return o.recording != nil || o.taps.finite != "" }
 
@@ -81,6 +99,9 @@ type taps struct {
 func newTaps(o *Options, m *opmanager.Manager, rank int, log *slog.Logger) (*taps, error) {
 	t := &taps{log: log}
 	if o.recording != nil {
+		if err := checkOps(o.recording.Ops, m); err != nil {
+			return nil, err
+		}
 		set := *o.recording
 		set.Log = log
 		if rank > 0 {

@@ -60,14 +60,18 @@ func TestTapFlagsAreChecked(t *testing.T) {
 	l := commandtest.NewLab(t)
 	for want, args := range map[string][]string{
 		`--check-finite: got "loss", want ops`: {"--check-finite", "loss"},
-		"--record-dir needs --record-ops":      {"--record-dir", "x"},
-		"--record-calls: got \"last\"":         {"--record-ops", "*", "--record-calls", "last"},
-		"--record-layers: got \"one\"":         {"--record-ops", "*", "--record-layers", "one"},
+		`--record-ops: got "generic_gem", which fits no op, so nothing was trained; primus ops list shows all; did you mean "generic_gemm"?`: {"--record-ops", "generic_gem"},
+		"--record-dir needs --record-ops": {"--record-dir", "x"},
+		"--record-calls: got \"last\"":    {"--record-ops", "*", "--record-calls", "last"},
+		"--record-layers: got \"one\"":    {"--record-ops", "*", "--record-layers", "one"},
 	} {
 		got := l.Train(args...)
 		assert.Equal(t, 2, got.Code, args)
 		assert.Contains(t, got.Stderr, want)
 	}
+	none := commandtest.Run(t, "ops", "replay")
+	assert.Equal(t, 2, none.Code)
+	assert.Contains(t, none.Stderr, "got no file, want those of calls that train --record-ops kept")
 	bad := commandtest.Run(t, "ops", "replay", filepath.Join(t.TempDir(), "none"))
 	assert.Equal(t, 2, bad.Code)
 	assert.Contains(t, bad.Stderr, "no such file")

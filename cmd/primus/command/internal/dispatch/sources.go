@@ -42,14 +42,14 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.File, "policy", "", "read the dispatch policy from a YAML `FILE`; train follows its changes")
 	o.given = flags.Lookup("policy")
 	o.Flags.AddFlags(flags)
-	flags.StringVar(&o.Tune, "tune", TuneOff, "choose impls by the tuning `FILE` of primus ops tune; off uses none")
+	flags.StringVar(&o.Tune, "tune", TuneOff, "choose impls by the tuning `FILE` of primus ops tune; off uses none, and with auto train measures first")
 }
 
 // Sources returns where the policy comes from, with the one of a module that is to be trained, if
 // any.
 func (o *Options) Sources(module *config.Module) Sources {
 	s := Sources{file: o.File, fileSource: "flag --policy", experiment: module, Env: environmentNow(), Flags: o.Flags}
-	if o.Tune != "" && o.Tune != TuneOff && o.Tune != TuneAuto {
+	if o.Tune != "" && o.Tune != TuneOff {
 		s.Tuning = &Tuning{path: o.Tune}
 	}
 	switch {

@@ -30,6 +30,9 @@ func (t *Tuning) load() error {
 	if t == nil || t.file != nil {
 		return nil
 	}
+	if t.path == TuneAuto {
+		return errors.New("--tune: auto measures before training, and this command does not train; want the FILE of primus ops tune, or off")
+	}
 	file, err := tuning.Read(t.path)
 	if err != nil {
 		return fmt.Errorf("--tune: %w", err)
