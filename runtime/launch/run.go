@@ -39,7 +39,8 @@ type group struct {
 	plan    *Plan
 	set     Settings
 	out     *output
-	leader  int // the process group
+	leader  int           // the process group
+	started chan struct{} // closed when no further process will be started
 	ended   chan exit
 	readers sync.WaitGroup
 	pipes   []*os.File
@@ -73,7 +74,7 @@ func Run(ctx context.Context, plan *Plan, set Settings) (err error) {
 	if err != nil {
 		return err
 	}
-	g := &group{plan: plan, set: set, out: out, ended: make(chan exit, len(plan.Processes)), done: make(chan struct{})}
+	g := &group{plan: plan, set: set, out: out, started: make(chan struct{}), ended: make(chan exit, len(plan.Processes)), done: make(chan struct{})}
 	defer func() { err = errors.Join(err, out.close()) }()
 	defer close(g.done)
 	startErr := g.start()
@@ -151,6 +152,7 @@ func (g *group) start() error {
 }
 
 func (g *group) startAll() error {
+	defer close(g.started)
 	for _, p := range g.plan.Processes {
 		if err := g.startOne(p); err != nil {
 			return err
@@ -194,6 +196,7 @@ func (g *group) startOne(p Process) error {
 		close(drained)
 	})
 	go func() {
+		<-g.started       // the group is gone once all that are in it have ended and were waited for
 		_ = cmd.Wait()    // the state has the exit code
 		if p.starts > 0 { // its last lines say which rank has failed
 			select {

@@ -160,6 +160,18 @@ func TestRunPartsLinesByRank(t *testing.T) {
 	assert.Equal(t, []string{"rank 1: rank 1 of 2", "rank 1: partial", "rank 1: no newline at the end"}, shown.text)
 }
 
+func TestRunStartsRanksAfterOthersHaveEnded(t *testing.T) {
+	path, err := exec.LookPath("true")
+	require.NoError(t, err)
+	o := options(64)
+	o.Python = path
+	for range 5 {
+		plan, err := launch.NewPlan(launch.Job{Program: []string{"-"}, PerDevice: true, LogDir: t.TempDir()}, o)
+		require.NoError(t, err)
+		require.NoError(t, launch.Run(t.Context(), plan, launch.Settings{}))
+	}
+}
+
 func TestRunEndsWithTheFirstFailure(t *testing.T) {
 	begin := time.Now()
 	_, dir, err := run(t.Context(), t, "raise", nil)
