@@ -5,7 +5,8 @@
 # PyTorch for tests that compare ops and training with it and that start Python frameworks,
 # Jinja for those of chat templates, SentencePiece for those of tokenizers,
 # Slurm and podman for launchers, bash-completion and man-db for those that complete at a
-# prompt and read manual pages, Open MPI and MPICH for those of jobs of several ranks, and node
+# prompt and read manual pages, Open MPI and MPICH for those of jobs of several ranks, PoCL, Oclgrind
+# and CLBlast for those of OpenCL devices, and node
 # with @huggingface/tokenizers, @huggingface/gguf, openai and llama.cpp as node-llama-cpp (in the
 # user's cache folder) for those of tokenizers, of GGUF files and of the service of a model.
 # Those tests skip without them, so this script never fails: it says what it could not do.
@@ -13,7 +14,8 @@
 set -uo pipefail
 
 packages=(gcc libc6-dev libopenblas0-pthread libdnnl2 etcd-server etcd-client prometheus chromium python3-torch python3-numpy
-	python3-yaml python3-jinja2 sentencepiece bash-completion man-db openmpi-bin mpich slurm-wlm munge podman runc)
+	python3-yaml python3-jinja2 sentencepiece bash-completion man-db openmpi-bin mpich slurm-wlm munge podman runc
+	pocl-opencl-icd oclgrind libclblast1)
 command -v npm >/dev/null || packages+=(nodejs npm)
 case ${1:-} in
 '') ;;
