@@ -50,13 +50,15 @@ func (p Parallel) DividesModel() bool { return p.ExpertRanks()*p.TensorRanks() >
 
 // Fits returns an error if a job of some ranks cannot be divided as the parameters ask for.
 func (p Parallel) Fits(ranks int) error {
-	if n := p.ExpertRanks(); ranks%n != 0 {
-		return fmt.Errorf("expert_model_parallel_size: got %d, want a divisor of the %d ranks", n, ranks)
+	return errors.Join(divides("expert_model_parallel_size", p.ExpertRanks(), ranks), divides("tensor_model_parallel_size", p.TensorRanks(), ranks))
+}
+
+// divides returns an error if a job of some ranks has no parts of this size.
+func divides(parameter string, size, ranks int) error {
+	if ranks%size == 0 {
+		return nil
 	}
-	if n := p.TensorRanks(); ranks%n != 0 {
-		return fmt.Errorf("tensor_model_parallel_size: got %d, want a divisor of the %d ranks", n, ranks)
-	}
-	return nil
+	return fmt.Errorf("%s: got %d, want a divisor of the number of ranks, which is %d: start a multiple of %d with --nproc, mpirun or another launcher", parameter, size, ranks, size)
 }
 
 // Layout is a rank among those with which it shares a part of the work.
