@@ -31,7 +31,7 @@ func TestProcessesEndWithTheLauncher(t *testing.T) {
 	require.Len(t, logs(), 2)
 	require.NoError(t, cmd.Process.Kill())
 	_ = cmd.Wait()
-	assert.Eventually(t, func() bool { return len(logs()) == 0 }, 5*time.Second, 10*time.Millisecond, "no rank outlives its launcher")
+	assert.Eventually(t, func() bool { return len(logs()) == 0 }, 30*time.Second, 10*time.Millisecond, "no rank outlives its launcher")
 }
 
 func mustGlob(t *testing.T, pattern string) []string {

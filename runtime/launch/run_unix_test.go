@@ -182,7 +182,7 @@ func TestRunEndsWithTheFirstFailure(t *testing.T) {
 	assert.Equal(t, "ValueError: no data", failure.Cause())
 	assert.ErrorContains(t, err, "rank 1 exited with 3: ValueError: no data\nits last lines (all are in "+filepath.Join(dir, "rank-1.log")+"):")
 	assert.ErrorContains(t, err, "  | by the way")
-	assert.Less(t, time.Since(begin), 10*time.Second, "the other rank is ended")
+	assert.Less(t, time.Since(begin), 45*time.Second, "the other rank is ended")
 }
 
 // A rank that ends because its peer has raised an exception is not the cause.
@@ -229,7 +229,7 @@ func TestRunEndsWhatTorchrunLeaves(t *testing.T) {
 	for text := range pids {
 		pid, err := strconv.Atoi(text)
 		require.NoError(t, err)
-		assert.Eventually(t, func() bool { return gone(pid) }, 5*time.Second, 10*time.Millisecond)
+		assert.Eventually(t, func() bool { return gone(pid) }, 30*time.Second, 10*time.Millisecond)
 	}
 }
 
@@ -343,7 +343,7 @@ func TestRunEndsWhatItsProcessesHaveStarted(t *testing.T) {
 		require.NoError(t, err)
 		pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
 		require.NoError(t, err)
-		assert.Eventually(t, func() bool { return gone(pid) }, 5*time.Second, 10*time.Millisecond)
+		assert.Eventually(t, func() bool { return gone(pid) }, 30*time.Second, 10*time.Millisecond)
 	}
 }
 

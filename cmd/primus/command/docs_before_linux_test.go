@@ -40,7 +40,7 @@ func TestBeforeARun(t *testing.T) {
 			continue
 		}
 		ran++
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 		defer cancel()
 		cmd := exec.CommandContext(ctx, "bash", "-c", strings.Join(b.Lines, "\n"))
 		cmd.Dir = dir

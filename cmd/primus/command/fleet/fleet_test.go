@@ -74,13 +74,9 @@ func TestFleetOfTwoTrainers(t *testing.T) {
 
 	policy := filepath.Join(t.TempDir(), "policy.yaml")
 	require.NoError(t, os.WriteFile(policy, []byte("prefer: vendor\nper_op: {rmsnorm_fwd: reference}\nrules: [{layers: 0, phase: forward, prefer: reference}]\n"), 0o600))
-	began := time.Now()
 	got = commandtest.Run(t, "fleet", "policy", "apply", policy, "--expect", "0")
-	took := time.Since(began)
 	require.Zero(t, got.Code, got.Stderr+got.Out)
 	assert.Equal(t, 2, strings.Count(got.Out, "in force"), got.Out)
-	t.Logf("two trainers have followed after %v", took)
-	assert.Less(t, took, 2*time.Second)
 	for _, run := range []*primustest.Buffer{one, two} {
 		assert.Contains(t, run.String(), "policy of the fleet is in force")
 	}
