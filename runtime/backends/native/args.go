@@ -101,7 +101,7 @@ func (a *Args) adoptWeights(tc *backend.TrainContext) (err error) {
 	if a.LoadHF == "" {
 		return nil
 	}
-	folder, err := weights.Open(a.LoadHF)
+	folder, err := weights.Open(a.LoadHF, weights.Settings{})
 	if err != nil {
 		return describe(tc, fmt.Errorf("load_hf: %w", err))
 	}

@@ -73,7 +73,7 @@ func (t *trainer) loadWeights() error {
 
 // loadFolder fills a model from a folder of weights and returns where they are.
 func loadFolder(dir string, into *model.Model) (path string, err error) {
-	folder, err := weights.Open(dir)
+	folder, err := weights.Open(dir, weights.Settings{})
 	if err != nil {
 		return "", fmt.Errorf("load_hf: %w", err)
 	}

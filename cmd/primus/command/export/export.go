@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
+	"github.com/primus-fl/primus/cmd/primus/command/internal/models"
 	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/primus-fl/primus/runtime/backends/native/weights"
 	"github.com/primus-fl/primus/runtime/backends/native/weights/export"
@@ -20,15 +21,18 @@ import (
 // options are the flags of the command.
 type options struct {
 	checkpoint, format, dtype, maxShard, output string
+	weights                                     weights.Settings
 }
 
 const (
 	formatHF   = "hf"
 	formatGGUF = "gguf"
+
+	keep = "keep" // the type of each weight
 )
 
 // dtypes are the types of weights of each format.
-var dtypes = map[string][]string{formatHF: {"keep", "f32", "bf16", "f16"}, formatGGUF: {"f32", "f16", "bf16", "q8_0"}}
+var dtypes = map[string][]string{formatHF: {keep, "f32", "bf16", "f16"}, formatGGUF: {"f32", "f16", "bf16", "q8_0"}}
 
 // New returns the command `primus export`.
 func New(prog cli.Program) *cobra.Command {
@@ -59,12 +63,13 @@ What exists is not replaced.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&o.checkpoint, "checkpoint", "", "`DIR` with the weights: a checkpoint, a run, of which the newest checkpoint is taken, or a folder of Hugging Face")
+	models.AddWeightsFlags(cmd, &o.weights)
 	flags.StringVar(&o.format, "format", formatHF, "`FORMAT`: hf or gguf")
 	flags.StringVar(&o.dtype, "dtype", "", "`TYPE` of the weights: keep, f32, bf16 or f16, and with gguf f32, f16, bf16 or q8_0")
 	flags.StringVar(&o.maxShard, "max-shard-size", "5GB", "with hf, weights of at most this `SIZE` in a file")
 	flags.StringVarP(&o.output, "output", "o", "", "`PATH` of what is written: a directory, and with gguf a file *.gguf")
 	cli.WithoutVariable(flags, "format", "dtype", "max-shard-size", "output")
-	for name, values := range map[string][]string{"format": {formatHF, formatGGUF}, "dtype": {"keep", "f32", "bf16", "f16", "q8_0"}} {
+	for name, values := range map[string][]string{"format": {formatHF, formatGGUF}, "dtype": {keep, "f32", "bf16", "f16", "q8_0"}} {
 		if err := cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
 			panic("BUG: " + err.Error())
 		}
@@ -85,7 +90,7 @@ func (o *options) check(cmd *cobra.Command) error {
 		return cli.Usagef(cmd, "--format: got %q, want hf or gguf", o.format)
 	}
 	if o.dtype == "" {
-		o.dtype = map[string]string{formatHF: "keep", formatGGUF: "f16"}[o.format]
+		o.dtype = map[string]string{formatHF: keep, formatGGUF: "f16"}[o.format]
 	}
 	if !slices.Contains(known, o.dtype) {
 		return cli.Usagef(cmd, "--dtype: got %q, want %s with --format %s", o.dtype, strings.Join(known, ", "), o.format)
@@ -103,7 +108,7 @@ func (o *options) check(cmd *cobra.Command) error {
 }
 
 func (o *options) run(cmd *cobra.Command, prog cli.Program) (err error) {
-	folder, err := weights.Open(o.checkpoint)
+	folder, err := weights.Open(o.checkpoint, o.weights)
 	if err != nil {
 		return err
 	}
@@ -137,6 +142,15 @@ func (o *options) run(cmd *cobra.Command, prog cli.Program) (err error) {
 
 // report prints what was written.
 func (o *options) report(prog cli.Program, m *export.Model, kind string) error {
-	_, err := fmt.Fprintf(prog.Out, "%s: %s, %s, %s\n", o.output, kind, plaintext.Quantity(m.Config.NumParameters(), "parameter", "parameters"), o.dtype)
+	types := []string{o.dtype}
+	if o.dtype == keep {
+		types = nil
+		for _, t := range m.Tensors {
+			if name := t.DType.String(); !slices.Contains(types, name) {
+				types = append(types, name)
+			}
+		}
+	}
+	_, err := fmt.Fprintf(prog.Out, "%s: %s, %s, %s\n", o.output, kind, plaintext.Quantity(m.Config.NumParameters(), "parameter", "parameters"), strings.Join(types, " and "))
 	return err
 }

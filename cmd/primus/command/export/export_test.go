@@ -14,11 +14,11 @@ import (
 // What is trained is exported, and the folder continues texts as the checkpoint does.
 func TestExport(t *testing.T) {
 	l := commandtest.NewLab(t)
-	require.Zero(t, l.Train("train_iters=2").Code)
+	require.Zero(t, l.Train("train_iters=2", "ema_decay=0.9").Code)
 	dir, file := filepath.Join(l.Dir, "model"), filepath.Join(l.Dir, "model.gguf")
 	got := commandtest.Run(t, "export", "--checkpoint", l.Path(), "-o", dir)
 	require.Zero(t, got.Code, got.Stderr)
-	assert.Regexp(t, `^\S+/model: llama, \d+ parameters, keep\n$`, got.Out)
+	assert.Regexp(t, `^\S+/model: llama, \d+ parameters, f32\n$`, got.Out)
 	assert.FileExists(t, filepath.Join(dir, "tokenizer.json"))
 	want := commandtest.Run(t, "generate", "--checkpoint", l.Path(), "--prompt", "func", "--max-tokens", "8", "--quiet")
 	again := commandtest.Run(t, "generate", "--checkpoint", dir, "--prompt", "func", "--max-tokens", "8", "--quiet")
@@ -30,6 +30,18 @@ func TestExport(t *testing.T) {
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
 	assert.Equal(t, "GGUF\x03\x00\x00\x00", string(text[:8]))
+
+	averages := filepath.Join(l.Dir, "averages")
+	got = commandtest.Run(t, "export", "--checkpoint", l.Path(), "--ema", "--dtype", "bf16", "-o", averages)
+	require.Zero(t, got.Code, got.Stderr)
+	assert.Regexp(t, `^\S+/averages: llama, \d+ parameters, bf16\n$`, got.Out)
+	got = commandtest.Run(t, "export", "--checkpoint", averages, "-o", filepath.Join(l.Dir, "copy"))
+	assert.Regexp(t, `^\S+/copy: llama, \d+ parameters, bf16\n$`, got.Out)
+	for _, command := range [][]string{{"export", "-o", filepath.Join(l.Dir, "none")}, {"generate", "--prompt", "func"}} {
+		got = commandtest.Run(t, append(command, "--checkpoint", averages, "--ema")...)
+		assert.Equal(t, 1, got.Code)
+		assert.Contains(t, got.Stderr, "no model_ema.safetensors, which a run with ema_decay saves")
+	}
 
 	got = commandtest.Run(t, "export", "--checkpoint", dir, "-o", dir)
 	assert.Equal(t, 1, got.Code)

@@ -9,9 +9,11 @@ import (
 	"path/filepath"
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
+	"github.com/primus-fl/primus/cmd/primus/command/internal/models"
 	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/runtime/backends/native/inference"
+	"github.com/primus-fl/primus/runtime/backends/native/weights"
 	"github.com/primus-fl/primus/serve/openai"
 	"github.com/spf13/cobra"
 	"go.uber.org/fx"
@@ -20,12 +22,14 @@ import (
 // modelServed are the flags of a model that is served.
 type modelServed struct {
 	dir, name, template               string
+	weights                           weights.Settings
 	context, parallel, queue, threads uint
 }
 
 func (o *modelServed) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&o.dir, "model", "", "generate texts with the weights in `DIR`: a checkpoint, a run or a folder of Hugging Face")
+	models.AddWeightsFlags(cmd, &o.weights)
 	flags.StringVar(&o.name, "model-name", "", "the `NAME` of the model for clients; the default is that of its directory")
 	flags.StringVar(&o.template, "chat-template", "", "the `NAME` of a chat template, such as chatml, or a file with one, in place of the tokenizer's")
 	flags.UintVar(&o.context, "context", 0, "at most `N` tokens of a text with its prompt; 0 is what the model was made for, but at most 4096")
@@ -37,7 +41,7 @@ func (o *modelServed) addFlags(cmd *cobra.Command) {
 
 // check returns the first mistake in the flags.
 func (o *modelServed) check(cmd *cobra.Command) error {
-	for _, name := range []string{"model-name", "chat-template", "context", "parallel", "queue"} {
+	for _, name := range []string{"ema", "model-name", "chat-template", "context", "parallel", "queue"} {
 		if o.dir == "" && cmd.Flags().Changed(name) {
 			return cli.Usagef(cmd, "--%s needs --model", name)
 		}
@@ -69,7 +73,7 @@ type modelParams struct {
 
 // serve loads the model and gives it to the handler until ctx ends.
 func (o *modelServed) serve(ctx context.Context, log *slog.Logger, p modelParams, h *openai.Handler) (err error) {
-	m, err := inference.Load(o.dir, p.Device)
+	m, err := inference.Load(o.dir, p.Device, o.weights)
 	if err != nil {
 		return err
 	}

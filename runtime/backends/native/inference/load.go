@@ -25,8 +25,8 @@ type Loaded struct {
 
 // Load reads a model without gradients from a folder that weights.Open opens. The caller closes the
 // Model.
-func Load(dir string, backend device.Backend) (_ *Loaded, err error) {
-	folder, err := weights.Open(dir)
+func Load(dir string, backend device.Backend, s weights.Settings) (_ *Loaded, err error) {
+	folder, err := weights.Open(dir, s)
 	if err != nil {
 		return nil, err
 	}

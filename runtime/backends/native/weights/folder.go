@@ -19,6 +19,7 @@ const (
 	configName  = "config.json"
 	weightsName = "model.safetensors"
 	indexName   = "model.safetensors.index.json"
+	averageName = "model_ema.safetensors"
 
 	checkpointName  = "checkpoint.json" // only checkpoints have it
 	checkpointsName = "checkpoints"     // of a run directory
@@ -27,8 +28,14 @@ const (
 // maxJSON is the largest JSON file that is read.
 const maxJSON = 64 << 20
 
+// Settings say which weights of a folder are read.
+type Settings struct {
+	Average bool // the averages that a run with ema_decay saves, in place of the weights
+}
+
 // Folder is a folder of weights whose description has been read and checked.
 type Folder struct {
+	Settings
 	path   string
 	text   []byte // of config.json
 	config model.Config
@@ -38,12 +45,12 @@ type Folder struct {
 
 // Open opens a checkpoint, the newest checkpoint of a run directory or of a directory of
 // checkpoints, or a folder of Hugging Face. Checkpoints are verified. The caller closes the Folder.
-func Open(dir string) (*Folder, error) {
+func Open(dir string, s Settings) (*Folder, error) {
 	path, err := find(dir)
 	if err != nil {
 		return nil, err
 	}
-	f := &Folder{path: path}
+	f := &Folder{Settings: s, path: path}
 	name := filepath.Join(path, configName)
 	if f.text, err = durable.ReadRegular(name, maxJSON); err != nil {
 		return nil, fmt.Errorf("weights: read the architecture: %w", durable.Explain(err))
@@ -59,12 +66,13 @@ func Open(dir string) (*Folder, error) {
 
 // find returns the directory with the weights that dir stands for.
 func find(dir string) (string, error) {
+	const wanted = "want a directory: a checkpoint, a run, or a folder with " + configName + " and " + weightsName
 	info, err := os.Stat(dir)
 	if err != nil {
-		return "", fmt.Errorf("weights: %w", durable.Explain(err))
+		return "", fmt.Errorf("weights: %w; %s", durable.Explain(err), wanted)
 	}
 	if !info.IsDir() {
-		return "", fmt.Errorf("weights: got the file %s, want a directory: a checkpoint, a run, or a folder with %s and %s", dir, configName, weightsName)
+		return "", fmt.Errorf("weights: got the file %s, %s", dir, wanted)
 	}
 	if !exists(dir, checkpointName) && exists(dir, configName) {
 		return dir, nil

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/primus-fl/primus/internal/durable"
+	"github.com/primus-fl/primus/runtime/backends/native/lora"
 )
 
 // shard is a file of tensors.
@@ -19,6 +20,15 @@ type shard struct {
 
 // shards lists the files of tensors.
 func (f *Folder) shards() ([]shard, error) {
+	if f.Average {
+		if !exists(f.path, averageName) {
+			return nil, fmt.Errorf("%s has no %s, which a run with ema_decay saves: use its weights, not their averages", f.path, averageName)
+		}
+		if exists(f.path, lora.ConfigFile) {
+			return nil, fmt.Errorf("%s: %s holds the averages of adapters alone: use the weights, in which adapters are merged", f.path, averageName)
+		}
+		return []shard{{name: averageName}}, nil
+	}
 	if exists(f.path, weightsName) {
 		return []shard{{name: weightsName}}, nil
 	}

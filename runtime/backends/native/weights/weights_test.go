@@ -3,6 +3,7 @@ package weights_test
 import (
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
@@ -107,7 +108,7 @@ func folder(t *testing.T, m *model.Model) string {
 // load opens a folder and returns a model with its weights.
 func load(t *testing.T, dir string) *model.Model {
 	t.Helper()
-	f, err := weights.Open(dir)
+	f, err := weights.Open(dir, weights.Settings{})
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, f.Close()) })
 	m := newModel(t, f.Config(), 2)
@@ -155,7 +156,7 @@ func TestOpenFindsCheckpoints(t *testing.T) {
 	for _, dir := range []string{run, store.Dir(), filepath.Join(store.Dir(), "step-00000001")} {
 		assertSame(t, newest, load(t, dir))
 	}
-	f, err := weights.Open(run)
+	f, err := weights.Open(run, weights.Settings{})
 	require.NoError(t, err)
 	tok, err := f.Tokenizer()
 	require.NoError(t, err)
@@ -167,9 +168,29 @@ func TestOpenFindsCheckpoints(t *testing.T) {
 	require.NoError(t, err)
 	text[len(text)-1] ^= 1
 	require.NoError(t, os.WriteFile(path, text, 0o644))
-	_, err = weights.Open(run)
+	_, err = weights.Open(run, weights.Settings{})
 	var corrupt *checkpoint.CorruptError
 	require.ErrorAs(t, err, &corrupt)
+}
+
+func TestAveragesInPlaceOfWeights(t *testing.T) {
+	t.Parallel()
+	m, averages := newModel(t, llama(), 1), newModel(t, llama(), 2)
+	dir := folder(t, m)
+	average := weights.Settings{Average: true}
+	_, err := weights.Open(dir, average)
+	assert.ErrorContains(t, err, "no model_ema.safetensors, which a run with ema_decay saves")
+	require.NoError(t, safetensors.WriteFile(filepath.Join(dir, "model_ema.safetensors"), entries(t, averages), nil))
+	assertSame(t, m, load(t, dir))
+	f, err := weights.Open(dir, average)
+	require.NoError(t, err)
+	got := newModel(t, llama(), 3)
+	require.NoError(t, f.Load(got))
+	require.NoError(t, f.Close())
+	assertSame(t, averages, got)
+	writeJSON(t, filepath.Join(dir, "adapter_config.json"), map[string]any{})
+	_, err = weights.Open(dir, average)
+	assert.ErrorContains(t, err, "averages of adapters alone")
 }
 
 // A folder of other programs: several files, narrow elements, the names of the class for the
@@ -267,7 +288,7 @@ func TestFolderThatDoesNotFit(t *testing.T) {
 				all = append(all, e)
 			}
 			require.NoError(t, safetensors.WriteFile(filepath.Join(dir, "model.safetensors"), all, nil))
-			f, err := weights.Open(dir)
+			f, err := weights.Open(dir, weights.Settings{})
 			require.NoError(t, err)
 			defer func() { assert.NoError(t, f.Close()) }()
 			other := newModel(t, f.Config(), 2)
@@ -282,21 +303,22 @@ func TestOpenRefuses(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
-	_, err := weights.Open(at("none"))
-	assert.ErrorContains(t, err, "no such file")
-	_, err = weights.Open(dir)
+	_, err := weights.Open(at("none"), weights.Settings{})
+	assert.ErrorContains(t, err, "no such file or directory; want a directory: a checkpoint")
+	assert.ErrorIs(t, err, fs.ErrNotExist)
+	_, err = weights.Open(dir, weights.Settings{})
 	assert.ErrorContains(t, err, "has neither config.json nor checkpoints")
 	writeJSON(t, at("config.json"), llama().HFConfig())
-	_, err = weights.Open(at("config.json"))
+	_, err = weights.Open(at("config.json"), weights.Settings{})
 	assert.ErrorContains(t, err, "want a directory")
-	_, err = weights.Open(dir)
+	_, err = weights.Open(dir, weights.Settings{})
 	assert.ErrorContains(t, err, "want weights in the safetensors format")
 	for text, want := range map[string]string{
 		`[]`: "not an index", `{}`: "got no tensors", `{"weight_map": {"a": "../b.safetensors"}}`: "in the same folder",
 		`{"weight_map": {"a": "model.bin"}}`: "*.safetensors", `{"weight_map": {"a": "b.safetensors"}}`: "no such file",
 	} {
 		require.NoError(t, os.WriteFile(at("model.safetensors.index.json"), []byte(text), 0o644))
-		_, err = weights.Open(dir)
+		_, err = weights.Open(dir, weights.Settings{})
 		assert.ErrorContains(t, err, want)
 	}
 }
@@ -310,7 +332,7 @@ func FuzzIndex(f *testing.F) {
 		dir := t.TempDir()
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "config.json"), config, 0o644))
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "model.safetensors.index.json"), index, 0o644))
-		_, err := weights.Open(dir)
+		_, err := weights.Open(dir, weights.Settings{})
 		assert.Error(t, err, "no file of the index exists")
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/runtime/backends/native/inference"
+	"github.com/primus-fl/primus/runtime/backends/native/weights"
 	"github.com/spf13/cobra"
 	"go.uber.org/fx"
 )
@@ -21,6 +22,7 @@ import (
 type Options struct {
 	Dir     string
 	Context uint
+	Weights weights.Settings
 	flag    string
 	threads uint
 	policy  dispatch.Options
@@ -31,9 +33,15 @@ func (o *Options) AddFlags(cmd *cobra.Command, flag string) {
 	o.flag = flag
 	flags := cmd.Flags()
 	flags.StringVar(&o.Dir, flag, "", "`DIR` with the weights: a checkpoint, a run, of which the newest checkpoint is taken, or a folder of Hugging Face")
+	AddWeightsFlags(cmd, &o.Weights)
 	flags.UintVar(&o.Context, "context", 0, "at most `N` tokens of a text with its prompt; 0 is what the model was made for, but at most 4096")
 	flags.UintVar(&o.threads, "threads", 0, "`N` CPU threads for ops; 0 is one per CPU")
 	o.policy.AddFlags(flags)
+}
+
+// AddWeightsFlags gives a command the flags that say which weights of a folder are read.
+func AddWeightsFlags(cmd *cobra.Command, s *weights.Settings) {
+	cmd.Flags().BoolVar(&s.Average, "ema", false, "the averages that a run with ema_decay saves, in place of the weights")
 }
 
 // Check returns the first mistake in the flags.
@@ -59,7 +67,7 @@ func (o *Options) Run(ctx context.Context, prog cli.Program, f func(*inference.L
 		Threads: int(o.threads), Log: slog.New(prog.Lines(prog.Err, slog.LevelWarn)), Policy: o.policy.Sources(nil), Extras: prog.Extras,
 	}
 	return graph.Run(ctx, func() (err error) {
-		m, err := inference.Load(o.Dir, p.Device)
+		m, err := inference.Load(o.Dir, p.Device, o.Weights)
 		if err != nil {
 			return err
 		}

@@ -144,7 +144,7 @@ func greedy(t *testing.T, m *model.Model, tokens []int32) []int32 {
 // load opens a folder and returns a model with its weights.
 func load(t *testing.T, dir string) *model.Model {
 	t.Helper()
-	f, err := weights.Open(dir)
+	f, err := weights.Open(dir, weights.Settings{})
 	require.NoError(t, err)
 	defer func() { assert.NoError(t, f.Close()) }()
 	m := newModel(t, f.Config())
@@ -175,7 +175,7 @@ func TestFolderRoundTrips(t *testing.T) {
 
 			narrow := filepath.Join(filepath.Dir(dir), "narrow")
 			require.NoError(t, export.HF(narrow, exported(t, m), export.HFSettings{DType: tensor.BF16}))
-			f, err := weights.Open(narrow)
+			f, err := weights.Open(narrow, weights.Settings{})
 			require.NoError(t, err)
 			defer func() { assert.NoError(t, f.Close()) }()
 			e, err := export.FromFolder(f)
