@@ -4,15 +4,15 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
-	"os/signal"
 	"slices"
 	"strings"
+
+	"github.com/primus-fl/primus/internal/program"
 )
 
 // options are the flags of the command.
@@ -28,12 +28,7 @@ func main() {
 	if role := os.Getenv(roleVariable); role != "" {
 		os.Exit(play(role, os.Args[1:]))
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "chaos: error:", err)
-		os.Exit(1)
-	}
+	program.Main("chaos", run)
 }
 
 func run(ctx context.Context, args []string, out, progress io.Writer) error {

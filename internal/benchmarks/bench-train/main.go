@@ -10,17 +10,15 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/primus-fl/primus/internal/benchmarks/peer"
+	"github.com/primus-fl/primus/internal/program"
 )
 
 // options are the flags.
@@ -33,14 +31,7 @@ type options struct {
 	output                 string
 }
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "bench-train: error:", err)
-		os.Exit(1)
-	}
-}
+func main() { program.Main("bench-train", run) }
 
 func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	opts, err := parse(args, progress)

@@ -14,7 +14,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"regexp"
 	"runtime"
@@ -23,6 +22,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/primus-fl/primus/internal/benchmarks/peer"
+	"github.com/primus-fl/primus/internal/program"
 	"github.com/primus-fl/primus/internal/stats"
 )
 
@@ -35,14 +35,7 @@ type options struct {
 // prompt is the first token, a newline.
 const prompt = 10
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "bench-generate: error:", err)
-		os.Exit(1)
-	}
-}
+func main() { program.Main("bench-generate", run) }
 
 // contender is one way to generate; turn returns tokens per second.
 type contender struct {

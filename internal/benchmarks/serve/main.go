@@ -20,14 +20,14 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"strings"
 	"time"
+
+	"github.com/primus-fl/primus/internal/program"
 )
 
 // options are the flags.
@@ -43,14 +43,7 @@ type options struct {
 	output         string
 }
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "bench-serve: error:", err)
-		os.Exit(1)
-	}
-}
+func main() { program.Main("bench-serve", run) }
 
 func parse(args []string, usage io.Writer) (options, error) {
 	var o options

@@ -8,19 +8,19 @@ package main
 import (
 	"bufio"
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/primus-fl/primus/internal/program"
 )
 
 // options are the flags.
@@ -29,14 +29,7 @@ type options struct {
 	steps, rows    int
 }
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "soak: error:", err)
-		os.Exit(1)
-	}
-}
+func main() { program.Main("soak", run) }
 
 func run(ctx context.Context, args []string, out, usage io.Writer) error {
 	var o options

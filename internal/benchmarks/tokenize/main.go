@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"runtime/debug"
 	"slices"
@@ -22,20 +21,14 @@ import (
 	"github.com/primus-fl/primus/internal/benchmarks/peer"
 	"github.com/primus-fl/primus/internal/hftokenizers"
 	"github.com/primus-fl/primus/internal/plaintext"
+	"github.com/primus-fl/primus/internal/program"
 	"github.com/primus-fl/primus/internal/stats"
 	"github.com/primus-fl/primus/runtime/backends/native/data/corpus"
 	"github.com/primus-fl/primus/runtime/tokenizer"
 	"github.com/primus-fl/primus/runtime/tokenizer/trainer"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, os.Args[1:], os.Stdout); err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "tokenize: error:", err)
-		os.Exit(1)
-	}
-}
+func main() { program.Main("tokenize", run) }
 
 // options are the flags.
 type options struct {
@@ -47,7 +40,7 @@ type options struct {
 	cpu     bool
 }
 
-func run(ctx context.Context, args []string, out io.Writer) error {
+func run(ctx context.Context, args []string, out, _ io.Writer) error {
 	var o options
 	flags := flag.NewFlagSet("tokenize", flag.ContinueOnError)
 	flags.StringVar(&o.input, "input", "", "a file, directory or glob of text (default: the Go standard library's sources)")

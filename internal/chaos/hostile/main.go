@@ -4,17 +4,16 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"runtime"
 	"sync"
 	"text/tabwriter"
 
 	"github.com/primus-fl/primus/cmd/primus/command"
+	"github.com/primus-fl/primus/internal/program"
 )
 
 // roleVariable makes this program primus.
@@ -24,12 +23,7 @@ func main() {
 	if os.Getenv(roleVariable) != "" {
 		os.Exit(command.Main(os.Args[1:], command.StandardStreams()))
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "hostile: error:", err)
-		os.Exit(1)
-	}
+	program.Main("hostile", run)
 }
 
 // run attacks runs as the arguments say and prints a table.
