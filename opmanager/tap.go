@@ -25,6 +25,17 @@ type TappedCall struct {
 	Args  opregistry.Call // valid until the call ends; CopyArgs copies it
 }
 
+// Bytes returns the size of all operands.
+func (c TappedCall) Bytes() int64 {
+	n := 0
+	for _, o := range c.Args.Operands() {
+		if o.Tensor != nil {
+			n += o.Tensor.NumElements() * o.Tensor.DType().Size()
+		}
+	}
+	return int64(n)
+}
+
 // Tap makes t see the calls that begin from now on, of m and of all Managers that share its
 // registry, until remove is called. Without a tap calls cost what they cost before. Remove is
 // idempotent and does not wait for calls.

@@ -23,6 +23,7 @@ var confinements = []confinement{
 	{module: "github.com/spf13/cobra", in: []string{"cmd"}},
 	{module: "github.com/spf13/pflag", in: []string{"cmd"}},
 	{module: "github.com/prometheus", in: []string{"metrics", "serve", "cmd"}},
+	{module: "go.opentelemetry.io", in: []string{"metrics/spans"}},
 	{module: "github.com/danielgtaylor/huma", in: []string{"serve"}},
 	{module: "github.com/chromedp", tests: true},
 	{module: "go.etcd.io/etcd", in: []string{"fleet"}},

@@ -46,7 +46,7 @@ const stepLane = 0
 
 // Begin implements opmanager.Tap.
 func (t *Timeline) Begin(call opmanager.TappedCall) func(opmanager.ImplInfo, error) error {
-	args := map[string]any{"call": call.Args.Describe(), "bytes": bytesOf(call)}
+	args := map[string]any{"call": call.Args.Describe(), "bytes": call.Bytes()}
 	if call.Layer >= 0 {
 		args["layer"] = call.Layer
 	}
@@ -67,17 +67,6 @@ func (t *Timeline) Begin(call opmanager.TappedCall) func(opmanager.ImplInfo, err
 		t.add(call.Op.Name(), "op", lane+stepLane+1, begin, end, args)
 		return nil
 	}
-}
-
-// bytesOf returns the size of all operands.
-func bytesOf(call opmanager.TappedCall) int {
-	n := 0
-	for _, o := range call.Args.Operands() {
-		if o.Tensor != nil {
-			n += o.Tensor.NumElements() * o.Tensor.DType().Size()
-		}
-	}
-	return n
 }
 
 // take returns the first free lane.

@@ -15,7 +15,7 @@ import (
 )
 
 // passedPrefixes begin the names of variables that a container gets when they are set.
-var passedPrefixes = []string{"PRIMUS_", "TE_FL_", "TEFL_", "NCCL_", "RCCL_", "GLOO_", "IONIC_", "HIPBLASLT_"}
+var passedPrefixes = []string{"PRIMUS_", "TE_FL_", "TEFL_", "NCCL_", "RCCL_", "GLOO_", "IONIC_", "HIPBLASLT_", "OTEL_"}
 
 // notPassed are variables of this machine.
 var notPassed = []string{"PRIMUS_CLI_CONFIG", "PRIMUS_CONFIG", "PRIMUS_LAUNCHER", "PRIMUS_LAUNCHER_FILE"}

@@ -133,7 +133,7 @@ func runTrain(ctx context.Context, prog cli.Program, s experiments.Stage, opts O
 		if (err != nil || !f.Launches) && !place.follows() {
 			defer warnWhenInterrupted(ctx, log, opts.run.Grace)() // a launcher logs this itself
 		}
-		around, err := newTaps(&opts, settings.Manager, place.Rank, log)
+		around, err := newTaps(&opts, settings.Manager, experiment.ExpName, place.Rank, log)
 		if err != nil {
 			return err
 		}

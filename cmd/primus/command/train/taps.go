@@ -10,8 +10,10 @@ import (
 	"strings"
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
+	"github.com/primus-fl/primus/internal/buildinfo"
 	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/primus-fl/primus/internal/suggest"
+	"github.com/primus-fl/primus/metrics/spans"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opmanager/finite"
 	"github.com/primus-fl/primus/opmanager/recording"
@@ -91,12 +93,14 @@ func (o *Options) tapped() bool { return o.recording != nil || o.taps.finite != 
 type taps struct {
 	recorder *recording.Recorder // nil without
 	dir      string
+	spans    *spans.Exporter // nil without
 	log      *slog.Logger
 	remove   []func()
 }
 
-// newTaps adds the taps that the options ask for to a manager. Close removes them.
-func newTaps(o *Options, m *opmanager.Manager, rank int, log *slog.Logger) (*taps, error) {
+// newTaps adds the taps that the options and the environment ask for to a manager. Close removes
+// them.
+func newTaps(o *Options, m *opmanager.Manager, run string, rank int, log *slog.Logger) (*taps, error) {
 	t := &taps{log: log}
 	if o.recording != nil {
 		if err := checkOps(o.recording.Ops, m); err != nil {
@@ -117,17 +121,38 @@ func newTaps(o *Options, m *opmanager.Manager, rank int, log *slog.Logger) (*tap
 	if o.taps.finite != "" {
 		t.remove = append(t.remove, m.Tap(&finite.Check{}))
 	}
+	var err error
+	if t.spans, err = spans.FromEnvironment(spans.Settings{Run: run, Rank: rank, Version: buildinfo.Read().Version, Log: log}); err != nil {
+		log.Warn(fmt.Sprintf("no spans are exported: %v", err))
+	}
+	if t.spans != nil {
+		t.remove = append(t.remove, m.Tap(t.spans))
+	}
 	return t, nil
 }
 
-// RunStarted tells the recorder the first step.
-func (t *taps) RunStarted(r backend.Run) { t.setStep(r.FirstStep) }
+// RunStarted tells the taps the first step.
+func (t *taps) RunStarted(r backend.Run) {
+	t.setStep(r.FirstStep)
+	if t.spans != nil {
+		t.spans.RunStarted(r)
+	}
+}
 
-// StepDone tells the recorder the next step.
-func (t *taps) StepDone(s backend.Step) { t.setStep(s.Step + 1) }
+// StepDone tells the taps of a step and the number of the next one.
+func (t *taps) StepDone(s backend.Step) {
+	t.setStep(s.Step + 1)
+	if t.spans != nil {
+		t.spans.StepDone(s)
+	}
+}
 
-// RunEnded does nothing.
-func (t *taps) RunEnded(backend.Result) {}
+// RunEnded tells the taps the result.
+func (t *taps) RunEnded(r backend.Result) {
+	if t.spans != nil {
+		t.spans.RunEnded(r)
+	}
+}
 
 func (t *taps) setStep(step int) {
 	if t.recorder != nil {
@@ -135,11 +160,12 @@ func (t *taps) setStep(step int) {
 	}
 }
 
-// close removes the taps and says what was recorded.
+// close removes the taps, sends the last spans and says what was recorded.
 func (t *taps) close() error {
 	for _, remove := range t.remove {
 		remove()
 	}
+	t.spans.Close()
 	if t.recorder == nil {
 		return nil
 	}

@@ -1,8 +1,13 @@
 package train_test
 
 import (
+	"bytes"
 	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"github.com/primus-fl/primus/cmd/primus/command/commandtest"
@@ -54,6 +59,34 @@ func TestFirstFaultIsNamedAndRecorded(t *testing.T) {
 	require.NotEmpty(t, results)
 	assert.Equal(t, "generic_gemm", results[0].Op)
 	assert.Equal(t, 2, results[0].Step)
+}
+
+// The variables of OpenTelemetry turn on the export of spans.
+func TestSpansAreExported(t *testing.T) {
+	var received sync.Map
+	to := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		assert.NoError(t, err)
+		for _, name := range []string{"gemm forward", "attention backward", "optim", "step", "run"} {
+			if bytes.Contains(body, []byte(name)) {
+				received.Store(name, true)
+			}
+		}
+		w.Header().Set("Content-Type", "application/x-protobuf")
+	}))
+	defer to.Close()
+	l := commandtest.NewLab(t)
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", to.URL)
+	got := l.Train("train_iters=2")
+	require.Zero(t, got.Code, got.Stderr)
+	for _, name := range []string{"gemm forward", "attention backward", "optim", "step", "run"} {
+		_, ok := received.Load(name)
+		assert.True(t, ok, name)
+	}
+	t.Setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
+	got = l.Train("train_iters=3")
+	require.Zero(t, got.Code, got.Stderr)
+	assert.Contains(t, got.Stderr, `no spans are exported: spans: OTEL_EXPORTER_OTLP_PROTOCOL: got "grpc", want http/protobuf`)
 }
 
 func TestTapFlagsAreChecked(t *testing.T) {
