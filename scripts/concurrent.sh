@@ -11,7 +11,7 @@ go list -f '{{$dir := .Dir}}{{.ImportPath}}{{range .GoFiles}} {{$dir}}/{{.}}{{en
 	while read -r package files; do
 		case $package in
 		"$module"/impls/* | "$module"/internal/benchmarks/* | "$module"/internal/chaos* | "$module"/examples/* | "$module"/cmd/primus/command/train) ;;
-		"$module"/runtime/backends/native | "$module"/runtime/backends/native/model) echo "$package" ;;
+		"$module"/runtime/backends/native | "$module"/runtime/backends/native/model | "$module"/runtime/backends/native/memory) echo "$package" ;;
 		*) if grep -qE '^[[:space:]]*go (func\(|[[:alnum:]_.]+\()|^[[:space:]]*(import )?"sync(/atomic)?"' $files </dev/null; then echo "$package"; fi ;;
 		esac
 	done

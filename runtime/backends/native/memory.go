@@ -11,6 +11,7 @@ import (
 	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/internal/sysmem"
 	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/runtime/backends/native/model"
 	"github.com/primus-fl/primus/runtime/backends/native/optim"
 	"github.com/primus-fl/primus/runtime/config"
 )
@@ -70,7 +71,7 @@ func (a *Args) memoryParts(mgr *opmanager.Manager, dev device.Backend, limit flo
 	if describeMemory(parts).total > limit { // counting the rest may itself take too much memory
 		return parts, nil
 	}
-	activations, err := a.ActivationBytes(mgr, a.MicroBatchSize)
+	activations, err := model.ActivationBytes(a.Config, mgr, a.MicroBatchSize)
 	if err != nil {
 		return nil, err
 	}

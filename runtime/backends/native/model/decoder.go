@@ -5,8 +5,11 @@ import (
 	"slices"
 
 	"github.com/primus-fl/primus/opmanager"
-	attentionops "github.com/primus-fl/primus/ops/attention"
 	embeddingops "github.com/primus-fl/primus/ops/embedding"
+	"github.com/primus-fl/primus/runtime/backends/native/architecture"
+	"github.com/primus-fl/primus/runtime/backends/native/block"
+	"github.com/primus-fl/primus/runtime/backends/native/memory"
+	"github.com/primus-fl/primus/runtime/backends/native/param"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -24,26 +27,14 @@ type Decoder struct {
 	m        *Model
 	mgr      *opmanager.Manager
 	settings DecoderSettings
-	memory   *arena
-	cache    *kvCache
+	memory   *memory.Arena
+	cache    *block.KVCache
 	freqs    *tensor.Tensor // [capacity 1 1 d]; nil without rotary positions
 	chosen   *tensor.Tensor // i32 [rows]: the rows whose logits are wanted
 	logits   *tensor.Tensor // [rows vocab]
 	passes   map[int]*decoderPass
 	lengths  []int
-	current  run
-}
-
-// kvCache holds the keys and values of the sequences of a Decoder and describes the rows of a step.
-type kvCache struct {
-	slots, capacity int
-	keys, values    []*tensor.Tensor // of each layer [slots capacity groups d]
-	table           *tensor.Tensor   // i32 [slots 1]: every sequence stays in its slot
-	newEnds         *tensor.Tensor   // i32 [slots+1]: cumulative numbers of new tokens
-	lengthEnds      *tensor.Tensor   // i32 [slots+1]: cumulative lengths, with the new tokens
-	firsts          *tensor.Tensor   // i32 [slots+1]: the first row of each slot
-	rowEnds         *tensor.Tensor   // i32 [slots+2]: newEnds, and then the end of the unused rows
-	starts          *tensor.Tensor   // i32 [slots+1]: the position of the first new token; 0 for unused rows
+	current  block.Run
 }
 
 // NewDecoder allocates a cache for sequences and the activations of a step. Close returns the
@@ -59,31 +50,31 @@ func (m *Model) NewDecoder(mgr *opmanager.Manager, s DecoderSettings) (*Decoder,
 	if s.Slots < 1 || s.Rows < s.Slots || s.Capacity < 1 {
 		return nil, fmt.Errorf("decoder of %d sequences of %d tokens, %d in a step: want at least one sequence and a token of each in a step", s.Slots, s.Capacity, s.Rows)
 	}
-	if c.learnedPositions() && s.Capacity > c.positions() {
-		return nil, fmt.Errorf("decoder for sequences of %d tokens: the model has a table of %d positions", s.Capacity, c.positions())
+	if c.LearnedPositions() && s.Capacity > c.Positions() {
+		return nil, fmt.Errorf("decoder for sequences of %d tokens: the model has a table of %d positions", s.Capacity, c.Positions())
 	}
-	a := &arena{backend: m.memory.backend}
+	a := &memory.Arena{Backend: m.memory.Backend}
 	d := &Decoder{m: m, mgr: mgr, settings: s, memory: a, passes: map[int]*decoderPass{}, lengths: make([]int, s.Slots)}
-	d.cache = &kvCache{
-		slots: s.Slots, capacity: s.Capacity, table: a.new(tensor.I32, s.Slots, 1), newEnds: a.new(tensor.I32, s.Slots+1),
-		lengthEnds: a.new(tensor.I32, s.Slots+1), firsts: a.new(tensor.I32, s.Slots+1), rowEnds: a.new(tensor.I32, s.Slots+2),
-		starts: a.new(tensor.I32, s.Slots+1),
+	d.cache = &block.KVCache{
+		Slots: s.Slots, Capacity: s.Capacity, Table: a.New(tensor.I32, s.Slots, 1), NewEnds: a.New(tensor.I32, s.Slots+1),
+		LengthEnds: a.New(tensor.I32, s.Slots+1), Firsts: a.New(tensor.I32, s.Slots+1), RowEnds: a.New(tensor.I32, s.Slots+2),
+		Starts: a.New(tensor.I32, s.Slots+1),
 	}
 	for range c.NumLayers {
-		d.cache.keys = append(d.cache.keys, a.new(tensor.F32, s.Slots, s.Capacity, c.Groups(), c.HeadDim()))
-		d.cache.values = append(d.cache.values, a.new(tensor.F32, s.Slots, s.Capacity, c.Groups(), c.HeadDim()))
+		d.cache.Keys = append(d.cache.Keys, a.New(tensor.F32, s.Slots, s.Capacity, c.Groups(), c.HeadDim()))
+		d.cache.Values = append(d.cache.Values, a.New(tensor.F32, s.Slots, s.Capacity, c.Groups(), c.HeadDim()))
 	}
-	if c.rotary() {
-		d.freqs = a.new(tensor.F32, s.Capacity, 1, 1, c.HeadDim())
+	if c.Rotary() {
+		d.freqs = a.New(tensor.F32, s.Capacity, 1, 1, c.HeadDim())
 	}
-	d.chosen, d.logits = a.new(tensor.I32, s.Rows), a.new(tensor.F32, s.Rows, c.VocabSize)
-	if a.err != nil {
-		return nil, fmt.Errorf("allocate the cache of %d sequences of %d tokens: %w", s.Slots, s.Capacity, a.fail())
+	d.chosen, d.logits = a.New(tensor.I32, s.Rows), a.New(tensor.F32, s.Rows, c.VocabSize)
+	if a.Err != nil {
+		return nil, fmt.Errorf("allocate the cache of %d sequences of %d tokens: %w", s.Slots, s.Capacity, a.Fail())
 	}
 	if d.freqs != nil {
-		c.fillFreqs(d.freqs)
+		block.FillFreqs(c, d.freqs)
 	}
-	table, firsts := tensor.Data[int32](d.cache.table), tensor.Data[int32](d.cache.firsts)
+	table, firsts := tensor.Data[int32](d.cache.Table), tensor.Data[int32](d.cache.Firsts)
 	for i := range s.Slots {
 		table[i], firsts[i+1] = int32(i), int32((i+1)*s.Capacity)
 	}
@@ -94,7 +85,7 @@ func (m *Model) NewDecoder(mgr *opmanager.Manager, s DecoderSettings) (*Decoder,
 func (d *Decoder) Settings() DecoderSettings { return d.settings }
 
 // Close returns the memory.
-func (d *Decoder) Close() error { return d.memory.close() }
+func (d *Decoder) Close() error { return d.memory.Close() }
 
 // Length returns the number of tokens of the sequence in a slot.
 func (d *Decoder) Length(slot int) int { return d.lengths[slot] }
@@ -123,13 +114,13 @@ func (d *Decoder) Step(chunks []Chunk) (*tensor.Tensor, error) {
 		return nil, err
 	}
 	p.fill(d, chunks)
-	d.current = run{index: -1}
+	d.current = block.Run{Index: -1}
 	r := &d.current
-	logits := rows(d.logits, 0, wanted)
+	logits := memory.Rows(d.logits, 0, wanted)
 	p.forward(r, d, wanted, logits)
-	d.memory.guards.check()
-	if r.err != nil {
-		return nil, r.err
+	d.memory.Check()
+	if r.Err != nil {
+		return nil, r.Err
 	}
 	for _, c := range chunks {
 		d.lengths[c.Slot] += len(c.Tokens)
@@ -140,16 +131,16 @@ func (d *Decoder) Step(chunks []Chunk) (*tensor.Tensor, error) {
 // place describes the chunks to the ops and returns the number of tokens and that of wanted logits.
 func (d *Decoder) place(chunks []Chunk) (used, wanted int, err error) {
 	c := d.cache
-	newEnds, lengthEnds, rowEnds, starts := tensor.Data[int32](c.newEnds), tensor.Data[int32](c.lengthEnds), tensor.Data[int32](c.rowEnds), tensor.Data[int32](c.starts)
+	newEnds, lengthEnds, rowEnds, starts := tensor.Data[int32](c.NewEnds), tensor.Data[int32](c.LengthEnds), tensor.Data[int32](c.RowEnds), tensor.Data[int32](c.Starts)
 	chosen := tensor.Data[int32](d.chosen)
 	next := 0
-	for slot := range c.slots {
+	for slot := range c.Slots {
 		fresh := 0
 		if next < len(chunks) && chunks[next].Slot == slot {
 			chunk := chunks[next]
 			next++
-			if fresh = len(chunk.Tokens); d.lengths[slot]+fresh > c.capacity {
-				return 0, 0, fmt.Errorf("sequence of %d tokens in slot %d: want at most %d", d.lengths[slot]+fresh, slot, c.capacity)
+			if fresh = len(chunk.Tokens); d.lengths[slot]+fresh > c.Capacity {
+				return 0, 0, fmt.Errorf("sequence of %d tokens in slot %d: want at most %d", d.lengths[slot]+fresh, slot, c.Capacity)
 			}
 			if used+fresh > d.settings.Rows {
 				return 0, 0, fmt.Errorf("step of more than %d tokens", d.settings.Rows)
@@ -168,7 +159,7 @@ func (d *Decoder) place(chunks []Chunk) (used, wanted int, err error) {
 		lengthEnds[slot+1] = lengthEnds[slot] + int32(d.lengths[slot]+fresh)
 	}
 	if next < len(chunks) {
-		return 0, 0, fmt.Errorf("chunk of slot %d: want ascending slots below %d", chunks[next].Slot, c.slots)
+		return 0, 0, fmt.Errorf("chunk of slot %d: want ascending slots below %d", chunks[next].Slot, c.Slots)
 	}
 	if used == 0 {
 		return 0, 0, fmt.Errorf("step without tokens")
@@ -179,13 +170,13 @@ func (d *Decoder) place(chunks []Chunk) (used, wanted int, err error) {
 // decoderPass runs the model over some number of rows, of which the last ones may be unused.
 type decoderPass struct {
 	rows      int
-	embedding *embedding
-	layers    []layer
+	embedding *block.Embedding
+	layers    []block.Layer
 	proj      *tensor.Tensor // [rows h], as in Pass
 	out, norm *tensor.Tensor // [rows h]
 	picked    *tensor.Tensor // [rows h]: the rows of norm whose logits are wanted
-	finalNorm norm
-	head      linear
+	finalNorm block.Norm
+	head      block.Linear
 	pick      *opmanager.Bound[embeddingops.EmbeddingFwdArgs]
 }
 
@@ -201,8 +192,8 @@ func (d *Decoder) pass(n int) (*decoderPass, error) {
 		return p, nil
 	}
 	p := d.build(size)
-	if d.memory.err != nil {
-		return nil, fmt.Errorf("allocate activations for %d tokens: %w", size, d.memory.err)
+	if d.memory.Err != nil {
+		return nil, fmt.Errorf("allocate activations for %d tokens: %w", size, d.memory.Err)
 	}
 	d.passes[size] = p
 	return p, nil
@@ -210,90 +201,61 @@ func (d *Decoder) pass(n int) (*decoderPass, error) {
 
 func (d *Decoder) build(n int) *decoderPass {
 	c := d.m.cfg
-	c.AuxLossCoeff, c.HiddenDropout, c.AttentionDropout, c.Precision = 0, 0, 0, Precision{}
-	own := &pool{arena: d.memory}
-	b := builder{cfg: c, batch: 1, seq: n, keep: own, cache: d.cache}
-	b.at(d.mgr)
+	c.AuxLossCoeff, c.HiddenDropout, c.AttentionDropout, c.Precision = 0, 0, 0, architecture.Precision{}
+	own := &memory.Pool{Arena: d.memory}
+	b := block.Builder{Config: c, Batch: 1, Seq: n, Keep: own, Cache: d.cache}
+	b.At(d.mgr)
 	p := &decoderPass{
-		rows: n, embedding: b.embedding(d.m), proj: own.f32(n, c.HiddenSize), out: own.f32(n, c.HiddenSize), norm: own.f32(n, c.HiddenSize),
-		picked: own.f32(n, c.HiddenSize), finalNorm: b.norm(d.m.finalNorm, n), head: b.linear(linearWeights{weight: d.m.head}),
-		pick: opmanager.MustBind(b.fwd, embeddingops.EmbeddingFwd),
+		rows: n, embedding: b.Embedding(d.m.embedding, d.m.positions, !d.m.cfg.Untie), proj: own.F32(n, c.HiddenSize), out: own.F32(n, c.HiddenSize), norm: own.F32(n, c.HiddenSize),
+		picked: own.F32(n, c.HiddenSize), finalNorm: b.Norm(d.m.finalNorm, n), head: b.Linear(param.LinearWeights{Weight: d.m.head}),
+		pick: opmanager.MustBind(b.Fwd, embeddingops.EmbeddingFwd),
 	}
-	p.layers = b.layers(d.m.layers, d.mgr, d.memory, d.freqs)
+	p.layers = b.Layers(d.m.layers, d.mgr, d.memory, d.freqs)
 	return p
 }
 
 // fill writes the tokens and their positions.
 func (p *decoderPass) fill(d *Decoder, chunks []Chunk) {
-	tokens := tensor.Data[int32](p.embedding.indices)
+	tokens := tensor.Data[int32](p.embedding.Indices)
 	clear(tokens)
 	at := 0
 	for _, c := range chunks {
 		copy(tokens[at:], c.Tokens)
-		if p.embedding.positions != nil {
-			places := tensor.Data[int32](p.embedding.places)
+		if p.embedding.Positions != nil {
+			places := tensor.Data[int32](p.embedding.Places)
 			for i := range c.Tokens {
 				places[at+i] = int32(d.lengths[c.Slot] + i)
 			}
 		}
 		at += len(c.Tokens)
 	}
-	if p.embedding.positions != nil {
-		clear(tensor.Data[int32](p.embedding.places)[at:])
+	if p.embedding.Positions != nil {
+		clear(tensor.Data[int32](p.embedding.Places)[at:])
 	}
-	rowEnds := tensor.Data[int32](d.cache.rowEnds)
+	rowEnds := tensor.Data[int32](d.cache.RowEnds)
 	rowEnds[len(rowEnds)-1] = int32(p.rows)
 }
 
-func (p *decoderPass) forward(r *run, d *Decoder, wanted int, logits *tensor.Tensor) {
-	r.leave("embedding")
-	p.embedding.forward(r, p.layers[0].in)
+func (p *decoderPass) forward(r *block.Run, d *Decoder, wanted int, logits *tensor.Tensor) {
+	r.Leave("embedding")
+	p.embedding.Forward(r, p.layers[0].In)
 	for i := range p.layers {
 		next := p.out
 		if i+1 < len(p.layers) {
-			next = p.layers[i+1].in
+			next = p.layers[i+1].In
 		}
-		p.layers[i].forward(r, i, p.proj, next)
+		p.layers[i].Forward(r, i, p.proj, next)
 	}
 	if wanted == 0 {
 		return
 	}
-	r.leave("final norm")
-	p.finalNorm.forward(r, p.out, p.norm)
-	r.leave("output layer")
+	r.Leave("final norm")
+	p.finalNorm.Forward(r, p.out, p.norm)
+	r.Leave("output layer")
 	picked := p.norm
 	if wanted < p.rows {
-		picked = rows(p.picked, 0, wanted)
-		call(r, p.pick, embeddingops.EmbeddingFwdArgs{Indices: rows(d.chosen, 0, wanted), Weight: p.norm, Output: picked})
+		picked = memory.Rows(p.picked, 0, wanted)
+		block.Call(r, p.pick, embeddingops.EmbeddingFwdArgs{Indices: memory.Rows(d.chosen, 0, wanted), Weight: p.norm, Output: picked})
 	}
-	p.head.forward(r, picked, logits)
-}
-
-// cachedAttention is attention over the keys and values in a cache.
-type cachedAttention struct {
-	cache        *kvCache
-	keys, values *tensor.Tensor // [slots capacity groups d]
-	k, v         *tensor.Tensor // the same, [slots·capacity groups d]
-	copy         *opmanager.Bound[attentionops.CopyToKVCacheArgs]
-}
-
-func (b *builder) cachedAttention() *cachedAttention {
-	c := &cachedAttention{
-		cache: b.cache, keys: b.cache.keys[b.depth], values: b.cache.values[b.depth],
-		copy: opmanager.MustBind(b.fwd, attentionops.CopyToKVCache),
-	}
-	all := b.cache.slots * b.cache.capacity
-	c.k, c.v = must(c.keys.Reshape(all, b.cfg.Groups(), b.cfg.HeadDim())), must(c.values.Reshape(all, b.cfg.Groups(), b.cfg.HeadDim()))
-	return c
-}
-
-// append adds the keys and values of a call to the cache and makes the call use those of the cache.
-func (c *cachedAttention) append(r *run, a *attentionops.FusedAttnFwdArgs) {
-	call(r, c.copy, attentionops.CopyToKVCacheArgs{
-		NewK: a.K, NewV: a.V, KCache: c.keys, VCache: c.values, PageTable: c.cache.table,
-		CuNewLens: c.cache.newEnds, CuCachedLens: c.cache.lengthEnds, QKVFormat: attentionops.THD, IsNonPaged: true,
-	})
-	a.K, a.V, a.AttnMaskType = c.k, c.v, attentionops.PaddingCausalBottomRightMask
-	a.CuSeqlensQ, a.CuSeqlensQPadded = c.cache.newEnds, c.cache.newEnds
-	a.CuSeqlensKV, a.CuSeqlensKVPadded = c.cache.lengthEnds, c.cache.firsts
+	p.head.Forward(r, picked, logits)
 }

@@ -11,13 +11,8 @@
 // activations for one batch size and sequence length and runs forward and backward over them. A
 // step allocates nothing except the views of the rows that go to each expert.
 //
-// A Pass is made of blocks: norm, attention, mlp, dropout and embedding are chosen
-// when it is built. A block has its weights, its activations and its ops, bound to
-// the manager's views for its layer and for forward and backward.
-//
-// Query, key and value projections share one weight (rows: query heads, key heads, value heads), as
-// do gate and up projections (rows: gate, up) and the experts of a layer; Tensors gives the parts
-// under the names of the Hugging Face class that the model is one of.
+// Its configuration is of package architecture, its weights are of package param, and a Pass or a
+// Decoder is made of the blocks of package block, which are chosen when it is built.
 //
 // # Concurrency
 //

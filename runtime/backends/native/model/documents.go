@@ -2,6 +2,7 @@ package model
 
 import (
 	"github.com/primus-fl/primus/runtime/backends/native/batch"
+	"github.com/primus-fl/primus/runtime/backends/native/memory"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -25,12 +26,12 @@ func (d *documents) set(of []int32, begins func(i int) bool) {
 		}
 	}
 	all[n] = int32(len(of))
-	d.starts = rows(d.memory, 0, n+1)
+	d.starts = memory.Rows(d.memory, 0, n+1)
 }
 
 // setDocuments takes the segments and positions of a batch.
 func (p *Pass) setDocuments(b batch.Batch) {
 	p.segments.set(b.Segments, func(i int) bool { return i%p.seq == 0 || b.Segments[i] != b.Segments[i-1] })
 	p.places.set(b.Positions, func(i int) bool { return b.Positions[i] == 0 })
-	p.embedding.fillPlaces(p.seq, b.Positions)
+	p.embedding.FillPlaces(p.seq, b.Positions)
 }

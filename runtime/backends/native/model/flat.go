@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"github.com/primus-fl/primus/runtime/backends/native/layout"
+	"github.com/primus-fl/primus/runtime/backends/native/memory"
+	"github.com/primus-fl/primus/runtime/backends/native/param"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -15,9 +17,9 @@ type Flat struct {
 	// trained, after the slack.
 	Values, Grads *tensor.Tensor
 
-	Params  []*Param // those that are trained
-	Offsets []int    // the first element of each, in ascending order
-	Used    int      // elements up to the end of the last weight
+	Params  []*param.Param // those that are trained
+	Offsets []int          // the first element of each, in ascending order
+	Used    int            // elements up to the end of the last weight
 }
 
 const (
@@ -44,36 +46,36 @@ func (f Flat) Final(depth int) int {
 }
 
 // all returns the weights with the adapters.
-func (m *Model) all() []*Param { return slices.Concat(m.params, m.adapters) }
+func (m *Model) all() []*param.Param { return slices.Concat(m.params, m.adapters) }
 
 // allocate gives memory to all weights and the gradients of those that are trained.
 func (m *Model) allocate() {
-	if _, counts := m.memory.backend.(*counter); counts { // all weights together may have no addresses
+	if _, counts := m.memory.Backend.(*memory.Counter); counts { // all weights together may have no addresses
 		for _, p := range m.all() {
-			p.Value = m.memory.new(tensor.F32, p.Shape...)
+			p.Value = m.memory.New(tensor.F32, p.Shape...)
 		}
 		for _, p := range m.Trained() {
 			p.Grad = p.Value
 		}
 		return
 	}
-	var rest []*Param // that are not trained
+	var rest []*param.Param // that are not trained
 	if m.cfg.Adapts() {
 		rest = m.params
 	}
-	apart := func(p *Param) bool { return p.apart }
+	apart := func(p *param.Param) bool { return p.Apart }
 	m.flats = append(m.flats, m.place(slices.DeleteFunc(slices.Clone(m.Trained()), apart), rest))
 	if slices.ContainsFunc(m.params, apart) {
-		m.flats = append(m.flats, m.place(slices.DeleteFunc(slices.Clone(m.params), func(p *Param) bool { return !p.apart }), nil))
+		m.flats = append(m.flats, m.place(slices.DeleteFunc(slices.Clone(m.params), func(p *param.Param) bool { return !p.Apart }), nil))
 	}
 }
 
 // place gives memory to weights that are trained, with their gradients, and to others.
-func (m *Model) place(trained, others []*Param) Flat {
+func (m *Model) place(trained, others []*param.Param) Flat {
 	f := Flat{Params: trained}
 	slices.Reverse(f.Params)
 	var offsets int
-	next := func(p *Param) int {
+	next := func(p *param.Param) int {
 		at := offsets
 		offsets += (p.Shape.NumElements() + flatAlign - 1) / flatAlign * flatAlign
 		return at
@@ -88,15 +90,15 @@ func (m *Model) place(trained, others []*Param) Flat {
 	for _, p := range others {
 		otherOffsets = append(otherOffsets, next(p))
 	}
-	f.Values = m.memory.new(tensor.F32, offsets)
+	f.Values = m.memory.New(tensor.F32, offsets)
 	if !m.frozen {
-		f.Grads = m.memory.new(tensor.F32, grads)
+		f.Grads = m.memory.New(tensor.F32, grads)
 	}
-	if m.memory.err != nil {
+	if m.memory.Err != nil {
 		return f
 	}
-	view := func(t *tensor.Tensor, p *Param, at int) *tensor.Tensor {
-		return must(rows(t, at, at+p.Shape.NumElements()).Reshape(p.Shape...))
+	view := func(t *tensor.Tensor, p *param.Param, at int) *tensor.Tensor {
+		return memory.Must(memory.Rows(t, at, at+p.Shape.NumElements()).Reshape(p.Shape...))
 	}
 	for i, p := range f.Params {
 		p.Value = view(f.Values, p, f.Offsets[i])

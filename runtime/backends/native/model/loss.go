@@ -3,6 +3,7 @@ package model
 import (
 	"github.com/primus-fl/primus/ops/loss"
 	"github.com/primus-fl/primus/runtime/backends/native/batch"
+	"github.com/primus-fl/primus/runtime/backends/native/block"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -40,21 +41,21 @@ func CrossEntropy() Loss {
 	return Loss{
 		Forward: func(b *LossBatch) (float64, error) {
 			r := &b.pass.current
-			call(r, b.pass.lossFwd, loss.CrossEntropyFwdArgs{
+			block.Call(r, b.pass.lossFwd, loss.CrossEntropyFwdArgs{
 				Logits: b.Logits, Targets: b.Targets, Losses: b.Losses, LSE: b.LSE, IgnoreIndex: noIgnore, Saved: b.pass.savedL,
 			})
-			if r.err != nil {
-				return 0, r.err
+			if r.Err != nil {
+				return 0, r.Err
 			}
 			return b.meanLoss(), nil
 		},
 		Backward: func(b *LossBatch) error {
 			r := &b.pass.current
-			call(r, b.pass.lossBwd, loss.CrossEntropyBwdArgs{
+			block.Call(r, b.pass.lossBwd, loss.CrossEntropyBwdArgs{
 				Logits: b.Logits, Targets: b.Targets, LSE: b.LSE, DLosses: b.DLosses, DLogits: b.DLogits,
 				IgnoreIndex: noIgnore, Saved: b.pass.savedL,
 			})
-			return r.err
+			return r.Err
 		},
 	}
 }
@@ -94,22 +95,22 @@ func (b *LossBatch) meanLoss() float64 {
 // SetLoss replaces the loss of following passes, which is CrossEntropy by default.
 func (p *Pass) SetLoss(l Loss) { p.loss = l }
 
-func (p *Pass) lossForward(r *run) (float64, error) {
-	if r.err != nil {
-		return 0, r.err
+func (p *Pass) lossForward(r *block.Run) (float64, error) {
+	if r.Err != nil {
+		return 0, r.Err
 	}
-	r.leave("loss")
+	r.Leave("loss")
 	return p.loss.Forward(&p.lossArgs)
 }
 
-func (p *Pass) lossBackward(r *run, scale float32) {
-	r.leave("loss")
-	dLosses := tensor.Data[float32](p.grad.losses)
+func (p *Pass) lossBackward(r *block.Run, scale float32) {
+	r.Leave("loss")
+	dLosses := tensor.Data[float32](p.grad.Losses)
 	for i := range dLosses {
 		dLosses[i] = scale
 		if p.lossArgs.Weights != nil {
 			dLosses[i] *= p.lossArgs.Weights[i]
 		}
 	}
-	r.err = p.loss.Backward(&p.lossArgs)
+	r.Err = p.loss.Backward(&p.lossArgs)
 }

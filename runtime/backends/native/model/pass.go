@@ -7,9 +7,13 @@ import (
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/ops/loss"
+	"github.com/primus-fl/primus/ops/random"
 	"github.com/primus-fl/primus/runtime/backends/native/batch"
+	"github.com/primus-fl/primus/runtime/backends/native/block"
 	"github.com/primus-fl/primus/runtime/backends/native/fp8"
 	"github.com/primus-fl/primus/runtime/backends/native/layout"
+	"github.com/primus-fl/primus/runtime/backends/native/memory"
+	"github.com/primus-fl/primus/runtime/backends/native/param"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -17,46 +21,38 @@ import (
 // batch·seq, h the hidden size.
 type Pass struct {
 	m          *Model
-	memory     *arena
+	memory     *memory.Arena
 	batch, seq int
 	check      bool // look for NaN and Inf after each op
 	fresh      bool // the activations are those of the last Loss
-	dropout    dropoutKey
+	dropout    block.DropoutKey
 	loss       Loss
 	lossArgs   LossBatch
 	weights    []float32 // memory of lossArgs.Weights
 	weight     float64   // the sum of the weights of the batch
-	current    run
+	current    block.Run
 	auxLoss    float64 // of the last forward
 	held       int     // the first layer of the chunk, of those that are computed again, whose activations are in memory
 	segments   documents
 	places     documents // of positions
 
-	embedding   *embedding
+	embedding   *block.Embedding
 	targets     *tensor.Tensor // i32 [T]
 	freqs       *tensor.Tensor // of rotary positions [seq 1 1 d]; nil without
-	layers      []layer
+	layers      []block.Layer
 	proj        *tensor.Tensor // the output of a part of a layer, which is added to the residual stream [T h]
 	out, norm   *tensor.Tensor // of the last layer and of the final norm [T h]
-	finalNorm   norm
-	rounder     *caster
-	eight       map[*Param]*fp8.Rounder // of weights in fp8
-	head        linear
+	finalNorm   block.Norm
+	rounder     *block.Caster
+	eight       map[*param.Param]*fp8.Rounder // of weights in fp8
+	head        block.Linear
 	logits      *tensor.Tensor // [T vocab]
 	losses, lse *tensor.Tensor // [T]
 	lossFwd     *opmanager.Bound[loss.CrossEntropyFwdArgs]
 	lossBwd     *opmanager.Bound[loss.CrossEntropyBwdArgs]
 	savedL      *opregistry.Saved
-	grad        *gradients // nil for a forward-only pass
+	grad        *block.Gradients // nil for a forward-only pass
 	watch       layout.Watch
-}
-
-// gradients holds the gradients of the tensors between blocks. That of the logits overwrites the
-// logits.
-type gradients struct {
-	res    *tensor.Tensor // of the residual stream [T h]
-	hidden *tensor.Tensor // of a norm's output, then of its input [T h]
-	losses *tensor.Tensor // [T]
 }
 
 // NewPass allocates the activations for batches of batch sequences of seq tokens,
@@ -68,48 +64,48 @@ func (m *Model) NewPass(mgr *opmanager.Manager, batch, seq int, train bool) (*Pa
 	if train && m.frozen {
 		return nil, errors.New("pass that trains: the model has no gradients")
 	}
-	p := &Pass{m: m, memory: &arena{backend: m.memory.backend}, batch: batch, seq: seq, loss: CrossEntropy()}
+	p := &Pass{m: m, memory: &memory.Arena{Backend: m.memory.Backend}, batch: batch, seq: seq, loss: CrossEntropy()}
 	p.build(mgr, train)
-	if p.memory.err != nil {
-		return nil, fmt.Errorf("allocate activations for %d sequences of %d tokens: %w", batch, seq, p.memory.fail())
+	if p.memory.Err != nil {
+		return nil, fmt.Errorf("allocate activations for %d sequences of %d tokens: %w", batch, seq, p.memory.Fail())
 	}
-	p.embedding.fillPlaces(seq, nil)
+	p.embedding.FillPlaces(seq, nil)
 	if p.freqs != nil {
-		m.cfg.fillFreqs(p.freqs)
+		block.FillFreqs(m.cfg, p.freqs)
 	}
 	return p, nil
 }
 
 func (p *Pass) build(mgr *opmanager.Manager, train bool) {
 	m, c, t := p.m, p.m.cfg, p.batch*p.seq
-	own := &pool{arena: p.memory}
-	outside := builder{cfg: m.local(), batch: p.batch, seq: p.seq, keep: own, part: m.part, rooms: new([4]layout.Room)}
+	own := &memory.Pool{Arena: p.memory}
+	outside := block.Builder{Config: m.local(), Batch: p.batch, Seq: p.seq, Keep: own, Part: m.part, Rooms: new([4]layout.Room)}
 	if train {
-		outside.spare = &pool{arena: p.memory}
-		p.grad = &gradients{res: outside.act(t, c.HiddenSize), hidden: outside.act(t, c.HiddenSize), losses: own.f32(t)}
+		outside.Spare = &memory.Pool{Arena: p.memory}
+		p.grad = &block.Gradients{Res: outside.Act(t, c.HiddenSize), Hidden: outside.Act(t, c.HiddenSize), Losses: own.F32(t)}
 	}
-	outside.at(mgr)
-	p.embedding, p.rounder = outside.embedding(m), outside.caster(mgr)
+	outside.At(mgr)
+	p.embedding, p.rounder = outside.Embedding(m.embedding, m.positions, !c.Untie), outside.Caster(mgr)
 	p.roundWeights(mgr)
-	p.targets, p.proj = own.new(tensor.I32, t), outside.act(t, c.HiddenSize)
-	p.segments.memory, p.places.memory = own.new(tensor.I32, t+1), own.new(tensor.I32, t+1)
-	p.out, p.norm, p.finalNorm = outside.act(t, c.HiddenSize), outside.act(t, c.HiddenSize), outside.norm(m.finalNorm, t)
-	p.head = outside.linear(linearWeights{weight: m.head})
-	p.logits, p.losses, p.lse, p.savedL = outside.act(t, c.VocabSize), own.f32(t), own.f32(t), saved()
-	p.lossFwd, p.lossBwd = opmanager.MustBind(outside.fwd, loss.CrossEntropyFwd), opmanager.MustBind(outside.bwd, loss.CrossEntropyBwd)
+	p.targets, p.proj = own.New(tensor.I32, t), outside.Act(t, c.HiddenSize)
+	p.segments.memory, p.places.memory = own.New(tensor.I32, t+1), own.New(tensor.I32, t+1)
+	p.out, p.norm, p.finalNorm = outside.Act(t, c.HiddenSize), outside.Act(t, c.HiddenSize), outside.Norm(m.finalNorm, t)
+	p.head = outside.Linear(param.LinearWeights{Weight: m.head})
+	p.logits, p.losses, p.lse, p.savedL = outside.Act(t, c.VocabSize), own.F32(t), own.F32(t), new(opregistry.Saved)
+	p.lossFwd, p.lossBwd = opmanager.MustBind(outside.Fwd, loss.CrossEntropyFwd), opmanager.MustBind(outside.Bwd, loss.CrossEntropyBwd)
 	p.lossArgs = LossBatch{Logits: p.logits, Targets: p.targets, Losses: p.losses, LSE: p.lse, pass: p}
 	if train {
-		p.lossArgs.DLosses, p.lossArgs.DLogits = p.grad.losses, p.logits
+		p.lossArgs.DLosses, p.lossArgs.DLogits = p.grad.Losses, p.logits
 	}
-	if c.rotary() {
-		p.freqs = own.f32(p.seq, 1, 1, c.HeadDim())
+	if c.Rotary() {
+		p.freqs = own.F32(p.seq, 1, 1, c.HeadDim())
 	}
-	outside.wide = outside.wideInput(mgr)
-	p.layers = outside.layers(m.layers, mgr, p.memory, p.freqs)
+	outside.ShareWide(mgr)
+	p.layers = outside.Layers(m.layers, mgr, p.memory, p.freqs)
 }
 
 // Close returns the memory of the pass.
-func (p *Pass) Close() error { return p.memory.close() }
+func (p *Pass) Close() error { return p.memory.Close() }
 
 // SetBatch copies a batch of the rows and the sequence length of the pass, on which the following
 // passes work. A batch that Check refuses is an error.
@@ -117,7 +113,7 @@ func (p *Pass) SetBatch(b batch.Batch) error {
 	if err := b.Check(p.batch, p.seq); err != nil {
 		return err
 	}
-	tokens, targets := tensor.Data[int32](p.embedding.indices), tensor.Data[int32](p.targets)
+	tokens, targets := tensor.Data[int32](p.embedding.Indices), tensor.Data[int32](p.targets)
 	for i := range p.batch {
 		row := b.Tokens[i*(p.seq+1):]
 		copy(tokens[i*p.seq:(i+1)*p.seq], row[:p.seq])
@@ -143,7 +139,7 @@ func (p *Pass) Loss() (float64, error) {
 	r := p.run()
 	p.forward(r)
 	loss, err := p.lossForward(r)
-	p.memory.guards.check()
+	p.memory.Check()
 	p.fresh = err == nil && p.grad != nil
 	return loss, err
 }
@@ -156,58 +152,58 @@ func (p *Pass) AuxLoss() float64 { return p.auxLoss }
 // the scores of the token that follows position at. The slice is valid until the next call.
 func (p *Pass) Logits(tokens []int32, at int) ([]float32, error) {
 	p.setDocuments(batch.Batch{})
-	input := tensor.Data[int32](p.embedding.indices)
+	input := tensor.Data[int32](p.embedding.Indices)
 	clear(input)
 	copy(input, tokens)
 	r := p.run()
 	p.forward(r)
-	if r.err != nil {
-		return nil, r.err
+	if r.Err != nil {
+		return nil, r.Err
 	}
 	vocab := p.m.cfg.VocabSize
 	if p.logits.DType() == tensor.F32 {
 		return tensor.Data[float32](p.logits)[at*vocab : (at+1)*vocab], nil
 	}
 	scores := make([]float32, vocab)
-	for i, v := range rows(p.logits, at, at+1).Float64s() {
+	for i, v := range memory.Rows(p.logits, at, at+1).Float64s() {
 		scores[i] = float32(v)
 	}
 	return scores, nil
 }
 
-func (p *Pass) forward(r *run) {
+func (p *Pass) forward(r *block.Run) {
 	p.fresh = false
 	p.held = p.m.cfg.LastChunk(p.m.cfg.NumLayers)
-	r.leave("embedding")
+	r.Leave("embedding")
 	p.needs(r, 0)
-	p.embedding.forward(r, p.layers[0].in)
+	p.embedding.Forward(r, p.layers[0].In)
 	for i := range p.layers {
 		p.needs(r, i+1)
 		next := p.out
 		if i+1 < len(p.layers) {
-			next = p.layers[i+1].in
+			next = p.layers[i+1].In
 		}
-		p.layers[i].forward(r, i, p.proj, next)
+		p.layers[i].Forward(r, i, p.proj, next)
 	}
-	r.leave("final norm")
+	r.Leave("final norm")
 	p.needs(r, len(p.layers)+1)
-	p.finalNorm.forward(r, p.out, p.norm)
-	r.leave("output layer")
-	p.head.forward(r, p.norm, p.logits)
-	p.auxLoss = r.auxLoss
+	p.finalNorm.Forward(r, p.out, p.norm)
+	r.Leave("output layer")
+	p.head.Forward(r, p.norm, p.logits)
+	p.auxLoss = r.AuxLoss
 }
 
 // needs makes the weights of a depth ready.
-func (p *Pass) needs(r *run, depth int) {
-	if r.err == nil {
-		r.err = p.watch.Need(depth)
+func (p *Pass) needs(r *block.Run, depth int) {
+	if r.Err == nil {
+		r.Err = p.watch.Need(depth)
 	}
 	p.round(r, depth)
 }
 
 // final says that the gradients of a depth and above are final.
-func (p *Pass) final(r *run, depth int) {
-	if r.err == nil {
+func (p *Pass) final(r *block.Run, depth int) {
+	if r.Err == nil {
 		p.watch.Finish(depth)
 	}
 }
@@ -222,21 +218,54 @@ func (p *Pass) Backward(scale float32, accumulate bool) error {
 	p.fresh = false
 	g := p.grad
 	r := p.run()
-	r.accumulate, r.auxScale = accumulate, scale*float32(p.weight)
+	r.Accumulate, r.AuxScale = accumulate, scale*float32(p.weight)
 	p.lossBackward(r, scale)
-	r.leave("output layer")
-	p.head.backward(r, p.norm, p.logits, g.hidden)
-	r.leave("final norm")
-	p.finalNorm.backward(r, p.out, g.hidden, g.res)
+	r.Leave("output layer")
+	p.head.Backward(r, p.norm, p.logits, g.Hidden)
+	r.Leave("final norm")
+	p.finalNorm.Backward(r, p.out, g.Hidden, g.Res)
 	p.final(r, len(p.layers)+1)
 	for i := len(p.layers) - 1; i >= 0; i-- {
 		p.restore(r, i)
-		p.layers[i].backward(r, i, g)
+		p.layers[i].Backward(r, i, g)
 		p.final(r, i+1)
 	}
-	r.leave("embedding")
-	p.embedding.backward(r, g.res)
+	r.Leave("embedding")
+	p.embedding.Backward(r, g.Res)
 	p.final(r, 0)
-	p.memory.guards.check()
-	return r.err
+	p.memory.Check()
+	return r.Err
+}
+
+// run begins a forward or backward pass. Only one may run at a time.
+func (p *Pass) run() *block.Run {
+	p.current = block.Run{Index: -1, Check: p.check, Dropout: p.dropout, Segments: p.segments.starts, Places: p.places.starts}
+	return &p.current
+}
+
+// Drop makes following passes apply the dropout of the configuration, with random numbers that
+// depend on a seed and the number of the batch.
+func (p *Pass) Drop(seed, batch uint64) {
+	words := random.Philox4x32([4]uint32{uint32(batch), uint32(batch >> 32)}, [2]uint32{uint32(seed), uint32(seed >> 32)})
+	p.dropout = block.DropoutKey{On: true, Key: uint64(words[0]) | uint64(words[1])<<32}
+}
+
+// KeepAll turns off dropout for following passes. It is off in a new Pass.
+func (p *Pass) KeepAll() { p.dropout = block.DropoutKey{} }
+
+// restore computes the activations of a layer and of those before it in its chunk again, unless
+// they are those of the last forward.
+func (p *Pass) restore(r *block.Run, layer int) {
+	first, end := p.m.cfg.Chunk(layer, p.m.cfg.NumLayers)
+	if end != layer+1 || p.held == first {
+		return
+	}
+	p.held = first
+	for i := first; i < end; i++ {
+		var next *tensor.Tensor
+		if i+1 < end {
+			next = p.layers[i+1].In
+		}
+		p.layers[i].Forward(r, i, p.proj, next)
+	}
 }

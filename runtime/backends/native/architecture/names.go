@@ -1,4 +1,4 @@
-package model
+package architecture
 
 import "slices"
 
@@ -17,14 +17,14 @@ const (
 
 // family returns the family of Hugging Face models that can load the weights.
 func (c Config) family() family {
-	llama := c.rotary() && c.gated() && !c.layerNorm()
-	windowed := c.window() >= 0
+	llama := c.Rotary() && c.Gated() && !c.HasLayerNorm()
+	windowed := c.KeysBefore() >= 0
 	switch {
-	case llama && c.mixture() && !c.QKNorm && !c.qkvBias():
+	case llama && c.Mixture() && !c.QKNorm && !c.HasQKVBias():
 		return familyMixtral
-	case llama && !c.mixture():
+	case llama && !c.Mixture():
 		return c.llamaFamily(windowed)
-	case c.layerNorm() && c.learnedPositions() && c.Activation == GELU && c.AddBiasLinear && c.Groups() == c.NumAttentionHeads &&
+	case c.HasLayerNorm() && c.LearnedPositions() && c.Activation == GELU && c.AddBiasLinear && c.Groups() == c.NumAttentionHeads &&
 		!c.QKNorm && !windowed && c.HeadDim()*c.NumAttentionHeads == c.HiddenSize:
 		return familyGPT2
 	default:
@@ -35,7 +35,7 @@ func (c Config) family() family {
 // llamaFamily tells apart the families that differ from Llama in attention only.
 func (c Config) llamaFamily(windowed bool) family {
 	switch {
-	case c.QKNorm && !c.qkvBias():
+	case c.QKNorm && !c.HasQKVBias():
 		return familyQwen3
 	case c.QKNorm:
 		return familyOwn
@@ -50,29 +50,37 @@ func (c Config) llamaFamily(windowed bool) family {
 	}
 }
 
-// names are the names of the weights, without ".weight" and ".bias".
-type names struct {
-	embedding, positions, layers, finalNorm, head string
-	inputNorm, postNorm                           string
-	attention, qkv, q, k, v, qNorm, kNorm, out    string
-	mlp, gateUp, gate, up, down                   string
-	router, experts, expertsUp, expertsDown       string // all experts in one
-	expertGate, expertUp, expertDown              string // one of them
+// Names are the names of the weights, without ".weight" and ".bias".
+type Names struct {
+	Embedding, Positions, Layers, FinalNorm, Head string
+	InputNorm, PostNorm                           string
+	Attention, QKV, Q, K, V, QNorm, KNorm, Out    string
+	MLP, GateUp, Gate, Up, Down                   string
+	Router, Experts, ExpertsUp, ExpertsDown       string // all experts in one
+	ExpertGate, ExpertUp, ExpertDown              string // one of them
 }
 
-var gpt2Names = names{
-	embedding: "transformer.wte", positions: "transformer.wpe", layers: "transformer.h.", finalNorm: "transformer.ln_f", head: "lm_head",
-	inputNorm: "ln_1", attention: "attn.", qkv: "c_attn", out: "c_proj", postNorm: "ln_2",
-	mlp: "mlp.", up: "c_fc", down: "c_proj",
+// Names returns the names of the weights, and whether checkpoints have matrices as [in out].
+func (c Config) Names() (n Names, inOut bool) {
+	if c.family() == familyGPT2 {
+		return gpt2Names, true
+	}
+	return llamaNames, false
 }
 
-var llamaNames = names{
-	embedding: "model.embed_tokens", positions: "model.embed_positions", layers: "model.layers.", finalNorm: "model.norm", head: "lm_head",
-	inputNorm: "input_layernorm", attention: "self_attn.", qkv: "qkv_proj", q: "q_proj", k: "k_proj", v: "v_proj", qNorm: "q_norm", kNorm: "k_norm", out: "o_proj",
-	postNorm: "post_attention_layernorm",
-	mlp:      "mlp.", gateUp: "gate_up_proj", gate: "gate_proj", up: "up_proj", down: "down_proj",
-	router: "block_sparse_moe.gate", experts: "block_sparse_moe.experts.", expertsUp: "w1_w3", expertsDown: "w2",
-	expertGate: "w1", expertUp: "w3", expertDown: "w2",
+var gpt2Names = Names{
+	Embedding: "transformer.wte", Positions: "transformer.wpe", Layers: "transformer.h.", FinalNorm: "transformer.ln_f", Head: "lm_head",
+	InputNorm: "ln_1", Attention: "attn.", QKV: "c_attn", Out: "c_proj", PostNorm: "ln_2",
+	MLP: "mlp.", Up: "c_fc", Down: "c_proj",
+}
+
+var llamaNames = Names{
+	Embedding: "model.embed_tokens", Positions: "model.embed_positions", Layers: "model.layers.", FinalNorm: "model.norm", Head: "lm_head",
+	InputNorm: "input_layernorm", Attention: "self_attn.", QKV: "qkv_proj", Q: "q_proj", K: "k_proj", V: "v_proj", QNorm: "q_norm", KNorm: "k_norm", Out: "o_proj",
+	PostNorm: "post_attention_layernorm",
+	MLP:      "mlp.", GateUp: "gate_up_proj", Gate: "gate_proj", Up: "up_proj", Down: "down_proj",
+	Router: "block_sparse_moe.gate", Experts: "block_sparse_moe.experts.", ExpertsUp: "w1_w3", ExpertsDown: "w2",
+	ExpertGate: "w1", ExpertUp: "w3", ExpertDown: "w2",
 }
 
 // HFConfig returns the content of a Hugging Face config.json for the weights. It sets every key
@@ -103,7 +111,7 @@ func (c Config) HFConfig() map[string]any {
 			"n_inner":             c.FFNHiddenSize,
 			"n_layer":             c.NumLayers,
 			"n_head":              c.NumAttentionHeads,
-			"n_positions":         c.positions(),
+			"n_positions":         c.Positions(),
 			"layer_norm_epsilon":  c.NormEpsilon,
 			"embd_pdrop":          c.HiddenDropout,
 			"resid_pdrop":         c.HiddenDropout,
@@ -119,7 +127,7 @@ func (c Config) HFConfig() map[string]any {
 		"num_attention_heads":     c.NumAttentionHeads,
 		"num_key_value_heads":     c.Groups(),
 		"head_dim":                c.HeadDim(),
-		"max_position_embeddings": c.positions(),
+		"max_position_embeddings": c.Positions(),
 		"rms_norm_eps":            c.NormEpsilon,
 		"rope_theta":              c.RotaryBase,
 		"attention_dropout":       c.AttentionDropout,
@@ -134,14 +142,14 @@ func (c Config) HFConfig() map[string]any {
 			"original_max_position_embeddings": s.OldContext,
 		}
 	}
-	if w := c.window(); w >= 0 {
+	if w := c.KeysBefore(); w >= 0 {
 		common["sliding_window"] = w + 1
 	}
-	if c.mixture() {
+	if c.Mixture() {
 		add(map[string]any{
-			"intermediate_size":    c.expertSize(),
+			"intermediate_size":    c.ExpertSize(),
 			"num_local_experts":    c.NumExperts,
-			"num_experts_per_tok":  c.topk(),
+			"num_experts_per_tok":  c.Topk(),
 			"router_aux_loss_coef": c.AuxLossCoeff,
 		})
 	}
@@ -151,7 +159,7 @@ func (c Config) HFConfig() map[string]any {
 	case familyQwen2, familyQwen3:
 		add(c.layerWindows())
 	case familyMixtral:
-		if c.window() < 0 {
+		if c.KeysBefore() < 0 {
 			common["sliding_window"] = nil
 		}
 	case familyOwn:
@@ -192,11 +200,11 @@ func (c Config) class() (class, kind string) {
 // or none.
 func (c Config) layerWindows() map[string]any {
 	kind, first := "full_attention", c.NumLayers
-	if c.window() >= 0 {
+	if c.KeysBefore() >= 0 {
 		kind, first = "sliding_attention", 0
 	}
 	return map[string]any{
-		"use_sliding_window": c.window() >= 0, "max_window_layers": first, "layer_types": slices.Repeat([]string{kind}, c.NumLayers),
+		"use_sliding_window": c.KeysBefore() >= 0, "max_window_layers": first, "layer_types": slices.Repeat([]string{kind}, c.NumLayers),
 		"attention_bias": c.AddQKVBias,
 	}
 }

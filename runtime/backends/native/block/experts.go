@@ -1,4 +1,4 @@
-package model
+package block
 
 import (
 	"fmt"
@@ -8,8 +8,10 @@ import (
 	"github.com/primus-fl/primus/ops/activation"
 	"github.com/primus-fl/primus/ops/gemm"
 	"github.com/primus-fl/primus/ops/moe"
-	normops "github.com/primus-fl/primus/ops/norm"
+	"github.com/primus-fl/primus/ops/norm"
 	"github.com/primus-fl/primus/runtime/backends/native/layout"
+	"github.com/primus-fl/primus/runtime/backends/native/memory"
+	"github.com/primus-fl/primus/runtime/backends/native/param"
 	"github.com/primus-fl/primus/runtime/backends/native/recompute"
 	"github.com/primus-fl/primus/tensor"
 )
@@ -18,7 +20,7 @@ import (
 // whose outputs are added up by weight. R is T·topk, the rows of all experts, one expert after the
 // other.
 type experts struct {
-	router    linear
+	router    Linear
 	wide      *wide    // of the router; nil without
 	balance   *balance // nil without an auxiliary loss
 	num, topk int
@@ -52,72 +54,72 @@ type experts struct {
 	unpermuteBwd              *opmanager.Bound[moe.MoEUnpermuteBwdArgs]
 	swiglu                    *opmanager.Bound[activation.SwiGLUArgs]
 	dSwiglu                   *opmanager.Bound[activation.DSwiGLUArgs]
-	addBwd                    *opmanager.Bound[normops.ResidualAddArgs]
+	addBwd                    *opmanager.Bound[norm.ResidualAddArgs]
 }
 
-func (b *builder) experts(w expertWeights) *experts {
+func (b *Builder) experts(w param.ExpertWeights) *experts {
 	defer b.during(recompute.Experts)()
-	t, h, f, n, k := b.tokens(), b.cfg.HiddenSize, b.cfg.expertSize(), b.cfg.NumExperts, b.cfg.topk()
+	t, h, f, n, k := b.tokens(), b.Config.HiddenSize, b.Config.ExpertSize(), b.Config.NumExperts, b.Config.Topk()
 	e := &experts{
-		router: b.linear(w.router), wide: b.wide, num: n, topk: k,
-		logits: b.keep.f32(t, n), probs: b.keep.f32(t, n), state: b.keep.f32(t, n), chosen: b.keep.new(tensor.Bool, t, n),
-		indices: b.keep.new(tensor.I32, t, k), weights: b.keep.f32(t, k), counts: b.keep.new(tensor.I32, n), rowOf: b.keep.new(tensor.I32, t*k),
-		in: b.act(t*k, h), out: b.act(t*k, h),
-		dLogits: b.spare.f32(t, n), dProbs: b.spare.f32(t, n), dWeights: b.spare.f32(t, k),
+		router: b.Linear(w.Router), wide: b.wide, num: n, topk: k,
+		logits: b.Keep.F32(t, n), probs: b.Keep.F32(t, n), state: b.Keep.F32(t, n), chosen: b.Keep.New(tensor.Bool, t, n),
+		indices: b.Keep.New(tensor.I32, t, k), weights: b.Keep.F32(t, k), counts: b.Keep.New(tensor.I32, n), rowOf: b.Keep.New(tensor.I32, t*k),
+		in: b.Act(t*k, h), out: b.Act(t*k, h),
+		dLogits: b.Spare.F32(t, n), dProbs: b.Spare.F32(t, n), dWeights: b.Spare.F32(t, k),
 		dOut: b.scratch(t*k, h), dIn: b.scratch(t*k, h), dHidden: b.scratch(t, h),
-		up: b.grouped(w.up, w.num), down: b.grouped(w.down, w.num), savedChoice: saved(), savedPermute: saved(),
-		choose: opmanager.MustBind(b.fwd, moe.FusedTopkWithScoreFunctionFwd), chooseBwd: opmanager.MustBind(b.bwd, moe.FusedTopkWithScoreFunctionBwd),
-		permute: opmanager.MustBind(b.fwd, moe.MoEPermuteFwd), permuteBwd: opmanager.MustBind(b.bwd, moe.MoEPermuteBwd),
-		unpermute: opmanager.MustBind(b.fwd, moe.MoEUnpermuteFwd), unpermuteBwd: opmanager.MustBind(b.bwd, moe.MoEUnpermuteBwd),
-		swiglu: opmanager.MustBind(b.fwd, activation.SwiGLU), dSwiglu: opmanager.MustBind(b.bwd, activation.DSwiGLU),
-		addBwd: opmanager.MustBind(b.bwd, normops.ResidualAdd),
+		up: b.grouped(w.Up, w.Num), down: b.grouped(w.Down, w.Num), savedChoice: saved(), savedPermute: saved(),
+		choose: opmanager.MustBind(b.Fwd, moe.FusedTopkWithScoreFunctionFwd), chooseBwd: opmanager.MustBind(b.Bwd, moe.FusedTopkWithScoreFunctionBwd),
+		permute: opmanager.MustBind(b.Fwd, moe.MoEPermuteFwd), permuteBwd: opmanager.MustBind(b.Bwd, moe.MoEPermuteBwd),
+		unpermute: opmanager.MustBind(b.Fwd, moe.MoEUnpermuteFwd), unpermuteBwd: opmanager.MustBind(b.Bwd, moe.MoEUnpermuteBwd),
+		swiglu: opmanager.MustBind(b.Fwd, activation.SwiGLU), dSwiglu: opmanager.MustBind(b.Bwd, activation.DSwiGLU),
+		addBwd: opmanager.MustBind(b.Bwd, norm.ResidualAdd),
 	}
-	if b.part.Experts != nil {
-		e.routes, e.rooms = layout.NewRoutes(b.part.Experts, n, h, b.cfg.Compute()), layout.Rooms{Scratch: b.rooms}
+	if b.Part.Experts != nil {
+		e.routes, e.rooms = layout.NewRoutes(b.Part.Experts, n, h, b.Config.Compute()), layout.Rooms{Scratch: b.Rooms}
 	} else {
 		e.work = layout.Work{
-			In: e.in, Out: e.out, GateUp: b.act(t*k, 2*f), Act: b.act(t*k, f), DOut: e.dOut, DIn: e.dIn, DAct: b.scratch(t*k, f),
+			In: e.in, Out: e.out, GateUp: b.Act(t*k, 2*f), Act: b.Act(t*k, f), DOut: e.dOut, DIn: e.dIn, DAct: b.scratch(t*k, f),
 		}
 	}
 	e.dRouted = e.dHidden
 	if e.wide != nil {
-		e.dRouted = b.spare.f32(t, h)
+		e.dRouted = b.Spare.F32(t, h)
 	}
-	if b.cfg.Balanced() {
+	if b.Config.Balanced() {
 		e.balance = b.balance()
 	}
 	return e
 }
 
-func (e *experts) forward(r *run, x, y *tensor.Tensor) {
-	e.router.forward(r, e.wide.widen(r, x), e.logits)
-	call(r, e.choose, moe.FusedTopkWithScoreFunctionFwdArgs{
+func (e *experts) Forward(r *Run, x, y *tensor.Tensor) {
+	e.router.Forward(r, e.wide.widen(r, x), e.logits)
+	Call(r, e.choose, moe.FusedTopkWithScoreFunctionFwdArgs{
 		Logits: e.logits, Topk: e.topk, ScoreFunction: moe.SoftmaxScore,
 		Probs: e.probs, RoutingMap: e.chosen, IntermediateOutput: e.state, Saved: e.savedChoice,
 	})
-	if r.err != nil {
+	if r.Err != nil {
 		return
 	}
 	if err := e.list(); err != nil {
-		r.err = fmt.Errorf("%s: %w", r.place(), err)
+		r.Err = fmt.Errorf("%s: %w", r.place(), err)
 		return
 	}
-	e.balance.forward(r, e)
-	call(r, e.permute, moe.MoEPermuteFwdArgs{Input: x, Indices: e.indices, Output: e.in, RowIDMap: e.rowOf, Saved: e.savedPermute})
+	e.balance.Forward(r, e)
+	Call(r, e.permute, moe.MoEPermuteFwdArgs{Input: x, Indices: e.indices, Output: e.in, RowIDMap: e.rowOf, Saved: e.savedPermute})
 	e.gather(r)
 	if w := &e.work; w.In.NumElements() > 0 {
-		e.up.forward(r, w.Counts, w.In, w.GateUp)
-		call(r, e.swiglu, activation.SwiGLUArgs{Input: w.GateUp, Output: w.Act})
-		e.down.forward(r, w.Counts, w.Act, w.Out)
+		e.up.Forward(r, w.Counts, w.In, w.GateUp)
+		Call(r, e.swiglu, activation.SwiGLUArgs{Input: w.GateUp, Output: w.Act})
+		e.down.Forward(r, w.Counts, w.Act, w.Out)
 	}
 	e.exchange(r, func() error { return e.routes.Back(e.work.Out, e.out) })
 	if y != nil {
-		call(r, e.unpermute, moe.MoEUnpermuteArgs{Input: e.out, RowIDMap: e.rowOf, Prob: e.weights, Output: y, Saved: e.savedPermute})
+		Call(r, e.unpermute, moe.MoEUnpermuteArgs{Input: e.out, RowIDMap: e.rowOf, Prob: e.weights, Output: y, Saved: e.savedPermute})
 	}
 }
 
 // gather makes the work of this rank: its own rows, or those that all ranks have for its experts.
-func (e *experts) gather(r *run) {
+func (e *experts) gather(r *Run) {
 	e.work.Counts = tensor.Data[int32](e.counts)
 	e.exchange(r, func() error {
 		own, n, err := e.routes.Plan(e.counts)
@@ -130,12 +132,12 @@ func (e *experts) gather(r *run) {
 }
 
 // exchange calls a function that exchanges rows with other ranks, where ranks share the experts.
-func (e *experts) exchange(r *run, rows func() error) {
-	if e.routes == nil || r.err != nil {
+func (e *experts) exchange(r *Run, rows func() error) {
+	if e.routes == nil || r.Err != nil {
 		return
 	}
 	if err := rows(); err != nil {
-		r.err = fmt.Errorf("%s: %w", r.place(), err)
+		r.Err = fmt.Errorf("%s: %w", r.place(), err)
 	}
 }
 
@@ -172,33 +174,33 @@ func (e *experts) spread() {
 	}
 }
 
-func (e *experts) backward(r *run, x, dy, dx *tensor.Tensor) {
-	call(r, e.unpermuteBwd, moe.MoEUnpermuteBwdArgs{
+func (e *experts) Backward(r *Run, x, dy, dx *tensor.Tensor) {
+	Call(r, e.unpermuteBwd, moe.MoEUnpermuteBwdArgs{
 		InputBwd: dy, InputFwd: e.out, RowIDMap: e.rowOf, Prob: e.weights, ActGrad: e.dOut, ProbGrad: e.dWeights, Saved: e.savedPermute,
 	})
 	e.exchange(r, func() error { return e.routes.Out(e.dOut, e.work.DOut) })
 	if w := &e.work; w.In.NumElements() > 0 {
-		e.down.backward(r, w.Counts, w.Act, w.DOut, w.DAct)
-		call(r, e.dSwiglu, activation.DSwiGLUArgs{Grad: w.DAct, FwdInput: w.GateUp, Output: w.GateUp})
-		e.up.backward(r, w.Counts, w.In, w.GateUp, w.DIn)
-	} else if !r.accumulate {
+		e.down.Backward(r, w.Counts, w.Act, w.DOut, w.DAct)
+		Call(r, e.dSwiglu, activation.DSwiGLUArgs{Grad: w.DAct, FwdInput: w.GateUp, Output: w.GateUp})
+		e.up.Backward(r, w.Counts, w.In, w.GateUp, w.DIn)
+	} else if !r.Accumulate {
 		e.up.clear()
 		e.down.clear()
 	}
 	e.exchange(r, func() error { return e.routes.Back(e.work.DIn, e.dIn) })
-	call(r, e.permuteBwd, moe.MoEUnpermuteArgs{Input: e.dIn, RowIDMap: e.rowOf, Output: dx, Saved: e.savedPermute})
-	if r.err != nil {
+	Call(r, e.permuteBwd, moe.MoEUnpermuteArgs{Input: e.dIn, RowIDMap: e.rowOf, Output: dx, Saved: e.savedPermute})
+	if r.Err != nil {
 		return
 	}
 	e.spread()
-	call(r, e.chooseBwd, moe.FusedTopkWithScoreFunctionBwdArgs{
+	Call(r, e.chooseBwd, moe.FusedTopkWithScoreFunctionBwdArgs{
 		RoutingMap: e.chosen, IntermediateOutput: e.state, GradProbs: e.dProbs, GradLogits: e.dLogits,
 		Topk: e.topk, ScoreFunction: moe.SoftmaxScore, Saved: e.savedChoice,
 	})
-	e.balance.backward(r, e)
-	e.router.backward(r, e.wide.widen(r, x), e.dLogits, e.dRouted)
+	e.balance.Backward(r, e)
+	e.router.Backward(r, e.wide.widen(r, x), e.dLogits, e.dRouted)
 	e.wide.narrow(r, e.dRouted, e.dHidden)
-	call(r, e.addBwd, normops.ResidualAddArgs{A: dx, B: e.dHidden, Output: dx})
+	Call(r, e.addBwd, norm.ResidualAddArgs{A: dx, B: e.dHidden, Output: dx})
 }
 
 // grouped is a linear layer of each expert on the rows that belong to it.
@@ -209,31 +211,31 @@ type grouped struct {
 	whole          [1]*tensor.Tensor
 }
 
-func (b *builder) grouped(w *Param, experts int) grouped {
+func (b *Builder) grouped(w *param.Param, experts int) grouped {
 	g := grouped{
-		fwd: opmanager.MustBind(b.fwd, gemm.TEGeneralGroupedGemm), bwd: opmanager.MustBind(b.bwd, gemm.TEGeneralGroupedGemm),
+		fwd: opmanager.MustBind(b.Fwd, gemm.TEGeneralGroupedGemm), bwd: opmanager.MustBind(b.Bwd, gemm.TEGeneralGroupedGemm),
 		left: make([]*tensor.Tensor, experts), right: make([]*tensor.Tensor, experts),
 	}
 	size, matrix := w.Value.Shape()[0]/experts, b.matrix(w)
 	for e := range experts {
-		g.weights = append(g.weights, rows(matrix, e*size, (e+1)*size))
-		g.grads = append(g.grads, rows(w.Grad, e*size, (e+1)*size))
+		g.weights = append(g.weights, memory.Rows(matrix, e*size, (e+1)*size))
+		g.grads = append(g.grads, memory.Rows(w.Grad, e*size, (e+1)*size))
 	}
 	return g
 }
 
-func (g *grouped) forward(r *run, counts []int32, x, y *tensor.Tensor) {
+func (g *grouped) Forward(r *Run, counts []int32, x, y *tensor.Tensor) {
 	split(g.left, x, counts)
 	g.whole[0] = y
-	call(r, g.fwd, gemm.TEGeneralGroupedGemmArgs{A: g.weights, TransA: true, B: g.left, D: g.whole[:], SingleOutput: true})
+	Call(r, g.fwd, gemm.TEGeneralGroupedGemmArgs{A: g.weights, TransA: true, B: g.left, D: g.whole[:], SingleOutput: true})
 }
 
-func (g *grouped) backward(r *run, counts []int32, x, dy, dx *tensor.Tensor) {
+func (g *grouped) Backward(r *Run, counts []int32, x, dy, dx *tensor.Tensor) {
 	split(g.left, dy, counts)
 	split(g.right, x, counts)
 	g.whole[0] = dx
-	call(r, g.bwd, gemm.TEGeneralGroupedGemmArgs{A: g.weights, B: g.left, D: g.whole[:], SingleOutput: true})
-	call(r, g.bwd, gemm.TEGeneralGroupedGemmArgs{A: g.right, B: g.left, TransB: true, D: g.grads, Grad: true, Accumulate: r.accumulate})
+	Call(r, g.bwd, gemm.TEGeneralGroupedGemmArgs{A: g.weights, B: g.left, D: g.whole[:], SingleOutput: true})
+	Call(r, g.bwd, gemm.TEGeneralGroupedGemmArgs{A: g.right, B: g.left, TransB: true, D: g.grads, Grad: true, Accumulate: r.Accumulate})
 }
 
 // clear is backward without rows.
@@ -249,7 +251,7 @@ func (g *grouped) clear() {
 func split(views []*tensor.Tensor, t *tensor.Tensor, counts []int32) {
 	from := 0
 	for i, n := range counts {
-		views[i] = rows(t, from, from+int(n))
+		views[i] = memory.Rows(t, from, from+int(n))
 		from += int(n)
 	}
 }
@@ -268,49 +270,49 @@ type balance struct {
 	scoreBwd              *opmanager.Bound[moe.FusedScoreForMoEAuxLossBwdArgs]
 	fwd                   *opmanager.Bound[moe.FusedMoEAuxLossFwdArgs]
 	bwd                   *opmanager.Bound[moe.FusedMoEAuxLossBwdArgs]
-	addBwd                *opmanager.Bound[normops.ResidualAddArgs]
+	addBwd                *opmanager.Bound[norm.ResidualAddArgs]
 }
 
-func (b *builder) balance() *balance {
-	t, n := b.tokens(), b.cfg.NumExperts
+func (b *Builder) balance() *balance {
+	t, n := b.tokens(), b.Config.NumExperts
 	return &balance{
-		coeff:  float32(b.cfg.AuxLossCoeff),
-		scores: b.keep.f32(t, n), state: b.keep.f32(t, n), best: b.keep.new(tensor.Bool, t, n), loss: b.keep.f32(1), factor: b.keep.f32(1),
-		dLoss: b.spare.f32(1), dScores: b.spare.f32(t, n), dLogits: b.spare.f32(t, n), savedScore: saved(), savedLoss: saved(),
-		score: opmanager.MustBind(b.fwd, moe.FusedScoreForMoEAuxLossFwd), scoreBwd: opmanager.MustBind(b.bwd, moe.FusedScoreForMoEAuxLossBwd),
-		fwd: opmanager.MustBind(b.fwd, moe.FusedMoEAuxLossFwd), bwd: opmanager.MustBind(b.bwd, moe.FusedMoEAuxLossBwd),
-		addBwd: opmanager.MustBind(b.bwd, normops.ResidualAdd),
+		coeff:  float32(b.Config.AuxLossCoeff),
+		scores: b.Keep.F32(t, n), state: b.Keep.F32(t, n), best: b.Keep.New(tensor.Bool, t, n), loss: b.Keep.F32(1), factor: b.Keep.F32(1),
+		dLoss: b.Spare.F32(1), dScores: b.Spare.F32(t, n), dLogits: b.Spare.F32(t, n), savedScore: saved(), savedLoss: saved(),
+		score: opmanager.MustBind(b.Fwd, moe.FusedScoreForMoEAuxLossFwd), scoreBwd: opmanager.MustBind(b.Bwd, moe.FusedScoreForMoEAuxLossBwd),
+		fwd: opmanager.MustBind(b.Fwd, moe.FusedMoEAuxLossFwd), bwd: opmanager.MustBind(b.Bwd, moe.FusedMoEAuxLossBwd),
+		addBwd: opmanager.MustBind(b.Bwd, norm.ResidualAdd),
 	}
 }
 
-func (l *balance) forward(r *run, e *experts) {
+func (l *balance) Forward(r *Run, e *experts) {
 	if l == nil {
 		return
 	}
-	call(r, l.score, moe.FusedScoreForMoEAuxLossFwdArgs{
+	Call(r, l.score, moe.FusedScoreForMoEAuxLossFwdArgs{
 		Logits: e.logits, Topk: e.topk, ScoreFunction: moe.SoftmaxScore,
 		Scores: l.scores, RoutingMap: l.best, IntermediateOutput: l.state, Saved: l.savedScore,
 	})
-	call(r, l.fwd, moe.FusedMoEAuxLossFwdArgs{
+	Call(r, l.fwd, moe.FusedMoEAuxLossFwdArgs{
 		Probs: l.scores, TokensPerExpert: e.counts, TotalNumTokens: e.logits.Shape()[0], NumExperts: e.num, Topk: e.topk,
 		Coeff: l.coeff, AuxLoss: l.loss, ConstBuf: l.factor, Saved: l.savedLoss,
 	})
-	if r.err == nil {
-		r.auxLoss += float64(tensor.Data[float32](l.loss)[0])
+	if r.Err == nil {
+		r.AuxLoss += float64(tensor.Data[float32](l.loss)[0])
 	}
 }
 
-// backward adds the gradient of the loss to that of the logits.
-func (l *balance) backward(r *run, e *experts) {
+// Backward adds the gradient of the loss to that of the logits.
+func (l *balance) Backward(r *Run, e *experts) {
 	if l == nil {
 		return
 	}
-	tensor.Data[float32](l.dLoss)[0] = r.auxScale
-	call(r, l.bwd, moe.FusedMoEAuxLossBwdArgs{
+	tensor.Data[float32](l.dLoss)[0] = r.AuxScale
+	Call(r, l.bwd, moe.FusedMoEAuxLossBwdArgs{
 		ConstBuf: l.factor, TokensPerExpert: e.counts, GradAuxLoss: l.dLoss, GradProbs: l.dScores, Saved: l.savedLoss,
 	})
-	call(r, l.scoreBwd, moe.FusedScoreForMoEAuxLossBwdArgs{
+	Call(r, l.scoreBwd, moe.FusedScoreForMoEAuxLossBwdArgs{
 		IntermediateOutput: l.state, GradScores: l.dScores, GradLogits: l.dLogits, Topk: e.topk, ScoreFunction: moe.SoftmaxScore, Saved: l.savedScore,
 	})
-	call(r, l.addBwd, normops.ResidualAddArgs{A: e.dLogits, B: l.dLogits, Output: e.dLogits})
+	Call(r, l.addBwd, norm.ResidualAddArgs{A: e.dLogits, B: l.dLogits, Output: e.dLogits})
 }

@@ -1,4 +1,4 @@
-package model
+package architecture
 
 import (
 	"cmp"
@@ -117,16 +117,16 @@ func (c Config) Validate() error {
 			f.bad("kv_channels", c.KVChannels, "a number >= 1, or 0 for hidden_size / num_attention_heads")
 		case c.KVChannels == 0 && c.HiddenSize%c.NumAttentionHeads != 0:
 			f.bad("hidden_size", c.HiddenSize, fmt.Sprintf("a multiple of num_attention_heads %d, or a number of kv_channels", c.NumAttentionHeads))
-		case c.KVChannels > 0 && c.rotary() && c.KVChannels%2 != 0:
+		case c.KVChannels > 0 && c.Rotary() && c.KVChannels%2 != 0:
 			f.bad("kv_channels", c.KVChannels, "an even number, for rotary positions")
-		case c.rotary() && c.HeadDim()%2 != 0:
+		case c.Rotary() && c.HeadDim()%2 != 0:
 			f.bad("hidden_size / num_attention_heads", c.HeadDim(), "an even head dimension, for rotary positions")
 		}
 	}
 	if c.NumQueryGroups < 0 || c.NumAttentionHeads > 0 && c.NumAttentionHeads%c.Groups() != 0 {
 		f.bad("num_query_groups", c.NumQueryGroups, fmt.Sprintf("a divisor of num_attention_heads %d", c.NumAttentionHeads))
 	}
-	if c.rotary() && !(c.RotaryBase > 1) {
+	if c.Rotary() && !(c.RotaryBase > 1) {
 		f.bad("rotary_base", c.RotaryBase, "a number > 1")
 	}
 	if c.MaxPositionEmbeddings != 0 && c.MaxPositionEmbeddings < c.SeqLength {
@@ -141,7 +141,7 @@ func (c Config) Validate() error {
 	if left, right := c.Window[0], c.Window[1]; left < -1 || right < -1 || right > 0 || left == 0 && right == -1 {
 		f.bad("window_size", c.Window, "[n, 0] for the n tokens before a token and itself, or null")
 	}
-	c.RopeScaling.validate(f, c.rotary())
+	c.RopeScaling.validate(f, c.Rotary())
 	f.probability("hidden_dropout", c.HiddenDropout)
 	f.probability("attention_dropout", c.AttentionDropout)
 	c.validateExperts(f)
@@ -150,7 +150,7 @@ func (c Config) Validate() error {
 			f.all = append(f.all, err)
 		}
 	}
-	if c.Format != "" && c.mixture() {
+	if c.Format != "" && c.Mixture() {
 		f.bad("fp8", c.Format, "null with num_experts")
 	}
 	c.validateLoRA(f)
@@ -187,12 +187,12 @@ func (s RopeScaling) validate(f *faults, rotary bool) {
 
 // Resolved returns the configuration with the values that zeros stand for.
 func (c Config) Resolved() Config {
-	c.NumQueryGroups, c.KVChannels, c.MaxPositionEmbeddings = c.Groups(), c.HeadDim(), c.positions()
+	c.NumQueryGroups, c.KVChannels, c.MaxPositionEmbeddings = c.Groups(), c.HeadDim(), c.Positions()
 	c.Normalization, c.PositionEmbedding = cmp.Or(c.Normalization, RMSNorm), cmp.Or(c.PositionEmbedding, Rope)
-	c.Activation, c.AddQKVBias = cmp.Or(c.Activation, SwiGLU), c.qkvBias()
-	c.Window = [2]int{c.window(), 0}
+	c.Activation, c.AddQKVBias = cmp.Or(c.Activation, SwiGLU), c.HasQKVBias()
+	c.Window = [2]int{c.KeysBefore(), 0}
 	c.RopeScaling = c.RopeScaling.resolved()
-	c.RouterTopk, c.MoEFFNHiddenSize = c.topk(), c.expertSize()
+	c.RouterTopk, c.MoEFFNHiddenSize = c.Topk(), c.ExpertSize()
 	return c
 }
 
@@ -211,10 +211,10 @@ func (c Config) validateExperts(f *faults) {
 	if c.NumExperts < 0 || c.NumExperts == 1 {
 		f.bad("num_experts", c.NumExperts, "0 for an MLP, or a number >= 2")
 	}
-	if !c.mixture() {
+	if !c.Mixture() {
 		return
 	}
-	if c.topk() < 2 || c.topk() > c.NumExperts {
+	if c.Topk() < 2 || c.Topk() > c.NumExperts {
 		f.bad("moe_router_topk", c.RouterTopk, fmt.Sprintf("a number from 2 to num_experts %d: the weight of a single expert is always 1, which teaches the router nothing", c.NumExperts))
 	}
 	if !(c.AuxLossCoeff >= 0 && c.AuxLossCoeff <= 1) {
@@ -223,7 +223,7 @@ func (c Config) validateExperts(f *faults) {
 	if c.MoEFFNHiddenSize < 0 {
 		f.bad("moe_ffn_hidden_size", c.MoEFFNHiddenSize, "a number >= 1, or 0 for ffn_hidden_size")
 	}
-	if !c.gated() {
+	if !c.Gated() {
 		f.bad("activation_func", c.Activation, "swiglu with num_experts")
 	}
 	if c.AddBiasLinear {
@@ -262,15 +262,16 @@ func (c Config) HeadDim() int {
 	return cmp.Or(c.KVChannels, c.HiddenSize/max(c.NumAttentionHeads, 1))
 }
 
-// window returns the number of keys before a query that it sees, -1 for all.
-func (c Config) window() int {
+// KeysBefore returns the number of keys before a query that it sees, -1 for all.
+func (c Config) KeysBefore() int {
 	if c.Window[0] < 1 {
 		return -1
 	}
 	return c.Window[0]
 }
 
-func (c Config) qkvBias() bool { return c.AddBiasLinear || c.AddQKVBias }
+// HasQKVBias reports whether queries, keys and values have biases.
+func (c Config) HasQKVBias() bool { return c.AddBiasLinear || c.AddQKVBias }
 
 // Groups returns the number of key and value heads.
 func (c Config) Groups() int {
@@ -281,16 +282,31 @@ func (c Config) Groups() int {
 }
 
 // Balanced reports whether layers have an auxiliary loss.
-func (c Config) Balanced() bool { return c.mixture() && c.AuxLossCoeff > 0 }
+func (c Config) Balanced() bool { return c.Mixture() && c.AuxLossCoeff > 0 }
 
-func (c Config) layerNorm() bool        { return c.Normalization == LayerNorm }
-func (c Config) rotary() bool           { return cmp.Or(c.PositionEmbedding, Rope) == Rope }
-func (c Config) learnedPositions() bool { return c.PositionEmbedding == LearnedAbsolute }
-func (c Config) gated() bool            { return cmp.Or(c.Activation, SwiGLU) == SwiGLU }
-func (c Config) mixture() bool          { return c.NumExperts > 0 }
-func (c Config) positions() int         { return cmp.Or(c.MaxPositionEmbeddings, c.SeqLength) }
-func (c Config) topk() int              { return cmp.Or(c.RouterTopk, 2) }
-func (c Config) expertSize() int        { return cmp.Or(c.MoEFFNHiddenSize, c.FFNHiddenSize) }
+// HasLayerNorm reports whether norms are LayerNorm.
+func (c Config) HasLayerNorm() bool { return c.Normalization == LayerNorm }
 
-// qkvRows is the number of rows of the fused query, key and value projection.
-func (c Config) qkvRows() int { return (c.NumAttentionHeads + 2*c.Groups()) * c.HeadDim() }
+// Rotary reports whether positions are rotary.
+func (c Config) Rotary() bool { return cmp.Or(c.PositionEmbedding, Rope) == Rope }
+
+// LearnedPositions reports whether there is a table of positions.
+func (c Config) LearnedPositions() bool { return c.PositionEmbedding == LearnedAbsolute }
+
+// Gated reports whether the first projection of an MLP computes gate and value.
+func (c Config) Gated() bool { return cmp.Or(c.Activation, SwiGLU) == SwiGLU }
+
+// Mixture reports whether layers have experts.
+func (c Config) Mixture() bool { return c.NumExperts > 0 }
+
+// Positions returns the number of positions that the model can tell apart.
+func (c Config) Positions() int { return cmp.Or(c.MaxPositionEmbeddings, c.SeqLength) }
+
+// Topk returns the number of experts of a token.
+func (c Config) Topk() int { return cmp.Or(c.RouterTopk, 2) }
+
+// ExpertSize returns the inner size of an expert.
+func (c Config) ExpertSize() int { return cmp.Or(c.MoEFFNHiddenSize, c.FFNHiddenSize) }
+
+// QKVRows is the number of rows of the fused query, key and value projection.
+func (c Config) QKVRows() int { return (c.NumAttentionHeads + 2*c.Groups()) * c.HeadDim() }

@@ -1,6 +1,6 @@
 //go:build !invariants
 
-package model
+package memory
 
 import (
 	"github.com/primus-fl/primus/device"

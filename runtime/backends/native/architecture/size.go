@@ -1,32 +1,32 @@
-package model
+package architecture
 
 // NumParameters returns the number of weights.
 func (c Config) NumParameters() int { return int(c.parameters()) }
 
 // parameters is NumParameters without an upper limit, and exact up to 2⁵³.
 func (c Config) parameters() float64 {
-	h, vocab, qkv, up := float64(c.HiddenSize), float64(c.VocabSize), float64(c.qkvRows()), float64(c.upRows())
+	h, vocab, qkv, up := float64(c.HiddenSize), float64(c.VocabSize), float64(c.QKVRows()), float64(c.UpRows())
 	heads := float64(c.NumAttentionHeads) * float64(c.HeadDim())
 	norm, headNorms, biases := h, 0.0, 0.0
 	if c.QKNorm {
 		headNorms = 2 * float64(c.HeadDim())
 	}
-	if c.layerNorm() {
+	if c.HasLayerNorm() {
 		norm, headNorms = 2*norm, 2*headNorms
 	}
-	if c.qkvBias() {
+	if c.HasQKVBias() {
 		biases = qkv
 	}
 	if c.AddBiasLinear {
 		biases += h + up + h
 	}
 	mlp := h * (up + float64(c.downCols()))
-	if c.mixture() {
+	if c.Mixture() {
 		mlp = (mlp + h) * float64(c.NumExperts)
 	}
 	n := vocab*h + float64(c.NumLayers)*(2*norm+headNorms+qkv*h+heads*h+biases+mlp) + norm
-	if c.learnedPositions() {
-		n += float64(c.positions()) * h
+	if c.LearnedPositions() {
+		n += float64(c.Positions()) * h
 	}
 	if c.Untie {
 		n += vocab * h
@@ -45,12 +45,12 @@ func (c Config) UnusedParameters(tokens int) int {
 	return rows * c.HiddenSize
 }
 
-// upRows is the number of rows of the projection into an MLP or an expert.
-func (c Config) upRows() int {
+// UpRows is the number of rows of the projection into an MLP or an expert.
+func (c Config) UpRows() int {
 	switch {
-	case c.mixture():
-		return 2 * c.expertSize()
-	case c.gated():
+	case c.Mixture():
+		return 2 * c.ExpertSize()
+	case c.Gated():
 		return 2 * c.FFNHiddenSize
 	default:
 		return c.FFNHiddenSize
@@ -59,14 +59,14 @@ func (c Config) upRows() int {
 
 // downCols is the number of columns of the projection out of an MLP or an expert.
 func (c Config) downCols() int {
-	if c.mixture() {
-		return c.expertSize()
+	if c.Mixture() {
+		return c.ExpertSize()
 	}
 	return c.FFNHiddenSize
 }
 
 // mlpWeights is the number of weights of the two projections of an MLP or an expert.
-func (c Config) mlpWeights() int { return c.HiddenSize * (c.upRows() + c.downCols()) }
+func (c Config) mlpWeights() int { return c.HiddenSize * (c.UpRows() + c.downCols()) }
 
 // FLOPsPerToken returns the floating-point operations of a training step for one token of a
 // sequence of seq_length:
@@ -82,14 +82,25 @@ func (c Config) FLOPsPerToken() float64 {
 	h := c.HiddenSize
 	heads := c.NumAttentionHeads * c.HeadDim()
 	mlp := c.mlpWeights()
-	if c.mixture() {
-		mlp = mlp*c.topk() + c.NumExperts*h
+	if c.Mixture() {
+		mlp = mlp*c.Topk() + c.NumExperts*h
 	}
-	weights := c.NumLayers*(c.qkvRows()*h+heads*h+mlp) + c.VocabSize*h
+	weights := c.NumLayers*(c.QKVRows()*h+heads*h+mlp) + c.VocabSize*h
 	seq := float64(c.SeqLength)
 	keys := seq / 2
-	if w := float64(c.window() + 1); w > 0 && w < seq {
+	if w := float64(c.KeysBefore() + 1); w > 0 && w < seq {
 		keys = w - w*w/(2*seq)
 	}
 	return 6*float64(weights) + 12*float64(c.NumLayers)*float64(heads)*keys
+}
+
+// WeightBytes returns the memory of the weights of a model and of their gradients, without what is
+// between and after them. Beside adapters, only these have gradients. It is a float64, because the
+// result may exceed what any machine can address.
+func (c Config) WeightBytes() float64 {
+	bytes := 4 * (c.parameters() + c.TrainedParameters())
+	if c.Adapts() {
+		bytes += 4 * c.TrainedParameters()
+	}
+	return bytes
 }

@@ -1,6 +1,6 @@
 //go:build invariants
 
-package model
+package memory
 
 import (
 	"fmt"
@@ -19,17 +19,17 @@ func TestWritesBesideATensorAreFound(t *testing.T) {
 	for _, at := range []int{-1, -guardBytes, 12, 12 + guardBytes - 1} {
 		t.Run(fmt.Sprint(at), func(t *testing.T) {
 			t.Parallel()
-			a := &arena{backend: cpu.New()}
-			x := a.new(tensor.F32, 3)
-			require.NoError(t, a.err)
+			a := &Arena{Backend: cpu.New()}
+			x := a.New(tensor.F32, 3)
+			require.NoError(t, a.Err)
 			tensor.Data[float32](x)[2] = 1
-			a.guards.check()
+			a.Check()
 			place := (*byte)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(tensor.Data[float32](x))), at))
 			was := *place
 			*place = 0
-			assert.PanicsWithValue(t, fmt.Sprintf("BUG: model: a tensor of 12 bytes was written at byte %d", at), a.guards.check)
+			assert.PanicsWithValue(t, fmt.Sprintf("BUG: memory: a tensor of 12 bytes was written at byte %d", at), a.Check)
 			*place = was
-			assert.NoError(t, a.close())
+			assert.NoError(t, a.Close())
 		})
 	}
 }

@@ -1,6 +1,6 @@
 //go:build invariants
 
-package model
+package memory
 
 import (
 	"fmt"
@@ -21,7 +21,7 @@ const guardByte = 0xa5
 type guards struct{ backend *guardedBackend }
 
 func (g *guards) allocate(b device.Backend, d tensor.DType, shape ...int) (*tensor.Tensor, error) {
-	if _, counts := b.(*counter); counts { // it has no memory
+	if _, counts := b.(*Counter); counts { // it has no memory
 		return tensor.New(b, d, shape...)
 	}
 	if g.backend == nil {
@@ -38,7 +38,7 @@ func (g *guards) check() {
 	for p, size := range g.backend.sizes {
 		for i, b := range guarded(p, size) {
 			if b != guardByte && (i < guardBytes || i >= guardBytes+int(size)) {
-				panic(fmt.Sprintf("BUG: model: a tensor of %d bytes was written at byte %d", size, i-guardBytes))
+				panic(fmt.Sprintf("BUG: memory: a tensor of %d bytes was written at byte %d", size, i-guardBytes))
 			}
 		}
 	}

@@ -1,0 +1,241 @@
+package block
+
+import (
+	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
+	"github.com/primus-fl/primus/opregistry"
+	dropoutops "github.com/primus-fl/primus/ops/dropout"
+	"github.com/primus-fl/primus/ops/gemm"
+	"github.com/primus-fl/primus/ops/norm"
+	"github.com/primus-fl/primus/runtime/backends/native/architecture"
+	"github.com/primus-fl/primus/runtime/backends/native/layout"
+	"github.com/primus-fl/primus/runtime/backends/native/memory"
+	"github.com/primus-fl/primus/runtime/backends/native/param"
+	"github.com/primus-fl/primus/tensor"
+)
+
+// Norm normalises the rows of x. Backward takes the gradient of y and may overwrite it with that of
+// x.
+type Norm interface {
+	Forward(r *Run, x, y *tensor.Tensor)
+	Backward(r *Run, x, dy, dx *tensor.Tensor)
+}
+
+// mlp is the part of a layer after attention. Forward without y computes only what Backward needs.
+// Backward takes the x of the last Forward and does not change dy.
+type mlp interface {
+	Forward(r *Run, x, y *tensor.Tensor)
+	Backward(r *Run, x, dy, dx *tensor.Tensor)
+}
+
+// Builder makes the blocks of one part of the model, a layer or the parts outside of layers. It
+// binds their ops to the manager for that part and gives them memory.
+type Builder struct {
+	Config     architecture.Config
+	Batch, Seq int
+	Fwd, Bwd   *opmanager.Manager
+	Keep       *memory.Pool // memory that forward fills for backward
+	Spare      *memory.Pool // memory that a block needs during a call only; nil for a forward-only pass
+	counter    uint64       // the number of random numbers used
+	packed     uint64       // that of those for packed documents
+	depth      int          // the layer that is made
+	Cache      *KVCache     // of a decoder; nil for passes over whole sequences
+	wide       *wide        // of routers; nil without
+	Part       param.Part
+	Rooms      *[4]layout.Room // scratch of layers whose experts several ranks share
+	again      *memory.Pool    // memory of what backward computes again, which layers share; nil for a forward-only pass
+}
+
+// At moves on to a part of the model, with memory of its own or that of the part before.
+func (b *Builder) At(m *opmanager.Manager) {
+	b.Fwd, b.Bwd = m.Phase(oppolicy.PhaseForward), m.Phase(oppolicy.PhaseBackward)
+	b.Keep.Rewind()
+	b.Spare.Rewind()
+	b.again.Rewind()
+}
+
+// Act returns memory for activations that forward fills for backward.
+func (b *Builder) Act(shape ...int) *tensor.Tensor { return b.Keep.New(b.Config.Compute(), shape...) }
+
+// scratch returns memory for activations, or their gradients, during a call only.
+func (b *Builder) scratch(shape ...int) *tensor.Tensor {
+	return b.Spare.New(b.Config.Compute(), shape...)
+}
+
+// tokens is the number of rows of the residual stream.
+func (b *Builder) tokens() int { return b.Batch * b.Seq }
+
+// vectorGrad is the gradient of a vector of weights. Ops overwrite such gradients, so that
+// accumulating them needs a second op.
+type vectorGrad struct {
+	param *param.Param
+	part  *tensor.Tensor
+	add   *opmanager.Bound[norm.ResidualAddArgs]
+}
+
+func (b *Builder) vectorGrad(p *param.Param) vectorGrad {
+	if p == nil || b.Spare != nil && p.Grad == nil {
+		return vectorGrad{}
+	}
+	return vectorGrad{p, b.Spare.F32(p.Value.NumElements()), opmanager.MustBind(b.Bwd, norm.ResidualAdd)}
+}
+
+// gainGrad is vectorGrad for an op that always writes the gradient, which is scratch if the weight
+// is not trained.
+func (b *Builder) gainGrad(p *param.Param) vectorGrad {
+	g := b.vectorGrad(p)
+	if g.param == nil {
+		g.part = b.Spare.F32(p.Value.NumElements())
+	}
+	return g
+}
+
+// to returns the tensor to which an op writes the gradient, nil without a weight that is trained.
+func (g *vectorGrad) to(r *Run) *tensor.Tensor {
+	switch {
+	case g.param == nil:
+		return g.part
+	case r.Accumulate:
+		return g.part
+	default:
+		return g.param.Grad
+	}
+}
+
+// done accumulates the gradient that an op has written.
+func (g *vectorGrad) done(r *Run) {
+	if g.param != nil && r.Accumulate {
+		Call(r, g.add, norm.ResidualAddArgs{A: g.param.Grad, B: g.part, Output: g.param.Grad})
+	}
+}
+
+// Linear is y = x·Wᵀ + b.
+type Linear struct {
+	param.LinearWeights
+	matrix   *tensor.Tensor // the weight as it enters products
+	biasGrad vectorGrad
+	added    []adapter
+	eights   *eights
+	fwd, bwd *opmanager.Bound[gemm.GenericGemmArgs]
+}
+
+// Linear makes a projection.
+func (b *Builder) Linear(w param.LinearWeights) Linear {
+	in, out := w.Weight.Shape.Cols(), w.Weight.Shape[0]
+	if w.InOut {
+		in, out = out, in
+	}
+	return Linear{
+		LinearWeights: w, matrix: b.matrix(w.Weight), biasGrad: b.vectorGrad(w.Bias), added: b.adapters(w, in), eights: b.eights(w.Weight, in, out),
+		fwd: opmanager.MustBind(b.Fwd, gemm.GenericGemm), bwd: opmanager.MustBind(b.Bwd, gemm.GenericGemm),
+	}
+}
+
+// Forward writes y.
+func (l *Linear) Forward(r *Run, x, y *tensor.Tensor) {
+	bias := l.Bias.ValueOrNil()
+	if l.Sums && !l.Shared.Leads() { // it is added once
+		bias = nil
+	}
+	Call(r, l.fwd, gemm.GenericGemmArgs{A: l.matrix, TransA: !l.InOut, B: l.eights.input(r, x), D: y, Bias: bias})
+	for i := range l.added {
+		l.added[i].Forward(r, x, y)
+	}
+	if l.Sums {
+		r.total(l.Shared, y)
+	}
+}
+
+// Backward is dx = dy·W, db = Σ dy over the rows, and dW = dyᵀ·x.
+func (l *Linear) Backward(r *Run, x, dy, dx *tensor.Tensor) {
+	l.products(r, x, dy, dx, l.biasGrad.to(r))
+	l.biasGrad.done(r)
+}
+
+// products is backward with another tensor for the gradient of the bias, nil if that has been
+// computed.
+func (l *Linear) products(r *Run, x, dy, dx, db *tensor.Tensor) {
+	narrow := l.eights.gradient(r, dy)
+	Call(r, l.bwd, gemm.GenericGemmArgs{A: l.matrix, TransA: l.InOut, B: narrow, D: dx, Bias: db, Grad: db != nil})
+	for i := range l.added {
+		l.added[i].Backward(r, x, dy, dx)
+	}
+	if l.Shared != nil && !l.Sums {
+		r.total(l.Shared, dx)
+	}
+	if l.Weight.Grad == nil {
+		return
+	}
+	left, right := narrow, l.eights.input(r, x)
+	if l.InOut {
+		left, right = right, left
+	}
+	Call(r, l.bwd, gemm.GenericGemmArgs{A: right, B: left, TransB: true, D: l.Weight.Grad, Grad: true, Accumulate: r.Accumulate})
+}
+
+// saved returns the record of what an impl keeps for the backward op.
+func saved() *opregistry.Saved { return new(opregistry.Saved) }
+
+// DropoutKey determines the random numbers of a pass. The zero value drops nothing.
+type DropoutKey struct {
+	On  bool
+	Key uint64
+}
+
+// random reserves the random numbers of n elements and returns their offset.
+func (b *Builder) random(n int) uint64 {
+	first := b.counter
+	b.counter += (uint64(n) + 3) / 4
+	return first
+}
+
+// randomPacked reserves the random numbers of attention with packed documents and returns their
+// offset. How many an op uses depends on the documents: at most T for each pair of tokens and head.
+func (b *Builder) randomPacked(heads int) uint64 {
+	first, t := b.packed, uint64(b.tokens())
+	b.packed += t * t * t * uint64(heads)
+	return 1<<63 + first
+}
+
+// dropout zeroes elements of rows of the hidden size; nil keeps all.
+type dropout struct {
+	probability float32
+	offset      uint64
+	mask        *tensor.Tensor
+	grad        *tensor.Tensor // [T h]
+	saved       *opregistry.Saved
+	fwd         *opmanager.Bound[dropoutops.DropoutFwdArgs]
+	bwd         *opmanager.Bound[dropoutops.DropoutBwdArgs]
+}
+
+// dropout makes the dropout of hidden states; a forward-only pass has none.
+func (b *Builder) dropout() *dropout {
+	if b.Config.HiddenDropout == 0 || b.Spare == nil {
+		return nil
+	}
+	n := b.tokens() * b.Config.HiddenSize
+	return &dropout{
+		probability: float32(b.Config.HiddenDropout), offset: b.random(n), mask: b.Keep.New(tensor.U8, (n+7)/8),
+		grad: b.scratch(b.tokens(), b.Config.HiddenSize), saved: saved(),
+		fwd: opmanager.MustBind(b.Fwd, dropoutops.DropoutFwd), bwd: opmanager.MustBind(b.Bwd, dropoutops.DropoutBwd),
+	}
+}
+
+// Forward changes x.
+func (d *dropout) Forward(r *Run, x *tensor.Tensor) {
+	if d != nil && r.Dropout.On {
+		Call(r, d.fwd, dropoutops.DropoutFwdArgs{
+			Input: x, Out: x, Mask: d.mask, DropoutProbability: d.probability, Seed: r.Dropout.Key, Offset: d.offset, Saved: d.saved,
+		})
+	}
+}
+
+// Backward returns the gradient of the x before dropout, given that of the x after it. It does not
+// change dy.
+func (d *dropout) Backward(r *Run, dy *tensor.Tensor) *tensor.Tensor {
+	if d == nil || !r.Dropout.On {
+		return dy
+	}
+	Call(r, d.bwd, dropoutops.DropoutBwdArgs{GradOutput: dy, Mask: d.mask, GradInput: d.grad, DropoutProbability: d.probability, Saved: d.saved})
+	return d.grad
+}

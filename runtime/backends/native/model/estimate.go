@@ -1,0 +1,65 @@
+package model
+
+import (
+	"fmt"
+
+	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/runtime/backends/native/architecture"
+	"github.com/primus-fl/primus/runtime/backends/native/memory"
+	"github.com/primus-fl/primus/runtime/backends/native/recompute"
+)
+
+// ActivationBytes returns the memory of the passes of a run: the one that trains on batches of
+// batch sequences, and the one that generates text, with the rounded copies of weights that both
+// multiply with. It builds them as NewPass does, without memory,
+// for two and for three layers, since every further layer takes as much as the third.
+func ActivationBytes(c architecture.Config, mgr *opmanager.Manager, batch int) (float64, error) {
+	layers, inputs := c.Kept(c.NumLayers)
+	training, err := count(c, layers, func(m *Model, taken *memory.Counter) error { return m.countPass(mgr, taken, batch, true) })
+	if err != nil {
+		return 0, err
+	}
+	rest, err := count(c, c.NumLayers, func(m *Model, taken *memory.Counter) error {
+		for _, p := range m.all() {
+			if r := p.Rounded(); r != nil {
+				taken.Bytes += float64(r.NumElements() * r.DType().Size())
+			}
+		}
+		return m.countPass(mgr, taken, 1, false)
+	})
+	input := float64(batch) * float64(c.SeqLength) * float64(c.HiddenSize) * float64(c.Compute().Size())
+	return training + rest + float64(inputs)*input, err
+}
+
+// count returns what is counted for a model of this many layers.
+func count(c architecture.Config, layers int, of func(*Model, *memory.Counter) error) (float64, error) {
+	var sizes [2]float64
+	for i := range sizes {
+		part := c
+		if part.Granularity == recompute.Full {
+			part.Plan = recompute.Plan{}
+		}
+		part.NumLayers = min(i+2, layers)
+		m, err := New(part, &memory.Counter{})
+		if err != nil {
+			return 0, err
+		}
+		var taken memory.Counter
+		if err := of(m, &taken); err != nil {
+			return 0, err
+		}
+		sizes[i] = taken.Bytes
+	}
+	two, three := sizes[0], sizes[1]
+	return three + float64(max(layers-3, 0))*(three-two), nil
+}
+
+// countPass counts the memory of a pass.
+func (m *Model) countPass(mgr *opmanager.Manager, taken *memory.Counter, batch int, train bool) error {
+	p := &Pass{m: m, memory: &memory.Arena{Backend: taken}, batch: batch, seq: m.cfg.SeqLength}
+	p.build(mgr, train)
+	if p.memory.Err != nil {
+		return fmt.Errorf("estimate the memory of activations: %w", p.memory.Err)
+	}
+	return nil
+}

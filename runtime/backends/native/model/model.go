@@ -1,0 +1,97 @@
+package model
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/primus-fl/primus/device"
+	"github.com/primus-fl/primus/runtime/backends/native/architecture"
+	"github.com/primus-fl/primus/runtime/backends/native/memory"
+	"github.com/primus-fl/primus/runtime/backends/native/param"
+)
+
+// Model holds the weights of a decoder and their gradients, in memory of a device backend.
+type Model struct {
+	cfg    architecture.Config
+	part   param.Part
+	memory *memory.Arena
+	frozen bool // there are no gradients
+
+	embedding *param.Param
+	positions *param.Param // nil unless they are learned
+	layers    []param.LayerWeights
+	finalNorm param.NormWeights
+	head      *param.Param // the embedding when tied
+	params    []*param.Param
+	adapters  []*param.Param // A and B of each adapter
+	flats     []Flat
+	rounded   []bool // by depth: whether the copies of the weights are those of their values
+}
+
+// New allocates a model with zero weights. Close returns its memory.
+func New(cfg architecture.Config, backend device.Backend) (*Model, error) {
+	return NewPart(cfg, backend, param.Part{})
+}
+
+// NewPart is New for the part of a model that a rank has.
+func NewPart(cfg architecture.Config, backend device.Backend, part param.Part) (*Model, error) {
+	return newModel(cfg, backend, part, false)
+}
+
+// NewFrozen is New without memory for gradients. A pass of such a model cannot train.
+func NewFrozen(cfg architecture.Config, backend device.Backend) (*Model, error) {
+	return newModel(cfg, backend, param.Part{}, true)
+}
+
+func newModel(cfg architecture.Config, backend device.Backend, part param.Part, frozen bool) (*Model, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	m := &Model{cfg: cfg, part: part, memory: &memory.Arena{Backend: backend}, frozen: frozen}
+	b := param.NewWeightBuilder(cfg, part)
+	h, normal := cfg.HiddenSize, param.Start{Std: cfg.InitMethodStd}
+	m.embedding = b.Param(b.Names.Embedding+".weight", normal, cfg.VocabSize, h)
+	if cfg.LearnedPositions() {
+		m.positions = b.Param(b.Names.Positions+".weight", normal, cfg.Positions(), h)
+	}
+	for i := range cfg.NumLayers {
+		b.Depth = i + 1
+		m.layers = append(m.layers, b.Layer(b.Names.Layers+strconv.Itoa(i)+"."))
+	}
+	b.Depth = cfg.NumLayers + 1
+	m.finalNorm = b.Norm(b.Names.FinalNorm, h)
+	m.head = m.embedding
+	if cfg.Untie {
+		m.head = b.Param(b.Names.Head+".weight", normal, cfg.VocabSize, h)
+	}
+	m.params, m.adapters = b.Params, b.Adapters
+	m.allocate()
+	m.copies()
+	m.rounded = make([]bool, cfg.NumLayers+2)
+	if m.memory.Err != nil {
+		return nil, fmt.Errorf("allocate the weights: %w", m.memory.Fail())
+	}
+	return m, nil
+}
+
+// Outline returns a model without memory, for the names and shapes of its weights.
+func Outline(cfg architecture.Config) (*Model, error) { return New(cfg, &memory.Counter{}) }
+
+// Config returns the parameters of the architecture.
+func (m *Model) Config() architecture.Config { return m.cfg }
+
+// Params returns every weight once, in a fixed order. The caller must not change the slice.
+func (m *Model) Params() []*param.Param { return m.params }
+
+// Close returns the memory of weights and gradients.
+func (m *Model) Close() error { return m.memory.Close() }
+
+// local returns the parameters of the part of a layer that this rank computes.
+func (m *Model) local() architecture.Config {
+	c := m.cfg
+	if t := m.part.Tensor; t != nil {
+		c.KVChannels, c.NumQueryGroups = c.HeadDim(), c.Groups()/t.Ranks
+		c.NumAttentionHeads, c.FFNHiddenSize = c.NumAttentionHeads/t.Ranks, c.FFNHiddenSize/t.Ranks
+	}
+	return c
+}
