@@ -2,6 +2,7 @@ package inference
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,6 +15,7 @@ type Chat struct {
 	tok      tokenizer.Tokenizer
 	template *chat.Template
 	bos, eos string
+	guard    guard
 	stop     []string
 }
 
@@ -28,6 +30,7 @@ func NewChat(tok tokenizer.Tokenizer, name string) (*Chat, error) {
 	file, isFile := tok.(*tokenizer.File)
 	source := ""
 	if isFile {
+		c.guard = newGuard(file)
 		source, c.bos, c.eos = file.ChatTemplate(), tokenName(file, file.BOS()), tokenName(file, file.EOS())
 	}
 	if name != "" {
@@ -60,13 +63,22 @@ func (c *Chat) text(prompt bool, messages []chat.Message) (string, error) {
 	return c.template.Text(chat.Conversation{Messages: chat.Messages(messages...), BOS: c.bos, EOS: c.eos, Prompt: prompt, Now: time.Now()})
 }
 
-// Prompt returns the tokens of a conversation, with those that an answer begins with.
+// Prompt returns the tokens of a conversation, with those that an answer begins with. Special
+// tokens are those that the template writes: the name of one in a message is text.
 func (c *Chat) Prompt(messages ...chat.Message) ([]int32, error) {
+	mark, err := mark(messages)
+	if err != nil {
+		return nil, err
+	}
+	messages = slices.Clone(messages)
+	for i, m := range messages {
+		messages[i] = chat.Message{Role: c.guard.protect(m.Role, mark), Content: c.guard.protect(m.Content, mark)}
+	}
 	text, err := c.text(true, messages)
 	if err != nil {
 		return nil, err
 	}
-	return c.tok.Encode(nil, []byte(text)), nil
+	return encodeMarked(c.tok, text, mark), nil
 }
 
 // Stop returns what ends an answer: the text that the template writes after one.
