@@ -35,7 +35,7 @@ const TemplateName = "chat_template.jinja"
 func Load(path string) (*File, error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return nil, fmt.Errorf("tokenizer: %w", durable.Explain(err))
+		return nil, fmt.Errorf("tokenizer: %w; want a %s, a %s, a file that ends in .tiktoken, or a folder with one of these", durable.Explain(err), nameJSON, nameSentencePiece)
 	}
 	if !info.IsDir() {
 		raw, err := read(path)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/primus-fl/primus/internal/suggest"
 	"github.com/primus-fl/primus/runtime/tokenizer/internal/learn"
 	"github.com/primus-fl/primus/runtime/tokenizer/internal/normalize"
@@ -49,7 +50,7 @@ func Patterns() []string { return split.Names() }
 func (c Config) Validate() error {
 	var errs []error
 	if least := 256 + len(c.SpecialTokens); c.VocabSize < least || c.VocabSize > 1<<20 {
-		errs = append(errs, fmt.Errorf("the vocabulary cannot have %d tokens: it takes from %d (256 bytes and %d special tokens) to %d", c.VocabSize, least, len(c.SpecialTokens), 1<<20))
+		errs = append(errs, fmt.Errorf("the vocabulary cannot have %d tokens: it takes from %d (256 bytes and %s) to %d", c.VocabSize, least, plaintext.Quantity(len(c.SpecialTokens), "special token", "special tokens"), 1<<20))
 	}
 	if _, ok := split.Expr(c.Pattern); !ok {
 		errs = append(errs, fmt.Errorf("the pattern %q is unknown: there are %s%s", c.Pattern, strings.Join(Patterns(), ", "), suggest.Hint(c.Pattern, Patterns())))

@@ -98,7 +98,7 @@ func TestPairs(t *testing.T) {
 func TestBadExamples(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
-		`{"prompt": "a"}`:                   "examples.jsonl:1: want messages, or prompt and response or completion or answer",
+		`{"prompt": "a"}`:                   "examples.jsonl: line 1 (byte 0): want messages, or prompt and response or completion or answer",
 		`{"a": "b"}`:                        "want messages, or prompt and a response",
 		`{"prompt": 1, "response": "x"}`:    "prompt: want a string",
 		`{"prompt": "x", "response": null}`: "response: want a string",

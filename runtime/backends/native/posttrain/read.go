@@ -1,16 +1,12 @@
 package posttrain
 
 import (
-	"bufio"
-	"bytes"
-	"compress/gzip"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,6 +14,7 @@ import (
 	"time"
 
 	"github.com/primus-fl/primus/internal/durable"
+	"github.com/primus-fl/primus/runtime/backends/native/data/corpus"
 	"github.com/primus-fl/primus/runtime/tokenizer"
 	"github.com/primus-fl/primus/runtime/tokenizer/chat"
 )
@@ -30,9 +27,6 @@ type Example struct {
 
 // Pair is an answer that is better than another one to the same prompt.
 type Pair struct{ Chosen, Rejected Example }
-
-// maxLine bounds the length of a line of examples.
-const maxLine = 64 << 20
 
 // Source is the examples of files.
 type Source struct {
@@ -76,8 +70,8 @@ func special(f *tokenizer.File, id int32) string {
 	return text
 }
 
-// Find returns the files that a path names: a file, a directory of files that end with .jsonl or
-// .jsonl.gz, or a pattern.
+// Find returns the files that a path names: a file, a directory of files that end with .jsonl,
+// .jsonl.gz or .jsonl.zst, or a pattern.
 func Find(path string) ([]string, error) {
 	if path == "" {
 		return nil, errors.New("train_data_path: got null, want a file of examples in JSON lines, a directory of such files, or a pattern")
@@ -88,7 +82,7 @@ func Find(path string) ([]string, error) {
 		return []string{path}, nil
 	case err == nil:
 		var all []string
-		for _, pattern := range []string{"*.jsonl", "*.jsonl.gz"} {
+		for _, pattern := range []string{"*.jsonl", "*.jsonl.gz", "*.jsonl.zst"} {
 			found, err := filepath.Glob(filepath.Join(path, pattern))
 			if err != nil {
 				return nil, fmt.Errorf("train_data_path: %w", err)
@@ -96,7 +90,7 @@ func Find(path string) ([]string, error) {
 			all = append(all, found...)
 		}
 		if len(all) == 0 {
-			return nil, fmt.Errorf("train_data_path: the directory %s has no files *.jsonl or *.jsonl.gz", path)
+			return nil, fmt.Errorf("train_data_path: the directory %s has no files *.jsonl, *.jsonl.gz or *.jsonl.zst", path)
 		}
 		slices.Sort(all)
 		return all, nil
@@ -129,37 +123,16 @@ func (r *Reader) Read(ctx context.Context, files []string) (*Source, error) {
 	return s, nil
 }
 
-func (r *Reader) readFile(ctx context.Context, file string, s *Source, sum hash.Hash) (err error) {
-	f, err := durable.OpenRegular(file)
-	if err != nil {
-		return fmt.Errorf("train_data_path: %w", durable.Explain(err))
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	var in io.Reader = f
-	if strings.HasSuffix(file, ".gz") {
-		if in, err = gzip.NewReader(f); err != nil {
-			return fmt.Errorf("train_data_path: %s: %w", file, err)
-		}
-	}
-	lines := bufio.NewScanner(in)
-	lines.Buffer(nil, maxLine)
-	number := 0
-	for lines.Scan() {
-		number++
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		line := bytes.TrimSpace(lines.Bytes())
+func (r *Reader) readFile(ctx context.Context, file string, s *Source, sum hash.Hash) error {
+	err := corpus.Lines(ctx, file, func(line []byte) error {
 		fmt.Fprintf(sum, "%s\n", line)
 		if len(line) == 0 {
-			continue
+			return nil
 		}
-		if err := r.readLine(line, s); err != nil {
-			return fmt.Errorf("train_data_path: %s:%d: %w", file, number, err)
-		}
-	}
-	if err := lines.Err(); err != nil {
-		return fmt.Errorf("train_data_path: %s:%d: %w", file, number+1, err)
+		return r.readLine(line, s)
+	})
+	if err != nil {
+		return fmt.Errorf("train_data_path: %w", err)
 	}
 	return nil
 }

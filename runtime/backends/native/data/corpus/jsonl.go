@@ -3,12 +3,17 @@ package corpus
 import (
 	"bufio"
 	"bytes"
+	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
+
+	"github.com/primus-fl/primus/internal/durable"
 )
 
 // maxLine bounds the memory of a line of JSON.
@@ -30,13 +35,26 @@ func (e *PositionError) Error() string {
 // Unwrap returns the error without the place.
 func (e *PositionError) Unwrap() error { return e.Err }
 
-// lines passes on the document of each line of JSON. Blank lines are left out.
-func (r *reader) lines(from io.Reader) error {
+// Lines passes each line of a file, which may be compressed, to yield: without spaces around it and
+// valid until yield returns. It ends with the first error, which is a *PositionError for one of
+// yield.
+func Lines(ctx context.Context, path string, yield func(line []byte) error) error {
+	f, err := durable.OpenRegular(path)
+	if err != nil {
+		return durable.Explain(err)
+	}
+	defer f.Close()
+	layout := layoutOf(path, JSONL)
+	return unpacked(f, path, layout, new(atomic.Int64), func(content io.Reader) error { return lines(ctx, content, yield) })
+}
+
+// lines is Lines for an open file.
+func lines(ctx context.Context, from io.Reader, yield func(line []byte) error) error {
 	in := bufio.NewReaderSize(from, PieceSize)
 	var long []byte
 	offset := int64(0)
 	for number := 1; ; number++ {
-		if err := r.ctx.Err(); err != nil {
+		if err := ctx.Err(); err != nil {
 			return fmt.Errorf("read the corpus: %w", err)
 		}
 		at := func(err error) error { return &PositionError{Line: number, Offset: offset, Err: err} }
@@ -53,13 +71,9 @@ func (r *reader) lines(from io.Reader) error {
 		if err != nil && err != io.EOF {
 			return &sourceError{err}
 		}
-		if len(bytes.TrimSpace(line)) > 0 {
-			text, fault := textOf(line, r.key)
-			if fault != nil {
+		if len(line) > 0 {
+			if fault := yield(bytes.TrimSpace(line)); fault != nil {
 				return at(fault)
-			}
-			if fault := r.document(text); fault != nil {
-				return fault
 			}
 		}
 		if err == io.EOF {
@@ -67,6 +81,23 @@ func (r *reader) lines(from io.Reader) error {
 		}
 		offset += int64(len(line))
 	}
+}
+
+// lines passes on the document of each line of JSON. Blank lines are left out.
+func (r *reader) lines(from io.Reader) error {
+	var ended error // by who gets the documents, which is not about the file
+	err := lines(r.ctx, from, func(line []byte) error {
+		if len(line) == 0 {
+			return nil
+		}
+		text, err := textOf(line, r.key)
+		if err != nil {
+			return err
+		}
+		ended = r.document(text)
+		return ended
+	})
+	return cmp.Or(ended, err)
 }
 
 // textOf returns the text that a key of a JSON object holds.

@@ -66,26 +66,32 @@ func (r *reader) file(s source) error {
 	if s.layout.plain() {
 		return r.plain(f, s)
 	}
-	packed := &counted{Reader: f, total: r.read}
-	content, err := s.layout.decompress(packed)
-	if err != nil {
-		return fmt.Errorf("%s: %w", filepath.Clean(s.path), unpackError(s.layout.compression, packed.n, err))
-	}
-	defer content.Close()
 	read := r.text
 	if s.layout.format == JSONL {
 		read = r.lines
 	}
+	return unpacked(f, s.path, s.layout, r.read, read)
+}
+
+// unpacked reads the content of a file. It counts the bytes of the file that are read and adds the
+// path to errors.
+func unpacked(f *os.File, path string, l layout, total *atomic.Int64, read func(io.Reader) error) error {
+	packed := &counted{Reader: f, total: total}
+	content, err := l.decompress(packed)
+	if err != nil {
+		return fmt.Errorf("%s: %w", filepath.Clean(path), unpackError(l.compression, packed.n, err))
+	}
+	defer content.Close()
 	err = read(content)
 	if failed, ok := errors.AsType[*sourceError](err); ok {
 		err = failed.error
-		if s.layout.compression != "" {
-			err = unpackError(s.layout.compression, packed.n, err)
+		if l.compression != "" {
+			err = unpackError(l.compression, packed.n, err)
 		}
-		return fmt.Errorf("%s: %w", filepath.Clean(s.path), durable.Explain(err))
+		return fmt.Errorf("%s: %w", filepath.Clean(path), durable.Explain(err))
 	}
 	if at, ok := errors.AsType[*PositionError](err); ok {
-		at.Path = filepath.Clean(s.path)
+		at.Path = filepath.Clean(path)
 	}
 	return err
 }
