@@ -20,7 +20,7 @@ type Plan struct {
 	Trainer     string // the name of its class
 	Hooks       []string
 	Environment []backend.EnvChange
-	Added       []string // parameters that ConvertConfig left out
+	Added       []string // parameters that neither ConvertConfig nor the runtime takes
 	Conflicts   []backend.Conflict
 	Phases      []PhasePlan
 	// UnknownPatches describes patches that another program applies and that are not in Phases, "" if

@@ -14,7 +14,7 @@ import (
 
 func TestPlan(t *testing.T) {
 	r := &recorder{
-		env: map[string]string{"SET": "mine"}, envBlock: "BLOCK: 1", overrides: "primus_only: 5, z: 0", early: true,
+		env: map[string]string{"SET": "mine"}, envBlock: "BLOCK: 1", overrides: "primus_only: 5, file_sink_level: INFO, z: 0", early: true,
 	}
 	r.patches = []patch.Patch{
 		{ID: "turns-on", Phase: patch.BuildArgs, Apply: func(c *patch.Context) error {

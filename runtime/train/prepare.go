@@ -124,7 +124,7 @@ func (r *session) buildArgs() error {
 	if len(added) > 0 {
 		tc.Log.Debug(fmt.Sprintf("Primus-specific parameters: (%d parameters) %s", len(added), strings.Join(added, " ")))
 	}
-	r.plan.Added, r.plan.Conflicts = added, conflicts
+	r.plan.Added, r.plan.Conflicts = slices.DeleteFunc(added, backend.IsRuntimeParam), conflicts
 	return nil
 }
 

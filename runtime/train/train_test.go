@@ -60,7 +60,7 @@ func (r *recorder) SetupPath(given string, _ *backend.TrainContext) (backend.Pat
 func (r *recorder) Prepare(context.Context, *backend.TrainContext) error { return r.do("prepare") }
 
 func (r *recorder) ConvertConfig(tc *backend.TrainContext) (*backend.Args, []document.Warning, error) {
-	args := backend.NewArgs(tc.Module.Params, "primus_only")
+	args := backend.NewArgs(tc.Module.Params, "primus_only", "file_sink_level")
 	if r.change != nil {
 		r.change(args)
 	}
