@@ -72,7 +72,7 @@ var layers = []layer{
 
 // leaves import nothing of the module but each other, so every layer may import them.
 var leaves = []string{
-	"internal/buildinfo", "internal/chart", "internal/cpufeat", "internal/durable", "internal/escape", "internal/heartbeat", "internal/httpserver", "internal/plaintext", "internal/race", "internal/secret", "internal/secretfile", "internal/stats", "internal/suggest",
+	"internal/buildinfo", "internal/chart", "internal/cpufeat", "internal/durable", "internal/escape", "internal/heartbeat", "internal/httpserver", "internal/plaintext", "internal/pyrepr", "internal/race", "internal/secret", "internal/secretfile", "internal/stats", "internal/suggest",
 	"internal/sysmem",
 }
 

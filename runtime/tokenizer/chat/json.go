@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf16"
+
+	"github.com/primus-fl/primus/internal/pyrepr"
 )
 
 // jsonStyle is how tojson writes values.
@@ -26,7 +28,7 @@ func (s jsonStyle) write(b *strings.Builder, v any, depth int) (unknown string) 
 	case int64:
 		fmt.Fprint(b, v)
 	case float64:
-		text := floatText(v)
+		text := pyrepr.Float(v)
 		b.WriteString(map[string]string{"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[text])
 		if b.Len() == 0 || text[len(text)-1] != 'n' && text[len(text)-1] != 'f' {
 			b.WriteString(text)

@@ -11,7 +11,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
+
+	"github.com/primus-fl/primus/internal/pyrepr"
 )
 
 // The values of templates are nil, bool, int64, float64, string, undefined, *list, *Map,
@@ -334,9 +335,9 @@ func represent(b *strings.Builder, v any) {
 	case int64:
 		b.WriteString(strconv.FormatInt(v, 10))
 	case float64:
-		b.WriteString(floatText(v))
+		b.WriteString(pyrepr.Float(v))
 	case string:
-		quote(b, v)
+		b.WriteString(pyrepr.Quote(v))
 	case undefined:
 		b.WriteString("Undefined")
 	case *list:
@@ -369,53 +370,4 @@ func represent(b *strings.Builder, v any) {
 	default:
 		b.WriteString("<" + typeName(v) + ">")
 	}
-}
-
-// floatText spells a float as Python does.
-func floatText(f float64) string {
-	switch abs := math.Abs(f); {
-	case math.IsNaN(f):
-		return "nan"
-	case math.IsInf(f, 0):
-		return strings.TrimPrefix(strings.ToLower(strconv.FormatFloat(f, 'f', -1, 64)), "+")
-	case f == 0 || 1e-4 <= abs && abs < 1e16:
-		text := strconv.FormatFloat(f, 'f', -1, 64)
-		if !strings.Contains(text, ".") {
-			text += ".0"
-		}
-		return text
-	default:
-		return strconv.FormatFloat(f, 'e', -1, 64)
-	}
-}
-
-// quote writes a string as a literal of Python.
-func quote(b *strings.Builder, s string) {
-	mark := '\''
-	if strings.Contains(s, "'") && !strings.Contains(s, "\"") {
-		mark = '"'
-	}
-	b.WriteRune(mark)
-	for _, r := range s {
-		switch {
-		case r == mark || r == '\\':
-			b.WriteByte('\\')
-			b.WriteRune(r)
-		case r == '\n':
-			b.WriteString(`\n`)
-		case r == '\r':
-			b.WriteString(`\r`)
-		case r == '\t':
-			b.WriteString(`\t`)
-		case r == ' ' || unicode.IsPrint(r):
-			b.WriteRune(r)
-		case r < 0x100:
-			fmt.Fprintf(b, `\x%02x`, r)
-		case r < 0x10000:
-			fmt.Fprintf(b, `\u%04x`, r)
-		default:
-			fmt.Fprintf(b, `\U%08x`, r)
-		}
-	}
-	b.WriteRune(mark)
 }

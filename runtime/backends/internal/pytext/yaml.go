@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/primus-fl/primus/document"
+	"github.com/primus-fl/primus/internal/pyrepr"
 )
 
 // YAML writes a mapping as PyYAML dumps it: block style with sorted keys, by the rules of YAML 1.1,
@@ -163,7 +164,7 @@ func float(f float64) string {
 	if math.IsNaN(f) {
 		return ".nan"
 	}
-	text := reprFloat(f)
+	text := pyrepr.Float(f)
 	mantissa, exponent, hasExponent := strings.Cut(text, "e")
 	switch {
 	case math.IsInf(f, 0):
