@@ -12,6 +12,7 @@ import (
 	"github.com/primus-fl/primus/impls/flagos/moe"
 	"github.com/primus-fl/primus/impls/flagos/norm"
 	"github.com/primus-fl/primus/impls/flagos/optim"
+	"github.com/primus-fl/primus/impls/flagos/quant"
 	"github.com/primus-fl/primus/impls/flagos/rope"
 	"github.com/primus-fl/primus/impls/flagos/softmax"
 	"github.com/primus-fl/primus/internal/buildinfo"
@@ -29,7 +30,7 @@ const Priority = 150
 func Source() opregistry.Source {
 	impls := slices.Concat(
 		gemm.Impls(), attention.Impls(), moe.Impls(), activation.Impls(), softmax.Impls(), norm.Impls(), dropout.Impls(), rope.Impls(),
-		optim.Impls(), embedding.Impls(), loss.Impls(),
+		optim.Impls(), embedding.Impls(), loss.Impls(), quant.Impls(),
 	)
 	for i := range impls {
 		impls[i].ID, impls[i].Kind, impls[i].Priority = ID, opregistry.KindFlagos, Priority

@@ -14,3 +14,9 @@ func Impl[A any](op *opregistry.Op[A], run opregistry.Func[A]) opregistry.Impl {
 		Determinism: opregistry.DeterminismOfClass,
 	}
 }
+
+// WithBytes lets an impl also serve calls whose lead operand is of u8 or fp8.
+func WithBytes(i opregistry.Impl) opregistry.Impl {
+	i.Support.DTypes = append(i.Support.DTypes, tensor.U8, tensor.F8E4M3, tensor.F8E5M2)
+	return i
+}

@@ -1,0 +1,257 @@
+package quant
+
+import (
+	"github.com/primus-fl/primus/impls/flagos/internal/host"
+	"github.com/primus-fl/primus/internal/kernel/fp8"
+	"github.com/primus-fl/primus/internal/parallel"
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/ops/quant"
+	"github.com/primus-fl/primus/tensor"
+)
+
+// side is the data by rows or by columns, with its scales: numbers, or codes of E8M0.
+type side struct {
+	on     bool
+	data   host.Bytes
+	scales host.Matrix
+	codes  host.Bytes
+}
+
+// quantization is a matrix to quantise. It is cut into tiles, whose blocks are whole in either
+// direction.
+type quantization struct {
+	host.Cut
+	exec          *opregistry.Exec
+	x             host.Matrix
+	q             quant.Quantizer
+	f             *fp8.Format
+	rows, cols    side
+	height, width int // of a tile
+	across        int // tiles across the matrix
+
+	scaleInv, scale, amax []float32 // of the tensor
+	factor                [1]float32
+}
+
+var quantizeKernel = parallel.NewKernel((*quantization).part)
+
+// quantize implements quant.Quantize.
+func quantize(e *opregistry.Exec, a quant.QuantizeArgs) error {
+	var v host.Views
+	c := newQuantization(&v, v.Matrix("tensor", a.Tensor), a.Quantizer, a.Output)
+	noop := float32(0)
+	if a.Noop != nil {
+		noop = v.Number("noop", a.Noop)
+	}
+	if v.Err != nil {
+		return v.Err
+	}
+	if noop != 1 {
+		c.run(e)
+	}
+	return nil
+}
+
+// newQuantization views the operands; the result is only of use when v has no error.
+func newQuantization(v *host.Views, x host.Matrix, q quant.Quantizer, out quant.Quantized) quantization {
+	c := quantization{x: x, q: q, height: 1, width: pieceLen}
+	d := out.Data
+	if d == nil {
+		d = out.ColumnwiseData
+	}
+	c.f = formatOf(d.DType())
+	b := q.Scaling.BlockLen()
+	switch {
+	case q.Scaling == quant.NVFP4Scaling:
+		v.Decline("nvfp4 scaling, this impl serves the scalings of fp8")
+		return c
+	case q.Block2D || b > 0 && out.ColumnwiseData != nil:
+		c.height, c.width = b, 128
+	case out.ColumnwiseData != nil:
+		c.height, c.width = 64, 64
+	}
+	c.rows = newSide(v, "output.data", out.Data, "output.scale_inv", out.ScaleInv, b)
+	c.cols = newSide(v, "output.columnwise_data", out.ColumnwiseData, "output.columnwise_scale_inv", out.ColumnwiseScaleInv, b)
+	if b == 0 {
+		c.scaleInv, c.scale, c.amax = v.Vector("output.scale_inv", out.ScaleInv), v.Vector("output.scale", out.Scale), v.Vector("output.amax", out.Amax)
+	}
+	return c
+}
+
+func newSide(v *host.Views, dataName string, data *tensor.Tensor, scalesName string, scales *tensor.Tensor, block int) side {
+	if data == nil {
+		return side{}
+	}
+	s := side{on: true, data: v.Bytes(dataName, data)}
+	switch {
+	case block == 0:
+	case scales.DType() == tensor.U8:
+		s.codes = v.Bytes(scalesName, scales)
+	default:
+		s.scales = v.Matrix(scalesName, scales)
+	}
+	return s
+}
+
+// run quantises the matrix. Scratch: some tiles per part.
+func (c quantization) run(e *opregistry.Exec) {
+	c.exec = e
+	switch c.q.Scaling {
+	case quant.DelayedScaling:
+		c.amax[0] = max(c.amax[0], amaxOf(e, c.x))
+		c.factor[0] = c.scale[0]
+		c.scaleInv[0] = 1 / c.factor[0]
+	case quant.CurrentScaling:
+		c.amax[0] = amaxOf(e, c.x)
+		c.factor[0] = scaleOf(c.amax[0], c.f.Largest(), c.q.AmaxEpsilon, c.q.ForcePow2Scales)
+		c.scale[0], c.scaleInv[0] = c.factor[0], 1/c.factor[0]
+	}
+	c.across = (c.x.Cols + c.width - 1) / c.width
+	c.Cut = host.CutItems((c.x.Rows+c.height-1)/c.height*c.across, c.height*min(c.width, c.x.Cols))
+	quantizeKernel.Run(e.Pool(), c.Parts, c)
+}
+
+// tile is a tile in the hands of a part.
+type tile struct {
+	x             host.Matrix // f32
+	row, col      int         // of its first element
+	height, width int
+	bytes         host.Bytes // memory for its data
+	amax, factor  []float32  // memory for its blocks in either direction
+}
+
+func (c *quantization) part(part int) {
+	lo, hi := c.Bounds(part)
+	size, blocks := c.height*c.width, 2*max(c.width, c.height)
+	buf := c.exec.Scratch(size + size/4 + blocks)
+	t := tile{bytes: host.Bytes{Data: host.ScratchBytes(buf[size:][:size/4]), Pitch: c.width}}
+	t.amax, t.factor = buf[size+size/4:][:blocks/2], buf[size+size/4+blocks/2:]
+	for i := lo; i < hi; i++ {
+		t.row, t.col = i/c.across*c.height, i%c.across*c.width
+		t.height, t.width = min(c.height, c.x.Rows-t.row), min(c.width, c.x.Cols-t.col)
+		t.x = c.load(t, buf)
+		c.tile(&t)
+	}
+	c.exec.Release(buf)
+}
+
+// load returns the elements of a tile; narrow ones are widened to buf.
+func (c *quantization) load(t tile, buf []float32) host.Matrix {
+	if !c.x.Narrow() {
+		return host.Matrix{Data: c.x.Data[t.row*c.x.Pitch+t.col:], Rows: t.height, Cols: t.width, Pitch: c.x.Pitch}
+	}
+	m := host.Matrix{Data: buf, Rows: t.height, Cols: t.width, Pitch: c.width}
+	for r := range t.height {
+		c.x.Piece(t.row+r, t.col, t.width, m.Row(r))
+	}
+	return m
+}
+
+func (c *quantization) tile(t *tile) {
+	encoded := t.bytes // the data by rows
+	if c.rows.on {
+		encoded = host.Bytes{Data: c.rows.data.Data[t.row*c.rows.data.Pitch+t.col:], Pitch: c.rows.data.Pitch}
+	}
+	b := c.q.Scaling.BlockLen()
+	switch {
+	case b == 0:
+		c.encode(t, encoded, c.factor[:], t.width)
+	case c.q.Block2D:
+		c.encode(t, encoded, c.square(t, b), b)
+	case c.rows.on:
+		c.byRows(t, b)
+	}
+	switch {
+	case !c.cols.on:
+		return
+	case b > 0 && !c.q.Block2D:
+		c.byColumns(t)
+		if c.q.Scaling == quant.MXFP8Scaling {
+			return
+		}
+		encoded = t.bytes
+	}
+	transpose(c.cols.data.Data[t.col*c.cols.data.Pitch+t.row:], c.cols.data.Pitch, encoded.Data, encoded.Pitch, t.height, t.width)
+}
+
+// encode stores the rows of a tile with the same scales.
+func (c *quantization) encode(t *tile, to host.Bytes, scales []float32, block int) {
+	for r := range t.height {
+		c.f.Encode(to.Piece(r, 0, t.width), t.x.Row(r), scales, block)
+	}
+}
+
+// byRows quantises the rows of a tile in blocks.
+func (c *quantization) byRows(t *tile, b int) {
+	n, first := (t.width+b-1)/b, t.col/b
+	factor := t.factor[:n]
+	for r := range t.height {
+		x := t.x.Row(r)
+		fp8.Amaxes(factor, x, b)
+		c.store(factor, &c.rows, t.row+r, first)
+		c.f.Encode(c.rows.data.Piece(t.row+r, t.col, t.width), x, factor, b)
+	}
+}
+
+// square finds the scales of square blocks.
+func (c *quantization) square(t *tile, b int) []float32 {
+	n := (t.width + b - 1) / b
+	factor, amax := t.factor[:n], t.amax[:n]
+	clear(factor)
+	for r := range t.height {
+		fp8.Amaxes(amax, t.x.Row(r), b)
+		fp8.Raise(factor, amax)
+	}
+	copy(amax, factor)
+	if c.rows.on {
+		c.store(factor, &c.rows, t.row/b, t.col/b)
+	}
+	if c.cols.on {
+		copy(factor, amax)
+		for j := range n {
+			c.store(factor[j:j+1], &c.cols, t.col/b+j, t.row/b)
+		}
+	}
+	return factor
+}
+
+// byColumns quantises the columns of a tile, each of which is a block.
+func (c *quantization) byColumns(t *tile) {
+	factor := t.factor[:t.width]
+	clear(factor)
+	for r := range t.height {
+		fp8.Raise(factor, t.x.Row(r))
+	}
+	if c.q.Scaling == quant.MXFP8Scaling {
+		c.store(factor, &c.cols, t.row/c.height, t.col)
+		for r := range t.height {
+			c.f.EncodeEach(c.cols.data.Piece(t.row+r, t.col, t.width), t.x.Row(r), factor)
+		}
+		return
+	}
+	for j := range factor {
+		c.store(factor[j:j+1], &c.cols, t.col+j, t.row/c.height)
+	}
+	for r := range t.height {
+		c.f.EncodeEach(t.bytes.Piece(r, 0, t.width), t.x.Row(r), factor)
+	}
+}
+
+// store replaces the amaxes of blocks by their scales, and stores the reciprocals to a row of the
+// scales of a side.
+func (c *quantization) store(amax []float32, s *side, row, col int) {
+	largest := c.f.Largest()
+	if c.q.Scaling == quant.MXFP8Scaling {
+		codes := s.codes.Piece(row, col, len(amax))
+		for i, a := range amax {
+			codes[i] = codeOf(a, largest)
+			amax[i] = powerOf(infiniteCode - codes[i])
+		}
+		return
+	}
+	inv := s.scales.Data[row*s.scales.Pitch+col:][:len(amax)]
+	for i, a := range amax {
+		amax[i] = scaleOf(a, largest, c.q.AmaxEpsilon, c.q.ForcePow2Scales)
+		inv[i] = 1 / amax[i]
+	}
+}

@@ -1,0 +1,139 @@
+package quant
+
+import (
+	"math"
+
+	"github.com/primus-fl/primus/impls/flagos/internal/host"
+	"github.com/primus-fl/primus/internal/kernel/fp8"
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/ops/quant"
+	"github.com/primus-fl/primus/tensor"
+)
+
+var infinity = float32(math.Inf(1))
+
+// scaleOf returns the scale of an amax, as quant.MultiTensorComputeScaleAndScaleInv defines it.
+func scaleOf(amax, largest, epsilon float32, pow2 bool) float32 {
+	if amax < epsilon {
+		amax = epsilon
+	}
+	if amax == 0 || amax != amax || amax == infinity {
+		return 1
+	}
+	scale := min(largest/amax, math.MaxFloat32)
+	switch {
+	case !pow2 || scale <= 0:
+		return scale
+	case scale >= 0x1p-126:
+		return math.Float32frombits(math.Float32bits(scale) &^ (1<<23 - 1))
+	}
+	_, exp := math.Frexp(float64(scale))
+	return float32(math.Ldexp(1, exp-1))
+}
+
+// Codes of E8M0, which are exponents of float32, and what is added to them.
+const (
+	infiniteCode = 254
+	nanCode      = 255
+	halfTiny     = 1 << 22 // 2^−127 in float32
+)
+
+// codeOf returns the E8M0 code of the least power of two that is not below amax/largest, for the
+// largest numbers of fp8: both are 1.75 times a power of two.
+func codeOf(amax, largest float32) byte {
+	if amax == infinity {
+		return infiniteCode
+	}
+	const upTo = 0x600000 // the fraction of 1.75
+	exponent := int(math.Float32bits(amax)+(1<<23-1-upTo))>>23 - int(math.Float32bits(largest)>>23) + 127
+	return byte(max(exponent, 0))
+}
+
+// powerOf returns the number of an E8M0 code.
+func powerOf(code byte) float32 {
+	switch code {
+	case 0:
+		return math.Float32frombits(halfTiny)
+	case nanCode:
+		return float32(math.NaN())
+	default:
+		return math.Float32frombits(uint32(code) << 23)
+	}
+}
+
+// multiTensorComputeScale implements quant.MultiTensorComputeScaleAndScaleInv.
+func multiTensorComputeScale(_ *opregistry.Exec, a quant.MultiTensorComputeScaleAndScaleInvArgs) error {
+	var v host.Views
+	each := func(write bool) {
+		for i, t := range a.TensorLists[0] {
+			amax, scale, inv := v.Vector("amax", t), v.Vector("scale", a.TensorLists[1][i]), v.Vector("scale_inv", a.TensorLists[2][i])
+			if !write || v.Err != nil {
+				continue
+			}
+			for j, m := range amax {
+				scale[j] = scaleOf(m, a.MaxFP8, a.Epsilon, a.ForcePow2Scales)
+				inv[j] = 1 / scale[j]
+			}
+		}
+	}
+	each(false)
+	each(true)
+	return v.Err
+}
+
+// updateScales implements quant.FusedAmaxAndScaleUpdateAfterReduction.
+func updateScales(_ *opregistry.Exec, a quant.FusedAmaxAndScaleUpdateArgs) error {
+	var v host.Views
+	buffer := v.Vector("amax_reduction_buffer", a.AmaxReductionBuffer)
+	for i, h := range a.AmaxHistories {
+		v.Vector("amax_histories", h)
+		v.Vector("scales", a.Scales[i])
+	}
+	if v.Err != nil {
+		return v.Err
+	}
+	limit := formatOf(a.FP8DType).Largest()
+	scaled := float64(limit) * math.Exp2(-float64(a.Margin))
+	for i, h := range a.AmaxHistories {
+		n := h.Shape()[1]
+		updateScalesOf(tensor.Data[float32](h), tensor.Data[float32](a.Scales[i]), buffer[:n], a.AmaxComputeAlgo, scaled)
+		buffer = buffer[n:]
+	}
+	return nil
+}
+
+// updateScalesOf updates one history, which has a column for each scale.
+func updateScalesOf(history, scales, buffer []float32, algo quant.AmaxComputeAlgo, limit float64) {
+	n := len(scales)
+	for col, last := range buffer {
+		if last == 0 {
+			last = history[col]
+		}
+		if last == 0 {
+			continue
+		}
+		amax := last
+		for at := col; at < len(history); at += n {
+			v := last
+			if at+n < len(history) {
+				v = history[at+n]
+			}
+			if algo == quant.AmaxMax && (v > amax || amax != amax) {
+				amax = v
+			}
+			history[at] = v
+		}
+		history[col] = 0
+		if amax > 0 && amax != infinity {
+			scales[col] = float32(min(limit/float64(amax), math.MaxFloat32))
+		}
+	}
+}
+
+// formatOf returns the format of an fp8 dtype.
+func formatOf(d tensor.DType) *fp8.Format {
+	if d == tensor.F8E5M2 {
+		return &fp8.E5M2
+	}
+	return &fp8.E4M3
+}

@@ -1,0 +1,97 @@
+//go:build !noasm
+
+#include "textflag.h"
+
+#define LANES 8
+#define V0 Y0
+#define V1 Y1
+#define V2 Y2
+
+#define SIGNS \
+	VPCMPEQD Y7, Y7, Y7 \
+	VPSRLD   $1, Y7, Y15
+
+// Of a number and a NaN, VMAXPS returns its last source, the first one here.
+#define AMAXOF(mem, to, t) \
+	VPAND  mem, Y15, t \
+	VMAXPS to, t, to
+
+#define AMAXSTEP \
+	AMAXOF((SI), Y0, Y1)   \
+	AMAXOF(32(SI), Y2, Y3) \
+	AMAXOF(64(SI), Y0, Y1) \
+	AMAXOF(96(SI), Y2, Y3)
+
+#define GREATEST \
+	VEXTRACTF128 $1, Y0, X1    \
+	VMAXPS       X1, X0, X0    \
+	VPERMILPS    $0x4e, X0, X1 \
+	VMAXPS       X1, X0, X0    \
+	VPERMILPS    $0xb1, X0, X1 \
+	VMAXPS       X1, X0, X0
+
+#define FORMAT \
+	SIGNS                     \
+	VPSRLD       $31, Y7, Y14 \
+	VPSLLD       $7, Y14, Y13 \
+	VMOVQ        (R8), X12    \
+	VPBROADCASTD 8(R8), Y11   \
+	VBROADCASTSS 12(R8), Y10  \
+	VBROADCASTSS 16(R8), Y9   \
+	VBROADCASTSS 20(R8), Y8   \
+	VPBROADCASTD 24(R8), Y7
+
+#define ENCODE(to) \
+	VPAND        Y15, Y1, Y2      \
+	VCMPPS       $3, Y1, Y1, Y5   \
+	VMINPS       Y10, Y2, Y2      \
+	VCMPPS       $1, Y9, Y2, Y6   \
+	VPSRLD       X12, Y2, Y3      \
+	VPAND        Y14, Y3, Y3      \
+	VADDPS       Y8, Y2, Y4       \
+	VPSUBD       Y8, Y4, Y4       \
+	VPADDD       Y11, Y2, Y2      \
+	VPADDD       Y3, Y2, Y2       \
+	VPSRLD       X12, Y2, Y2      \
+	VBLENDVPS    Y6, Y4, Y2, Y2   \
+	VPSRLD       $24, Y1, Y1      \
+	VBLENDVPS    Y5, Y7, Y2, Y2   \
+	VPAND        Y13, Y1, Y1      \
+	VPOR         Y1, Y2, Y2       \
+	VEXTRACTI128 $1, Y2, X3       \
+	VPACKUSDW    X3, X2, X2       \
+	VPACKUSWB    X2, X2, X2       \
+	VMOVQ        X2, to
+
+#define WORDS \
+	VPCMPEQD     Y7, Y7, Y7      \
+	VPSLLW       $15, X7, X15    \
+	VPSRLW       $9, X7, X14     \
+	MOVL         $0x7fc00000, AX \
+	MOVQ         AX, X13         \
+	VPBROADCASTD X13, Y13        \
+	VMOVQ        32(R8), X12     \
+	VPBROADCASTD 40(R8), X11     \
+	VBROADCASTSS 28(R8), Y10
+
+#define DECODE(from) \
+	VPMOVZXBW from, X1     \
+	VPSLLW    $8, X1, X2   \
+	VPAND     X15, X2, X2  \
+	VPAND     X14, X1, X1  \
+	VPCMPEQW  X11, X1, X3  \
+	VPSLLW    X12, X1, X1  \
+	VPOR      X2, X1, X1   \
+	VCVTPH2PS X1, Y1       \
+	VPMOVSXWD X3, Y3       \
+	VPAND     Y13, Y3, Y3  \
+	VPOR      Y3, Y1, Y1   \
+	VMULPS    Y10, Y1, Y1
+
+#define AMAXES ·amaxesAVX2
+#define RAISE ·raiseAVX2
+#define ENCODEBLOCKS ·encodeAVX2
+#define ENCODEEACH ·encodeEachAVX2
+#define DECODEBLOCKS ·decodeAVX2
+
+#include "codec_amd64.h"

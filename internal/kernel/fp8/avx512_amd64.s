@@ -1,0 +1,93 @@
+//go:build !noasm
+
+#include "textflag.h"
+
+#define LANES 16
+#define V0 Z0
+#define V1 Z1
+#define V2 Z2
+
+#define SIGNS \
+	MOVL         $0x7fffffff, AX \
+	VPBROADCASTD AX, Z16
+
+// Of a number and a NaN, VMAXPS returns its last source, the first one here.
+#define AMAXOF(mem, to, t) \
+	VPANDD mem, Z16, t \
+	VMAXPS to, t, to
+
+#define AMAXSTEP \
+	AMAXOF((SI), Z0, Z1)   \
+	AMAXOF(64(SI), Z2, Z3)
+
+#define GREATEST \
+	VEXTRACTF64X4 $1, Z0, Y1      \
+	VMAXPS        Y1, Y0, Y0      \
+	VEXTRACTF128  $1, Y0, X1      \
+	VMAXPS        X1, X0, X0      \
+	VPERMILPS     $0x4e, X0, X1   \
+	VMAXPS        X1, X0, X0      \
+	VPERMILPS     $0xb1, X0, X1   \
+	VMAXPS        X1, X0, X0
+
+#define FORMAT \
+	SIGNS                      \
+	MOVL         $1, AX        \
+	VPBROADCASTD AX, Z17       \
+	MOVL         $0x80, AX     \
+	VPBROADCASTD AX, Z18       \
+	VMOVQ        (R8), X19     \
+	VPBROADCASTD 8(R8), Z20    \
+	VBROADCASTSS 12(R8), Z21   \
+	VBROADCASTSS 16(R8), Z22   \
+	VBROADCASTSS 20(R8), Z23   \
+	VPBROADCASTD 24(R8), Z24
+
+#define ENCODE(to) \
+	VPANDD    Z16, Z1, Z2     \
+	VCMPPS    $3, Z1, Z1, K2  \
+	VMINPS    Z21, Z2, Z2     \
+	VCMPPS    $1, Z22, Z2, K3 \
+	VPSRLD    X19, Z2, Z3     \
+	VPANDD    Z17, Z3, Z3     \
+	VADDPS    Z23, Z2, Z4     \
+	VPADDD    Z20, Z2, Z2     \
+	VPADDD    Z3, Z2, Z2      \
+	VPSRLD    X19, Z2, Z2     \
+	VPSUBD    Z23, Z4, K3, Z2 \
+	VPSRLD    $24, Z1, Z1     \
+	VMOVDQA32 Z24, K2, Z2     \
+	VPANDD    Z18, Z1, Z1     \
+	VPORD     Z1, Z2, Z2      \
+	VPMOVDB   Z2, to
+
+#define WORDS \
+	MOVL         $0x8000, AX     \
+	VPBROADCASTW AX, Y16         \
+	MOVL         $0x7f, AX       \
+	VPBROADCASTW AX, Y17         \
+	MOVL         $0x7fc00000, AX \
+	VPBROADCASTD AX, Z18         \
+	VMOVQ        32(R8), X19     \
+	VPBROADCASTD 40(R8), Y20     \
+	VBROADCASTSS 28(R8), Z21
+
+#define DECODE(from) \
+	VPMOVZXBW from, Y1         \
+	VPSLLW    $8, Y1, Y2       \
+	VPANDD    Y16, Y2, Y2      \
+	VPANDD    Y17, Y1, Y1      \
+	VPCMPEQW  Y20, Y1, K2      \
+	VPSLLW    X19, Y1, Y1      \
+	VPORD     Y2, Y1, Y1       \
+	VCVTPH2PS Y1, Z1           \
+	VPORD     Z18, Z1, K2, Z1  \
+	VMULPS    Z21, Z1, Z1
+
+#define AMAXES ·amaxesAVX512
+#define RAISE ·raiseAVX512
+#define ENCODEBLOCKS ·encodeAVX512
+#define ENCODEEACH ·encodeEachAVX512
+#define DECODEBLOCKS ·decodeAVX512
+
+#include "codec_amd64.h"

@@ -1,0 +1,144 @@
+// The loops for vectors of any width: a file that includes this one has included textflag.h and
+// defines the names of the functions and
+//
+//	LANES              the elements of a vector
+//	V0 to V2           vectors
+//	SIGNS              prepares for what follows
+//	AMAXOF(mem, to, t) raises the elements of to to the magnitudes of those in memory
+//	AMAXSTEP           does so with V0 and V2 for the next 32 elements
+//	FORMAT             prepares for ENCODE from the format at R8
+//	ENCODE(to)         stores V1 as fp8
+//	WORDS              prepares for DECODE from the format at R8
+//	DECODE(from)       loads fp8 to V1
+//	GREATEST           leaves the largest element of V0 in X0
+//
+// Registers: DI destination, SI source, DX scales, BX blocks left, R9 elements of a block, R10 the
+// rest of it, R8 the format.
+
+#define ARGUMENTS \
+	MOVQ dst+0(FP), DI     \
+	MOVQ x+8(FP), SI       \
+	MOVQ scale+16(FP), DX  \
+	MOVQ blocks+24(FP), BX \
+	MOVQ whole+32(FP), R9  \
+	MOVQ block+40(FP), R10 \
+	MOVQ f+48(FP), R8      \
+	SUBQ R9, R10
+
+// func amaxes(dst, x *float32, blocks, whole, block int)
+TEXT AMAXES(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ blocks+16(FP), BX
+	MOVQ whole+24(FP), R9
+	MOVQ block+32(FP), R10
+	SUBQ R9, R10
+	SIGNS
+
+amaxBlock:
+	VXORPS V0, V0, V0
+	VXORPS V2, V2, V2
+	MOVQ  R9, CX
+
+amaxLoop:
+	AMAXSTEP
+	ADDQ  $128, SI
+	SUBQ  $32, CX
+	JNZ   amaxLoop
+	VMAXPS V2, V0, V0
+	GREATEST
+	VMOVSS X0, (DI)
+	ADDQ   $4, DI
+	LEAQ   (SI)(R10*4), SI
+	DECQ   BX
+	JNZ    amaxBlock
+	VZEROUPPER
+	RET
+
+// func raise(dst, x *float32, n int)
+TEXT RAISE(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ n+16(FP), CX
+	SIGNS
+
+raiseLoop:
+	VMOVUPS (DI), V0
+	AMAXOF((SI), V0, V1)
+	VMOVUPS V0, (DI)
+	ADDQ    $(4*LANES), SI
+	ADDQ    $(4*LANES), DI
+	SUBQ    $LANES, CX
+	JNZ     raiseLoop
+	VZEROUPPER
+	RET
+
+// func encode(dst *byte, x, scale *float32, blocks, whole, block int, f *Format)
+TEXT ENCODEBLOCKS(SB), NOSPLIT, $0-56
+	ARGUMENTS
+	FORMAT
+
+encodeBlock:
+	VBROADCASTSS (DX), V0
+	ADDQ         $4, DX
+	MOVQ         R9, CX
+
+encodeLoop:
+	VMULPS (SI), V0, V1
+	ENCODE((DI))
+	ADDQ   $(4*LANES), SI
+	ADDQ   $LANES, DI
+	SUBQ   $LANES, CX
+	JNZ    encodeLoop
+	LEAQ   (SI)(R10*4), SI
+	ADDQ   R10, DI
+	DECQ   BX
+	JNZ    encodeBlock
+	VZEROUPPER
+	RET
+
+// func encodeEach(dst *byte, x, scale *float32, n int, f *Format)
+TEXT ENCODEEACH(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ scale+16(FP), DX
+	MOVQ n+24(FP), CX
+	MOVQ f+32(FP), R8
+	FORMAT
+
+encodeEachLoop:
+	VMOVUPS (SI), V1
+	VMULPS  (DX), V1, V1
+	ENCODE((DI))
+	ADDQ    $(4*LANES), SI
+	ADDQ    $(4*LANES), DX
+	ADDQ    $LANES, DI
+	SUBQ    $LANES, CX
+	JNZ     encodeEachLoop
+	VZEROUPPER
+	RET
+
+// func decode(dst *float32, src *byte, scale *float32, blocks, whole, block int, f *Format)
+TEXT DECODEBLOCKS(SB), NOSPLIT, $0-56
+	ARGUMENTS
+	WORDS
+
+decodeBlock:
+	VBROADCASTSS (DX), V0
+	ADDQ         $4, DX
+	MOVQ         R9, CX
+
+decodeLoop:
+	DECODE((SI))
+	VMULPS  V0, V1, V1
+	VMOVUPS V1, (DI)
+	ADDQ    $LANES, SI
+	ADDQ    $(4*LANES), DI
+	SUBQ    $LANES, CX
+	JNZ     decodeLoop
+	LEAQ    (DI)(R10*4), DI
+	ADDQ    R10, SI
+	DECQ    BX
+	JNZ     decodeBlock
+	VZEROUPPER
+	RET

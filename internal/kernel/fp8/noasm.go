@@ -1,0 +1,13 @@
+//go:build !amd64 || noasm
+
+package fp8
+
+func amaxesVector(_, _ []float32, _ int) (done int) { return 0 }
+
+func raiseVector(_, _ []float32) (done int) { return 0 }
+
+func (*Format) encodeVector(_ []byte, _, _ []float32, _ int) (done int) { return 0 }
+
+func (*Format) encodeEachVector(_ []byte, _, _ []float32) (done int) { return 0 }
+
+func (*Format) decodeVector(_ []float32, _ []byte, _ []float32, _ int) (done int) { return 0 }
