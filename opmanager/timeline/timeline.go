@@ -1,14 +1,6 @@
-// Package timeline records when each call of an op began and ended, and writes it in the trace
-// event format that Perfetto and chrome://tracing open.
-//
-// # Concurrency
-//
-// A Timeline may see calls from several goroutines.
 package timeline
 
 import (
-	"bufio"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -17,6 +9,7 @@ import (
 
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
+	"github.com/primus-fl/primus/ops/collective"
 )
 
 // Timeline is an opmanager.Tap that records calls. The zero value is ready to use.
@@ -29,20 +22,15 @@ type Timeline struct {
 	events []event
 }
 
-// event is a complete event of the format: times are in microseconds.
-type event struct {
-	Name     string         `json:"name"`
-	Category string         `json:"cat"`
-	Phase    string         `json:"ph"`
-	Start    float64        `json:"ts"`
-	Duration float64        `json:"dur,omitempty"`
-	Process  int            `json:"pid"`
-	Thread   int            `json:"tid"`
-	Args     map[string]any `json:"args,omitempty"`
-}
-
 // stepLane is the thread of the steps; calls have the numbers after it.
 const stepLane = 0
+
+// The categories of events.
+const (
+	categoryStep       = "step"
+	categoryOp         = "op"
+	categoryCollective = "collective"
+)
 
 // Begin implements opmanager.Tap.
 func (t *Timeline) Begin(call opmanager.TappedCall) func(opmanager.ImplInfo, error) error {
@@ -52,6 +40,12 @@ func (t *Timeline) Begin(call opmanager.TappedCall) func(opmanager.ImplInfo, err
 	}
 	if call.Phase != oppolicy.PhaseUnspecified {
 		args["phase"] = call.Phase.String()
+	}
+	category := categoryOp
+	if _, ok := call.Op.Args().FieldByName("Group"); ok {
+		if group, ok := groupOf(call); ok {
+			category, args["group"], args["group_rank"] = categoryCollective, ranksOf(group), group.Rank
+		}
 	}
 	lane := t.take()
 	begin := time.Now()
@@ -64,9 +58,26 @@ func (t *Timeline) Begin(call opmanager.TappedCall) func(opmanager.ImplInfo, err
 		defer t.mu.Unlock()
 		t.lanes[lane] = false
 		args["step"] = t.step
-		t.add(call.Op.Name(), "op", lane+stepLane+1, begin, end, args)
+		t.add(call.Op.Name(), category, lane+stepLane+1, begin, end, args)
 		return nil
 	}
+}
+
+// groupOf returns the group of ranks that a collective runs in.
+func groupOf(call opmanager.TappedCall) (collective.Group, bool) {
+	_, args := call.Args.Clone()
+	group, ok := args.FieldByName("Group").Interface().(collective.Group)
+	return group, ok
+}
+
+// ranksOf names the ranks of the job that are in a group.
+func ranksOf(g collective.Group) string {
+	first, stride := g.First, max(1, g.Stride)
+	text := fmt.Sprintf("ranks %d to %d", first, first+(g.Ranks-1)*stride)
+	if stride > 1 {
+		text += fmt.Sprintf(" in steps of %d", stride)
+	}
+	return text
 }
 
 // take returns the first free lane.
@@ -93,7 +104,7 @@ func (t *Timeline) SetStep(step int) {
 		t.start = now
 	}
 	if t.step > 0 {
-		t.add(fmt.Sprintf("step %d", t.step), "step", stepLane, t.begun, now, nil)
+		t.add(fmt.Sprintf("step %d", t.step), categoryStep, stepLane, t.begun, now, nil)
 	}
 	t.step, t.begun = step, now
 }
@@ -102,7 +113,7 @@ func (t *Timeline) SetStep(step int) {
 func (t *Timeline) add(name, category string, lane int, begin, end time.Time, args map[string]any) {
 	us := func(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e3 }
 	t.events = append(t.events, event{
-		Name: name, Category: category, Phase: "X", Start: us(begin.Sub(t.start)), Duration: us(end.Sub(begin)), Process: 1, Thread: lane, Args: args,
+		Name: name, Category: category, Phase: "X", Start: us(begin.Sub(t.start)), Duration: us(end.Sub(begin)), Thread: lane, Args: args,
 	})
 }
 
@@ -112,32 +123,33 @@ func (t *Timeline) Calls() int {
 	defer t.mu.Unlock()
 	n := 0
 	for _, e := range t.events {
-		if e.Category == "op" {
+		if e.Category != categoryStep {
 			n++
 		}
 	}
 	return n
 }
 
-// WriteJSON writes the timeline of a process with a name.
-func (t *Timeline) WriteJSON(w io.Writer, process string) error {
+// WriteJSON writes the timeline of a process: its name, and its rank in its job, which is 0 for a
+// process alone.
+func (t *Timeline) WriteJSON(w io.Writer, process string, rank int) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	all := []event{{Name: "process_name", Phase: "M", Process: 1, Args: map[string]any{"name": process}}, t.laneName(stepLane, "steps")}
+	all := []event{
+		{Name: "process_name", Phase: phaseMeta, Args: map[string]any{"name": process}},
+		{Name: "process_sort_index", Phase: phaseMeta, Args: map[string]any{"sort_index": rank}},
+		laneName(stepLane, "steps"),
+	}
 	for i := range t.lanes {
-		all = append(all, t.laneName(i+stepLane+1, fmt.Sprintf("calls %d", i+1)))
+		all = append(all, laneName(i+stepLane+1, fmt.Sprintf("calls %d", i+1)))
 	}
-	buffered := bufio.NewWriter(w)
-	err := json.NewEncoder(buffered).Encode(struct {
-		Unit   string  `json:"displayTimeUnit"`
-		Events []event `json:"traceEvents"`
-	}{"ms", append(all, t.events...)})
-	if err != nil {
-		return err
+	all = append(all, t.events...)
+	for i := range all {
+		all[i].Process = rank + 1
 	}
-	return buffered.Flush()
+	return file{Unit: "ms", Events: all, Other: &other{Began: t.start}}.write(w)
 }
 
-func (t *Timeline) laneName(lane int, name string) event {
-	return event{Name: "thread_name", Phase: "M", Process: 1, Thread: lane, Args: map[string]any{"name": name}}
+func laneName(lane int, name string) event {
+	return event{Name: "thread_name", Phase: phaseMeta, Thread: lane, Args: map[string]any{"name": name}}
 }

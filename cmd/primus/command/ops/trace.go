@@ -12,6 +12,7 @@ import (
 	"github.com/primus-fl/primus/opmanager/timeline"
 	"github.com/primus-fl/primus/runtime/backends/native"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // traceOptions are the flags of `primus ops trace`.
@@ -30,15 +31,17 @@ func newOpsTraceCommand(prog cli.Program) *cobra.Command {
 		Long: `Make steps of an experiment on a batch of random tokens and write when each call of an
 op began and ended, in the trace event format: open the file with https://ui.perfetto.dev
 or chrome://tracing. Each call has its implementation, operands, bytes, layer and phase.
-Calls that overlap are in lanes of their own. No data is read.`,
+Calls that overlap are in lanes of their own. No data is read. train --trace-file does the
+same for steps of a run, also of several ranks.`,
 		Example: `  primus ops trace --config exp.yaml --steps 3 --trace-file trace.json
-  primus ops trace --config exp.yaml --threads 1 --prefer vendor`,
+  primus ops trace --config exp.yaml --threads 1 --prefer vendor
+  primus ops trace join trace.rank-*.json --trace-file trace.json`,
 	}
 	flags := cmd.Flags()
 	opts.TrainingOptions.AddFlags(flags)
 	flags.UintVar(&opts.steps, "steps", 3, "trace `N` steps")
 	flags.UintVar(&opts.warmup, "warmup", 1, "make `N` steps before")
-	flags.StringVar(&opts.file, "trace-file", "trace.json", "write the timeline to `FILE`")
+	addTraceFile(flags, &opts.file)
 	for _, name := range []string{"steps", "warmup", "trace-file"} {
 		cli.WithoutVariable(flags, name)
 	}
@@ -57,13 +60,46 @@ Calls that overlap are in lanes of their own. No data is read.`,
 			if err != nil {
 				return err
 			}
-			if err := durable.WriteFile(opts.file, func(w io.Writer) error { return line.WriteJSON(w, "primus "+name) }); err != nil {
+			if err := durable.WriteFile(opts.file, func(w io.Writer) error { return line.WriteJSON(w, "primus "+name, 0) }); err != nil {
 				return fmt.Errorf("--trace-file: %w", err)
 			}
-			_, err = fmt.Fprintf(prog.Out, "%s with %s; open it with https://ui.perfetto.dev or chrome://tracing\n", opts.file, plaintext.Quantity(line.Calls(), "call", "calls"))
-			return err
+			return sayTrace(prog, opts.file, plaintext.Quantity(line.Calls(), "call", "calls"))
 		})
 	})
+	cmd.AddCommand(newOpsTraceJoinCommand(prog))
+	return cmd
+}
+
+func addTraceFile(flags *pflag.FlagSet, file *string) {
+	flags.StringVar(file, "trace-file", "trace.json", "write the timeline to `FILE`")
+}
+
+func sayTrace(prog cli.Program, file, with string) error {
+	_, err := fmt.Fprintf(prog.Out, "%s with %s; open it with https://ui.perfetto.dev or chrome://tracing\n", file, with)
+	return err
+}
+
+func newOpsTraceJoinCommand(prog cli.Program) *cobra.Command {
+	var file string
+	cmd := &cobra.Command{
+		Use:   "join FILE…",
+		Short: "Make one timeline of those of several ranks",
+		Long: `Make one timeline of those that the ranks of a run have written with train --trace-file,
+with a process for each rank. The clocks of their machines are trusted.`,
+		Example: `  primus ops trace join trace.rank-*.json --trace-file trace.json`,
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if err := writable("trace-file", file); err != nil {
+				return err
+			}
+			if err := timeline.JoinFiles(file, args); err != nil {
+				return err
+			}
+			return sayTrace(prog, file, plaintext.Quantity(len(args), "rank", "ranks"))
+		},
+	}
+	addTraceFile(cmd.Flags(), &file)
+	cli.WithoutVariable(cmd.Flags(), "trace-file")
 	return cmd
 }
 

@@ -53,7 +53,16 @@ func runTrain(ctx context.Context, prog cli.Program, s experiments.Stage, opts O
 		return err
 	}
 	if starts {
-		return startRanks(ctx, prog, job, module, opts.line)
+		if err := opts.taps.trace.clear(); err != nil {
+			return fmt.Errorf("--trace-file: %w", err)
+		}
+		if err := startRanks(ctx, prog, job, module, opts.line); err != nil {
+			return err
+		}
+		if job.Members > 1 {
+			return nil // the files of other nodes are not here
+		}
+		return opts.taps.trace.join(prog.Err)
 	}
 	opLevel, err := oppolicy.ParseLogLevel(os.Getenv(oppolicy.EnvLogLevel))
 	if err != nil {
@@ -128,12 +137,12 @@ func runTrain(ctx context.Context, prog cli.Program, s experiments.Stage, opts O
 		library.Limit(collectiveLimit(module))
 		f, err := settings.Backends.Get(module.Framework)
 		if opts.tapped() && err == nil && f.Launches {
-			return cli.UsageError{Err: fmt.Errorf("--record-ops and --check-finite see ops of primus, which framework %s does not call", module.Framework)}
+			return cli.UsageError{Err: fmt.Errorf("--record-ops, --check-finite and --trace-file see ops of primus, which framework %s does not call", module.Framework)}
 		}
 		if (err != nil || !f.Launches) && !place.follows() {
 			defer warnWhenInterrupted(ctx, log, opts.run.Grace)() // a launcher logs this itself
 		}
-		around, err := newTaps(&opts, settings.Manager, experiment.ExpName, place.Rank, log)
+		around, err := newTaps(&opts, settings.Manager, experiment.ExpName, place, log)
 		if err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package train
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"path"
@@ -28,6 +29,7 @@ type tapFlags struct {
 	dir, calls  string
 	megabytes   uint
 	finite      string
+	trace       traceFlags
 }
 
 // finiteOps is the value of --check-finite.
@@ -40,12 +42,16 @@ func (f *tapFlags) addFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&f.layers, "record-layers", nil, "only calls of these `LAYERS`, counted from 0")
 	flags.UintVar(&f.megabytes, "record-limit", 1024, "keep at most `N` MiB of calls; 0 sets no limit")
 	flags.StringVar(&f.finite, "check-finite", "", "`ops` looks at the result of each op and ends the run at the first that is not finite")
+	f.trace.addFlags(flags)
 }
 
 // settings returns what the flags say, nil if nothing is to be recorded.
 func (f *tapFlags) settings(cmd *cobra.Command) (*recording.Settings, error) {
 	if f.finite != "" && f.finite != finiteOps {
 		return nil, cli.Usagef(cmd, "--check-finite: got %q, want %s", f.finite, finiteOps)
+	}
+	if err := f.trace.check(cmd); err != nil {
+		return nil, err
 	}
 	if len(f.ops) == 0 {
 		for _, name := range []string{"record-dir", "record-calls", "record-layers", "record-limit"} {
@@ -87,20 +93,23 @@ func checkOps(patterns []string, m *opmanager.Manager) error {
 }
 
 // tapped reports whether the flags ask for a tap.
-func (o *Options) tapped() bool { return o.recording != nil || o.taps.finite != "" }
+func (o *Options) tapped() bool {
+	return o.recording != nil || o.taps.finite != "" || o.taps.trace.file != ""
+}
 
 // taps stand around the calls of a run. They see the steps as an observer.
 type taps struct {
 	recorder *recording.Recorder // nil without
 	dir      string
 	spans    *spans.Exporter // nil without
+	tracer   *tracer         // nil without
 	log      *slog.Logger
 	remove   []func()
 }
 
 // newTaps adds the taps that the options and the environment ask for to a manager. Close removes
 // them.
-func newTaps(o *Options, m *opmanager.Manager, run string, rank int, log *slog.Logger) (*taps, error) {
+func newTaps(o *Options, m *opmanager.Manager, run string, place ranks, log *slog.Logger) (*taps, error) {
 	t := &taps{log: log}
 	if o.recording != nil {
 		if err := checkOps(o.recording.Ops, m); err != nil {
@@ -108,8 +117,8 @@ func newTaps(o *Options, m *opmanager.Manager, run string, rank int, log *slog.L
 		}
 		set := *o.recording
 		set.Log = log
-		if rank > 0 {
-			set.Dir = filepath.Join(set.Dir, fmt.Sprintf("rank-%d", rank))
+		if place.Rank > 0 {
+			set.Dir = filepath.Join(set.Dir, fmt.Sprintf("rank-%d", place.Rank))
 		}
 		var err error
 		if t.recorder, err = recording.NewRecorder(set); err != nil {
@@ -122,11 +131,14 @@ func newTaps(o *Options, m *opmanager.Manager, run string, rank int, log *slog.L
 		t.remove = append(t.remove, m.Tap(&finite.Check{}))
 	}
 	var err error
-	if t.spans, err = spans.FromEnvironment(spans.Settings{Run: run, Rank: rank, Version: buildinfo.Read().Version, Log: log}); err != nil {
+	if t.spans, err = spans.FromEnvironment(spans.Settings{Run: run, Rank: place.Rank, Version: buildinfo.Read().Version, Log: log}); err != nil {
 		log.Warn(fmt.Sprintf("no spans are exported: %v", err))
 	}
 	if t.spans != nil {
 		t.remove = append(t.remove, m.Tap(t.spans))
+	}
+	if o.taps.trace.file != "" {
+		t.tracer = &tracer{flags: o.taps.trace, place: place, manager: m, log: log}
 	}
 	return t, nil
 }
@@ -137,6 +149,9 @@ func (t *taps) RunStarted(r backend.Run) {
 	if t.spans != nil {
 		t.spans.RunStarted(r)
 	}
+	if t.tracer != nil {
+		t.tracer.runStarted(r)
+	}
 }
 
 // StepDone tells the taps of a step and the number of the next one.
@@ -144,6 +159,9 @@ func (t *taps) StepDone(s backend.Step) {
 	t.setStep(s.Step + 1)
 	if t.spans != nil {
 		t.spans.StepDone(s)
+	}
+	if t.tracer != nil {
+		t.tracer.setStep(s.Step + 1)
 	}
 }
 
@@ -160,18 +178,21 @@ func (t *taps) setStep(step int) {
 	}
 }
 
-// close removes the taps, sends the last spans and says what was recorded.
-func (t *taps) close() error {
+// close removes the taps, sends the last spans, writes the timeline and says what was recorded.
+func (t *taps) close() (err error) {
 	for _, remove := range t.remove {
 		remove()
 	}
 	t.spans.Close()
-	if t.recorder == nil {
-		return nil
+	if t.tracer != nil {
+		err = t.tracer.close()
 	}
-	kept, err := t.recorder.Close()
+	if t.recorder == nil {
+		return err
+	}
+	kept, recordErr := t.recorder.Close()
 	t.log.Info(fmt.Sprintf("recorded %s in %s; primus ops replay %s runs them again", plaintext.Quantity(kept, "call", "calls"), t.dir, t.dir))
-	return err
+	return errors.Join(err, recordErr)
 }
 
 var _ backend.Observer = (*taps)(nil)

@@ -3,9 +3,11 @@ package train_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -89,14 +91,68 @@ func TestSpansAreExported(t *testing.T) {
 	assert.Contains(t, got.Stderr, `no spans are exported: spans: OTEL_EXPORTER_OTLP_PROTOCOL: got "grpc", want http/protobuf`)
 }
 
+// checkTrace checks that each rank has events with these names in a timeline, and no other steps.
+func checkTrace(t *testing.T, file string, ranks int, names ...string) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	var trace struct {
+		Events []struct {
+			Name, Cat string
+			Process   int            `json:"pid"`
+			Args      map[string]any `json:"args"`
+		} `json:"traceEvents"`
+	}
+	require.NoError(t, json.Unmarshal(text, &trace))
+	found := map[string]map[int]bool{}
+	for _, name := range names {
+		found[name] = map[int]bool{}
+	}
+	for _, e := range trace.Events {
+		if e.Cat == "step" {
+			require.Contains(t, names, e.Name)
+		}
+		if found[e.Name] != nil {
+			found[e.Name][e.Process] = true
+		}
+		if e.Cat == "collective" {
+			assert.Equal(t, fmt.Sprintf("ranks 0 to %d", ranks-1), e.Args["group"])
+			assert.Positive(t, e.Args["bytes"])
+		}
+	}
+	for name, processes := range found {
+		assert.Len(t, processes, ranks, name)
+	}
+}
+
+func TestTraceOfRun(t *testing.T) {
+	l := commandtest.NewLab(t)
+	trace := filepath.Join(t.TempDir(), "trace.json")
+	got := l.Train("--trace-file", trace, "train_iters=3")
+	require.Zero(t, got.Code, got.Stderr)
+	assert.Contains(t, got.Stderr, trace+" has ")
+	checkTrace(t, trace, 1, "step 2", "step 3", "generic_gemm")
+
+	joined := filepath.Join(t.TempDir(), "joined.json")
+	got = commandtest.Run(t, "ops", "trace", "join", trace, "--trace-file", joined)
+	require.Zero(t, got.Code, got.Stderr)
+	checkTrace(t, joined, 1, "step 2", "step 3", "generic_gemm")
+	got = commandtest.Run(t, "ops", "trace", "join", trace, trace, "--trace-file", joined)
+	assert.Equal(t, 1, got.Code)
+	assert.Contains(t, got.Stderr, "want files of different ranks")
+}
+
 func TestTapFlagsAreChecked(t *testing.T) {
 	l := commandtest.NewLab(t)
 	for want, args := range map[string][]string{
 		`--check-finite: got "loss", want ops`: {"--check-finite", "loss"},
 		`--record-ops: got "generic_gem", which fits no op, so nothing was trained; primus ops list shows all; did you mean "generic_gemm"?`: {"--record-ops", "generic_gem"},
-		"--record-dir needs --record-ops": {"--record-dir", "x"},
-		"--record-calls: got \"last\"":    {"--record-ops", "*", "--record-calls", "last"},
-		"--record-layers: got \"one\"":    {"--record-ops", "*", "--record-layers", "one"},
+		"--record-dir needs --record-ops":   {"--record-dir", "x"},
+		"--record-calls: got \"last\"":      {"--record-ops", "*", "--record-calls", "last"},
+		"--trace-steps needs --trace-file":  {"--trace-steps", "1"},
+		"--trace-steps: got 0":              {"--trace-file", filepath.Join(t.TempDir(), "a.json"), "--trace-steps", "0"},
+		"--trace-file: got \"none/a.json\"": {"--trace-file", "none/a.json"},
+		"--record-layers: got \"one\"":      {"--record-ops", "*", "--record-layers", "one"},
 	} {
 		got := l.Train(args...)
 		assert.Equal(t, 2, got.Code, args)
