@@ -79,16 +79,16 @@ func (b *Bound[A]) Call(a A) (err error) {
 	t := b.table.Load()
 	r := &t.rows[b.index]
 	// The arguments stay in this frame, because a copy on the heap would cost time in every call.
-	call := b.op.At((*A)(noescape(unsafe.Pointer(&a))))
-	if r.slow.Load() || r.dtypes != 0 && !fits(r.dtypes, call) {
-		return b.callSlow(t, r, call)
+	// Their address is taken anew for each use: see noescape.
+	if r.slow.Load() || r.dtypes != 0 && !fits(r.dtypes, b.op.At((*A)(noescape(unsafe.Pointer(&a))))) {
+		return b.callSlow(t, r, b.op.At((*A)(noescape(unsafe.Pointer(&a)))))
 	}
 	exec := callExec(b.exec)
 	running := true
 	defer func() {
 		if running {
 			if cause := recover(); cause != nil { // nil after runtime.Goexit
-				err = b.fallBack(t, panicError(b.name, t.rows[b.index].head.info.ID, cause), call)
+				err = b.fallBack(t, panicError(b.name, t.rows[b.index].head.info.ID, cause), b.op.At((*A)(noescape(unsafe.Pointer(&a)))))
 			}
 		}
 	}()
@@ -96,7 +96,7 @@ func (b *Bound[A]) Call(a A) (err error) {
 	running = false
 	checkScratch(exec, b.handle, r.head)
 	if failure != nil {
-		return b.fallBack(t, b.implError(r.head, failure), call)
+		return b.fallBack(t, b.implError(r.head, failure), b.op.At((*A)(noescape(unsafe.Pointer(&a)))))
 	}
 	if b.counters != nil {
 		b.counters.of(r.slot).calls.Add(1)
@@ -111,7 +111,9 @@ func fits(dtypes uint32, call opregistry.Call) bool {
 }
 
 // noescape hides a pointer from escape analysis. The pointer must not outlive the value that it
-// points to.
+// points to. The result must be an argument of a call at
+// once: as a variable the compiler may keep it as a number, which nothing corrects when the stack
+// moves.
 //
 //go:nosplit
 func noescape(p unsafe.Pointer) unsafe.Pointer {
