@@ -8,6 +8,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/opregistry"
 )
 
@@ -73,13 +74,17 @@ func (b *Bound[A]) Op() *opregistry.Op[A] { return b.op }
 // Call runs the op on the best candidate. It returns an *opregistry.ArgError for wrong arguments
 // and a *CallError when no candidate served the call.
 func (b *Bound[A]) Call(a A) (err error) {
-	if err := b.op.ValidateAt(&a); err != nil {
+	at, err := b.op.Locate(&a)
+	if err != nil {
 		return err
 	}
 	t := b.table.Load()
 	r := &t.rows[b.index]
 	// The arguments stay in this frame, because a copy on the heap would cost time in every call.
 	// Their address is taken anew for each use: see noescape.
+	if at != device.PlaceHost {
+		r = t.row(b.index, at)
+	}
 	if r.slow.Load() || r.dtypes != 0 && !fits(r.dtypes, b.op.At((*A)(noescape(unsafe.Pointer(&a))))) {
 		return b.callSlow(t, r, b.op.At((*A)(noescape(unsafe.Pointer(&a)))))
 	}
@@ -88,7 +93,7 @@ func (b *Bound[A]) Call(a A) (err error) {
 	defer func() {
 		if running {
 			if cause := recover(); cause != nil { // nil after runtime.Goexit
-				err = b.fallBack(t, panicError(b.name, t.rows[b.index].head.info.ID, cause), b.op.At((*A)(noescape(unsafe.Pointer(&a)))))
+				err = b.fallBack(t, at, panicError(b.name, t.row(b.index, at).head.info.ID, cause), b.op.At((*A)(noescape(unsafe.Pointer(&a)))))
 			}
 		}
 	}()
@@ -96,7 +101,7 @@ func (b *Bound[A]) Call(a A) (err error) {
 	running = false
 	checkScratch(exec, b.handle, r.head)
 	if failure != nil {
-		return b.fallBack(t, b.implError(r.head, failure), b.op.At((*A)(noescape(unsafe.Pointer(&a)))))
+		return b.fallBack(t, at, b.implError(r.head, failure), b.op.At((*A)(noescape(unsafe.Pointer(&a)))))
 	}
 	if b.counters != nil {
 		b.counters.of(r.slot).calls.Add(1)
@@ -122,8 +127,8 @@ func noescape(p unsafe.Pointer) unsafe.Pointer {
 }
 
 // fallBack continues a call whose first candidate failed.
-func (b *binding) fallBack(t *table, first error, a opregistry.Call) error {
-	_, err := b.serve(t, &t.rows[b.index], nil, first, nil, a)
+func (b *binding) fallBack(t *table, at device.Place, first error, a opregistry.Call) error {
+	_, err := b.serve(t, t.row(b.index, at), nil, first, nil, a)
 	return err
 }
 

@@ -3,6 +3,7 @@ package opmanager
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
@@ -48,8 +49,31 @@ type Explanation struct {
 	Rules string `json:"rules,omitempty"`
 	// Call limits the explanation to some calls; nil means all.
 	Call *CallShape `json:"call,omitempty"`
+	// Devices are the choices for operands on devices other than the host, one for each type of
+	// device that an impl of any op declares.
+	Devices []DeviceChoice `json:"devices,omitempty"`
 	// Follows is the op of the same family that determines the order, "" if the op itself does.
 	Follows string `json:"follows,omitempty"`
+}
+
+// DeviceChoice is what serves an op with operands on a type of device.
+type DeviceChoice struct {
+	Device   string               `json:"device"`             // the type, such as "opencl"
+	Selected string               `json:"selected,omitempty"` // the impl id, "" if no impl serves operands there
+	Order    []string             `json:"order"`              // the candidates, best first
+	Rejected []oppolicy.Rejection `json:"rejected,omitempty"` // those of the impls for the device that are not candidates
+}
+
+// String returns the choice as one line.
+func (d DeviceChoice) String() string {
+	text := "on " + d.Device + ": no impl serves operands there"
+	if len(d.Order) > 0 {
+		text = "on " + d.Device + ": " + strings.Join(d.Order, ", then ")
+	}
+	for _, r := range d.Rejected {
+		text += "; not " + r.ID + ": " + r.Reason
+	}
+	return text
 }
 
 // Explain explains an op. The error for an unknown op wraps opregistry.ErrNotFound and suggests the
@@ -139,7 +163,34 @@ func (t *table) explain(i int, call *CallShape) Explanation {
 		e.Rejected = append(e.Rejected, t.statusOf(entryOf(entries, rej.ID), rej.Reason))
 	}
 	e.selectFirst()
+	for _, d := range t.devices {
+		e.Devices = append(e.Devices, d.choice(i, entries, call))
+	}
 	return e
+}
+
+// choice returns what serves an op on the devices.
+func (d *deviceRows) choice(op int, entries []opregistry.Entry, call *CallShape) DeviceChoice {
+	c := DeviceChoice{Device: d.on.String(), Order: []string{}}
+	for _, cand := range d.rows[op].order {
+		if call != nil {
+			entry := entryOf(entries, cand.info.ID)
+			if err := entry.Support.Lead(call.DType, call.Shape); err != nil {
+				c.Rejected = append(c.Rejected, oppolicy.Rejection{ID: cand.info.ID, Reason: err.Error()})
+				continue
+			}
+		}
+		c.Order = append(c.Order, cand.info.ID)
+	}
+	for _, rej := range d.rows[op].rejected {
+		if slices.Contains(entryOf(entries, rej.ID).Support.Devices, d.on) {
+			c.Rejected = append(c.Rejected, rej)
+		}
+	}
+	if len(c.Order) > 0 {
+		c.Selected = c.Order[0]
+	}
+	return c
 }
 
 func newExplanation(p *oppolicy.Policy, op string) Explanation {

@@ -34,6 +34,9 @@ func (e Explanation) String() string {
 			b.WriteString(e.Call.Shape.String())
 		}
 	}
+	for _, d := range e.Devices {
+		b.WriteString("\n" + d.String())
+	}
 	for _, line := range e.Tuned {
 		b.WriteString("\n" + line)
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
 )
@@ -15,11 +16,19 @@ import (
 // what Explain answers are the same.
 func (t *table) checkInvariants() {
 	ops := t.registry.Ops()
-	if len(t.rows) != len(ops) {
-		t.broken("all", "there are %d rows for %d ops", len(t.rows), len(ops))
+	t.checkRows(ops, device.TypeCPU, t.rows)
+	for _, d := range t.devices {
+		t.checkRows(ops, d.on, d.rows)
+	}
+}
+
+// checkRows checks the rows of calls with operands on devices of one type.
+func (t *table) checkRows(ops []opregistry.Handle, on device.Type, rows []row) {
+	if len(rows) != len(ops) {
+		t.broken("all", "there are %d rows for %d ops", len(rows), len(ops))
 	}
 	for i, op := range ops {
-		r, name := &t.rows[i], op.Name()
+		r, name := &rows[i], op.Name()
 		if got, want := len(r.order)+len(r.rejected), len(t.registry.Impls(i)); got != want {
 			t.broken(name, "the row has %d impls, the registry %d", got, want)
 		}
@@ -32,16 +41,22 @@ func (t *table) checkInvariants() {
 		if r.head != r.order[0] || r.slot != r.head.slot {
 			t.broken(name, "the head is not the first candidate, %s", r.order[0].info.ID)
 		}
-		t.checkOrder(i)
-		if selected := t.explain(i, nil).Selected; selected != r.head.info.ID {
-			t.broken(name, "calls run %s, and explain answers %s", r.head.info.ID, selected)
+		t.checkOrder(i, r)
+		e := t.explain(i, nil)
+		selected := e.Selected
+		for _, d := range e.Devices {
+			if d.Device == on.String() {
+				selected = d.Selected
+			}
+		}
+		if selected != r.head.info.ID {
+			t.broken(name, "calls on %v run %s, and explain answers %s", on, r.head.info.ID, selected)
 		}
 	}
 }
 
 // checkOrder panics unless each candidate of a row ranks after the one before it.
-func (t *table) checkOrder(i int) {
-	r := &t.rows[i]
+func (t *table) checkOrder(i int, r *row) {
 	name, leader := t.registry.Ops()[i].Name(), r.leader(i)
 	entries := t.registry.Impls(leader)
 	tokens, _ := t.policy.Order(t.registry.Ops()[leader].Name())

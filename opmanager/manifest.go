@@ -28,6 +28,9 @@ type ManifestOp struct {
 	Impl    string `json:"impl_id"` // "" if calls fail
 	Source  string `json:"source,omitempty"`
 	Version string `json:"version,omitempty"` // of the source
+	// Device is the type of device that the operands lie on, "" for the host. There is a decision
+	// for each type on which an impl serves the op.
+	Device string `json:"device,omitempty"`
 	// Rules are the rules for layers and phases that apply, "" for none. There is one decision for
 	// each set of rules in use.
 	Rules string `json:"rules,omitempty"`
@@ -52,10 +55,18 @@ func (m *Manager) Manifest() Manifest {
 				o.Impl, o.Source, o.Version = head.info.ID, head.info.Source, versions[head.info.Source]
 			}
 			manifest.Ops = append(manifest.Ops, o)
+			for _, d := range t.devices {
+				if head := d.rows[i].head; head != nil {
+					manifest.Ops = append(manifest.Ops, ManifestOp{
+						Op: op.Name(), Device: d.on.String(), Rules: t.history.rules,
+						Impl: head.info.ID, Source: head.info.Source, Version: versions[head.info.Source],
+					})
+				}
+			}
 		}
 	}
 	slices.SortFunc(manifest.Ops, func(a, b ManifestOp) int {
-		return cmp.Or(strings.Compare(a.Op, b.Op), strings.Compare(a.Rules, b.Rules))
+		return cmp.Or(strings.Compare(a.Op, b.Op), strings.Compare(a.Device, b.Device), strings.Compare(a.Rules, b.Rules))
 	})
 	return manifest
 }
@@ -78,34 +89,35 @@ func ParseManifest(data []byte) (Manifest, error) {
 }
 
 // Check returns an error that joins every difference between the manifest and got, nil if there is
-// none. It does not compare decisions under rules that are not in use in got.
+// none. It does not compare decisions under rules that are not in use in got, or for
+// devices that no impl serves in one of the two.
 func (m Manifest) Check(got Manifest) error {
 	var faults []error
 	if m.Policy != got.Policy {
 		faults = append(faults, fmt.Errorf("manifest: policy fingerprint is %s, want %s", got.Policy, m.Policy))
 	}
-	type key struct{ op, rules string }
+	type key struct{ op, device, rules string }
 	have := map[key]ManifestOp{}
 	for _, o := range got.Ops {
-		have[key{o.Op, o.Rules}] = o
+		have[key{o.Op, o.Device, o.Rules}] = o
 	}
 	wanted := map[key]struct{}{}
 	for _, want := range m.Ops {
-		k := key{want.Op, want.Rules}
+		k := key{want.Op, want.Device, want.Rules}
 		wanted[k] = struct{}{}
 		o, ok := have[k]
 		switch {
-		case !ok && want.Rules != "":
+		case !ok && (want.Rules != "" || want.Device != ""):
 		case !ok:
 			faults = append(faults, fmt.Errorf("manifest: op %q is missing, want it served by %s", want.Op, orNone(want.Impl)))
 		case o.Impl != want.Impl:
-			faults = append(faults, fmt.Errorf("manifest: op %q is served by %s, want %s%s", o.Op, orNone(o.Impl), orNone(want.Impl), underRules(o.Rules)))
+			faults = append(faults, fmt.Errorf("manifest: op %q is served by %s, want %s%s%s", o.Op, orNone(o.Impl), orNone(want.Impl), onDevice(o.Device), underRules(o.Rules)))
 		case o.Version != want.Version:
 			faults = append(faults, fmt.Errorf("manifest: op %q is served by %s of %s %s, want version %s", o.Op, o.Impl, o.Source, orNone(o.Version), orNone(want.Version)))
 		}
 	}
 	for _, o := range got.Ops {
-		if _, ok := wanted[key{o.Op, o.Rules}]; !ok && o.Rules == "" && o.Impl != "" {
+		if _, ok := wanted[key{o.Op, o.Device, o.Rules}]; !ok && o.Device == "" && o.Rules == "" && o.Impl != "" {
 			faults = append(faults, fmt.Errorf("manifest: op %q is served by %s, want no such op", o.Op, o.Impl))
 		}
 	}
@@ -117,6 +129,14 @@ func orNone(name string) string {
 		return "none"
 	}
 	return name
+}
+
+// onDevice returns a clause that names a type of device, "" for the host.
+func onDevice(name string) string {
+	if name == "" {
+		return ""
+	}
+	return " on " + name
 }
 
 // underRules returns a clause that names rules, "" for none.

@@ -14,6 +14,8 @@ type Change struct {
 	Op   string `json:"op"`
 	From string `json:"from"` // the impl id, "" if calls fail
 	To   string `json:"to"`
+	// Device is the type of device that the operands lie on, "" for the host.
+	Device string `json:"device,omitempty"`
 	// Where describes the calls that change, "" for all.
 	Where string `json:"where,omitempty"`
 	// Reason is the reason why From would no longer serve calls, or the order by which To would if
@@ -52,20 +54,26 @@ func (m *Manager) Preview(policy oppolicy.Policy) (changes []Change, warnings []
 		p := pair{from, built[rules]}
 		groups[p] = append(groups[p], at)
 	}
-	type move struct{ op, from, to, reason string }
+	type move struct{ op, device, from, to, reason string }
 	where := map[move][]scope{}
 	for p, scopes := range groups {
 		for i, op := range p.from.registry.Ops() {
 			from, to := p.from.explain(i, nil), p.to.explain(i, nil)
 			if from.Selected != to.Selected {
-				c := move{op.Name(), from.Selected, to.Selected, to.ReasonOf(from.Selected)}
+				c := move{op.Name(), "", from.Selected, to.Selected, to.ReasonOf(from.Selected)}
 				where[c] = append(where[c], scopes...)
+			}
+			for k, d := range from.Devices {
+				if next := to.Devices[k]; d.Selected != next.Selected {
+					c := move{op.Name(), d.Device, d.Selected, next.Selected, next.String()}
+					where[c] = append(where[c], scopes...)
+				}
 			}
 		}
 	}
 	changes = make([]Change, 0, len(where))
 	for m, scopes := range where {
-		c := Change{Op: m.op, From: m.from, To: m.to, Reason: m.reason}
+		c := Change{Op: m.op, Device: m.device, From: m.from, To: m.to, Reason: m.reason}
 		if len(scopes) < len(now) {
 			c.Where = describeScopes(scopes)
 		}
@@ -75,7 +83,9 @@ func (m *Manager) Preview(policy oppolicy.Policy) (changes []Change, warnings []
 		slices.SortFunc(c.Places, func(a, b Place) int { return cmp.Or(a.Layer-b.Layer, cmp.Compare(a.Phase, b.Phase)) })
 		changes = append(changes, c)
 	}
-	slices.SortFunc(changes, func(a, b Change) int { return cmp.Or(strings.Compare(a.Op, b.Op), strings.Compare(a.Where, b.Where)) })
+	slices.SortFunc(changes, func(a, b Change) int {
+		return cmp.Or(strings.Compare(a.Op, b.Op), strings.Compare(a.Device, b.Device), strings.Compare(a.Where, b.Where))
+	})
 	registry := now[m.root.scope].registry
 	return changes, policy.Warnings(knownNames(registry), registry.Vendor)
 }

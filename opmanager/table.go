@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
 )
@@ -19,12 +20,35 @@ type inputs struct {
 	taps        []Tap             // of every call
 }
 
-// table holds the candidates of each op. It is immutable, apart from atomic fields.
+// table holds the candidates of each op by the type of device that the operands lie on. It is
+// immutable, apart from atomic fields.
 type table struct {
 	inputs
 	policy  *oppolicy.Policy
 	history *history
-	rows    []row
+	rows    []row // of calls with operands in host memory
+	devices []deviceRows
+	nowhere row // of calls whose operands lie where no impl serves them
+}
+
+// deviceRows are the rows of calls with operands on devices of one type.
+type deviceRows struct {
+	on   device.Type
+	rows []row
+}
+
+// row returns the row of an op for calls with operands in a place.
+func (t *table) row(op int, at device.Place) *row {
+	if at == device.PlaceHost {
+		return &t.rows[op]
+	}
+	on := at.Type()
+	for i := range t.devices {
+		if d := &t.devices[i]; d.on == on {
+			return &d.rows[op]
+		}
+	}
+	return &t.nowhere
 }
 
 // history is what successive tables have in common that are built from one policy, or from one
@@ -52,8 +76,9 @@ type row struct {
 	follows    int // the op of the family that determines the order, -1 for none
 
 	variants map[uint64]*row // by the signature of a call: the tuned choice for it; nil for none
+	on       device.Type     // the type of device that the operands lie on
 
-	_ [16]byte // pads the row to 128 bytes, so that indexing is a shift
+	_ [12]byte // pads the row to 128 bytes, so that indexing is a shift
 }
 
 // leader returns the op that determines the order of row i.
@@ -79,20 +104,34 @@ type candidate struct {
 
 // buildTable builds the table of a policy.
 func (c *core) buildTable(in inputs, p *oppolicy.Policy, h *history) *table {
-	t := &table{inputs: in, policy: p, history: h, rows: make([]row, len(in.registry.Ops()))}
-	for i, op := range in.registry.Ops() {
-		c.buildRow(&t.rows[i], op.Name(), in, in.registry.Impls(i), p, h)
+	t := &table{inputs: in, policy: p, history: h}
+	t.rows = c.buildRows(t, device.TypeCPU)
+	for _, on := range in.registry.DeviceTypes() {
+		t.devices = append(t.devices, deviceRows{on, c.buildRows(t, on)})
 	}
-	joinFamilies(t)
-	for i, op := range in.registry.Ops() {
-		r := &t.rows[i]
+	t.nowhere.follows, t.nowhere.guarded, t.nowhere.alwaysSlow = -1, true, true
+	t.nowhere.slow.Store(true)
+	t.checkInvariants()
+	return t
+}
+
+// buildRows builds the rows of calls with operands on devices of one type.
+func (c *core) buildRows(t *table, on device.Type) []row {
+	ops := t.registry.Ops()
+	rows := make([]row, len(ops))
+	for i, op := range ops {
+		rows[i].on = on
+		c.buildRow(&rows[i], op.Name(), t.registry.Impls(i), t)
+	}
+	joinFamilies(ops, rows)
+	for i, op := range ops {
+		r := &rows[i]
 		c.finish(r, op, t)
 		if r.follows < 0 && op.Family() == "" {
 			c.addVariants(r, op, t)
 		}
 	}
-	t.checkInvariants()
-	return t
+	return rows
 }
 
 // finish sets what calls need of a row whose order is known.
@@ -124,7 +163,7 @@ func (c *core) addVariants(r *row, op opregistry.Handle, t *table) {
 		if i <= 0 {
 			continue // it is not a candidate, or the first one anyway
 		}
-		v := &row{rejected: r.rejected, follows: r.follows, order: slices.Concat(r.order[i:i+1], r.order[:i], r.order[i+1:])}
+		v := &row{on: r.on, rejected: r.rejected, follows: r.follows, order: slices.Concat(r.order[i:i+1], r.order[:i], r.order[i+1:])}
 		v.order[0].tuned = true
 		c.finish(v, op, t)
 		if r.variants == nil {
@@ -135,7 +174,7 @@ func (c *core) addVariants(r *row, op opregistry.Handle, t *table) {
 	}
 }
 
-func (c *core) buildRow(r *row, op string, in inputs, entries []opregistry.Entry, p *oppolicy.Policy, h *history) {
+func (c *core) buildRow(r *row, op string, entries []opregistry.Entry, t *table) {
 	impls := make([]oppolicy.Candidate, len(entries))
 	trials := make([]*trial, len(entries))
 	for k, e := range entries {
@@ -144,17 +183,21 @@ func (c *core) buildRow(r *row, op string, in inputs, entries []opregistry.Entry
 		impls[k] = oppolicy.Candidate{
 			ID: e.ID, Kind: e.Kind, Vendor: e.Vendor, Priority: e.Priority,
 			Determinism: e.Determinism, Measured: e.Measured,
-			Unusable: cmp.Or(in.unavailable[e.Number], reason),
+			Unusable: cmp.Or(t.unavailable[e.Number], reason),
 		}
 	}
-	order, rejected := p.Select(op, impls, in.registry.Vendor)
+	order, rejected := t.policy.Select(op, impls, t.registry.Vendor)
 	r.rejected, r.follows, r.order = rejected, -1, make([]*candidate, 0, len(order))
 	made := make([]candidate, len(order))
 	for n, k := range order {
 		e := &entries[k]
+		if err := e.Support.On(r.on); err != nil {
+			r.rejected = append(r.rejected, oppolicy.Rejection{ID: e.ID, Reason: err.Error()})
+			continue
+		}
 		all := c.countersOf(op, e)
 		made[n].info, made[n].run, made[n].slot, made[n].trial = all.info, e.Run, all.slot, trials[k]
-		made[n].history, made[n].counters = h, all
+		made[n].history, made[n].counters = t.history, all
 		if e.Support.PerCall() {
 			made[n].support = &e.Support
 		}
@@ -164,28 +207,28 @@ func (c *core) buildRow(r *row, op string, in inputs, entries []opregistry.Entry
 
 // joinFamilies makes the ops of each family agree: an impl is a candidate only if it is a candidate
 // for every op of the family, and all ops of the family use the order of the forward op.
-func joinFamilies(t *table) {
+func joinFamilies(ops []opregistry.Handle, all []row) {
 	members := map[string][]int{}
-	for i, op := range t.registry.Ops() {
+	for i, op := range ops {
 		if f := op.Family(); f != "" {
 			members[f] = append(members[f], i)
 		}
 	}
 	for _, rows := range members {
 		slices.SortStableFunc(rows, func(a, b int) int {
-			return cmp.Compare(rank(t.registry.Ops()[a]), rank(t.registry.Ops()[b]))
+			return cmp.Compare(rank(ops[a]), rank(ops[b]))
 		})
 		for _, i := range rows {
 			for _, other := range rows {
 				if i != other {
-					t.rows[i].keep(&t.rows[other], t.registry.Ops()[other].Name())
+					all[i].keep(&all[other], ops[other].Name())
 				}
 			}
 		}
-		lead := t.rows[rows[0]].order
+		lead := all[rows[0]].order
 		for _, i := range rows[1:] {
-			t.rows[i].follows = rows[0]
-			slices.SortStableFunc(t.rows[i].order, func(a, b *candidate) int {
+			all[i].follows = rows[0]
+			slices.SortStableFunc(all[i].order, func(a, b *candidate) int {
 				return cmp.Compare(position(lead, a.info.ID), position(lead, b.info.ID))
 			})
 		}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
 )
@@ -78,7 +79,8 @@ func (m *Manager) Unusable() []UnusableImpl {
 // unusable returns the reason why an impl of an op is unusable, "" if it is not.
 func (c *core) unusable(t *table, op int, e *opregistry.Entry) string {
 	r := &t.rows[op]
-	if position(r.order, e.ID) >= 0 || t.policy.RejectVendor(e.Vendor, t.registry.Vendor) != "" {
+	served := func(rows []row) bool { return position(rows[op].order, e.ID) >= 0 }
+	if served(t.rows) || slices.ContainsFunc(t.devices, func(d deviceRows) bool { return served(d.rows) }) || t.policy.RejectVendor(e.Vendor, t.registry.Vendor) != "" {
 		return ""
 	}
 	name := t.registry.Ops()[op].Name()
@@ -88,7 +90,7 @@ func (c *core) unusable(t *table, op int, e *opregistry.Entry) string {
 	switch {
 	case missing != "":
 		return missing
-	case own == "" || strings.HasPrefix(own, opregistry.ErrNotNeeded.Error()) || !t.ranksFirst(r, op, e):
+	case own == "" || e.Support.On(device.TypeCPU) != nil || strings.HasPrefix(own, opregistry.ErrNotNeeded.Error()) || !t.ranksFirst(r, op, e):
 		return "" // a fault of another op of the family is reported for that op
 	}
 	return own

@@ -43,7 +43,10 @@ func (c Call) Clone() (Call, reflect.Value) {
 }
 
 // Validate checks the arguments. It returns an *ArgError.
-func (c Call) Validate() error { return c.op.plan().validate(c.args) }
+func (c Call) Validate() error {
+	_, err := c.op.plan().validate(c.args)
+	return err
+}
 
 // Operands lists the tensors of the call.
 func (c Call) Operands() []Operand { return c.op.plan().list(c.args) }

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"unsafe"
 
+	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -60,7 +61,8 @@ type Schema[A any] struct {
 	// and keeps nothing.
 	Check func(c *Check, a *A)
 
-	// Access returns what a call does to an operand whose access is depends; i is the index in a list.
+	// Access returns what a call does to an operand whose access is depends; i is the index in a
+	// list.
 	Access func(a *A, operand string, i int) Access
 }
 
@@ -118,10 +120,17 @@ func NewOp[A any](name string, s Schema[A]) *Op[A] {
 
 // Validate checks the arguments of a call. It returns an *ArgError and allocates nothing when they
 // are right.
-func (o *Op[A]) Validate(a A) error { return o.plan().validate(unsafe.Pointer(&a)) }
+func (o *Op[A]) Validate(a A) error { return o.ValidateAt(&a) }
 
 // ValidateAt is Validate without a copy of the arguments.
-func (o *Op[A]) ValidateAt(a *A) error { return o.plan().validate(unsafe.Pointer(a)) }
+func (o *Op[A]) ValidateAt(a *A) error {
+	_, err := o.Locate(a)
+	return err
+}
+
+// Locate is ValidateAt that also returns where the operands lie. A call without operands lies on
+// the host.
+func (o *Op[A]) Locate(a *A) (device.Place, error) { return o.plan().validate(unsafe.Pointer(a)) }
 
 // Operands lists the tensors of a call.
 func (o *Op[A]) Operands(a A) []Operand { return o.At(&a).Operands() }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+
+	"github.com/primus-fl/primus/device"
 )
 
 // Registry collects sources and publishes Snapshots of their impls.
@@ -208,6 +210,23 @@ func (s *Snapshot) Index(name string) (int, bool) {
 // Impls returns the impls of the op with this index in registration order. The
 // caller must not change the slice.
 func (s *Snapshot) Impls(op int) []Entry { return s.impls[op] }
+
+// DeviceTypes returns the types of devices other than the host that impls declare to serve, in
+// ascending order.
+func (s *Snapshot) DeviceTypes() []device.Type {
+	var types []device.Type
+	for _, impls := range s.impls {
+		for i := range impls {
+			for _, t := range impls[i].Support.Devices {
+				if t != device.TypeCPU && !slices.Contains(types, t) {
+					types = append(types, t)
+				}
+			}
+		}
+	}
+	slices.Sort(types)
+	return types
+}
 
 // Sources returns the registered sources in order. The caller must not change the slice.
 func (s *Snapshot) Sources() []Source { return s.sources }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/internal/cpufeat"
 	"github.com/primus-fl/primus/tensor"
 )
@@ -13,9 +14,16 @@ import (
 // Support declares which calls an impl serves. Calls that it rules out go to the next impl, and
 // explanations show why. The zero Support rules out nothing: then the impl itself declines.
 //
+// The operands of a call lie in one place: host memory, or one device. Operands in several places
+// are served by no impl.
+//
 // The lead operand of a call is the one whose tag has the word lead, or else the first: the input
 // of a norm, A of a product.
 type Support struct {
+	// Devices are the types of the devices whose memory the impl reads and writes; nil means host
+	// memory, device.TypeCPU.
+	Devices []device.Type
+
 	// DTypes are the dtypes that the lead operand may have; nil allows any.
 	DTypes []tensor.DType
 
@@ -57,6 +65,9 @@ func (s *Support) String() string {
 			add("at most %d %s", high, what)
 		}
 	}
+	if s.Devices != nil {
+		add("operands on %s", s.devices())
+	}
 	if s.DTypes != nil {
 		add("dtype %s", s.dtypes())
 	}
@@ -69,6 +80,26 @@ func (s *Support) String() string {
 		add("decides at the call")
 	}
 	return strings.Join(parts, "; ")
+}
+
+// On returns nil if operands in memory of this type of device are served, else an error that wraps
+// ErrUnsupported and says why not.
+func (s *Support) On(t device.Type) error {
+	if s.Devices == nil && t == device.TypeCPU || slices.Contains(s.Devices, t) {
+		return nil
+	}
+	if s.Devices == nil {
+		return Unsupported("operands on %v: declared for %v", t, device.TypeCPU)
+	}
+	return Unsupported("operands on %v: declared for %s", t, s.devices())
+}
+
+func (s *Support) devices() string {
+	names := make([]string, len(s.Devices))
+	for i, t := range s.Devices {
+		names[i] = t.String()
+	}
+	return strings.Join(names, ", ")
 }
 
 func (s *Support) dtypes() string {
@@ -140,6 +171,9 @@ func asDecline(err error) error {
 
 // check returns what is wrong with a declaration.
 func (s *Support) check(op Handle) error {
+	if s.Devices != nil && (len(s.Devices) == 0 || slices.Contains(s.Devices, device.TypeUnspecified)) {
+		return fmt.Errorf("got devices %v in its support, want types of devices, or nil for host memory", s.Devices)
+	}
 	if i := slices.IndexFunc(s.DTypes, func(d tensor.DType) bool { return d.Size() == 0 }); i >= 0 {
 		return fmt.Errorf("got dtype %v in its support, want dtypes of tensors", s.DTypes[i])
 	}

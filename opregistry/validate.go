@@ -5,11 +5,13 @@ import (
 	"strconv"
 	"unsafe"
 
+	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/tensor"
 )
 
-// validate checks the arguments of a call against the description. It returns an *ArgError.
-func (p *plan) validate(args unsafe.Pointer) error {
+// validate checks the arguments of a call against the description. It returns the place of the
+// operands, or an *ArgError.
+func (p *plan) validate(args unsafe.Pointer) (device.Place, error) {
 	if len(p.operands) > usualOperands {
 		return p.validateMany(args)
 	}
@@ -20,23 +22,24 @@ func (p *plan) validate(args unsafe.Pointer) error {
 // validateMany is a function of its own so that its buffer is not part of the frame of validate.
 //
 //go:noinline
-func (p *plan) validateMany(args unsafe.Pointer) error {
+func (p *plan) validateMany(args unsafe.Pointer) (device.Place, error) {
 	var memory [fewOperands]extent
 	return p.validateWith(args, memory[:])
 }
 
 // validateWith is validate with a buffer of zeros for the memory of each operand, if all are single
 // tensors.
-func (p *plan) validateWith(args unsafe.Pointer, memory []extent) error {
+func (p *plan) validateWith(args unsafe.Pointer, memory []extent) (device.Place, error) {
 	c := Check{op: p.op}
+	at := nowhere
 	z := p.unset
 	if p.lists != nil {
 		p.checkLists(&c, &z, args)
 	}
 	for _, o := range p.ordered {
 		if o.form != formOne {
-			if p.checkList(&c, &z, args, o); c.err != nil {
-				return c.err
+			if at = p.checkList(&c, &z, args, o, at); c.err != nil {
+				return 0, c.err
 			}
 			continue
 		}
@@ -44,17 +47,18 @@ func (p *plan) validateWith(args unsafe.Pointer, memory []extent) error {
 		switch {
 		case o.need == needWhen && o.given.holds(args) != (t != nil):
 			p.wrongPresence(&c, o, t)
-			return c.err
+			return 0, c.err
 		case t == nil && o.need == needAlways:
 			c.Fail(o.name, "a tensor", "nil")
-			return c.err
+			return 0, c.err
 		case t == nil:
 			continue
 		}
 		if why := p.match(&z, args, o, t); why != matches {
 			p.refuse(&c, &z, args, o, t, why)
-			return c.err
+			return 0, c.err
 		}
+		at = at.with(t)
 		if p.singles {
 			memory[o.index].lo, memory[o.index].hi = t.ByteRange()
 		}
@@ -62,17 +66,17 @@ func (p *plan) validateWith(args unsafe.Pointer, memory []extent) error {
 	for i := range p.numbers {
 		if n := &p.numbers[i]; n.given(args) && !n.holds(n.value(args)) {
 			c.Fail(n.name, n.want, "%v", n.value(args))
-			return c.err
+			return 0, c.err
 		}
 	}
 	if p.saved >= 0 && *(**Saved)(unsafe.Add(args, p.saved)) == nil {
 		c.Fail("saved", "the *opregistry.Saved that forward and backward share", "nil")
-		return c.err
+		return 0, c.err
 	}
 	if p.check != nil {
 		p.check((*Check)(noescape(unsafe.Pointer(&c))), noescape(args))
 		if c.err != nil {
-			return c.err
+			return 0, c.err
 		}
 	}
 	if p.singles {
@@ -80,7 +84,31 @@ func (p *plan) validateWith(args unsafe.Pointer, memory []extent) error {
 	} else {
 		p.listsApart(&c, args)
 	}
-	return c.err
+	return at.place(), c.err
+}
+
+// places is where the tensors seen so far lie: the bits that all of their places have, and those
+// that one of them has. All lie in one place if the two are equal.
+type places struct{ all, any device.Place }
+
+// nowhere is the places of no tensors.
+var nowhere = places{all: ^device.Place(0)}
+
+func (s places) with(t *tensor.Tensor) places {
+	p := t.Place()
+	return places{s.all & p, s.any | p}
+}
+
+// place returns the place of all tensors, PlaceHost if there are none.
+func (s places) place() device.Place {
+	switch {
+	case s.all == s.any:
+		return s.any
+	case s == nowhere:
+		return device.PlaceHost
+	default:
+		return device.PlaceMixed
+	}
 }
 
 // noescape hides a pointer from escape analysis: what it points to is used by the function that it
@@ -210,27 +238,27 @@ func (p *plan) checkLists(c *Check, z *sizes, args unsafe.Pointer) {
 	}
 }
 
-// checkList checks the tensors of a list.
-func (p *plan) checkList(c *Check, z *sizes, args unsafe.Pointer, o *operand) {
+// checkList checks the tensors of a list and adds them to those of which at is the places.
+func (p *plan) checkList(c *Check, z *sizes, args unsafe.Pointer, o *operand, at places) places {
 	first, n, stride := o.tensors(args)
 	switch {
 	case c.err != nil:
-		return
+		return at
 	case o.need == needWhen && first == nil && o.given.holds(args):
 		p.wrongPresence(c, o, nil)
-		return
+		return at
 	case o.need == needWhen && n > 0 && !o.given.holds(args):
 		p.wrongPresence(c, o, tensorAt(first, 0, stride))
-		return
+		return at
 	case o.form == formList && o.need != needAlways && first == nil:
-		return
+		return at
 	}
 	if o.length >= 0 {
 		if v := &z.of[o.length]; *v < 0 {
 			*v = n
 		} else if *v != n {
 			c.Fail(o.name, fmt.Sprintf("%d tensors (%s)", *v, p.symbols[o.length]), "%d", n)
-			return
+			return at
 		}
 	}
 	// The tensors of a slice of lists have the shapes of those of its first list.
@@ -247,7 +275,7 @@ func (p *plan) checkList(c *Check, z *sizes, args unsafe.Pointer, o *operand) {
 		if t == nil {
 			if o.form != formField || o.need == needAlways {
 				c.Fail(o.nameOf(i), "a tensor", "nil")
-				return
+				return at
 			}
 			continue
 		}
@@ -266,7 +294,9 @@ func (p *plan) checkList(c *Check, z *sizes, args unsafe.Pointer, o *operand) {
 			}
 		}
 		if c.err != nil {
-			return
+			return at
 		}
+		at = at.with(t)
 	}
+	return at
 }

@@ -46,7 +46,8 @@ func FromDLPack(d *DLTensor, release func()) (*Tensor, error) {
 			return nil, err
 		}
 	}
-	t := &Tensor{storage: &Storage{device: device.Device{Type: device.Type(d.Device.Type), Index: int(d.Device.Index)}, release: release}, dtype: dtype}
+	on := device.Device{Type: device.Type(d.Device.Type), Index: int(d.Device.Index)}
+	t := &Tensor{storage: &Storage{device: on, place: on.Place(), release: release}, dtype: dtype}
 	t = t.view(shape, strides, 0)
 	if t.elems == 0 {
 		return t, nil

@@ -14,6 +14,7 @@ type Storage struct {
 	base     unsafe.Pointer
 	size     int
 	device   device.Device
+	place    device.Place   // of device
 	backend  device.Backend // nil for Go memory and for memory of another framework
 	release  func()         // nil unless the memory must be returned to another framework
 	released atomic.Bool
@@ -48,7 +49,7 @@ func New(b device.Backend, d DType, shape ...int) (*Tensor, error) {
 	if err != nil {
 		return nil, fmt.Errorf("tensor: New: %w", err)
 	}
-	st := &Storage{size: size, device: dev}
+	st := &Storage{size: size, device: dev, place: dev.Place()}
 	if size > 0 {
 		if st.base, err = b.Alloc(uint64(size)); err != nil {
 			return nil, fmt.Errorf("tensor: New: shape %v of %v: %w", Shape(shape), d, err)
@@ -72,7 +73,7 @@ func FromSlice[T Element](s []T, shape ...int) (*Tensor, error) {
 	if n := Shape(shape).NumElements(); n != len(s) {
 		return nil, &Error{Func: "FromSlice", Got: fmt.Sprintf("%d elements for shape %v", len(s), Shape(shape)), Want: fmt.Sprintf("%d", n)}
 	}
-	st := &Storage{base: unsafe.Pointer(unsafe.SliceData(s)), size: len(s) * d.Size(), device: device.Device{Type: device.TypeCPU}}
+	st := &Storage{base: unsafe.Pointer(unsafe.SliceData(s)), size: len(s) * d.Size(), device: device.Device{Type: device.TypeCPU}, place: device.PlaceHost}
 	return contiguous(st, d, slices.Clone(shape)), nil
 }
 
@@ -90,7 +91,7 @@ func FromBytes(raw []byte, d DType, shape ...int) (*Tensor, error) {
 	case uintptr(base)%uintptr(d.Size()) != 0:
 		return nil, &Error{Func: "FromBytes", Got: fmt.Sprintf("bytes at address %#x", uintptr(base)), Want: fmt.Sprintf("alignment to %d bytes", d.Size())}
 	}
-	st := &Storage{base: base, size: size, device: device.Device{Type: device.TypeCPU}}
+	st := &Storage{base: base, size: size, device: device.Device{Type: device.TypeCPU}, place: device.PlaceHost}
 	return contiguous(st, d, slices.Clone(shape)), nil
 }
 
@@ -116,6 +117,9 @@ func (t *Tensor) Storage() *Storage { return t.storage }
 
 // Device returns where the data lies.
 func (t *Tensor) Device() device.Device { return t.storage.device }
+
+// Place returns where the data lies, in a form for comparisons.
+func (t *Tensor) Place() device.Place { return t.storage.place }
 
 // NumElements returns the number of elements.
 func (t *Tensor) NumElements() int { return t.elems }
