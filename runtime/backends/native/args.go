@@ -181,6 +181,15 @@ func (a *Args) validate() error {
 		if heads, groups := a.NumAttentionHeads, a.Groups(); heads%n != 0 || groups%n != 0 || a.FFNHiddenSize%n != 0 {
 			faults = append(faults, fmt.Errorf("tensor_model_parallel_size: got %d, want a divisor of num_attention_heads %d, num_query_groups %d and ffn_hidden_size %d", n, heads, groups, a.FFNHiddenSize))
 		}
+		if a.VocabSize > 0 && a.VocabSize < n {
+			faults = append(faults, fmt.Errorf("tensor_model_parallel_size: got %d, want at most vocab_size %d", n, a.VocabSize))
+		}
+		if a.SequenceParallel && a.SeqLength%n != 0 {
+			faults = append(faults, fmt.Errorf("sequence_parallel: got true, want false, or a seq_length that tensor_model_parallel_size %d divides, in place of %d", n, a.SeqLength))
+		}
+		if a.SequenceParallel && a.HiddenDropout > 0 && a.SeqLength/n*a.HiddenSize%4 != 0 {
+			faults = append(faults, fmt.Errorf("sequence_parallel: got true, want false with hidden_dropout where a rank has a part of a sequence of %d·%d elements, which is not a multiple of 4", a.SeqLength/n, a.HiddenSize))
+		}
 		if a.NumExperts > 0 || a.AttentionDropout > 0 || a.FP16 || a.Format != "" || a.Optimizer == optim.Muon {
 			faults = append(faults, fmt.Errorf("tensor_model_parallel_size: got %d, want 1 with num_experts, attention_dropout, fp16, fp8 or optimizer muon", n))
 		}

@@ -306,6 +306,9 @@ func traffic(sent []world.Traffic) []backend.Traffic {
 
 // checkPoints returns an error if a patch changes what several ranks cannot do together.
 func (t *trainer) checkPoints() error {
+	if t.divided() && t.args.TensorRanks() > 1 && t.points.loss.Patched() {
+		return fmt.Errorf("a patch changes %s, and sees the logits of a part of the vocabulary only: train without tensor_model_parallel_size, or without it (primus patches plan names it)", LossPoint.Name())
+	}
 	if t.world.Alone() || !t.points.backwardStep.Patched() {
 		return nil
 	}
@@ -344,7 +347,7 @@ func (e *engine) part() (part model.Part) {
 		part.Experts = e.near.Experts
 	}
 	if e.args.TensorRanks() > 1 {
-		part.Tensor = e.near.Tensor
+		part.Tensor, part.Sequence = e.near.Tensor, e.args.SequenceParallel
 	}
 	return part
 }

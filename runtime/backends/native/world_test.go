@@ -2,6 +2,7 @@ package native_test
 
 import (
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -51,6 +52,28 @@ func TestAWorldOfOneTrains(t *testing.T) {
 			l := newLab(t)
 			l.env = env
 			require.NoError(t, l.train(t.Context(), "run", "train_iters=1"))
+		})
+	}
+}
+
+// What ranks that share a model cannot do is refused before anything is read.
+func TestWhatPartsCannotDo(t *testing.T) {
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"tensor_model_parallel_size=3"}, "tensor_model_parallel_size: got 3, want a divisor of num_attention_heads"},
+		{[]string{"tensor_model_parallel_size=2", "fp16=true"}, "tensor_model_parallel_size: got 2, want 1 with"},
+		{[]string{"tensor_model_parallel_size=2", "attention_dropout=0.1"}, "tensor_model_parallel_size: got 2, want 1 with"},
+		{[]string{"tensor_model_parallel_size=2", "vocab_size=1"}, "tensor_model_parallel_size: got 2, want at most vocab_size 1"},
+		{[]string{"tensor_model_parallel_size=2", "sequence_parallel=true", "seq_length=31"}, "seq_length that tensor_model_parallel_size 2 divides, in place of 31"},
+		{[]string{"tensor_model_parallel_size=2", "sequence_parallel=true", "hidden_dropout=0.1", "seq_length=2", "hidden_size=34", "kv_channels=16"}, "a part of a sequence of 1·34 elements"},
+		{[]string{"expert_model_parallel_size=2"}, "expert_model_parallel_size: got 2, want a divisor of num_experts 0"},
+	} {
+		t.Run(strings.Join(tt.args, " "), func(t *testing.T) {
+			l := newLab(t)
+			l.env = map[string]string{"RANK": "0", "WORLD_SIZE": "2"}
+			assert.ErrorContains(t, l.train(t.Context(), "run", tt.args...), tt.want)
 		})
 	}
 }

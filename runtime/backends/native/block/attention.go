@@ -58,8 +58,8 @@ func (b *Builder) attention(w param.LayerWeights, freqs *tensor.Tensor) *attenti
 	if c.QKNorm {
 		normed = rotated
 		a.norms = &headNorms{
-			q: b.Norm(w.QNorm, t*nq), inQ: memory.PackedHeads(a.projected, d, 0, nq), outQ: memory.PackedHeads(normed, d, 0, nq),
-			k: b.Norm(w.KNorm, t*c.Groups()), inK: memory.PackedHeads(a.projected, d, nq, nk), outK: memory.PackedHeads(normed, d, nq, nk),
+			q: b.norm(w.QNorm, t*nq, b.Part.Tensor), inQ: memory.PackedHeads(a.projected, d, 0, nq), outQ: memory.PackedHeads(normed, d, 0, nq),
+			k: b.norm(w.KNorm, t*c.Groups(), b.Part.Tensor), inK: memory.PackedHeads(a.projected, d, nq, nk), outK: memory.PackedHeads(normed, d, nq, nk),
 		}
 	}
 	if freqs != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/primus-fl/primus/runtime/backends/native/layout"
 	"github.com/primus-fl/primus/runtime/backends/native/memory"
 	"github.com/primus-fl/primus/runtime/backends/native/param"
+	"github.com/primus-fl/primus/runtime/backends/native/world"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -42,6 +43,7 @@ type Builder struct {
 	Cache      *KVCache     // of a decoder; nil for passes over whole sequences
 	wide       *wide        // of routers; nil without
 	Part       param.Part
+	stream     *Stream
 	Rooms      *[4]layout.Room // scratch of layers whose experts several ranks share
 	again      *memory.Pool    // memory of what backward computes again, which layers share; nil for a forward-only pass
 }
@@ -69,6 +71,7 @@ func (b *Builder) tokens() int { return b.Batch * b.Seq }
 // accumulating them needs a second op.
 type vectorGrad struct {
 	param *param.Param
+	ranks *world.World // the gradient is the sum of theirs; nil for that of this rank
 	part  *tensor.Tensor
 	add   *opmanager.Bound[norm.ResidualAddArgs]
 }
@@ -77,7 +80,7 @@ func (b *Builder) vectorGrad(p *param.Param) vectorGrad {
 	if p == nil || b.Spare != nil && p.Grad == nil {
 		return vectorGrad{}
 	}
-	return vectorGrad{p, b.Spare.F32(p.Value.NumElements()), opmanager.MustBind(b.Bwd, norm.ResidualAdd)}
+	return vectorGrad{param: p, part: b.Spare.F32(p.Value.NumElements()), add: opmanager.MustBind(b.Bwd, norm.ResidualAdd)}
 }
 
 // gainGrad is vectorGrad for an op that always writes the gradient, which is scratch if the weight
@@ -87,6 +90,12 @@ func (b *Builder) gainGrad(p *param.Param) vectorGrad {
 	if g.param == nil {
 		g.part = b.Spare.F32(p.Value.NumElements())
 	}
+	return g
+}
+
+// over returns the gradient that is the sum of those of some ranks.
+func (g vectorGrad) over(ranks *world.World) vectorGrad {
+	g.ranks = ranks
 	return g
 }
 
@@ -102,8 +111,11 @@ func (g *vectorGrad) to(r *Run) *tensor.Tensor {
 	}
 }
 
-// done accumulates the gradient that an op has written.
+// done adds up the gradient that an op has written.
 func (g *vectorGrad) done(r *Run) {
+	if g.param != nil && g.ranks != nil {
+		r.total(g.ranks, g.to(r))
+	}
 	if g.param != nil && r.Accumulate {
 		Call(r, g.add, norm.ResidualAddArgs{A: g.param.Grad, B: g.part, Output: g.param.Grad})
 	}
@@ -112,6 +124,7 @@ func (g *vectorGrad) done(r *Run) {
 // Linear is y = x·Wᵀ + b.
 type Linear struct {
 	param.LinearWeights
+	divided  bool           // the sums over ranks are left to the stream, whose rows the ranks divide
 	matrix   *tensor.Tensor // the weight as it enters products
 	biasGrad vectorGrad
 	added    []adapter
@@ -126,7 +139,7 @@ func (b *Builder) Linear(w param.LinearWeights) Linear {
 		in, out = out, in
 	}
 	return Linear{
-		LinearWeights: w, matrix: b.matrix(w.Weight), biasGrad: b.vectorGrad(w.Bias), added: b.adapters(w, in), eights: b.eights(w.Weight, in, out),
+		LinearWeights: w, divided: b.Part.Sequence, matrix: b.matrix(w.Weight), biasGrad: b.vectorGrad(w.Bias), added: b.adapters(w, in), eights: b.eights(w.Weight, in, out),
 		fwd: opmanager.MustBind(b.Fwd, gemm.GenericGemm), bwd: opmanager.MustBind(b.Bwd, gemm.GenericGemm),
 	}
 }
@@ -141,7 +154,7 @@ func (l *Linear) Forward(r *Run, x, y *tensor.Tensor) {
 	for i := range l.added {
 		l.added[i].Forward(r, x, y)
 	}
-	if l.Sums {
+	if l.Sums && !l.divided {
 		r.total(l.Shared, y)
 	}
 }
@@ -160,7 +173,7 @@ func (l *Linear) products(r *Run, x, dy, dx, db *tensor.Tensor) {
 	for i := range l.added {
 		l.added[i].Backward(r, x, dy, dx)
 	}
-	if l.Shared != nil && !l.Sums {
+	if l.Shared != nil && !l.Sums && !l.divided {
 		r.total(l.Shared, dx)
 	}
 	if l.Weight.Grad == nil {
@@ -197,12 +210,12 @@ func (b *Builder) randomPacked(heads int) uint64 {
 	return 1<<63 + first
 }
 
-// dropout zeroes elements of rows of the hidden size; nil keeps all.
+// dropout zeroes elements of rows of the stream; nil keeps all.
 type dropout struct {
 	probability float32
 	offset      uint64
 	mask        *tensor.Tensor
-	grad        *tensor.Tensor // [T h]
+	grad        *tensor.Tensor // [R h]
 	saved       *opregistry.Saved
 	fwd         *opmanager.Bound[dropoutops.DropoutFwdArgs]
 	bwd         *opmanager.Bound[dropoutops.DropoutBwdArgs]
@@ -213,12 +226,16 @@ func (b *Builder) dropout() *dropout {
 	if b.Config.HiddenDropout == 0 || b.Spare == nil {
 		return nil
 	}
-	n := b.tokens() * b.Config.HiddenSize
-	return &dropout{
-		probability: float32(b.Config.HiddenDropout), offset: b.random(n), mask: b.Keep.New(tensor.U8, (n+7)/8),
-		grad: b.scratch(b.tokens(), b.Config.HiddenSize), saved: saved(),
+	h := b.Config.HiddenSize
+	d := &dropout{
+		probability: float32(b.Config.HiddenDropout), offset: b.random(b.tokens() * h), mask: b.Keep.New(tensor.U8, (b.rows()*h+7)/8),
+		grad: b.Spare.New(b.Config.Compute(), b.rows(), h), saved: saved(),
 		fwd: opmanager.MustBind(b.Fwd, dropoutops.DropoutFwd), bwd: opmanager.MustBind(b.Bwd, dropoutops.DropoutBwd),
 	}
+	if b.Part.Sequence {
+		d.offset += uint64(b.Part.Tensor.Rank * b.rows() * h / 4)
+	}
+	return d
 }
 
 // Forward changes x.

@@ -5,21 +5,31 @@ import (
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/ops/norm"
 	"github.com/primus-fl/primus/runtime/backends/native/param"
+	"github.com/primus-fl/primus/runtime/backends/native/world"
 	"github.com/primus-fl/primus/tensor"
 )
 
-// Norm makes the norm of a number of rows.
-func (b *Builder) Norm(w param.NormWeights, rows int) Norm {
+// StreamNorm makes a norm of the rows of the stream.
+func (b *Builder) StreamNorm(w param.NormWeights) Norm {
+	if b.Part.Sequence {
+		return b.norm(w, b.rows(), b.Part.Tensor)
+	}
+	return b.norm(w, b.rows(), nil)
+}
+
+// norm makes the norm of a number of rows. The gradients of its weights are sums over the ranks
+// that have other rows, if there are any.
+func (b *Builder) norm(w param.NormWeights, rows int, ranks *world.World) Norm {
 	eps, rsigma := float32(b.Config.NormEpsilon), b.Keep.F32(rows)
 	if b.Config.HasLayerNorm() {
 		return &layerNorm{
-			gain: w.Gain, bias: w.Bias, gainGrad: b.gainGrad(w.Gain), biasGrad: b.vectorGrad(w.Bias),
+			gain: w.Gain, bias: w.Bias, gainGrad: b.gainGrad(w.Gain).over(ranks), biasGrad: b.vectorGrad(w.Bias).over(ranks),
 			mu: b.Keep.F32(rows), rsigma: rsigma, eps: eps, saved: saved(),
 			fwd: opmanager.MustBind(b.Fwd, norm.LayerNormFwd), bwd: opmanager.MustBind(b.Bwd, norm.LayerNormBwd),
 		}
 	}
 	return &rmsNorm{
-		gain: w.Gain, gainGrad: b.gainGrad(w.Gain), rsigma: rsigma, eps: eps, saved: saved(),
+		gain: w.Gain, gainGrad: b.gainGrad(w.Gain).over(ranks), rsigma: rsigma, eps: eps, saved: saved(),
 		fwd: opmanager.MustBind(b.Fwd, norm.RMSNormFwd), bwd: opmanager.MustBind(b.Bwd, norm.RMSNormBwd),
 	}
 }

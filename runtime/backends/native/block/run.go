@@ -39,9 +39,28 @@ func (r *Run) place() string {
 // total replaces a tensor by its sum over the ranks that share a layer.
 func (r *Run) total(ranks *world.World, t *tensor.Tensor) {
 	if r.Err == nil {
-		if err := ranks.Total("add up the parts of a layer", t); err != nil {
-			r.Err = fmt.Errorf("%s: %w", r.place(), err)
-		}
+		r.fail(ranks.Total("add up the parts of a layer", t))
+	}
+}
+
+// gather gives all ranks that share a layer the rows of all, one after the other.
+func (r *Run) gather(ranks *world.World, own, all *tensor.Tensor) {
+	if r.Err == nil {
+		r.fail(ranks.GatherInto("collect the rows of a layer", own, all))
+	}
+}
+
+// scatter adds up a tensor over the ranks that share a layer, and gives each its part of the rows.
+func (r *Run) scatter(ranks *world.World, all, own *tensor.Tensor) {
+	if r.Err == nil {
+		r.fail(ranks.TotalInto("add up the parts of a layer", all, own))
+	}
+}
+
+// fail notes the error of a collective.
+func (r *Run) fail(err error) {
+	if err != nil {
+		r.Err = fmt.Errorf("%s: %w", r.place(), err)
 	}
 }
 

@@ -78,6 +78,12 @@ func (s Slice) Runs(lo, hi int, yield func(at, to, n int)) {
 // Share returns the part of n elements that a rank has of them, when all have equal ones.
 func Share(n, rank, ranks int) Range { return Range{n / ranks * rank, n / ranks * (rank + 1)} }
 
+// Portion returns the part of n elements that a rank has of them, when parts differ by one at most.
+func Portion(n, rank, ranks int) Range { return Range{n * rank / ranks, n * (rank + 1) / ranks} }
+
+// PortionOf returns the rank that has an element.
+func PortionOf(element, n, ranks int) int { return ((element+1)*ranks - 1) / n }
+
 // Shares returns the parts of several groups of elements, one group after the other.
 func Shares(groups []int, rank, ranks int) []Range {
 	var all []Range

@@ -41,3 +41,22 @@ func TestRuns(t *testing.T) {
 		})
 	}
 }
+
+// Portions follow each other, differ by one at most, and each element is in that of its rank.
+func TestPortions(t *testing.T) {
+	for ranks := 1; ranks < 9; ranks++ {
+		for n := ranks; n < 40; n++ {
+			next := 0
+			for rank := range ranks {
+				p := layout.Portion(n, rank, ranks)
+				assert.Equal(t, next, p.Lo)
+				assert.Contains(t, []int{n / ranks, n/ranks + 1}, p.Hi-p.Lo)
+				for e := p.Lo; e < p.Hi; e++ {
+					assert.Equal(t, rank, layout.PortionOf(e, n, ranks))
+				}
+				next = p.Hi
+			}
+			assert.Equal(t, n, next)
+		}
+	}
+}

@@ -172,7 +172,6 @@ type decoderPass struct {
 	rows      int
 	embedding *block.Embedding
 	layers    []block.Layer
-	proj      *tensor.Tensor // [rows h], as in Pass
 	out, norm *tensor.Tensor // [rows h]
 	picked    *tensor.Tensor // [rows h]: the rows of norm whose logits are wanted
 	finalNorm block.Norm
@@ -205,9 +204,10 @@ func (d *Decoder) build(n int) *decoderPass {
 	own := &memory.Pool{Arena: d.memory}
 	b := block.Builder{Config: c, Batch: 1, Seq: n, Keep: own, Cache: d.cache}
 	b.At(d.mgr)
+	b.Stream()
 	p := &decoderPass{
-		rows: n, embedding: b.Embedding(d.m.embedding, d.m.positions, !d.m.cfg.Untie), proj: own.F32(n, c.HiddenSize), out: own.F32(n, c.HiddenSize), norm: own.F32(n, c.HiddenSize),
-		picked: own.F32(n, c.HiddenSize), finalNorm: b.Norm(d.m.finalNorm, n), head: b.Linear(param.LinearWeights{Weight: d.m.head}),
+		rows: n, embedding: b.Embedding(d.m.embedding, d.m.positions, !d.m.cfg.Untie), out: own.F32(n, c.HiddenSize), norm: own.F32(n, c.HiddenSize),
+		picked: own.F32(n, c.HiddenSize), finalNorm: b.StreamNorm(d.m.finalNorm), head: b.Linear(param.LinearWeights{Weight: d.m.head}),
 		pick: opmanager.MustBind(b.Fwd, embeddingops.EmbeddingFwd),
 	}
 	p.layers = b.Layers(d.m.layers, d.mgr, d.memory, d.freqs)
@@ -244,7 +244,7 @@ func (p *decoderPass) forward(r *block.Run, d *Decoder, wanted int, logits *tens
 		if i+1 < len(p.layers) {
 			next = p.layers[i+1].In
 		}
-		p.layers[i].Forward(r, i, p.proj, next)
+		p.layers[i].Forward(r, i, next)
 	}
 	if wanted == 0 {
 		return

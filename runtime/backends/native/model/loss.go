@@ -1,14 +1,10 @@
 package model
 
 import (
-	"github.com/primus-fl/primus/ops/loss"
 	"github.com/primus-fl/primus/runtime/backends/native/batch"
 	"github.com/primus-fl/primus/runtime/backends/native/block"
 	"github.com/primus-fl/primus/tensor"
 )
-
-// noIgnore is a target that never occurs: every token counts.
-const noIgnore = -100
 
 // Loss is the function of the logits that training minimises.
 type Loss struct {
@@ -41,9 +37,7 @@ func CrossEntropy() Loss {
 	return Loss{
 		Forward: func(b *LossBatch) (float64, error) {
 			r := &b.pass.current
-			block.Call(r, b.pass.lossFwd, loss.CrossEntropyFwdArgs{
-				Logits: b.Logits, Targets: b.Targets, Losses: b.Losses, LSE: b.LSE, IgnoreIndex: noIgnore, Saved: b.pass.savedL,
-			})
+			b.pass.entropy.Forward(r, b.Targets)
 			if r.Err != nil {
 				return 0, r.Err
 			}
@@ -51,10 +45,7 @@ func CrossEntropy() Loss {
 		},
 		Backward: func(b *LossBatch) error {
 			r := &b.pass.current
-			block.Call(r, b.pass.lossBwd, loss.CrossEntropyBwdArgs{
-				Logits: b.Logits, Targets: b.Targets, LSE: b.LSE, DLosses: b.DLosses, DLogits: b.DLogits,
-				IgnoreIndex: noIgnore, Saved: b.pass.savedL,
-			})
+			b.pass.entropy.Backward(r, b.Targets, b.DLosses)
 			return r.Err
 		},
 	}

@@ -50,7 +50,7 @@ func newModel(cfg architecture.Config, backend device.Backend, part param.Part, 
 	m := &Model{cfg: cfg, part: part, memory: &memory.Arena{Backend: backend}, frozen: frozen}
 	b := param.NewWeightBuilder(cfg, part)
 	h, normal := cfg.HiddenSize, param.Start{Std: cfg.InitMethodStd}
-	m.embedding = b.Param(b.Names.Embedding+".weight", normal, cfg.VocabSize, h)
+	m.embedding = b.Table(b.Names.Embedding+".weight", normal, cfg.VocabSize, h)
 	if cfg.LearnedPositions() {
 		m.positions = b.Param(b.Names.Positions+".weight", normal, cfg.Positions(), h)
 	}
@@ -62,7 +62,7 @@ func newModel(cfg architecture.Config, backend device.Backend, part param.Part, 
 	m.finalNorm = b.Norm(b.Names.FinalNorm, h)
 	m.head = m.embedding
 	if cfg.Untie {
-		m.head = b.Param(b.Names.Head+".weight", normal, cfg.VocabSize, h)
+		m.head = b.Table(b.Names.Head+".weight", normal, cfg.VocabSize, h)
 	}
 	m.params, m.adapters = b.Params, b.Adapters
 	m.allocate()

@@ -5,8 +5,6 @@ import (
 	"fmt"
 
 	"github.com/primus-fl/primus/opmanager"
-	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/ops/loss"
 	"github.com/primus-fl/primus/ops/random"
 	"github.com/primus-fl/primus/runtime/backends/native/batch"
 	"github.com/primus-fl/primus/runtime/backends/native/block"
@@ -36,23 +34,20 @@ type Pass struct {
 	segments   documents
 	places     documents // of positions
 
-	embedding   *block.Embedding
-	targets     *tensor.Tensor // i32 [T]
-	freqs       *tensor.Tensor // of rotary positions [seq 1 1 d]; nil without
-	layers      []block.Layer
-	proj        *tensor.Tensor // the output of a part of a layer, which is added to the residual stream [T h]
-	out, norm   *tensor.Tensor // of the last layer and of the final norm [T h]
-	finalNorm   block.Norm
-	rounder     *block.Caster
-	eight       map[*param.Param]*fp8.Rounder // of weights in fp8
-	head        block.Linear
-	logits      *tensor.Tensor // [T vocab]
-	losses, lse *tensor.Tensor // [T]
-	lossFwd     *opmanager.Bound[loss.CrossEntropyFwdArgs]
-	lossBwd     *opmanager.Bound[loss.CrossEntropyBwdArgs]
-	savedL      *opregistry.Saved
-	grad        *block.Gradients // nil for a forward-only pass
-	watch       layout.Watch
+	embedding *block.Embedding
+	targets   *tensor.Tensor // i32 [T]
+	freqs     *tensor.Tensor // of rotary positions [seq 1 1 d]; nil without
+	layers    []block.Layer
+	stream    *block.Stream
+	out       *tensor.Tensor // of the last layer, rows of the stream
+	norm      *tensor.Tensor // of the final norm [T h]
+	finalNorm block.Norm
+	rounder   *block.Caster
+	eight     map[*param.Param]*fp8.Rounder // of weights in fp8
+	head      block.Linear
+	entropy   *block.CrossEntropy
+	grad      *block.Gradients // nil for a forward-only pass
+	watch     layout.Watch
 }
 
 // NewPass allocates the activations for batches of batch sequences of seq tokens,
@@ -63,6 +58,9 @@ func (m *Model) NewPass(mgr *opmanager.Manager, batch, seq int, train bool) (*Pa
 	}
 	if train && m.frozen {
 		return nil, errors.New("pass that trains: the model has no gradients")
+	}
+	if n := m.part.Tensor; m.part.Sequence && batch*seq%n.Ranks != 0 {
+		return nil, fmt.Errorf("pass of %d sequences of %d tokens: want a multiple of %d tokens, of which each rank has a part (sequence_parallel)", batch, seq, n.Ranks)
 	}
 	p := &Pass{m: m, memory: &memory.Arena{Backend: m.memory.Backend}, batch: batch, seq: seq, loss: CrossEntropy()}
 	p.build(mgr, train)
@@ -82,20 +80,20 @@ func (p *Pass) build(mgr *opmanager.Manager, train bool) {
 	outside := block.Builder{Config: m.local(), Batch: p.batch, Seq: p.seq, Keep: own, Part: m.part, Rooms: new([4]layout.Room)}
 	if train {
 		outside.Spare = &memory.Pool{Arena: p.memory}
-		p.grad = &block.Gradients{Res: outside.Act(t, c.HiddenSize), Hidden: outside.Act(t, c.HiddenSize), Losses: own.F32(t)}
+		p.grad = outside.Gradients()
 	}
 	outside.At(mgr)
+	p.stream = outside.Stream()
 	p.embedding, p.rounder = outside.Embedding(m.embedding, m.positions, !c.Untie), outside.Caster(mgr)
 	p.roundWeights(mgr)
-	p.targets, p.proj = own.New(tensor.I32, t), outside.Act(t, c.HiddenSize)
+	p.targets = own.New(tensor.I32, t)
 	p.segments.memory, p.places.memory = own.New(tensor.I32, t+1), own.New(tensor.I32, t+1)
-	p.out, p.norm, p.finalNorm = outside.Act(t, c.HiddenSize), outside.Act(t, c.HiddenSize), outside.Norm(m.finalNorm, t)
-	p.head = outside.Linear(param.LinearWeights{Weight: m.head})
-	p.logits, p.losses, p.lse, p.savedL = outside.Act(t, c.VocabSize), own.F32(t), own.F32(t), new(opregistry.Saved)
-	p.lossFwd, p.lossBwd = opmanager.MustBind(outside.Fwd, loss.CrossEntropyFwd), opmanager.MustBind(outside.Bwd, loss.CrossEntropyBwd)
-	p.lossArgs = LossBatch{Logits: p.logits, Targets: p.targets, Losses: p.losses, LSE: p.lse, pass: p}
+	p.out, p.norm, p.finalNorm = outside.Rows(), outside.Act(t, c.HiddenSize), outside.StreamNorm(m.finalNorm)
+	p.head, p.entropy = outside.Linear(param.LinearWeights{Weight: m.head, Shared: m.part.Tensor}), outside.CrossEntropy(m.head)
+	e := p.entropy
+	p.lossArgs = LossBatch{Logits: e.Logits, Targets: p.targets, Losses: e.Losses, LSE: e.LSE, pass: p}
 	if train {
-		p.lossArgs.DLosses, p.lossArgs.DLogits = p.grad.Losses, p.logits
+		p.lossArgs.DLosses, p.lossArgs.DLogits = p.grad.Losses, e.Logits
 	}
 	if c.Rotary() {
 		p.freqs = own.F32(p.seq, 1, 1, c.HeadDim())
@@ -161,11 +159,12 @@ func (p *Pass) Logits(tokens []int32, at int) ([]float32, error) {
 		return nil, r.Err
 	}
 	vocab := p.m.cfg.VocabSize
-	if p.logits.DType() == tensor.F32 {
-		return tensor.Data[float32](p.logits)[at*vocab : (at+1)*vocab], nil
+	logits := p.entropy.Logits
+	if logits.DType() == tensor.F32 {
+		return tensor.Data[float32](logits)[at*vocab : (at+1)*vocab], nil
 	}
 	scores := make([]float32, vocab)
-	for i, v := range memory.Rows(p.logits, at, at+1).Float64s() {
+	for i, v := range memory.Rows(logits, at, at+1).Float64s() {
 		scores[i] = float32(v)
 	}
 	return scores, nil
@@ -183,13 +182,13 @@ func (p *Pass) forward(r *block.Run) {
 		if i+1 < len(p.layers) {
 			next = p.layers[i+1].In
 		}
-		p.layers[i].Forward(r, i, p.proj, next)
+		p.layers[i].Forward(r, i, next)
 	}
 	r.Leave("final norm")
 	p.needs(r, len(p.layers)+1)
-	p.finalNorm.Forward(r, p.out, p.norm)
+	p.stream.Norm(r, p.finalNorm, p.out, p.norm)
 	r.Leave("output layer")
-	p.head.Forward(r, p.norm, p.logits)
+	p.head.Forward(r, p.norm, p.entropy.Logits)
 	p.auxLoss = r.AuxLoss
 }
 
@@ -221,9 +220,9 @@ func (p *Pass) Backward(scale float32, accumulate bool) error {
 	r.Accumulate, r.AuxScale = accumulate, scale*float32(p.weight)
 	p.lossBackward(r, scale)
 	r.Leave("output layer")
-	p.head.Backward(r, p.norm, p.logits, g.Hidden)
+	p.head.Backward(r, p.norm, p.entropy.Logits, g.Hidden)
 	r.Leave("final norm")
-	p.finalNorm.Backward(r, p.out, g.Hidden, g.Res)
+	p.finalNorm.Backward(r, p.out, g.Sum(r), g.Res)
 	p.final(r, len(p.layers)+1)
 	for i := len(p.layers) - 1; i >= 0; i-- {
 		p.restore(r, i)
@@ -231,7 +230,7 @@ func (p *Pass) Backward(scale float32, accumulate bool) error {
 		p.final(r, i+1)
 	}
 	r.Leave("embedding")
-	p.embedding.Backward(r, g.Res)
+	p.embedding.Backward(r, g)
 	p.final(r, 0)
 	p.memory.Check()
 	return r.Err
@@ -266,6 +265,6 @@ func (p *Pass) restore(r *block.Run, layer int) {
 		if i+1 < end {
 			next = p.layers[i+1].In
 		}
-		p.layers[i].Forward(r, i, p.proj, next)
+		p.layers[i].Forward(r, i, next)
 	}
 }

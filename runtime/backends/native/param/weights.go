@@ -45,8 +45,9 @@ type LayerWeights struct {
 
 // Part is the part of a model that a rank has; the zero value is all of it.
 type Part struct {
-	Tensor  *world.World // ranks that share the projections of each layer; nil where each has all
-	Experts *world.World // ranks that share the experts of each layer; nil where each has all
+	Tensor   *world.World // ranks that share projections and vocabulary; nil where each has all
+	Sequence bool         // these ranks divide the rows between the projections, too
+	Experts  *world.World // ranks that share the experts of each layer; nil where each has all
 }
 
 // WeightBuilder lists the weights of a model in the order of its computation.
@@ -71,6 +72,17 @@ func NewWeightBuilder(cfg architecture.Config, part Part) *WeightBuilder {
 func (b *WeightBuilder) Param(name string, s Start, shape ...int) *Param {
 	p := &Param{Name: name, Shape: shape, Decay: len(shape) > 1, Depth: b.Depth, start: s}
 	b.Params = append(b.Params, p)
+	return p
+}
+
+// Table adds a matrix with a row for each token, of which each of the ranks that share layers has a
+// part.
+func (b *WeightBuilder) Table(name string, s Start, rows, cols int) *Param {
+	p := b.Param(name, s, rows, cols)
+	if t := b.part.Tensor; t != nil {
+		p.Slice = layout.Slice{Whole: p.Shape, Rows: []layout.Range{layout.Portion(rows, t.Rank, t.Ranks)}}
+		p.Shape = p.Slice.Shape()
+	}
 	return p
 }
 

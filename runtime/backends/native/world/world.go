@@ -205,6 +205,14 @@ func (w *World) Total(what string, t *tensor.Tensor) error {
 	})
 }
 
+// TotalInto gives each rank its part of the sum of a tensor over all ranks, one part after the
+// other.
+func (w *World) TotalInto(what string, all, own *tensor.Tensor) error {
+	return w.do(what, func() error {
+		return w.reduceScatter.Call(collective.ReduceScatterArgs{Input: all, Output: own, Group: w.Group})
+	})
+}
+
 // GatherInto gives all ranks the inputs of all, one after the other. out has room for them.
 func (w *World) GatherInto(what string, in, out *tensor.Tensor) error {
 	return w.do(what, func() error {
