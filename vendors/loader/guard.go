@@ -16,13 +16,14 @@ type Guard struct {
 
 // guardFrame is what the assembly of guardEntry reads and writes.
 type guardFrame struct {
-	fn, a0, a1    uintptr
+	fn            uintptr
+	args          [4]uintptr
 	result        uintptr
 	before, after Control
 }
 
-// guardEntry is the address of a C function that takes a *guardFrame. It calls fn with a0 and a1
-// and then restores its thread's floating-point environment; on amd64 it also clears the direction
+// guardEntry is the address of a C function that takes a *guardFrame. It calls fn with args and
+// then restores its thread's floating-point environment; on amd64 it also clears the direction
 // flag. This must happen before control returns to Go, which may continue on another thread and
 // leave this one to other goroutines.
 var guardEntry uintptr
@@ -37,15 +38,22 @@ func readControl(c *Control)
 //go:noescape
 func writeControl(c *Control)
 
-// Call calls the C function at an address that Symbol returned with two arguments that are integers
-// or pointers. It returns the function's integer result and what the function did to the
+// Call is Call4 for a function with two arguments.
+//
+//go:uintptrescapes
+func (g *Guard) Call(fn, a0, a1 uintptr) (result uintptr, change Change) {
+	return g.Call4(fn, a0, a1, 0, 0)
+}
+
+// Call4 calls the C function at an address that Symbol returned with four arguments that are
+// integers or pointers. It returns the function's integer result and what the function did to the
 // floating-point environment, which is restored. The rules for memory are those of the package
 // function Call.
 //
 //go:uintptrescapes
-func (g *Guard) Call(fn, a0, a1 uintptr) (result uintptr, change Change) {
+func (g *Guard) Call4(fn, a0, a1, a2, a3 uintptr) (result uintptr, change Change) {
 	f := &g.frame
-	f.fn, f.a0, f.a1 = fn, a0, a1
+	f.fn, f.args = fn, [4]uintptr{a0, a1, a2, a3}
 	g.args[0] = uintptr(unsafe.Pointer(f)) // its address does not change: the slice keeps g on the heap
 	call(guardEntry, g.args[:])
 	return f.result, changeOf(f.before, f.after)

@@ -11,29 +11,31 @@ TEXT guard<>(SB), NOSPLIT|NOFRAME, $0
 	PUSHQ   BX
 	SUBQ    $16, SP
 	MOVQ    DI, BX
-	STMXCSR 32(BX)
-	MOVL    $0, 36(BX)
-	MOVL    $0, 44(BX)
-	FSTCW   36(BX)
+	STMXCSR 48(BX)
+	MOVL    $0, 52(BX)
+	MOVL    $0, 60(BX)
+	FSTCW   52(BX)
 	MOVQ    0(BX), AX
 	MOVQ    8(BX), DI
 	MOVQ    16(BX), SI
+	MOVQ    24(BX), DX
+	MOVQ    32(BX), CX
 	CALL    AX
 	CLD
-	MOVQ    AX, 24(BX)
-	STMXCSR 40(BX)
-	FSTCW   44(BX)
-	MOVL    32(BX), CX
-	XORL    40(BX), CX
+	MOVQ    AX, 40(BX)
+	STMXCSR 56(BX)
+	FSTCW   60(BX)
+	MOVL    48(BX), CX
+	XORL    56(BX), CX
 	ANDL    $0xffc0, CX
 	JZ      same
-	LDMXCSR 32(BX)
+	LDMXCSR 48(BX)
 
 same:
-	MOVL 36(BX), CX
-	CMPL CX, 44(BX)
+	MOVL 52(BX), CX
+	CMPL CX, 60(BX)
 	JEQ  done
-	FLDCW 36(BX)
+	FLDCW 52(BX)
 
 done:
 	ADDQ $16, SP

@@ -11,6 +11,7 @@ import (
 	"github.com/primus-fl/primus/tensor"
 	"github.com/primus-fl/primus/vendors/abi"
 	"github.com/primus-fl/primus/vendors/loader"
+	"github.com/primus-fl/primus/vendors/plugin/tvmffi"
 )
 
 // frame is the memory of one call. It is kept between calls, so that a call
@@ -24,6 +25,16 @@ type frame struct {
 	lists   []abi.List
 	ints    []int64
 	text    [textBytes]byte
+
+	packed []tvmffi.Any // of a function of TVM FFI
+	result tvmffi.Any
+	raised uintptr
+}
+
+// fail keeps the reason of a call that was not served, and returns its status.
+func (f *frame) fail(status int32, reason string) int32 {
+	f.text[copy(f.text[:textBytes-1], reason)] = 0
+	return status
 }
 
 const textBytes = 512

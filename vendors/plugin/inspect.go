@@ -20,7 +20,8 @@ type File struct {
 	Path   string `json:"path"`   // with links resolved
 	SHA256 string `json:"sha256"` // in lower-case hexadecimal
 	// Dependencies are the libraries outside of the system's directories that the system's loader
-	// loads with this one, directly or indirectly, in the order in which they were found.
+	// loads with this one, directly or indirectly, in the order in which they were found, and at last
+	// the mapping file of functions for TVM FFI.
 	Dependencies []File `json:"dependencies,omitempty"`
 }
 
@@ -40,6 +41,12 @@ func Inspect(path string) (File, error) {
 	f, err := inspect(path)
 	if err == nil {
 		f.Dependencies, err = dependencies(f.Path)
+	}
+	if err == nil {
+		var mapping *File
+		if mapping, err = inspectMapping(f.Path); mapping != nil {
+			f.Dependencies = append(f.Dependencies, *mapping)
+		}
 	}
 	if err != nil {
 		return File{}, fmt.Errorf("plugin %s: %w", path, err)
@@ -98,11 +105,20 @@ func examine(path string, file *os.File, info fs.FileInfo) (File, error) {
 		return File{}, fmt.Errorf("it has %d bytes, want at most %d", info.Size(), int64(maxBytes))
 	}
 	format := checkFormat(file, info.Size())
+	f, err := checksum(path, file, info.Size())
+	if err != nil {
+		return f, err
+	}
+	return f, format
+}
+
+// checksum reads a whole file.
+func checksum(path string, file *os.File, size int64) (File, error) {
 	sum := sha256.New()
-	if _, err := io.Copy(sum, io.NewSectionReader(file, 0, info.Size())); err != nil {
+	if _, err := io.Copy(sum, io.NewSectionReader(file, 0, size)); err != nil {
 		return File{}, plainError(err)
 	}
-	return File{Path: path, SHA256: hex.EncodeToString(sum.Sum(nil))}, format
+	return File{Path: path, SHA256: hex.EncodeToString(sum.Sum(nil))}, nil
 }
 
 // openRegular opens a file unless it is a directory, a pipe or a device.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"reflect"
 	"runtime"
 	"sync"
@@ -13,6 +14,7 @@ import (
 	"github.com/primus-fl/primus/ops/foreign"
 	"github.com/primus-fl/primus/vendors/abi"
 	"github.com/primus-fl/primus/vendors/loader"
+	"github.com/primus-fl/primus/vendors/plugin/tvmffi"
 )
 
 // Settings are what Open needs.
@@ -44,6 +46,7 @@ const MaxPriority = 100
 type Plugin struct {
 	path string
 	desc description
+	tvm  *tvmLibrary // nil for a library that describes itself
 	set  Settings
 	host *abi.Host
 
@@ -76,18 +79,7 @@ func Open(path string, set Settings) (*Plugin, error) {
 	}
 	p := &Plugin{path: path, set: set, unused: []UnusedOp{}}
 	p.controls.add(p, "its constructors", lib.Change())
-	entry, err := lib.Symbol(abi.EntryPoint)
-	if err != nil {
-		return nil, fmt.Errorf("plugin %s: it exports no %s, so it is not a plugin for Primus-FL", path, abi.EntryPoint)
-	}
-	set.before("%s", abi.EntryPoint)
-	table, change := new(loader.Guard).Call(entry, abi.Major, 0)
-	p.controls.add(p, abi.EntryPoint, change)
-	if table == 0 {
-		return nil, fmt.Errorf("plugin %s: it does not speak ABI %d.%d", path, abi.Major, abi.Minor)
-	}
-	set.before("reading its description")
-	if p.desc, err = readDescription(table); err != nil {
+	if err := p.describe(lib); err != nil {
 		return nil, fmt.Errorf("plugin %s: %w", path, err)
 	}
 	if p.host, err = newHost(set.Log, p.desc.name); err != nil {
@@ -102,6 +94,33 @@ func Open(path string, set Settings) (*Plugin, error) {
 	return p, nil
 }
 
+// describe reads the description of the library, or makes it from its mapping file.
+func (p *Plugin) describe(lib *loader.Library) error {
+	mapping, err := readMapping(p.path)
+	if err != nil {
+		return err
+	}
+	entry, err := lib.Symbol(abi.EntryPoint)
+	switch {
+	case err == nil && mapping != nil:
+		return fmt.Errorf("it exports %s and has a mapping file %s; want one of both", abi.EntryPoint, filepath.Base(p.path)+tvmffi.Suffix)
+	case err != nil && mapping == nil:
+		return fmt.Errorf("it exports no %s, so it is not a plugin for Primus-FL; functions for TVM FFI need a mapping file %s beside it", abi.EntryPoint, filepath.Base(p.path)+tvmffi.Suffix)
+	case mapping != nil:
+		p.tvm, p.desc, err = describeMapped(lib, mapping)
+		return err
+	}
+	p.set.before("%s", abi.EntryPoint)
+	table, change := new(loader.Guard).Call(entry, abi.Major, 0)
+	p.controls.add(p, abi.EntryPoint, change)
+	if table == 0 {
+		return fmt.Errorf("it does not speak ABI %d.%d", abi.Major, abi.Minor)
+	}
+	p.set.before("reading its description")
+	p.desc, err = readDescription(table)
+	return err
+}
+
 // checkSource returns the error of registering a source in an empty registry.
 func checkSource(src opregistry.Source) error { return opregistry.NewRegistry().Register(src) }
 
@@ -111,8 +130,13 @@ func (p *Plugin) Name() string { return p.desc.name }
 // Version returns the plugin's version.
 func (p *Plugin) Version() string { return p.desc.version }
 
-// ABI returns the version of the interface that the plugin was built for.
-func (p *Plugin) ABI() string { return fmt.Sprintf("%d.%d", abi.Major, p.desc.minor) }
+// ABI returns the version of the interface that the plugin was built for, or tvm_ffi.
+func (p *Plugin) ABI() string {
+	if p.tvm != nil {
+		return "tvm_ffi"
+	}
+	return fmt.Sprintf("%d.%d", abi.Major, p.desc.minor)
+}
 
 // Unused returns the ops of the plugin that are not used, with the reason.
 func (p *Plugin) Unused() []UnusedOp { return p.unused }
@@ -132,7 +156,7 @@ func (p *Plugin) makeImpls() error {
 	for _, op := range p.set.Ops {
 		known[op.Name()] = op
 	}
-	for _, e := range p.desc.ops {
+	for i, e := range p.desc.ops {
 		leave := func(reason string) { p.unused = append(p.unused, UnusedOp{Op: e.op, Impl: e.implID, Reason: reason}) }
 		op, ok := known[e.op]
 		if !ok {
@@ -148,18 +172,24 @@ func (p *Plugin) makeImpls() error {
 			leave(err.Error())
 			continue
 		}
-		if err := sameLayout(&e, op); err != nil {
+		var mapped *tvmFunction
+		if p.tvm == nil {
+			err = sameLayout(&e, op)
+		} else {
+			mapped, err = p.tvm.bindMapped(i, params)
+		}
+		if err != nil {
 			return err
 		}
 		if e.flags&abi.SameThread != 0 && p.thread == nil {
 			p.thread = loader.StartExecutor(1)
 		}
-		o := &pluginOp{plugin: p, entry: e, handle: op, params: params}
+		o := &pluginOp{plugin: p, entry: e, handle: op, params: params, mapped: mapped}
 		o.frames.New = func() any { return &frame{} }
 		p.ops = append(p.ops, o)
 		p.impls = append(p.impls, opregistry.Impl{
 			Op: op, ID: e.implID, Kind: opregistry.KindVendor, Vendor: e.vendor, Priority: min(e.priority, MaxPriority),
-			Run: opregistry.Untyped(op, o.run), Available: o.available, Determinism: determinism(e.flags),
+			Run: opregistry.Untyped(op, o.run), Available: o.available, Determinism: determinism(e.flags), Support: mapped.support(),
 		})
 	}
 	return nil
@@ -171,6 +201,7 @@ type pluginOp struct {
 	entry
 	handle opregistry.Handle
 	params []opregistry.Param
+	mapped *tvmFunction // nil for an op of a library that describes itself
 	frames sync.Pool
 }
 
@@ -198,7 +229,7 @@ func (o *pluginOp) available() error {
 	text := make([]byte, textBytes)
 	var status int32
 	err := o.enter(func() {
-		status = int32(o.invoke(new(loader.Guard), "is_available", o.isAvailable, address(text), textBytes))
+		status = int32(o.invoke(new(loader.Guard), "is_available", o.isAvailable, address(text), textBytes, 0, 0))
 	})
 	runtime.KeepAlive(text)
 	switch {
@@ -231,10 +262,13 @@ func (o *pluginOp) run(x *opregistry.Exec, args any) error {
 
 // call runs the functions of the op on a frame.
 func (o *pluginOp) call(f *frame, x *opregistry.Exec, w *watch) int32 {
+	if o.mapped != nil {
+		return o.callMapped(f)
+	}
 	call := uintptr(unsafe.Pointer(&f.call))
 	if o.supports != 0 {
 		o.announce("supports")
-		status := int32(o.invoke(&f.guard, "supports", o.supports, call, 0))
+		status := int32(o.invoke(&f.guard, "supports", o.supports, call, 0, 0, 0))
 		w.check(o.plugin, "supports")
 		if status != abi.OK {
 			return status
@@ -242,12 +276,11 @@ func (o *pluginOp) call(f *frame, x *opregistry.Exec, w *watch) int32 {
 	}
 	if o.workspaceSize != 0 {
 		o.announce("workspace_size")
-		n := uint64(o.invoke(&f.guard, "workspace_size", o.workspaceSize, call, 0))
+		n := uint64(o.invoke(&f.guard, "workspace_size", o.workspaceSize, call, 0, 0, 0))
 		w.check(o.plugin, "workspace_size")
 		if n > 0 {
 			if n > maxWorkspace {
-				copy(f.text[:], fmt.Sprintf("workspace_size asks for %d bytes, want at most %d\x00", n, uint64(maxWorkspace)))
-				return abi.Failed
+				return f.fail(abi.Failed, fmt.Sprintf("workspace_size asks for %d bytes, want at most %d", n, uint64(maxWorkspace)))
 			}
 			scratch := x.Scratch(int((n + 3) / 4))
 			defer x.Release(scratch)
@@ -255,12 +288,12 @@ func (o *pluginOp) call(f *frame, x *opregistry.Exec, w *watch) int32 {
 		}
 	}
 	o.announce("run")
-	return int32(o.invoke(&f.guard, "run", o.entry.run, call, 0))
+	return int32(o.invoke(&f.guard, "run", o.entry.run, call, 0, 0, 0))
 }
 
 // invoke calls a function of the op, which may not change the floating-point environment.
-func (o *pluginOp) invoke(g *loader.Guard, function string, fn, a0, a1 uintptr) uintptr {
-	result, change := g.Call(fn, a0, a1)
+func (o *pluginOp) invoke(g *loader.Guard, function string, fn, a0, a1, a2, a3 uintptr) uintptr {
+	result, change := g.Call4(fn, a0, a1, a2, a3)
 	if !change.IsZero() {
 		o.plugin.controls.add(o.plugin, fmt.Sprintf("%s of impl %q of op %q", function, o.implID, o.op), change)
 	}

@@ -103,11 +103,10 @@ func readDescription(p uintptr) (d description, err error) {
 		return d, err
 	}
 	d.minor = table.AbiMinor
+	if err := checkDescription(&d); err != nil {
+		return d, err
+	}
 	switch {
-	case !pluginName.MatchString(d.name):
-		return d, fmt.Errorf("got name %q, want words of letters, digits and _ joined by dots or dashes, such as acme_ops", d.name)
-	case strings.ContainsFunc(d.version, func(r rune) bool { return !unicode.IsPrint(r) || r == utf8.RuneError }):
-		return d, fmt.Errorf("got version %q, want printable characters, such as 1.2.0", d.version)
 	case table.NOps > maxOps:
 		return d, fmt.Errorf("n_ops is %d, want at most %d", table.NOps, maxOps)
 	case table.NOps > 0 && table.Ops == 0:
@@ -121,6 +120,17 @@ func readDescription(p uintptr) (d description, err error) {
 		d.ops = append(d.ops, e)
 	}
 	return d, nil
+}
+
+// checkDescription returns what is wrong with the name and the version of a plugin.
+func checkDescription(d *description) error {
+	switch {
+	case !pluginName.MatchString(d.name):
+		return fmt.Errorf("got name %q, want words of letters, digits and _ joined by dots or dashes, such as acme_ops", d.name)
+	case strings.ContainsFunc(d.version, func(r rune) bool { return !unicode.IsPrint(r) || r == utf8.RuneError }):
+		return fmt.Errorf("got version %q, want printable characters, such as 1.2.0", d.version)
+	}
+	return nil
 }
 
 func readOp(p uintptr, what string) (entry, error) {

@@ -22,6 +22,7 @@ import (
 	"github.com/primus-fl/primus/tensor"
 	"github.com/primus-fl/primus/vendors/plugin"
 	"github.com/primus-fl/primus/vendors/plugin/sandbox"
+	"github.com/primus-fl/primus/vendors/plugin/tvmffi"
 )
 
 // everything has an argument of every sort.
@@ -300,6 +301,18 @@ func TestIsolatedConforms(t *testing.T) {
 			conforms(t, compile(t, source))
 		})
 	}
+	t.Run("function for TVM FFI", func(t *testing.T) {
+		t.Parallel()
+		conforms(t, compileMapped(t))
+	})
+}
+
+// compileMapped builds a function for TVM FFI that adds, with its mapping file.
+func compileMapped(t *testing.T) string {
+	path := compile(t, "../testdata/tvm.c")
+	const mapping = `{"name": "acme_ops", "version": "1.2.0", "vendor": "acme", "functions": [{"function": "add", "op": "residual_add", "args": ["a", "b", "output"], "dtypes": ["f32"], "thread_safe": true}]}`
+	require.NoError(t, os.WriteFile(path+tvmffi.Suffix, []byte(mapping), 0o600))
+	return path
 }
 
 func conforms(t *testing.T, path string) {

@@ -60,6 +60,27 @@ func check(t *testing.T, file string, args ...string) (checked, commandtest.Outc
 	return report, got
 }
 
+// A function for TVM FFI is probed and checked as an op of a plugin is.
+func TestPluginsCheckMapping(t *testing.T) {
+	build := func(flags ...string) string {
+		path := loadertest.Library(t, "libadd.so", "../../../../vendors/plugin/testdata/tvm.c", flags...)
+		mapping := `{"vendor": "acme", "functions": [{"function": "add", "op": "residual_add", "args": ["a", "b", "output"], "dtypes": ["f32"], "thread_safe": true}]}`
+		require.NoError(t, os.WriteFile(path+".tvm_ffi.json", []byte(mapping), 0o600))
+		return path
+	}
+	report, got := check(t, build())
+	assert.Zero(t, got.Code, got.Out)
+	assert.True(t, report.Passed)
+	assert.Equal(t, "acme tvm_ffi", report.Name+" "+report.ABI)
+	require.Len(t, report.Ops, 1)
+	assert.Positive(t, report.Ops[0].Conformance[0].Served)
+	assert.Positive(t, report.Ops[0].Together.Calls)
+
+	stray := commandtest.RunChild(t, nil, "plugins", "list", "--plugin-modules", build("-DSTRAY"))
+	assert.Contains(t, stray.Out, "rejected")
+	assert.Contains(t, stray.Out, `impl "vendor.acme" of op "residual_add"`)
+}
+
 func TestPluginsCheckPasses(t *testing.T) {
 	report, got := check(t, acme(t, ""))
 	assert.Zero(t, got.Code, got.Out)
