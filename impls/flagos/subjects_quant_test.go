@@ -124,10 +124,10 @@ func buildDequantize(m *maker) quant.DequantizeArgs {
 func dequantizeOf(r *rand.Rand, rows, cols int, zeros func(d tensor.DType, shape ...int) *tensor.Tensor) quant.DequantizeArgs {
 	q := quantizer(r)
 	z := quantizedBy(r, q, rows, cols, zeros)
-	for z.Data == nil {
-		z = quantizedBy(r, q, rows, cols, zeros)
-	}
-	for _, x := range []*tensor.Tensor{z.Data, z.ScaleInv} {
+	for _, x := range []*tensor.Tensor{z.Data, z.ScaleInv, z.ColumnwiseData, z.ColumnwiseScaleInv} {
+		if x == nil {
+			continue
+		}
 		values := make([]float64, x.NumElements())
 		for i := range values {
 			values[i] = r.NormFloat64()
@@ -139,7 +139,7 @@ func dequantizeOf(r *rand.Rand, rows, cols int, zeros func(d tensor.DType, shape
 			panic(err)
 		}
 	}
-	return quant.DequantizeArgs{Input: quant.Quantized{Data: z.Data, ScaleInv: z.ScaleInv}, Scaling: q.Scaling, Block2D: q.Block2D}
+	return quant.DequantizeArgs{Input: z, Scaling: q.Scaling, Block2D: q.Block2D}
 }
 
 func buildTranspose(m *maker) quant.FP8TransposeArgs {

@@ -8,57 +8,76 @@ import (
 	"github.com/primus-fl/primus/ops/quant"
 )
 
+// dequantization is a quantised matrix, cut into tiles whose scales are one row.
 type dequantization struct {
 	host.Cut
-	exec   *opregistry.Exec
-	f      *fp8.Format
-	in     side
-	out    host.Matrix
-	block  int // of a row; 0 for one scale
-	height int // rows that share scales
-	inv    []float32
+	exec          *opregistry.Exec
+	f             *fp8.Format
+	in            side
+	out           host.Matrix
+	scaling       quant.Scaling
+	square        bool
+	byColumns     bool      // in is data by columns
+	inv           []float32 // of the tensor
+	height, width int       // of a tile
+	across        int       // tiles across the matrix
 }
 
 var dequantizeKernel = parallel.NewKernel((*dequantization).part)
 
-// dequantize implements quant.Dequantize for data by rows.
+// dequantize implements quant.Dequantize. Scratch: a tile per part.
 func dequantize(e *opregistry.Exec, a quant.DequantizeArgs) error {
 	var v host.Views
-	switch {
-	case a.Scaling == quant.NVFP4Scaling:
+	if a.Scaling == quant.NVFP4Scaling {
 		v.Decline("nvfp4 scaling, this impl serves the scalings of fp8")
-	case a.Input.Data == nil:
-		v.Decline("only data by columns, this impl serves data by rows")
+		return v.Err
+	}
+	c := dequantization{exec: e, out: v.Matrix("output", a.Output), scaling: a.Scaling, square: a.Block2D, height: 1, width: pieceLen}
+	data, scales, b := a.Input.Data, a.Input.ScaleInv, a.Scaling.BlockLen()
+	if c.byColumns = data == nil; c.byColumns {
+		data, c.height, c.width = a.Input.ColumnwiseData, 64, 128
+		if b > 0 {
+			scales, c.height = a.Input.ColumnwiseScaleInv, b
+		}
+	}
+	c.f, c.in = formatOf(data.DType()), newSide(&v, "input.data", data, "input.scale_inv", scales, b)
+	if b == 0 {
+		c.inv = v.Vector("input.scale_inv", scales)
 	}
 	if v.Err != nil {
 		return v.Err
 	}
-	c := dequantization{exec: e, f: formatOf(a.Input.Data.DType()), out: v.Matrix("output", a.Output), block: a.Scaling.BlockLen(), height: 1}
-	c.in = newSide(&v, "input.data", a.Input.Data, "input.scale_inv", a.Input.ScaleInv, c.block)
-	if c.block == 0 {
-		c.inv = v.Vector("input.scale_inv", a.Input.ScaleInv)
-	}
-	if a.Block2D {
-		c.height = c.block
-	}
-	if v.Err != nil {
-		return v.Err
-	}
-	c.Cut = host.CutItems(c.out.Rows, c.out.Cols)
+	c.across = (c.out.Cols + c.width - 1) / c.width
+	c.Cut = host.CutItems((c.out.Rows+c.height-1)/c.height*c.across, c.height*min(c.width, c.out.Cols))
 	dequantizeKernel.Run(e.Pool(), c.Parts, c)
 	return nil
 }
 
 func (c *dequantization) part(part int) {
 	lo, hi := c.Bounds(part)
-	buf := c.exec.Scratch(2 * pieceLen)
-	for r := lo; r < hi; r++ {
-		for col := 0; col < c.out.Cols; col += pieceLen {
-			n := min(pieceLen, c.out.Cols-col)
-			to := c.out.Place(r, col, n, buf)
-			inv, block := c.scales(r/c.height, col, n, buf[pieceLen:])
-			c.f.Decode(to, c.in.data.Piece(r, col, n), inv, block)
-			c.out.Settle(r, col, to)
+	size := c.height * c.width
+	buf := c.exec.Scratch(2*c.width + size/4)
+	row, scales := buf[:c.width], buf[c.width:][:c.width]
+	turned := host.Bytes{Data: host.ScratchBytes(buf[2*c.width:]), Pitch: c.width}
+	for i := lo; i < hi; i++ {
+		first, col := i/c.across*c.height, i%c.across*c.width
+		height, width := min(c.height, c.out.Rows-first), min(c.width, c.out.Cols-col)
+		data := c.in.data
+		if c.byColumns && c.scaling != quant.MXFP8Scaling {
+			transpose(turned.Data, turned.Pitch, data.Data[col*data.Pitch+first:], data.Pitch, width, height)
+			data = turned
+		} else {
+			data.Data = data.Data[first*data.Pitch+col:]
+		}
+		inv, block := c.scales(first, col, width, scales)
+		for r := range height {
+			to := c.out.Place(first+r, col, width, row)
+			if block == 1 {
+				c.f.DecodeEach(to, data.Piece(r, 0, width), inv)
+			} else {
+				c.f.Decode(to, data.Piece(r, 0, width), inv, block)
+			}
+			c.out.Settle(first+r, col, to)
 		}
 	}
 	c.exec.Release(buf)
@@ -66,15 +85,34 @@ func (c *dequantization) part(part int) {
 
 // scales returns the scales of n elements of a row and how many elements each is for.
 func (c *dequantization) scales(row, col, n int, buf []float32) (inv []float32, block int) {
-	if c.block == 0 {
+	b := c.scaling.BlockLen()
+	if b == 0 {
 		return c.inv, n
 	}
-	first, count := col/c.block, (n+c.block-1)/c.block
-	if c.in.codes.Data == nil {
-		return c.in.scales.Piece(row, first, count, nil), c.block
+	down, count := c.height, n // of a block
+	if !c.byColumns || c.square {
+		down, col, count = 1, col/b, (n+b-1)/b
 	}
-	for i, code := range c.in.codes.Piece(row, first, count) {
-		buf[i] = powerOf(code)
+	if c.square {
+		down = b
 	}
-	return buf[:count], c.block
+	row /= down
+	switch {
+	case c.scaling == quant.MXFP8Scaling:
+		for i, code := range c.in.codes.Piece(row, col, count) {
+			buf[i] = powerOf(code)
+		}
+		inv = buf[:count]
+	case c.byColumns:
+		for i := range count {
+			buf[i] = c.in.scales.Data[(col+i)*c.in.scales.Pitch+row]
+		}
+		inv = buf[:count]
+	default:
+		inv = c.in.scales.Piece(row, col, count, nil)
+	}
+	if count == n && c.byColumns && !c.square {
+		return inv, 1
+	}
+	return inv, b
 }

@@ -93,5 +93,6 @@
 #define ENCODEBLOCKS ·encodeAVX2
 #define ENCODEEACH ·encodeEachAVX2
 #define DECODEBLOCKS ·decodeAVX2
+#define DECODEEACH ·decodeEachAVX2
 
 #include "codec_amd64.h"

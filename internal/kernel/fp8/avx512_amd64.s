@@ -89,5 +89,6 @@
 #define ENCODEBLOCKS ·encodeAVX512
 #define ENCODEEACH ·encodeEachAVX512
 #define DECODEBLOCKS ·decodeAVX512
+#define DECODEEACH ·decodeEachAVX512
 
 #include "codec_amd64.h"

@@ -15,6 +15,13 @@
 // Registers: DI destination, SI source, DX scales, BX blocks left, R9 elements of a block, R10 the
 // rest of it, R8 the format.
 
+#define EACH \
+	MOVQ dst+0(FP), DI    \
+	MOVQ x+8(FP), SI      \
+	MOVQ scale+16(FP), DX \
+	MOVQ n+24(FP), CX     \
+	MOVQ f+32(FP), R8
+
 #define ARGUMENTS \
 	MOVQ dst+0(FP), DI     \
 	MOVQ x+8(FP), SI       \
@@ -99,11 +106,7 @@ encodeLoop:
 
 // func encodeEach(dst *byte, x, scale *float32, n int, f *Format)
 TEXT ENCODEEACH(SB), NOSPLIT, $0-40
-	MOVQ dst+0(FP), DI
-	MOVQ x+8(FP), SI
-	MOVQ scale+16(FP), DX
-	MOVQ n+24(FP), CX
-	MOVQ f+32(FP), R8
+	EACH
 	FORMAT
 
 encodeEachLoop:
@@ -140,5 +143,22 @@ decodeLoop:
 	ADDQ    R10, SI
 	DECQ    BX
 	JNZ     decodeBlock
+	VZEROUPPER
+	RET
+
+// func decodeEach(dst *float32, src *byte, scale *float32, n int, f *Format)
+TEXT DECODEEACH(SB), NOSPLIT, $0-40
+	EACH
+	WORDS
+
+decodeEachLoop:
+	DECODE((SI))
+	VMULPS  (DX), V1, V1
+	VMOVUPS V1, (DI)
+	ADDQ    $LANES, SI
+	ADDQ    $(4*LANES), DX
+	ADDQ    $(4*LANES), DI
+	SUBQ    $LANES, CX
+	JNZ     decodeEachLoop
 	VZEROUPPER
 	RET

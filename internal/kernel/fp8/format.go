@@ -166,3 +166,16 @@ func (f *Format) decodeBlocks(dst []float32, src []byte, scale []float32, block 
 		f.decodeGeneric(dst[lo:hi], src[lo:hi], s)
 	}
 }
+
+// DecodeEach is Decode with a scale for each element:
+//
+//	dst[i] = src[i]·scale[i]
+func (f *Format) DecodeEach(dst []float32, src []byte, scale []float32) {
+	dst, scale = dst[:len(src)], scale[:len(src)]
+	race.Read(src)
+	race.Read(scale)
+	race.Write(dst)
+	for i := f.decodeEachVector(dst, src, scale); i < len(src); i++ {
+		dst[i] = f.value(src[i]) * scale[i]
+	}
+}

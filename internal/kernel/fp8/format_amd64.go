@@ -91,6 +91,22 @@ func (f *Format) decodeVector(dst []float32, src []byte, scale []float32, block 
 	return done
 }
 
+func (f *Format) decodeEachVector(dst []float32, src []byte, scale []float32) (done int) {
+	done = len(src) &^ (unit - 1)
+	if done == 0 {
+		return 0
+	}
+	switch {
+	case cpufeat.Has(cpufeat.AVX512):
+		decodeEachAVX512(&dst[0], &src[0], &scale[0], done, f)
+	case cpufeat.Has(cpufeat.AVX2):
+		decodeEachAVX2(&dst[0], &src[0], &scale[0], done, f)
+	default:
+		return 0
+	}
+	return done
+}
+
 // The loops of an instruction set do the first whole elements, a positive multiple of the unit, of
 // each of at least one block.
 
@@ -123,3 +139,9 @@ func decodeAVX512(dst *float32, src *byte, scale *float32, blocks, whole, block 
 
 //go:noescape
 func decodeAVX2(dst *float32, src *byte, scale *float32, blocks, whole, block int, f *Format)
+
+//go:noescape
+func decodeEachAVX512(dst *float32, src *byte, scale *float32, n int, f *Format)
+
+//go:noescape
+func decodeEachAVX2(dst *float32, src *byte, scale *float32, n int, f *Format)

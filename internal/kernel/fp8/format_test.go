@@ -84,8 +84,16 @@ func TestDecodeHasEveryPattern(t *testing.T) {
 				all[i] = byte(i)
 			}
 			cpufeattest.Each(t, func(t *testing.T) {
-				got := make([]float32, len(all))
-				f.f.Decode(got, all, []float32{0.5}, len(all))
+				got, each, halves := make([]float32, len(all)), make([]float32, len(all)-1), make([]float32, len(all))
+				for i := range halves {
+					halves[i] = 0.5
+				}
+				f.f.Decode(got, all, halves, len(all))
+				f.f.DecodeEach(each, all[:255], halves)
+				for i, v := range each {
+					require.Equal(t, v == v, got[i] == got[i], "%#02x", i)
+					require.True(t, v != v || math.Float32bits(v) == math.Float32bits(got[i]), "%#02x", i)
+				}
 				for i, b := range all {
 					want := f.value(b) * 0.5
 					if want != want {

@@ -11,3 +11,5 @@ func (*Format) encodeVector(_ []byte, _, _ []float32, _ int) (done int) { return
 func (*Format) encodeEachVector(_ []byte, _, _ []float32) (done int) { return 0 }
 
 func (*Format) decodeVector(_ []float32, _ []byte, _ []float32, _ int) (done int) { return 0 }
+
+func (*Format) decodeEachVector(_ []float32, _ []byte, _ []float32) (done int) { return 0 }
