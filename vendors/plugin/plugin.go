@@ -23,11 +23,11 @@ type Settings struct {
 	Ops []opregistry.Handle
 	// Log receives what plugins log; nil drops it.
 	Log *slog.Logger
-	// Report is the result of a probe. With it, the availability of ops is taken from the probe, and
-	// the library is not asked again.
+	// Report is the result of a probe. With it, the availability of ops is taken from the probe,
+	// and the library is not asked again.
 	Report *Report
-	// Before, if it is not nil, is called with the name of each function of the plugin before it runs,
-	// in Open, Report and Try.
+	// Before, if it is not nil, is called with the name of each function of the plugin before it
+	// runs, in Open, Report and Try.
 	Before func(step string)
 }
 

@@ -124,6 +124,9 @@ func (e *engine) close() error {
 	return errors.Join(faults...)
 }
 
+// largest replaces magnitudes by the largest of all ranks.
+func (e *engine) largest(values []float64) error { return e.world.Largest("scales of fp8", values) }
+
 // updates is the number of updates of the weights after a step, which is not skipped.
 func (e *engine) updates(step int) int {
 	return step - e.skipped()
@@ -140,8 +143,14 @@ func (e *engine) skipped() int {
 // train computes a step on the current batch. It returns errGivenUp if ctx ends before the weights
 // change. In fp16 it leaves out the update when gradients overflow.
 func (e *engine) train(ctx context.Context, step int, lr float64) (loss, norm float64, err error) {
-	if loss, norm, err = e.computeGradients(ctx, step); err != nil {
+	e.model.RecordScales(true)
+	loss, norm, err = e.computeGradients(ctx, step)
+	e.model.RecordScales(false)
+	if err != nil {
 		return 0, 0, err
+	}
+	if err := e.pass.UpdateScales(e.largest); err != nil {
+		return 0, 0, fmt.Errorf("step %d: %w", step, err)
 	}
 	updates := e.updates(step)
 	if e.lossScale != nil {

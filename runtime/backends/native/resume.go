@@ -135,6 +135,11 @@ func (t *trainer) loadFrom(c *checkpoint.Checkpoint) error {
 			return fmt.Errorf("ema_decay: %w", err)
 		}
 	}
+	if scales := t.model.Scales(); scales != nil && c.Has(scalesFile) { // else they begin at 1
+		if err := load(c, scalesFile, scales); err != nil {
+			return fmt.Errorf("fp8_amax_history_len, fp8: %w", err)
+		}
+	}
 	if t.shard == nil {
 		err = load(c, optimizerFile, t.optimizerState())
 	}

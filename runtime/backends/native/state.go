@@ -20,6 +20,7 @@ const (
 	weightsFile   = "model.safetensors"
 	averageFile   = "model_ema.safetensors"
 	optimizerFile = "optimizer.safetensors"
+	scalesFile    = "fp8_scales.safetensors"
 	configFile    = "config.json"
 	stateFile     = "trainer_state.json"
 )
@@ -163,6 +164,9 @@ func (t *trainer) files(w *world.World) (files []shards.File, release func() err
 	}
 	if averages := t.averages(); averages != nil {
 		whole(averageFile, averages, format)
+	}
+	if scales := t.model.Scales(); scales != nil {
+		whole(scalesFile, scales, nil)
 	}
 	if t.shard == nil {
 		whole(optimizerFile, t.optimizerState(), nil)

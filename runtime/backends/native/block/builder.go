@@ -8,6 +8,7 @@ import (
 	"github.com/primus-fl/primus/ops/gemm"
 	"github.com/primus-fl/primus/ops/norm"
 	"github.com/primus-fl/primus/runtime/backends/native/architecture"
+	"github.com/primus-fl/primus/runtime/backends/native/fp8"
 	"github.com/primus-fl/primus/runtime/backends/native/layout"
 	"github.com/primus-fl/primus/runtime/backends/native/memory"
 	"github.com/primus-fl/primus/runtime/backends/native/param"
@@ -46,6 +47,9 @@ type Builder struct {
 	stream     *Stream
 	Rooms      *[4]layout.Room // scratch of layers whose experts several ranks share
 	again      *memory.Pool    // memory of what backward computes again, which layers share; nil for a forward-only pass
+	narrow     *memory.Pool    // memory of operands of fp8, which layers share
+	Scales     *fp8.Scales     // of operands of fp8; nil unless scaling is delayed
+	scaled     int             // how many linear layers have operands of fp8
 }
 
 // At moves on to a part of the model, with memory of its own or that of the part before.
@@ -54,6 +58,7 @@ func (b *Builder) At(m *opmanager.Manager) {
 	b.Keep.Rewind()
 	b.Spare.Rewind()
 	b.again.Rewind()
+	b.narrow.Rewind()
 }
 
 // Act returns memory for activations that forward fills for backward.
@@ -125,7 +130,8 @@ func (g *vectorGrad) done(r *Run) {
 type Linear struct {
 	param.LinearWeights
 	divided  bool           // the sums over ranks are left to the stream, whose rows the ranks divide
-	matrix   *tensor.Tensor // the weight as it enters products
+	matrix   *tensor.Tensor // the weight as it enters the product of forward
+	back     *tensor.Tensor // and that of backward
 	biasGrad vectorGrad
 	added    []adapter
 	eights   *eights
@@ -138,8 +144,12 @@ func (b *Builder) Linear(w param.LinearWeights) Linear {
 	if w.InOut {
 		in, out = out, in
 	}
+	matrix, back := b.matrices(w.Weight)
+	if w.InOut {
+		matrix, back = back, matrix
+	}
 	return Linear{
-		LinearWeights: w, divided: b.Part.Sequence, matrix: b.matrix(w.Weight), biasGrad: b.vectorGrad(w.Bias), added: b.adapters(w, in), eights: b.eights(w.Weight, in, out),
+		LinearWeights: w, divided: b.Part.Sequence, matrix: matrix, back: back, biasGrad: b.vectorGrad(w.Bias), added: b.adapters(w, in), eights: b.eights(w.Weight, in, out),
 		fwd: opmanager.MustBind(b.Fwd, gemm.GenericGemm), bwd: opmanager.MustBind(b.Bwd, gemm.GenericGemm),
 	}
 }
@@ -150,7 +160,7 @@ func (l *Linear) Forward(r *Run, x, y *tensor.Tensor) {
 	if l.Sums && !l.Shared.Leads() { // it is added once
 		bias = nil
 	}
-	Call(r, l.fwd, gemm.GenericGemmArgs{A: l.matrix, TransA: !l.InOut, B: l.eights.input(r, x), D: y, Bias: bias})
+	Call(r, l.fwd, gemm.GenericGemmArgs{A: l.matrix, TransA: !l.InOut, B: l.eights.input(r, x, false), D: y, Bias: bias})
 	for i := range l.added {
 		l.added[i].Forward(r, x, y)
 	}
@@ -169,7 +179,7 @@ func (l *Linear) Backward(r *Run, x, dy, dx *tensor.Tensor) {
 // computed.
 func (l *Linear) products(r *Run, x, dy, dx, db *tensor.Tensor) {
 	narrow := l.eights.gradient(r, dy)
-	Call(r, l.bwd, gemm.GenericGemmArgs{A: l.matrix, TransA: l.InOut, B: narrow, D: dx, Bias: db, Grad: db != nil})
+	Call(r, l.bwd, gemm.GenericGemmArgs{A: l.back, TransA: l.InOut, B: narrow, D: dx, Bias: db, Grad: db != nil})
 	for i := range l.added {
 		l.added[i].Backward(r, x, dy, dx)
 	}
@@ -179,7 +189,7 @@ func (l *Linear) products(r *Run, x, dy, dx, db *tensor.Tensor) {
 	if l.Weight.Grad == nil {
 		return
 	}
-	left, right := narrow, l.eights.input(r, x)
+	left, right := l.eights.turned(r, dy, narrow), l.eights.input(r, x, true)
 	if l.InOut {
 		left, right = right, left
 	}

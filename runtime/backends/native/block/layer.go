@@ -43,6 +43,7 @@ func (b Builder) Layers(weights []param.LayerWeights, mgr *opmanager.Manager, a 
 	var all []Layer
 	inputs := [2]*tensor.Tensor{}
 	pools := newLayerPools(b.Config, a, train)
+	b.narrow = &memory.Pool{Arena: a, Shared: true}
 	if train {
 		b.Spare, b.again = &memory.Pool{Arena: a, Shared: true}, &memory.Pool{Arena: a, Shared: true}
 	}

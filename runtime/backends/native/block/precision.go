@@ -10,10 +10,18 @@ import (
 
 // matrix returns the values of a weight as the ops of the builder take them, nil without a weight.
 func (b *Builder) matrix(p *param.Param) *tensor.Tensor {
-	if p != nil && b.Config.Compute() != tensor.F32 && p.Rounded() != nil {
-		return p.Rounded()
+	m, _ := b.matrices(p)
+	return m
+}
+
+// matrices returns matrix for products along the rows of the weight and along its columns.
+func (b *Builder) matrices(p *param.Param) (alongRows, alongColumns *tensor.Tensor) {
+	if p != nil && b.Config.Compute() != tensor.F32 {
+		if alongRows, alongColumns = p.Rounded(); alongRows != nil {
+			return alongRows, alongColumns
+		}
 	}
-	return p.ValueOrNil()
+	return p.ValueOrNil(), p.ValueOrNil()
 }
 
 // eights round the operands of a linear layer to fp8; nil leaves them as they are.
@@ -26,37 +34,44 @@ func (b *Builder) eights(w *param.Param, in, out int) *eights {
 	if b.Config.Compute() == tensor.F32 || !w.Eight {
 		return nil
 	}
-	shared := b.Keep
+	c, d := b.Config.Params, b.Config.Compute()
+	scale := func(of fp8.Operand) *fp8.Scale { return b.Scales.Operand(b.scaled, of) }
+	e := &eights{in: c.NewRounder(b.Fwd, fp8.Input, scale(fp8.Input), b.narrow.New, b.tokens(), in), inOut: b.narrow.New(d, b.tokens(), in)}
 	if b.again != nil {
-		shared = b.again
+		e.grad = c.NewRounder(b.Bwd, fp8.Gradient, scale(fp8.Gradient), b.narrow.New, b.tokens(), out)
+		e.gradOut = b.narrow.New(d, b.tokens(), out)
 	}
-	e := &eights{in: fp8.NewRounder(b.Fwd, tensor.F8E4M3, shared.New, b.tokens(), in), inOut: shared.New(b.Config.Compute(), b.tokens(), in)}
-	if b.again != nil {
-		e.grad = fp8.NewRounder(b.Bwd, b.Config.Params.GradType(), shared.New, b.tokens(), out)
-		e.gradOut = shared.New(b.Config.Compute(), b.tokens(), out)
-	}
+	b.scaled++
 	return e
 }
 
-// input returns the input of the layer as it enters products.
-func (e *eights) input(r *Run, x *tensor.Tensor) *tensor.Tensor {
+// input returns the input of the layer as it enters products along its rows or columns.
+func (e *eights) input(r *Run, x *tensor.Tensor, alongColumns bool) *tensor.Tensor {
 	if e == nil {
 		return x
 	}
-	return Rounded(r, e.in, x, e.inOut)
+	return Rounded(r, e.in, x, e.inOut, alongColumns)
 }
 
-// gradient returns the gradient of the output of the layer as it enters products.
+// gradient returns the gradient of the output of the layer as it enters products along its rows.
 func (e *eights) gradient(r *Run, dy *tensor.Tensor) *tensor.Tensor {
 	if e == nil {
 		return dy
 	}
-	return Rounded(r, e.grad, dy, e.gradOut)
+	return Rounded(r, e.grad, dy, e.gradOut, false)
 }
 
-// Rounded writes x, rounded to fp8, to y and returns it.
-func Rounded(r *Run, by *fp8.Rounder, x, y *tensor.Tensor) *tensor.Tensor {
-	quantize, dequantize := by.Args(x, y)
+// turned returns gradient for products along columns, after those along rows.
+func (e *eights) turned(r *Run, dy, alongRows *tensor.Tensor) *tensor.Tensor {
+	if e == nil || !e.grad.Sided() {
+		return alongRows
+	}
+	return Rounded(r, e.grad, dy, e.gradOut, true)
+}
+
+// Rounded writes x, rounded to fp8 for products along its rows or columns, to y and returns it.
+func Rounded(r *Run, by *fp8.Rounder, x, y *tensor.Tensor, alongColumns bool) *tensor.Tensor {
+	quantize, dequantize := by.Args(x, y, alongColumns)
 	Call(r, by.Quantize, quantize)
 	Call(r, by.Dequantize, dequantize)
 	return y

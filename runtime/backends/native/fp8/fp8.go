@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/ops/quant"
 	"github.com/primus-fl/primus/tensor"
 )
@@ -25,13 +24,43 @@ const (
 // Values returns the formats.
 func (Format) Values() []string { return []string{string(E4M3), string(Hybrid)} }
 
-// Tensorwise is the recipe with one scale per tensor, from the largest magnitude in it.
-const Tensorwise = "tensorwise"
+// Recipe says how operands are scaled, with Megatron's names.
+type Recipe string
+
+// The recipes; "" means Delayed.
+const (
+	Delayed    Recipe = "delayed"    // one scale per tensor, from the largest magnitudes of earlier steps
+	Tensorwise Recipe = "tensorwise" // one scale per tensor, from the largest magnitude in it
+	Blockwise  Recipe = "blockwise"  // a power of two for each 1×128 elements, of weights for each 128×128
+	MXFP8      Recipe = "mxfp8"      // a power of two for each 1×32 elements
+)
+
+// Values returns the recipes.
+func (Recipe) Values() []string {
+	return []string{string(Delayed), string(Tensorwise), string(Blockwise), string(MXFP8)}
+}
+
+// Algo chooses the largest magnitude from which Delayed computes a scale, with Megatron's names.
+type Algo string
+
+// The algorithms; "" means MostRecent.
+const (
+	MostRecent Algo = "most_recent" // that of the last step
+	Max        Algo = "max"         // the largest of the history
+)
+
+// Values returns the algorithms.
+func (Algo) Values() []string { return []string{string(MostRecent), string(Max)} }
 
 // Params are the parameters of fp8, with Megatron's names.
 type Params struct {
 	Format Format `param:"fp8"`
-	Recipe string `param:"fp8_recipe"`
+	Recipe Recipe `param:"fp8_recipe"`
+
+	// Of Delayed.
+	Margin     int  `param:"fp8_margin"`           // scales are 2^margin times smaller than they could be
+	HistoryLen int  `param:"fp8_amax_history_len"` // steps; 0 means 1
+	Algo       Algo `param:"fp8_amax_compute_algo"`
 
 	// FirstLast leaves the layers at the start and at the end in 16 bits.
 	FirstLast bool `param:"first_last_layers_bf16"`
@@ -48,20 +77,32 @@ func (c Params) Validate(narrow bool) error {
 	bad := func(key string, got any, want string) {
 		faults = append(faults, fmt.Errorf("%s: got %v, want %s", key, got, want))
 	}
-	switch {
-	case !slices.Contains(c.Format.Values(), string(c.Format)):
-		bad("fp8", fmt.Sprintf("%q", c.Format), strings.Join(c.Format.Values(), " or "))
-	case !narrow:
+	oneOf := func(key, got string, values []string) bool {
+		if got != "" && !slices.Contains(values, got) {
+			bad(key, fmt.Sprintf("%q", got), strings.Join(values, " or "))
+			return false
+		}
+		return true
+	}
+	if oneOf("fp8", string(c.Format), c.Format.Values()) && !narrow {
 		bad("fp8", c.Format, "null without bf16 or fp16")
 	}
-	if c.Recipe != Tensorwise {
-		bad("fp8_recipe", cmp.Or(c.Recipe, "delayed, its default"), Tensorwise)
+	oneOf("fp8_recipe", string(c.Recipe), c.Recipe.Values())
+	oneOf("fp8_amax_compute_algo", string(c.Algo), c.Algo.Values())
+	if c.HistoryLen < 0 {
+		bad("fp8_amax_history_len", c.HistoryLen, "a number >= 1")
+	}
+	if c.Margin < -maxMargin || c.Margin > maxMargin {
+		bad("fp8_margin", c.Margin, fmt.Sprintf("a number from %d to %d", -maxMargin, maxMargin))
 	}
 	if c.Start < 0 || c.End < 0 {
 		bad("num_layers_at_start_in_bf16 and num_layers_at_end_in_bf16", fmt.Sprintf("%d and %d", c.Start, c.End), "numbers >= 0")
 	}
 	return errors.Join(faults...)
 }
+
+// maxMargin bounds the margin to factors that a number of f32 has room for.
+const maxMargin = 64
 
 // At reports whether the products of a layer, of so many, have operands of fp8.
 func (c Params) At(layer, layers int) bool {
@@ -71,35 +112,40 @@ func (c Params) At(layer, layers int) bool {
 	return !c.FirstLast || layer >= cmp.Or(c.Start, 1) && layer < layers-cmp.Or(c.End, 1)
 }
 
-// GradType returns the type of gradients.
-func (c Params) GradType() tensor.DType {
-	if c.Format == Hybrid {
+// DType returns the type of an operand.
+func (c Params) DType(of Operand) tensor.DType {
+	if of == Gradient && c.Format == Hybrid {
 		return tensor.F8E5M2
 	}
 	return tensor.F8E4M3
 }
 
-// Rounder is the state in which matrices are rounded: fp8 data and its scale.
-type Rounder struct {
-	Quantize   *opmanager.Bound[quant.QuantizeArgs]
-	Dequantize *opmanager.Bound[quant.DequantizeArgs]
-	data       *tensor.Tensor
-	scales     [3]*tensor.Tensor // scale_inv, scale, amax
-}
+// Sided reports whether a weight has other values in products along its rows than in those along
+// its columns. The other operands have them with blocks.
+func (c Params) Sided() bool { return c.Format != "" && c.Recipe == MXFP8 }
 
-// NewRounder returns a rounder for matrices of a shape, in memory that allocate returns.
-func NewRounder(m *opmanager.Manager, d tensor.DType, allocate func(d tensor.DType, shape ...int) *tensor.Tensor, rows, cols int) *Rounder {
-	r := &Rounder{Quantize: opmanager.MustBind(m, quant.Quantize), Dequantize: opmanager.MustBind(m, quant.Dequantize), data: allocate(d, rows, cols)}
-	for i := range r.scales {
-		r.scales[i] = allocate(tensor.F32, 1)
+func (c Params) delayed() bool { return c.Format != "" && cmp.Or(c.Recipe, Delayed) == Delayed }
+
+// quantizer returns how an operand is scaled.
+func (c Params) quantizer(of Operand) quant.Quantizer {
+	switch c.Recipe {
+	case Tensorwise:
+		return quant.Quantizer{Scaling: quant.CurrentScaling}
+	case Blockwise:
+		return quant.Quantizer{Scaling: quant.BlockScaling, ForcePow2Scales: true, Block2D: of == Weight}
+	case MXFP8:
+		return quant.Quantizer{Scaling: quant.MXFP8Scaling}
+	default:
+		return quant.Quantizer{Scaling: quant.DelayedScaling}
 	}
-	return r
 }
 
-// Args returns the arguments that write x [rows, cols], rounded to fp8, to y. They are for one call
-// of each op.
-func (r *Rounder) Args(x, y *tensor.Tensor) (quant.QuantizeArgs, quant.DequantizeArgs) {
-	q := quant.Quantized{Data: r.data, ScaleInv: r.scales[0], Scale: r.scales[1], Amax: r.scales[2]}
-	return quant.QuantizeArgs{Tensor: x, Quantizer: quant.Quantizer{Scaling: quant.CurrentScaling}, Output: q},
-		quant.DequantizeArgs{Input: quant.Quantized{Data: r.data, ScaleInv: r.scales[0]}, Scaling: quant.CurrentScaling, Output: y}
-}
+// Operand is an operand of the products of a linear layer.
+type Operand int
+
+// The operands.
+const (
+	Input Operand = iota
+	Weight
+	Gradient // of the output
+)

@@ -21,8 +21,12 @@ func ActivationBytes(c architecture.Config, mgr *opmanager.Manager, batch int) (
 	}
 	rest, err := count(c, c.NumLayers, func(m *Model, taken *memory.Counter) error {
 		for _, p := range m.all() {
-			if r := p.Rounded(); r != nil {
-				taken.Bytes += float64(r.NumElements() * r.DType().Size())
+			rows, columns := p.Rounded()
+			if rows != nil {
+				taken.Bytes += float64(rows.NumElements() * rows.DType().Size())
+			}
+			if columns != rows {
+				taken.Bytes += float64(columns.NumElements() * columns.DType().Size())
 			}
 		}
 		return m.countPass(mgr, taken, 1, false)

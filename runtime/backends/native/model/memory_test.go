@@ -29,8 +29,12 @@ func TestMemory(t *testing.T) {
 			require.NoError(t, err, name)
 			copies := 0.0
 			for _, p := range m.Params() {
-				if c := p.Rounded(); c != nil {
-					copies += float64(c.NumElements() * c.DType().Size())
+				rows, columns := p.Rounded()
+				if rows != nil {
+					copies += float64(rows.NumElements() * rows.DType().Size())
+				}
+				if columns != rows {
+					copies += float64(columns.NumElements() * columns.DType().Size())
 				}
 			}
 			assert.Equal(t, cfg.BF16, copies > 0)

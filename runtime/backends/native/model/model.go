@@ -6,6 +6,7 @@ import (
 
 	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/runtime/backends/native/architecture"
+	"github.com/primus-fl/primus/runtime/backends/native/fp8"
 	"github.com/primus-fl/primus/runtime/backends/native/memory"
 	"github.com/primus-fl/primus/runtime/backends/native/param"
 )
@@ -25,7 +26,8 @@ type Model struct {
 	params    []*param.Param
 	adapters  []*param.Param // A and B of each adapter
 	flats     []Flat
-	rounded   []bool // by depth: whether the copies of the weights are those of their values
+	rounded   []bool      // by depth: whether the copies of the weights are those of their values
+	scales    *fp8.Scales // of operands of fp8; nil unless scaling is delayed
 }
 
 // New allocates a model with zero weights. Close returns its memory.
@@ -40,6 +42,9 @@ func NewPart(cfg architecture.Config, backend device.Backend, part param.Part) (
 
 // NewFrozen is New without memory for gradients. A pass of such a model cannot train.
 func NewFrozen(cfg architecture.Config, backend device.Backend) (*Model, error) {
+	if cfg.Recipe == "" || cfg.Recipe == fp8.Delayed { // there are no earlier steps
+		cfg.Recipe = fp8.Tensorwise
+	}
 	return newModel(cfg, backend, param.Part{}, true)
 }
 
@@ -70,6 +75,9 @@ func newModel(cfg architecture.Config, backend device.Backend, part param.Part, 
 	m.rounded = make([]bool, cfg.NumLayers+2)
 	if m.memory.Err != nil {
 		return nil, fmt.Errorf("allocate the weights: %w", m.memory.Fail())
+	}
+	if _, counts := backend.(*memory.Counter); !counts {
+		m.scales.Reset()
 	}
 	return m, nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/ops/quant"
 	"github.com/primus-fl/primus/ops/random"
 	"github.com/primus-fl/primus/runtime/backends/native/batch"
 	"github.com/primus-fl/primus/runtime/backends/native/block"
@@ -48,6 +49,8 @@ type Pass struct {
 	entropy   *block.CrossEntropy
 	grad      *block.Gradients // nil for a forward-only pass
 	watch     layout.Watch
+
+	updateScales *opmanager.Bound[quant.FusedAmaxAndScaleUpdateArgs] // with delayed scaling
 }
 
 // NewPass allocates the activations for batches of batch sequences of seq tokens,
@@ -86,6 +89,10 @@ func (p *Pass) build(mgr *opmanager.Manager, train bool) {
 	p.stream = outside.Stream()
 	p.embedding, p.rounder = outside.Embedding(m.embedding, m.positions, !c.Untie), outside.Caster(mgr)
 	p.roundWeights(mgr)
+	outside.Scales = m.scales
+	if m.scales != nil {
+		p.updateScales = opmanager.MustBind(outside.Bwd, quant.FusedAmaxAndScaleUpdateAfterReduction)
+	}
 	p.targets = own.New(tensor.I32, t)
 	p.segments.memory, p.places.memory = own.New(tensor.I32, t+1), own.New(tensor.I32, t+1)
 	p.out, p.norm, p.finalNorm = outside.Rows(), outside.Act(t, c.HiddenSize), outside.StreamNorm(m.finalNorm)

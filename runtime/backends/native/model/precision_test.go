@@ -87,41 +87,56 @@ func TestNonFiniteIsFoundInSixteenBits(t *testing.T) {
 // matrix is the product of what was rounded, whatever is computed again.
 func TestFP8(t *testing.T) {
 	for name, cfg := range map[string]model.Config{"llama": tiny(true), "gpt2": gpt2(), "dropout": mixed()} {
-		for _, format := range []fp8.Format{fp8.E4M3, fp8.Hybrid} {
-			t.Run(name+" "+string(format), func(t *testing.T) {
-				t.Parallel()
-				cfg := cfg
-				cfg.BF16 = true
-				narrow := newModel(t, cfg, opregistry.KindFlagos, 2)
-				want := narrow.loss(t)
-				require.NoError(t, narrow.Backward(1, false))
-				cfg.Format, cfg.Recipe = format, fp8.Tensorwise
-				m := newModel(t, cfg, opregistry.KindFlagos, 2)
-				got := m.loss(t)
-				assert.InEpsilon(t, want, got, 0.02)
-				assert.NotEqual(t, want, got)
-				require.NoError(t, m.Backward(1, false))
-				for i, p := range m.Params() {
-					assert.Less(t, distance(narrow.Params()[i].Grad, p.Grad), 0.3, "gradient of %s", p.Name)
-				}
+		for _, recipe := range []fp8.Recipe{fp8.Delayed, fp8.Tensorwise, fp8.Blockwise, fp8.MXFP8} {
+			for _, format := range []fp8.Format{fp8.E4M3, fp8.Hybrid} {
+				t.Run(name+" "+string(recipe)+" "+string(format), func(t *testing.T) {
+					t.Parallel()
+					cfg := cfg
+					cfg.BF16 = true
+					narrow := newModel(t, cfg, opregistry.KindFlagos, 2)
+					want := narrow.loss(t)
+					require.NoError(t, narrow.Backward(1, false))
+					cfg.Format, cfg.Recipe = format, recipe
+					m := newModel(t, cfg, opregistry.KindFlagos, 2)
+					m.calibrate(t)
+					got := m.loss(t)
+					assert.InEpsilon(t, want, got, 0.02)
+					assert.NotEqual(t, want, got)
+					require.NoError(t, m.Backward(1, false))
+					for i, p := range m.Params() {
+						assert.Less(t, distance(narrow.Params()[i].Grad, p.Grad), 0.45, "gradient of %s", p.Name)
+					}
 
-				all := gradients(t, cfg)
-				cfg.Granularity = recompute.Full
-				assert.Equal(t, all, gradients(t, cfg))
-				cfg.Granularity, cfg.FirstLast = "", true // no layer is left
-				m = newModel(t, cfg, opregistry.KindFlagos, 2)
-				assert.Equal(t, want, m.loss(t))
-			})
+					all := gradients(t, cfg)
+					cfg.Granularity = recompute.Full
+					assert.Equal(t, all, gradients(t, cfg))
+					cfg.Granularity, cfg.FirstLast = "", true // no layer is left
+					m = newModel(t, cfg, opregistry.KindFlagos, 2)
+					assert.Equal(t, want, m.loss(t))
+				})
+			}
 		}
 	}
+}
+
+// calibrate computes the delayed scales of a first step.
+func (m trainable) calibrate(t *testing.T) {
+	t.Helper()
+	m.RecordScales(true)
+	m.loss(t)
+	require.NoError(t, m.Backward(1, false))
+	m.RecordScales(false)
+	require.NoError(t, m.UpdateScales(func([]float64) error { return nil }))
 }
 
 func TestFP8Errors(t *testing.T) {
 	for want, edit := range map[string]func(*model.Config){
 		`fp8: got "e5m2", want e4m3 or hybrid`:                             func(c *model.Config) { c.Format = "e5m2" },
 		"fp8: got hybrid, want null without bf16 or fp16":                  func(c *model.Config) { c.BF16 = false },
-		"fp8_recipe: got delayed, its default, want tensorwise":            func(c *model.Config) { c.Recipe = "" },
-		"fp8_recipe: got mxfp8, want tensorwise":                           func(c *model.Config) { c.Recipe = "mxfp8" },
+		`fp8_recipe: got "custom", want delayed or tensorwise or`:          func(c *model.Config) { c.Recipe = "custom" },
+		`fp8_amax_compute_algo: got "mean", want most_recent or max`:       func(c *model.Config) { c.Algo = "mean" },
+		"fp8_amax_history_len: got -1, want a number >= 1":                 func(c *model.Config) { c.HistoryLen = -1 },
+		"fp8_margin: got 300, want a number from -64 to 64":                func(c *model.Config) { c.Margin = 300 },
 		"fp8: got hybrid, want null with num_experts":                      func(c *model.Config) { c.Experts = mixtral().Experts },
 		"num_layers_at_start_in_bf16 and num_layers_at_end_in_bf16: got -": func(c *model.Config) { c.Start = -1 },
 	} {

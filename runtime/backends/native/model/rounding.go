@@ -3,6 +3,7 @@ package model
 import (
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
+	"github.com/primus-fl/primus/ops/quant"
 	"github.com/primus-fl/primus/runtime/backends/native/block"
 	"github.com/primus-fl/primus/runtime/backends/native/fp8"
 	"github.com/primus-fl/primus/runtime/backends/native/memory"
@@ -16,11 +17,24 @@ func (m *Model) copies() {
 	if d == tensor.F32 {
 		return
 	}
+	eights := 0
 	for _, p := range m.all() {
-		if len(p.Shape) > 1 && !p.Wide {
-			p.Round(m.memory.New(d, p.Shape...), m.cfg.Params.At(p.Depth-1, m.cfg.NumLayers))
+		if len(p.Shape) < 2 || p.Wide {
+			continue
 		}
+		to := m.memory.New(d, p.Shape...)
+		if !p.OfLayer() || !m.cfg.Params.At(p.Depth-1, m.cfg.NumLayers) {
+			p.Round(to)
+			continue
+		}
+		var across *tensor.Tensor
+		if m.cfg.Params.Sided() {
+			across = m.memory.New(d, p.Shape...)
+		}
+		p.RoundToFP8(to, across)
+		eights++
 	}
+	m.scales = m.cfg.Params.NewScales(eights, m.memory.New)
 }
 
 // WeightsChanged makes following passes round the weights again. Who writes weights after the
@@ -35,14 +49,15 @@ func (m *Model) WeightsChanged() {
 func (p *Pass) roundWeights(mgr *opmanager.Manager) {
 	p.eight = map[*param.Param]*fp8.Rounder{}
 	data := map[int]*tensor.Tensor{} // by size, which weights share
+	next := 0
 	for _, w := range p.m.all() {
 		if !w.Eight {
 			continue
 		}
-		p.eight[w] = fp8.NewRounder(mgr.Phase(oppolicy.PhaseForward), tensor.F8E4M3, func(d tensor.DType, shape ...int) *tensor.Tensor {
+		p.eight[w] = p.m.cfg.Params.NewRounder(mgr.Phase(oppolicy.PhaseForward), fp8.Weight, p.m.scales.Operand(next, fp8.Weight), func(d tensor.DType, shape ...int) *tensor.Tensor {
 			n := tensor.Shape(shape).NumElements()
-			if d == tensor.F32 { // a scale
-				return p.memory.New(d, n)
+			if d != tensor.F8E4M3 { // scales
+				return p.memory.New(d, shape...)
 			}
 			if data[n] == nil {
 				data[n] = p.memory.New(d, n)
@@ -52,6 +67,7 @@ func (p *Pass) roundWeights(mgr *opmanager.Manager) {
 			}
 			return memory.Must(data[n].Reshape(shape...))
 		}, w.Shape[0], w.Shape[1])
+		next++
 	}
 }
 
@@ -62,17 +78,52 @@ func (p *Pass) round(r *block.Run, depth int) {
 	}
 	var from, to []*tensor.Tensor
 	for _, w := range p.m.all() {
-		if w.Depth == depth && w.Rounded() != nil {
-			from, to = append(from, w.Value), append(to, w.Rounded())
+		if to16, _ := w.Rounded(); w.Depth == depth && to16 != nil && !w.Eight {
+			from, to = append(from, w.Value), append(to, to16)
 		}
 	}
 	if from != nil {
 		p.rounder.All(r, from, to)
 	}
 	for _, w := range p.m.all() {
-		if w.Depth == depth && w.Eight {
-			block.Rounded(r, p.eight[w], w.Value, w.Rounded())
+		if w.Depth != depth || !w.Eight {
+			continue
+		}
+		rows, columns := w.Rounded()
+		block.Rounded(r, p.eight[w], w.Value, rows, false)
+		if columns != rows {
+			block.Rounded(r, p.eight[w], w.Value, columns, true)
 		}
 	}
 	p.m.rounded[depth] = r.Err == nil
+}
+
+// RecordScales says whether what is rounded to fp8 from now on counts for delayed scales: in a step
+// that trains it does.
+func (m *Model) RecordScales(on bool) {
+	m.scales.Record(on)
+	if on && m.scales != nil { // other passes may have rounded the weights
+		m.WeightsChanged()
+	}
+}
+
+// UpdateScales computes the delayed scales of the next step, after the last pass of a step. reduce
+// replaces magnitudes by the largest of all ranks.
+func (p *Pass) UpdateScales(reduce func(largest []float64) error) error {
+	r := p.run()
+	r.Leave("scales of fp8")
+	return p.m.scales.Update(reduce, func(a quant.FusedAmaxAndScaleUpdateArgs) error {
+		block.Call(r, p.updateScales, a)
+		return r.Err
+	})
+}
+
+// Scales returns the state of delayed scaling under the names in a checkpoint, nil without.
+func (m *Model) Scales() []param.Named {
+	if m.scales == nil {
+		return nil
+	}
+	var all []param.Named
+	m.scales.Tensors(func(name string, t *tensor.Tensor) { all = append(all, param.Named{Name: name, Tensor: t}) })
+	return all
 }

@@ -1,6 +1,7 @@
 package param
 
 import (
+	"cmp"
 	"math/rand/v2"
 
 	"github.com/primus-fl/primus/runtime/backends/native/layout"
@@ -29,7 +30,8 @@ type Param struct {
 
 	Wide    bool           // layers multiply with the weight itself in every precision
 	rounded *tensor.Tensor // the copy that layers multiply with; nil without
-	Eight   bool           // rounded has values of fp8
+	across  *tensor.Tensor // the copy for products along columns, if that is another; nil without
+	Eight   bool           // the copies have values of fp8
 }
 
 // Matrices returns the rows of the matrices that a weight of a layer holds one after the other, and
@@ -109,15 +111,23 @@ func ByName(params []*Param, of func(int) *tensor.Tensor) []Named {
 // Shared reports whether a rank has a part of the weight only, because others have the rest.
 func (p *Param) Shared() bool { return p.Slice.Whole != nil }
 
-// Rounded returns the copy of the weight that layers multiply with; nil if they multiply with the
-// weight itself.
-func (p *Param) Rounded() *tensor.Tensor { return p.rounded }
-
-// Round makes layers multiply with a copy of the weight, which has values of fp8 if the weight is
-// one of a layer's matrices and eight says so.
-func (p *Param) Round(to *tensor.Tensor, eight bool) {
-	p.rounded, p.Eight = to, eight && p.matrices != nil
+// Rounded returns the copies of the weight that layers multiply with, along its rows and along its
+// columns; nil if they multiply with the weight itself.
+func (p *Param) Rounded() (alongRows, alongColumns *tensor.Tensor) {
+	return p.rounded, cmp.Or(p.across, p.rounded)
 }
+
+// Round makes layers multiply with a copy of the weight.
+func (p *Param) Round(to *tensor.Tensor) { p.rounded = to }
+
+// RoundToFP8 makes layers multiply with copies of the weight that have values of fp8, with another
+// one along columns unless across is nil.
+func (p *Param) RoundToFP8(to, across *tensor.Tensor) {
+	p.rounded, p.across, p.Eight = to, across, true
+}
+
+// OfLayer reports whether the weight is made of matrices of a layer.
+func (p *Param) OfLayer() bool { return p.matrices != nil }
 
 // ValueOrNil returns the values of a weight, nil without one.
 func (p *Param) ValueOrNil() *tensor.Tensor {

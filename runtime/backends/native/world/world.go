@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/ops/collective"
@@ -101,6 +102,27 @@ func (w *World) Sum(what string, values ...*float64) error {
 	}
 	for i, v := range values {
 		*v = numbers[i]
+	}
+	return nil
+}
+
+// Largest replaces each number by the largest of all ranks.
+func (w *World) Largest(what string, values []float64) error {
+	if w.Alone() {
+		return nil
+	}
+	var own []byte
+	for _, v := range values {
+		own = binary.LittleEndian.AppendUint64(own, math.Float64bits(v))
+	}
+	all, err := w.gather(what, own)
+	if err != nil {
+		return err
+	}
+	for _, other := range all {
+		for i := range values {
+			values[i] = max(values[i], math.Float64frombits(binary.LittleEndian.Uint64(other[8*i:])))
+		}
 	}
 	return nil
 }

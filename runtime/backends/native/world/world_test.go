@@ -52,6 +52,10 @@ func TestRank(t *testing.T) {
 	require.NoError(t, w.Sum("numbers", &a, &b))
 	assert.Equal(t, []float64{3, 10}, []float64{a, b})
 
+	largest := []float64{[]float64{3, 1}[rank], []float64{2, 2.5}[rank]}
+	require.NoError(t, w.Largest("numbers", largest))
+	assert.Equal(t, []float64{3, 2.5}, largest)
+
 	for _, texts := range [][2]string{{"first", "the second one"}, {"", "x"}, {"", ""}} {
 		all, err := w.Gather("texts", []byte(texts[rank]))
 		require.NoError(t, err)
