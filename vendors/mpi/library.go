@@ -26,15 +26,18 @@ type Options struct {
 	Lookup func(name string) (value string, set bool)
 
 	// Lost is called when the job cannot go on because another rank is gone, while this process may
-	// wait for it in a call that does not return. It should end the process. Launchers of MPI end all
-	// ranks themselves when one is gone, so that there it is called only for a rank that hangs.
+	// wait for it in a call that does not return. It should end the process.
 	Lost func(error)
+
+	// Warn is called with what goes wrong and ends nothing; nil means that it is not reported.
+	Warn func(error)
 }
 
 // Library is the MPI library as a source of impls. A program needs one.
 type Library struct {
 	lookup func(string) (string, bool)
 	lost   func(error)
+	warn   func(error)
 	limit  atomic.Int64 // nanoseconds that a call may take; 0 is no limit
 	open   map[*dialect]func() (*handle, error)
 
@@ -48,7 +51,10 @@ type Library struct {
 
 // New returns a Library. Nothing is loaded yet.
 func New(opts Options) *Library {
-	l := &Library{lookup: opts.Lookup, lost: opts.Lost, open: map[*dialect]func() (*handle, error){}}
+	l := &Library{lookup: opts.Lookup, lost: opts.Lost, warn: opts.Warn, open: map[*dialect]func() (*handle, error){}}
+	if l.warn == nil {
+		l.warn = func(error) {}
+	}
 	if l.lookup == nil {
 		l.lookup = os.LookupEnv
 	}
@@ -208,6 +214,9 @@ func (l *Library) join(d *dialect, g collective.Group) (*member, error) {
 		if err == nil {
 			h.together = l.onOneMachine(l.place.Ranks)
 			h.watch = newWatch(&l.limit, func(function string) { l.hangs(function, l.place) })
+			if d.own(l.lookup) && l.lost != nil && l.place.Ranks > 1 {
+				err = l.meeting.attend(h, l.place.Rank, l.place.Ranks, l.lost, l.warn)
+			}
 		}
 		l.world, l.failure = h, err
 	}

@@ -56,7 +56,7 @@ func meetingOf(lookup func(string) (string, bool)) (place, bool) {
 	return p, port > 0
 }
 
-// meeting connects the ranks of a job that no launcher of MPI has started.
+// meeting connects the ranks of a job with the first one.
 type meeting struct {
 	server *pmi.Server // in the first rank
 	client *pmi.Client

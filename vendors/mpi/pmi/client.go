@@ -1,17 +1,12 @@
-//go:build unix
-
 package pmi
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"sync"
 	"sync/atomic"
-	"syscall"
 
 	"github.com/primus-fl/primus/internal/heartbeat"
 )
@@ -19,49 +14,40 @@ import (
 // Client is the connection of a rank.
 type Client struct {
 	link    *heartbeat.Conn
-	local   net.Conn // the other end of FD
+	local   net.Conn // the other end of FD; nil without
 	fd      int
 	lost    func(error)
 	closing atomic.Bool
 	serving sync.WaitGroup
 }
 
-// Join connects a rank with the server at an address, for which it waits until ctx ends. lost is
-// called once, when the job cannot go on.
-func Join(ctx context.Context, address string, rank, ranks int, secret string, lost func(error)) (*Client, error) {
+// Attend connects a rank that a launcher of MPI has started with the server at an address, for
+// which it waits until ctx ends. lost is called once, when the job cannot go on. There is no FD:
+// the launcher speaks with the library.
+func Attend(ctx context.Context, address string, rank, ranks int, secret string, lost func(error)) (*Client, error) {
+	c, err := dial(ctx, address, rank, ranks, secret, lost)
+	if err != nil {
+		return nil, err
+	}
+	c.start()
+	return c, nil
+}
+
+func dial(ctx context.Context, address string, rank, ranks int, secret string, lost func(error)) (*Client, error) {
 	l, err := heartbeat.Dial(ctx, address, secret, claimOf(rank, ranks))
 	if err != nil {
 		return nil, fmt.Errorf("join the job at %s, where rank 0 is: %w", address, err)
 	}
-	pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
-	if err != nil {
-		l.Close()
-		return nil, fmt.Errorf("join the job: %w", err)
-	}
-	file := os.NewFile(uintptr(pair[1]), "pmi")
-	local, err := net.FileConn(file)
-	if err = errors.Join(err, file.Close()); err != nil {
-		l.Close()
-		return nil, fmt.Errorf("join the job: %w", err)
-	}
-	c := &Client{link: l, local: local, fd: pair[0], lost: lost}
-	c.serving.Go(l.KeepAlive)
-	c.serving.Go(c.forward)
+	return &Client{link: l, fd: -1, lost: lost}, nil
+}
+
+func (c *Client) start() {
+	c.serving.Go(c.link.KeepAlive)
 	c.serving.Go(c.listen)
-	return c, nil
 }
 
 // FD is the descriptor for MPICH, which closes it.
 func (c *Client) FD() int { return c.fd }
-
-// forward passes on what MPICH says.
-func (c *Client) forward() {
-	lines := bufio.NewScanner(c.local)
-	lines.Buffer(nil, 16<<10)
-	for lines.Scan() {
-		c.link.Send(lineMessage, lines.Text())
-	}
-}
 
 // listen passes on what the server says.
 func (c *Client) listen() {
@@ -76,7 +62,7 @@ func (c *Client) listen() {
 		case word == lineLost:
 			c.lost(errors.New(rest))
 			return
-		case word == lineMessage:
+		case word == lineMessage && c.local != nil:
 			_, _ = c.local.Write([]byte(rest + "\n")) // an error is the end of MPICH
 		}
 	}
@@ -91,7 +77,10 @@ func (c *Client) Close() error {
 	c.closing.Store(true)
 	c.link.Send(lineBye, "")
 	c.link.Close()
-	err := c.local.Close()
+	var err error
+	if c.local != nil {
+		err = c.local.Close()
+	}
 	c.serving.Wait()
 	return err
 }

@@ -1,5 +1,5 @@
 // Package pmi lets the ranks of a job find each other where the launcher does not: it is what a
-// process manager is to MPICH.
+// process manager is to MPICH. Ranks of any launcher find out through it which of them is gone.
 //
 // # Concepts
 //

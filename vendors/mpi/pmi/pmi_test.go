@@ -210,3 +210,28 @@ func TestHangingRank(t *testing.T) {
 		}
 	}
 }
+
+// Ranks of a launcher see one that is gone, and leave a job that goes on without being watched.
+func TestAttend(t *testing.T) {
+	t.Parallel()
+	server, address := serve(t, 3, "secret")
+	lost := make(chan error, 2)
+	attend := func(rank int) *pmi.Client {
+		c, err := pmi.Attend(t.Context(), address, rank, 3, "secret", func(err error) { lost <- err })
+		require.NoError(t, err)
+		return c
+	}
+	first, second := attend(0), attend(1)
+	second.Stuck("MPI_Barrier")
+	assert.EqualError(t, <-lost, "ranks 0, 2 hang: they have not come to where the others wait, MPI_Barrier")
+	<-lost
+	require.NoError(t, first.Close())
+	require.NoError(t, second.Close())
+	require.NoError(t, server.Close())
+
+	server, address = serve(t, 3, "secret")
+	first = attend(0)
+	require.NoError(t, first.Close())
+	require.NoError(t, server.Abandon())
+	assert.Empty(t, lost, "a rank that leaves is not lost")
+}

@@ -69,6 +69,12 @@ func (s *Server) Close() error {
 	return err
 }
 
+// Abandon is Close at once, for a job whose ranks have ended their connections or never made one.
+func (s *Server) Abandon() error {
+	s.finish()
+	return s.Close()
+}
+
 func (s *Server) accept() {
 	for {
 		conn, err := s.listener.Accept()

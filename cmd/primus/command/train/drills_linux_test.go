@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -168,19 +169,44 @@ func TestMissingLibrary(t *testing.T) {
 	assert.NoFileExists(t, l.Path("metrics.jsonl"))
 }
 
-// A rank that hangs under a launcher of MPI ends the job after distributed_timeout_minutes.
+// Under a launcher of MPI, too, a rank that hangs, or does not come to where the others wait, ends
+// the job, and the others name it.
 func TestHangingRank(t *testing.T) {
-	for launcher, m := range mpiLaunchers {
-		t.Run(launcher, func(t *testing.T) {
+	for name, tt := range map[string]struct {
+		launcher string
+		rank     int
+		args     []string
+		want     string
+	}{
+		"last":    {"openmpi", 1, nil, "the run cannot go on: rank 1 is gone: nothing was heard of it for 6s"},
+		"first":   {"mpich", 0, nil, "the run cannot go on: rank 0 is gone: nothing was heard of it for 6s"},
+		"waiting": {"openmpi", 1, []string{"distributed_timeout_minutes=0.03"}, "the run cannot go on: rank 1 hangs: it has not come to where the others wait, MPI_"},
+	} {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := commandtest.NewLab(t)
-			j := newJob(t, l, launcher, append([]string{"2", "distributed_timeout_minutes=0.03"}, endless...))
+			j := newJob(t, l, tt.launcher, slices.Concat([]string{"2"}, endless, tt.args))
 			j.started(t)
-			require.NoError(t, syscall.Kill(j.process(t, m.rank, 1), syscall.SIGSTOP))
-			j.endsWithin(t, 15*time.Second)
-			assert.Contains(t, j.stderr.String(), "the run cannot go on: rank 0 of 2 has waited for the others in MPI_")
+			require.NoError(t, syscall.Kill(j.process(t, mpiLaunchers[tt.launcher].rank, tt.rank), syscall.SIGSTOP))
+			j.endsWithin(t, 30*time.Second)
+			assert.Contains(t, j.stderr.String(), tt.want)
 		})
 	}
+}
+
+// A rank that cannot connect with the first one takes part, and says that it is not watched.
+func TestRankThatIsNotWatched(t *testing.T) {
+	if out, err := exec.Command("unshare", "--net", "true").CombinedOutput(); err != nil {
+		t.Skipf("no network namespaces: %v: %s", err, out)
+	}
+	one, many := commandtest.NewLab(t), commandtest.NewLab(t)
+	got := one.Train()
+	require.Zero(t, got.Code, got.Stderr)
+	j := newJob(t, many, "mpich", []string{"1"}, []string{"1"})
+	j.Args = slices.Insert(j.Args, slices.Index(j.Args, ":")+3, "unshare", "--net")
+	require.NoError(t, j.Run(), j.stderr.String())
+	assert.Contains(t, j.stderr.String(), "rank 1: none of the addresses of rank 0 answers: ")
+	checkLosses(t, one.Records(), many.Records())
 }
 
 // Without a launcher of MPI the ranks find out which of them hangs.

@@ -34,7 +34,7 @@ func opSources() fx.Option {
 			_ = elastic.WriteError(os.Getenv(elastic.EnvErrorFile), elastic.RankError{Message: text, Follows: true}) // the log has it, too
 			set.Log.Error(text)
 			os.Exit(1) // a call of MPI may wait for the other rank without end
-		}})
+		}, Warn: func(err error) { set.Log.Warn(err.Error()) }})
 	}
 	return fx.Options(fx.Provide(mpiLibrary), provideGroup("op_sources",
 		flagos.Source,
