@@ -2,13 +2,12 @@ package native
 
 import (
 	"context"
-	"math"
-	"math/rand/v2"
-	"slices"
+	"errors"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/primus-fl/primus/runtime/backends/native/batch"
+	"github.com/primus-fl/primus/runtime/backends/native/inference"
 )
 
 // sampleLength is the number of tokens of generated text at the end of a run.
@@ -17,44 +16,36 @@ const sampleLength = 200
 // sampleTemperature divides the scores; below 1 favours likely tokens.
 const sampleTemperature = 0.8
 
-// generate lets the model continue a prompt, token by token, and keeps both. It returns errGivenUp
-// if ctx ends first.
+// generate lets the model continue a prompt and keeps both. It returns errGivenUp if ctx ends
+// first.
 func (t *trainer) generate(ctx context.Context) (err error) {
 	prompt, err := t.choosePrompt()
 	if err != nil {
 		return err
 	}
-	pass, err := t.model.NewPass(t.tc.Manager, 1, t.args.SeqLength, false)
+	tok := t.args.tokenizer
+	e, err := inference.New(t.model, tok, t.tc.Manager, inference.Settings{Capacity: t.args.SeqLength})
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if closeErr := pass.Close(); err == nil {
-			err = closeErr
-		}
-	}()
-	rng := rand.New(rand.NewPCG(uint64(t.args.Seed), uint64(t.state.Step)))
-	tok := t.args.tokenizer
-	tokens := tok.Encode(nil, []byte(prompt))
-	var end []int32 // of an answer
+	defer func() { err = errors.Join(err, e.Close()) }()
+	request := inference.Request{
+		Prompt: tok.Encode(nil, []byte(prompt)), MaxTokens: sampleLength, Slide: true,
+		Sampling: inference.Sampling{Temperature: sampleTemperature, Seed: uint64(t.args.Seed) + uint64(t.state.Step)<<32},
+	}
 	if t.examples != nil {
-		end = t.examples.End()
+		if end := tok.Decode(nil, t.examples.End()); len(end) > 0 {
+			request.Stop = []string{string(end)}
+		}
 	}
-	for n := range sampleLength {
-		if len(end) > 0 && n >= len(end) && slices.Equal(tokens[len(tokens)-len(end):], end) {
-			break
-		}
-		if ctx.Err() != nil {
-			return errGivenUp
-		}
-		window := tokens[max(0, len(tokens)-t.args.SeqLength):]
-		scores, err := pass.Logits(window, len(window)-1)
-		if err != nil {
-			return err
-		}
-		tokens = append(tokens, sample(rng, scores[:tok.VocabSize()]))
+	text, err := e.Generate(ctx, request, nil)
+	if ctx.Err() != nil {
+		return errGivenUp
 	}
-	t.prompt, t.sample = prompt, string(tok.Decode(nil, tokens))
+	if err != nil {
+		return err
+	}
+	t.prompt, t.sample = prompt, prompt+text.Text
 	return nil
 }
 
@@ -116,23 +107,4 @@ func firstWords(text string) string {
 		chosen = chosen[:len(chosen)-1]
 	}
 	return "\n"
-}
-
-// sample draws an index with probability proportional to exp(score/temperature).
-func sample(rng *rand.Rand, scores []float32) int32 {
-	most := math.Inf(-1)
-	for _, s := range scores {
-		most = max(most, float64(s))
-	}
-	sum := 0.0
-	for _, s := range scores {
-		sum += math.Exp((float64(s) - most) / sampleTemperature)
-	}
-	left := rng.Float64() * sum
-	for i, s := range scores {
-		if left -= math.Exp((float64(s) - most) / sampleTemperature); left <= 0 {
-			return int32(i)
-		}
-	}
-	return int32(len(scores) - 1)
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/runtime/backends/native/inference"
-	"github.com/primus-fl/primus/runtime/backends/native/weights"
 	"github.com/primus-fl/primus/serve/openai"
 	"github.com/spf13/cobra"
 	"go.uber.org/fx"
@@ -22,14 +21,14 @@ import (
 // modelServed are the flags of a model that is served.
 type modelServed struct {
 	dir, name, template               string
-	weights                           weights.Settings
+	load                              models.LoadOptions
 	context, parallel, queue, threads uint
 }
 
 func (o *modelServed) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&o.dir, "model", "", "generate texts with the weights in `DIR`: a checkpoint, a run or a folder of Hugging Face")
-	models.AddWeightsFlags(cmd, &o.weights)
+	o.load.AddFlags(cmd)
 	flags.StringVar(&o.name, "model-name", "", "the `NAME` of the model for clients; the default is that of its directory")
 	flags.StringVar(&o.template, "chat-template", "", "the `NAME` of a chat template, such as chatml, or a file with one, in place of the tokenizer's")
 	flags.UintVar(&o.context, "context", 0, "at most `N` tokens of a text with its prompt; 0 is what the model was made for, but at most 4096")
@@ -41,10 +40,13 @@ func (o *modelServed) addFlags(cmd *cobra.Command) {
 
 // check returns the first mistake in the flags.
 func (o *modelServed) check(cmd *cobra.Command) error {
-	for _, name := range []string{"ema", "model-name", "chat-template", "context", "parallel", "queue"} {
+	for _, name := range []string{"ema", "dtype", "model-name", "chat-template", "context", "parallel", "queue"} {
 		if o.dir == "" && cmd.Flags().Changed(name) {
 			return cli.Usagef(cmd, "--%s needs --model", name)
 		}
+	}
+	if err := o.load.Check(cmd); err != nil {
+		return err
 	}
 	if o.parallel == 0 || o.queue == 0 {
 		return cli.Usagef(cmd, "--parallel and --queue: got 0, want at least one")
@@ -73,7 +75,7 @@ type modelParams struct {
 
 // serve loads the model and gives it to the handler until ctx ends.
 func (o *modelServed) serve(ctx context.Context, log *slog.Logger, p modelParams, h *openai.Handler) (err error) {
-	m, err := inference.Load(o.dir, p.Device, o.weights)
+	m, err := inference.Load(o.dir, p.Device, o.load.Settings())
 	if err != nil {
 		return err
 	}

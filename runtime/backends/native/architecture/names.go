@@ -1,6 +1,10 @@
 package architecture
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/primus-fl/primus/tensor"
+)
 
 // family determines the names and the layout of a checkpoint.
 type family uint8
@@ -83,6 +87,20 @@ var llamaNames = Names{
 	ExpertGate: "w1", ExpertUp: "w3", ExpertDown: "w2",
 }
 
+// HFDType returns the name of f32, bf16 or f16 in a config.json, "" for other types.
+func HFDType(d tensor.DType) string {
+	switch d {
+	case tensor.F32:
+		return "float32"
+	case tensor.BF16:
+		return "bfloat16"
+	case tensor.F16:
+		return "float16"
+	default:
+		return ""
+	}
+}
+
 // HFConfig returns the content of a Hugging Face config.json for the weights. It sets every key
 // whose default in Hugging Face's classes would be wrong, such as those of special tokens, which do
 // not exist here.
@@ -91,7 +109,7 @@ func (c Config) HFConfig() map[string]any {
 		"vocab_size":          c.VocabSize,
 		"tie_word_embeddings": !c.Untie,
 		"initializer_range":   c.InitMethodStd,
-		"torch_dtype":         "float32",
+		"torch_dtype":         HFDType(c.Compute()),
 		"use_cache":           true,
 
 		// Without these keys, loaders take a byte for the end of a text.

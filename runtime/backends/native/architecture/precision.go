@@ -6,8 +6,8 @@ import (
 )
 
 // Precision are the parameters of the types of numbers, with Megatron's names. With BF16 or FP16,
-// activations, their gradients and the copies of matrices that products read have 16 bits. Weights,
-// gradients of weights, and sums and statistics inside of ops are f32 always.
+// activations, their gradients and the copies of matrices that products read have 16 bits. Weights
+// that are trained, their gradients, and sums and statistics inside of ops are f32 always.
 type Precision struct {
 	BF16 bool `param:"bf16"`
 	FP16 bool `param:"fp16"`

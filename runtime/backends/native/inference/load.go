@@ -1,6 +1,7 @@
 package inference
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"github.com/primus-fl/primus/runtime/backends/native/model"
 	"github.com/primus-fl/primus/runtime/backends/native/weights"
 	"github.com/primus-fl/primus/runtime/tokenizer"
+	"github.com/primus-fl/primus/tensor"
 )
 
 // Loaded is a model with its tokenizer.
@@ -23,10 +25,19 @@ type Loaded struct {
 	EOS       []int32 // tokens that end a text
 }
 
+// LoadSettings say which weights are read, and as what.
+type LoadSettings struct {
+	weights.Settings
+
+	// DType is the type of matrices, activations and the cache: f32, bf16 or f16. Unspecified means
+	// that of the folder.
+	DType tensor.DType
+}
+
 // Load reads a model without gradients from a folder that weights.Open opens. The caller closes the
 // Model.
-func Load(dir string, backend device.Backend, s weights.Settings) (_ *Loaded, err error) {
-	folder, err := weights.Open(dir, s)
+func Load(dir string, backend device.Backend, s LoadSettings) (_ *Loaded, err error) {
+	folder, err := weights.Open(dir, s.Settings)
 	if err != nil {
 		return nil, err
 	}
@@ -38,7 +49,8 @@ func Load(dir string, backend device.Backend, s weights.Settings) (_ *Loaded, er
 	if l.EOS, err = readEOS(l.Path, l.Tokenizer); err != nil {
 		return nil, err
 	}
-	cfg := folder.Config()
+	cfg, dtype := folder.Config(), cmp.Or(s.DType, folder.DType())
+	cfg.BF16, cfg.FP16 = dtype == tensor.BF16, dtype == tensor.F16
 	if n := l.Tokenizer.VocabSize(); n > cfg.VocabSize {
 		return nil, fmt.Errorf("%s: the tokenizer has %d tokens and the model %d: the files are not of one model", l.Path, n, cfg.VocabSize)
 	}

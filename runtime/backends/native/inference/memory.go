@@ -19,14 +19,15 @@ func capacityOf(cfg model.Config, given int) int {
 
 // checkWeights returns an error if the weights of a model do not fit in memory.
 func checkWeights(cfg model.Config) error {
-	return fits(4*float64(cfg.NumParameters()), "the weights in f32", "a smaller model is needed")
+	dtype := cfg.Compute()
+	return fits(float64(dtype.Size())*float64(cfg.NumParameters()), fmt.Sprintf("the weights in %v", dtype), "a smaller model is needed")
 }
 
 // checkCache returns an error if the keys and values of texts do not fit in memory beside the
 // weights.
 func checkCache(cfg model.Config, slots, capacity int) error {
-	bytes := 2 * 4 * float64(cfg.NumLayers) * float64(cfg.Groups()) * float64(cfg.HeadDim()) * float64(slots) * float64(capacity)
-	return fits(bytes+4*float64(cfg.NumParameters()),
+	values := 2 * float64(cfg.NumLayers) * float64(cfg.Groups()) * float64(cfg.HeadDim()) * float64(slots) * float64(capacity)
+	return fits(float64(cfg.Compute().Size())*(values+float64(cfg.NumParameters())),
 		fmt.Sprintf("the weights and the keys and values of %d texts of %d tokens", slots, capacity), "fewer or shorter texts at once are needed")
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/primus-fl/primus/device/cpu"
+	"github.com/primus-fl/primus/runtime/backends/native/batch"
 	"github.com/primus-fl/primus/runtime/backends/native/inference"
 	"github.com/primus-fl/primus/runtime/backends/native/model"
 	"github.com/primus-fl/primus/runtime/tokenizer"
@@ -34,14 +35,15 @@ func scorers(t *testing.T, cfg model.Config, capacity int) (*inference.Scorer, f
 	})
 	return s, func(ids []int32) []float64 {
 		var losses []float64
+		b := batch.New(1, cfg.SeqLength)
+		copy(b.Tokens, ids)
 		for i := range ids[1:] {
-			logits, err := pass.Logits(ids[:i+1], i)
+			b.Weights = make([]float32, cfg.SeqLength)
+			b.Weights[i] = 1
+			require.NoError(t, pass.SetBatch(b))
+			loss, err := pass.Loss()
 			require.NoError(t, err)
-			sum := 0.0
-			for _, v := range logits {
-				sum += math.Exp(float64(v))
-			}
-			losses = append(losses, math.Log(sum)-float64(logits[ids[i+1]]))
+			losses = append(losses, loss)
 		}
 		return losses
 	}

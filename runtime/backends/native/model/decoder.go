@@ -1,9 +1,11 @@
 package model
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
+	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/opmanager"
 	embeddingops "github.com/primus-fl/primus/ops/embedding"
 	"github.com/primus-fl/primus/runtime/backends/native/architecture"
@@ -17,7 +19,14 @@ import (
 type DecoderSettings struct {
 	Slots    int // sequences at the same time
 	Capacity int // tokens of each sequence, at most; 0 means seq_length
-	Rows     int // tokens of a call of Step, at most; 0 means 256
+	Rows     int // tokens of a call of Step, at most; 0 means 256, or all that fit in the slots
+}
+
+// resolved returns the sizes without defaults.
+func (s DecoderSettings) resolved(c architecture.Config) DecoderSettings {
+	s.Capacity = cmp.Or(s.Capacity, c.SeqLength)
+	s.Rows = cmp.Or(s.Rows, min(256, s.Slots*s.Capacity))
+	return s
 }
 
 // Decoder continues sequences of tokens. It keeps the keys and values of the tokens so far, so that
@@ -31,7 +40,8 @@ type Decoder struct {
 	cache    *block.KVCache
 	freqs    *tensor.Tensor // [capacity 1 1 d]; nil without rotary positions
 	chosen   *tensor.Tensor // i32 [rows]: the rows whose logits are wanted
-	logits   *tensor.Tensor // [rows vocab]
+	logits   *tensor.Tensor // f32 [rows vocab]
+	rounder  *rounder
 	passes   map[int]*decoderPass
 	lengths  []int
 	current  block.Run
@@ -41,35 +51,16 @@ type Decoder struct {
 // memory.
 func (m *Model) NewDecoder(mgr *opmanager.Manager, s DecoderSettings) (*Decoder, error) {
 	c := m.cfg
-	if s.Capacity == 0 {
-		s.Capacity = c.SeqLength
-	}
-	if s.Rows == 0 {
-		s.Rows = 256
-	}
+	s = s.resolved(c)
 	if s.Slots < 1 || s.Rows < s.Slots || s.Capacity < 1 {
 		return nil, fmt.Errorf("decoder of %d sequences of %d tokens, %d in a step: want at least one sequence and a token of each in a step", s.Slots, s.Capacity, s.Rows)
 	}
 	if c.LearnedPositions() && s.Capacity > c.Positions() {
 		return nil, fmt.Errorf("decoder for sequences of %d tokens: the model has a table of %d positions", s.Capacity, c.Positions())
 	}
-	a := &memory.Arena{Backend: m.memory.Backend}
-	d := &Decoder{m: m, mgr: mgr, settings: s, memory: a, passes: map[int]*decoderPass{}, lengths: make([]int, s.Slots)}
-	d.cache = &block.KVCache{
-		Slots: s.Slots, Capacity: s.Capacity, Table: a.New(tensor.I32, s.Slots, 1), NewEnds: a.New(tensor.I32, s.Slots+1),
-		LengthEnds: a.New(tensor.I32, s.Slots+1), Firsts: a.New(tensor.I32, s.Slots+1), RowEnds: a.New(tensor.I32, s.Slots+2),
-		Starts: a.New(tensor.I32, s.Slots+1),
-	}
-	for range c.NumLayers {
-		d.cache.Keys = append(d.cache.Keys, a.New(tensor.F32, s.Slots, s.Capacity, c.Groups(), c.HeadDim()))
-		d.cache.Values = append(d.cache.Values, a.New(tensor.F32, s.Slots, s.Capacity, c.Groups(), c.HeadDim()))
-	}
-	if c.Rotary() {
-		d.freqs = a.New(tensor.F32, s.Capacity, 1, 1, c.HeadDim())
-	}
-	d.chosen, d.logits = a.New(tensor.I32, s.Rows), a.New(tensor.F32, s.Rows, c.VocabSize)
-	if a.Err != nil {
-		return nil, fmt.Errorf("allocate the cache of %d sequences of %d tokens: %w", s.Slots, s.Capacity, a.Fail())
+	d := m.decoder(mgr, s, m.memory.Backend)
+	if err := d.memory.Err; err != nil {
+		return nil, fmt.Errorf("allocate the cache of %d sequences of %d tokens: %w", s.Slots, s.Capacity, d.memory.Fail())
 	}
 	if d.freqs != nil {
 		block.FillFreqs(c, d.freqs)
@@ -79,6 +70,29 @@ func (m *Model) NewDecoder(mgr *opmanager.Manager, s DecoderSettings) (*Decoder,
 		table[i], firsts[i+1] = int32(i), int32((i+1)*s.Capacity)
 	}
 	return d, nil
+}
+
+// decoder allocates a decoder, whose memory has an error if that fails.
+func (m *Model) decoder(mgr *opmanager.Manager, s DecoderSettings, backend device.Backend) *Decoder {
+	c := m.cfg
+	a := &memory.Arena{Backend: backend}
+	d := &Decoder{m: m, mgr: mgr, settings: s, memory: a, passes: map[int]*decoderPass{}, lengths: make([]int, s.Slots)}
+	d.cache = &block.KVCache{
+		Slots: s.Slots, Capacity: s.Capacity, Table: a.New(tensor.I32, s.Slots, 1), NewEnds: a.New(tensor.I32, s.Slots+1),
+		LengthEnds: a.New(tensor.I32, s.Slots+1), Firsts: a.New(tensor.I32, s.Slots+1), RowEnds: a.New(tensor.I32, s.Slots+2),
+		Starts: a.New(tensor.I32, s.Slots+1),
+	}
+	for range c.NumLayers {
+		d.cache.Keys = append(d.cache.Keys, a.New(c.Compute(), s.Slots, s.Capacity, c.Groups(), c.HeadDim()))
+		d.cache.Values = append(d.cache.Values, a.New(c.Compute(), s.Slots, s.Capacity, c.Groups(), c.HeadDim()))
+	}
+	if c.Rotary() {
+		d.freqs = a.New(tensor.F32, s.Capacity, 1, 1, c.HeadDim())
+	}
+	d.chosen, d.logits = a.New(tensor.I32, s.Rows), a.New(tensor.F32, s.Rows, c.VocabSize)
+	outside := block.Builder{Config: c, Keep: &memory.Pool{Arena: a}}
+	d.rounder = m.rounder(mgr, &outside, a)
+	return d
 }
 
 // Settings returns the sizes, without defaults.
@@ -116,6 +130,9 @@ func (d *Decoder) Step(chunks []Chunk) (*tensor.Tensor, error) {
 	p.fill(d, chunks)
 	d.current = block.Run{Index: -1}
 	r := &d.current
+	for depth := range d.m.rounded {
+		d.rounder.round(r, depth)
+	}
 	logits := memory.Rows(d.logits, 0, wanted)
 	p.forward(r, d, wanted, logits)
 	d.memory.Check()
@@ -200,16 +217,17 @@ func (d *Decoder) pass(n int) (*decoderPass, error) {
 
 func (d *Decoder) build(n int) *decoderPass {
 	c := d.m.cfg
-	c.AuxLossCoeff, c.HiddenDropout, c.AttentionDropout, c.Precision = 0, 0, 0, architecture.Precision{}
+	c.AuxLossCoeff, c.HiddenDropout, c.AttentionDropout = 0, 0, 0
 	own := &memory.Pool{Arena: d.memory}
-	b := block.Builder{Config: c, Batch: 1, Seq: n, Keep: own, Cache: d.cache}
+	b := block.Builder{Config: c, Batch: 1, Seq: n, Keep: own, Cache: d.cache, Scales: d.m.scales}
 	b.At(d.mgr)
 	b.Stream()
 	p := &decoderPass{
-		rows: n, embedding: b.Embedding(d.m.embedding, d.m.positions, !d.m.cfg.Untie), out: own.F32(n, c.HiddenSize), norm: own.F32(n, c.HiddenSize),
-		picked: own.F32(n, c.HiddenSize), finalNorm: b.StreamNorm(d.m.finalNorm), head: b.Linear(param.LinearWeights{Weight: d.m.head}),
+		rows: n, embedding: b.Embedding(d.m.embedding, d.m.positions, !d.m.cfg.Untie), out: b.Act(n, c.HiddenSize), norm: b.Act(n, c.HiddenSize),
+		picked: b.Act(n, c.HiddenSize), finalNorm: b.StreamNorm(d.m.finalNorm), head: b.Linear(param.LinearWeights{Weight: d.m.head}),
 		pick: opmanager.MustBind(b.Fwd, embeddingops.EmbeddingFwd),
 	}
+	b.ShareWide(d.mgr)
 	p.layers = b.Layers(d.m.layers, d.mgr, d.memory, d.freqs)
 	return p
 }

@@ -10,12 +10,12 @@ import (
 )
 
 // ActivationBytes returns the memory of the passes of a run: the one that trains on batches of
-// batch sequences, and the one that generates text, with the rounded copies of weights that both
-// multiply with. It builds them as NewPass does, without memory,
-// for two and for three layers, since every further layer takes as much as the third.
+// batch sequences, and the decoder that generates text, with the rounded copies of weights that
+// both multiply with. It builds them without memory, for two and for three layers, since every
+// further layer takes as much as the third.
 func ActivationBytes(c architecture.Config, mgr *opmanager.Manager, batch int) (float64, error) {
 	layers, inputs := c.Kept(c.NumLayers)
-	training, err := count(c, layers, func(m *Model, taken *memory.Counter) error { return m.countPass(mgr, taken, batch, true) })
+	training, err := count(c, layers, func(m *Model, taken *memory.Counter) error { return m.countPass(mgr, taken, batch) })
 	if err != nil {
 		return 0, err
 	}
@@ -29,7 +29,13 @@ func ActivationBytes(c architecture.Config, mgr *opmanager.Manager, batch int) (
 				taken.Bytes += float64(columns.NumElements() * columns.DType().Size())
 			}
 		}
-		return m.countPass(mgr, taken, 1, false)
+		d := m.decoder(mgr, DecoderSettings{Slots: 1}.resolved(m.cfg), taken)
+		d.build(d.settings.Rows) // for a prompt
+		d.build(1)
+		if d.memory.Err != nil {
+			return fmt.Errorf("estimate the memory of generation: %w", d.memory.Err)
+		}
+		return nil
 	})
 	input := float64(batch) * float64(c.SeqLength) * float64(c.HiddenSize) * float64(c.Compute().Size())
 	return training + rest + float64(inputs)*input, err
@@ -58,10 +64,10 @@ func count(c architecture.Config, layers int, of func(*Model, *memory.Counter) e
 	return three + float64(max(layers-3, 0))*(three-two), nil
 }
 
-// countPass counts the memory of a pass.
-func (m *Model) countPass(mgr *opmanager.Manager, taken *memory.Counter, batch int, train bool) error {
+// countPass counts the memory of a pass that trains.
+func (m *Model) countPass(mgr *opmanager.Manager, taken *memory.Counter, batch int) error {
 	p := &Pass{m: m, memory: &memory.Arena{Backend: taken}, batch: batch, seq: m.cfg.SeqLength}
-	p.build(mgr, train)
+	p.build(mgr, true)
 	if p.memory.Err != nil {
 		return fmt.Errorf("estimate the memory of activations: %w", p.memory.Err)
 	}

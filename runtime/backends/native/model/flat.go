@@ -13,7 +13,7 @@ import (
 // Backward finishes the gradients, so that ranges of it can be exchanged while Backward goes on.
 type Flat struct {
 	// Values and Grads are f32 [n]. There are zeros between weights, and FlatSlack after the last
-	// one. A frozen model has no Grads. Beside adapters, Values also has the weights that are not
+	// one. Beside adapters, Values also has the weights that are not
 	// trained, after the slack.
 	Values, Grads *tensor.Tensor
 
@@ -31,7 +31,7 @@ const (
 )
 
 // Flats returns the memory of the weights: of those that all ranks have and, where ranks share
-// experts, of those. The caller must not change the slices.
+// experts, of those. A frozen model has none. The caller must not change the slices.
 func (m *Model) Flats() []Flat { return m.flats }
 
 // Final returns how many elements of the gradients are final when those of all weights of a depth
@@ -52,10 +52,16 @@ func (m *Model) all() []*param.Param { return slices.Concat(m.params, m.adapters
 func (m *Model) allocate() {
 	if _, counts := m.memory.Backend.(*memory.Counter); counts { // all weights together may have no addresses
 		for _, p := range m.all() {
-			p.Value = m.memory.New(tensor.F32, p.Shape...)
+			p.Value = m.memory.New(m.stored(p), p.Shape...)
 		}
 		for _, p := range m.Trained() {
 			p.Grad = p.Value
+		}
+		return
+	}
+	if m.frozen {
+		for _, p := range m.all() {
+			p.Value = m.memory.New(m.stored(p), p.Shape...)
 		}
 		return
 	}
@@ -90,10 +96,7 @@ func (m *Model) place(trained, others []*param.Param) Flat {
 	for _, p := range others {
 		otherOffsets = append(otherOffsets, next(p))
 	}
-	f.Values = m.memory.New(tensor.F32, offsets)
-	if !m.frozen {
-		f.Grads = m.memory.New(tensor.F32, grads)
-	}
+	f.Values, f.Grads = m.memory.New(tensor.F32, offsets), m.memory.New(tensor.F32, grads)
 	if m.memory.Err != nil {
 		return f
 	}
@@ -101,10 +104,7 @@ func (m *Model) place(trained, others []*param.Param) Flat {
 		return memory.Must(memory.Rows(t, at, at+p.Shape.NumElements()).Reshape(p.Shape...))
 	}
 	for i, p := range f.Params {
-		p.Value = view(f.Values, p, f.Offsets[i])
-		if !m.frozen {
-			p.Grad = view(f.Grads, p, f.Offsets[i])
-		}
+		p.Value, p.Grad = view(f.Values, p, f.Offsets[i]), view(f.Grads, p, f.Offsets[i])
 	}
 	for i, p := range others {
 		p.Value = view(f.Values, p, otherOffsets[i])

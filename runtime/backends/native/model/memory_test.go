@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/primus-fl/primus/device/cpu"
+	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/runtime/backends/native/model"
 	"github.com/stretchr/testify/assert"
@@ -44,8 +45,7 @@ func TestMemory(t *testing.T) {
 
 			training, err := m.NewPass(mgr, batch, cfg.SeqLength, true)
 			require.NoError(t, err, name)
-			writing, err := m.NewPass(mgr, 1, cfg.SeqLength, false)
-			require.NoError(t, err, name)
+			writing := write(t, m, mgr)
 			got, err := model.ActivationBytes(cfg, mgr, batch)
 			require.NoError(t, err, name)
 			assert.Equal(t, float64(backend.Stats().Bytes)-weights, got, "%s, %d layers", name, layers)
@@ -55,6 +55,19 @@ func TestMemory(t *testing.T) {
 			assert.NoError(t, backend.Close())
 		}
 	}
+}
+
+// write returns a decoder that has written a text.
+func write(t *testing.T, m *model.Model, mgr *opmanager.Manager) *model.Decoder {
+	t.Helper()
+	d, err := m.NewDecoder(mgr, model.DecoderSettings{Slots: 1})
+	require.NoError(t, err)
+	for _, n := range []int{m.Config().SeqLength, 1} {
+		d.Truncate(0, 0)
+		_, err = d.Step([]model.Chunk{{Tokens: make([]int32, n)}})
+		require.NoError(t, err)
+	}
+	return d
 }
 
 // What is estimated with recomputation is what a pass takes.
@@ -71,8 +84,7 @@ func TestMemoryOfRecompute(t *testing.T) {
 				weights := backend.Stats().Bytes
 				training, err := m.NewPass(mgr, 2, cfg.SeqLength, true)
 				require.NoError(t, err)
-				writing, err := m.NewPass(mgr, 1, cfg.SeqLength, false)
-				require.NoError(t, err)
+				writing := write(t, m, mgr)
 				got, err := model.ActivationBytes(cfg, mgr, 2)
 				require.NoError(t, err)
 				assert.Equal(t, float64(backend.Stats().Bytes-weights), got, "%s, %s, %d layers", name, way, layers)

@@ -40,7 +40,8 @@ func NewPart(cfg architecture.Config, backend device.Backend, part param.Part) (
 	return newModel(cfg, backend, part, false)
 }
 
-// NewFrozen is New without memory for gradients. A pass of such a model cannot train.
+// NewFrozen is New without memory for gradients. A pass of such a model cannot train. With bf16 or
+// fp16, but not with fp8, matrices have that type and no values in f32.
 func NewFrozen(cfg architecture.Config, backend device.Backend) (*Model, error) {
 	if cfg.Recipe == "" || cfg.Recipe == fp8.Delayed { // there are no earlier steps
 		cfg.Recipe = fp8.Tensorwise

@@ -9,7 +9,6 @@ import (
 	"github.com/primus-fl/primus/ops/random"
 	"github.com/primus-fl/primus/runtime/backends/native/batch"
 	"github.com/primus-fl/primus/runtime/backends/native/block"
-	"github.com/primus-fl/primus/runtime/backends/native/fp8"
 	"github.com/primus-fl/primus/runtime/backends/native/layout"
 	"github.com/primus-fl/primus/runtime/backends/native/memory"
 	"github.com/primus-fl/primus/runtime/backends/native/param"
@@ -43,8 +42,7 @@ type Pass struct {
 	out       *tensor.Tensor // of the last layer, rows of the stream
 	norm      *tensor.Tensor // of the final norm [T h]
 	finalNorm block.Norm
-	rounder   *block.Caster
-	eight     map[*param.Param]*fp8.Rounder // of weights in fp8
+	rounder   *rounder
 	head      block.Linear
 	entropy   *block.CrossEntropy
 	grad      *block.Gradients // nil for a forward-only pass
@@ -87,8 +85,7 @@ func (p *Pass) build(mgr *opmanager.Manager, train bool) {
 	}
 	outside.At(mgr)
 	p.stream = outside.Stream()
-	p.embedding, p.rounder = outside.Embedding(m.embedding, m.positions, !c.Untie), outside.Caster(mgr)
-	p.roundWeights(mgr)
+	p.embedding, p.rounder = outside.Embedding(m.embedding, m.positions, !c.Untie), m.rounder(mgr, &outside, p.memory)
 	outside.Scales = m.scales
 	if m.scales != nil {
 		p.updateScales = opmanager.MustBind(outside.Bwd, quant.FusedAmaxAndScaleUpdateAfterReduction)
@@ -153,30 +150,6 @@ func (p *Pass) Loss() (float64, error) {
 // Loss returns does not include it.
 func (p *Pass) AuxLoss() float64 { return p.auxLoss }
 
-// Logits runs the model over tokens of one sequence, padded to the length of the pass, and returns
-// the scores of the token that follows position at. The slice is valid until the next call.
-func (p *Pass) Logits(tokens []int32, at int) ([]float32, error) {
-	p.setDocuments(batch.Batch{})
-	input := tensor.Data[int32](p.embedding.Indices)
-	clear(input)
-	copy(input, tokens)
-	r := p.run()
-	p.forward(r)
-	if r.Err != nil {
-		return nil, r.Err
-	}
-	vocab := p.m.cfg.VocabSize
-	logits := p.entropy.Logits
-	if logits.DType() == tensor.F32 {
-		return tensor.Data[float32](logits)[at*vocab : (at+1)*vocab], nil
-	}
-	scores := make([]float32, vocab)
-	for i, v := range memory.Rows(logits, at, at+1).Float64s() {
-		scores[i] = float32(v)
-	}
-	return scores, nil
-}
-
 func (p *Pass) forward(r *block.Run) {
 	p.fresh = false
 	p.held = p.m.cfg.LastChunk(p.m.cfg.NumLayers)
@@ -204,7 +177,7 @@ func (p *Pass) needs(r *block.Run, depth int) {
 	if r.Err == nil {
 		r.Err = p.watch.Need(depth)
 	}
-	p.round(r, depth)
+	p.rounder.round(r, depth)
 }
 
 // final says that the gradients of a depth and above are final.

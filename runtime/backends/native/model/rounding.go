@@ -11,7 +11,19 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// copies gives each matrix a copy of the type of activations.
+// stored returns the type of the values of a weight. They are f32, but the matrices of a model that
+// is not trained have the type of activations, unless their values are rounded to fp8.
+func (m *Model) stored(p *param.Param) tensor.DType {
+	if !m.frozen || m.cfg.Format != "" || !rounds(p) {
+		return tensor.F32
+	}
+	return m.cfg.Compute()
+}
+
+// rounds reports whether layers multiply with a weight in the type of activations.
+func rounds(p *param.Param) bool { return len(p.Shape) > 1 && !p.Wide }
+
+// copies gives each f32 matrix a copy of the type of activations, if that is another one.
 func (m *Model) copies() {
 	d := m.cfg.Compute()
 	if d == tensor.F32 {
@@ -19,7 +31,7 @@ func (m *Model) copies() {
 	}
 	eights := 0
 	for _, p := range m.all() {
-		if len(p.Shape) < 2 || p.Wide {
+		if !rounds(p) || m.stored(p) != tensor.F32 {
 			continue
 		}
 		to := m.memory.New(d, p.Shape...)
@@ -45,22 +57,29 @@ func (m *Model) WeightsChanged() {
 	}
 }
 
-// roundWeights makes what rounds the weights to fp8.
-func (p *Pass) roundWeights(mgr *opmanager.Manager) {
-	p.eight = map[*param.Param]*fp8.Rounder{}
+// rounder fills the copies of weights.
+type rounder struct {
+	m     *Model
+	cast  *block.Caster
+	eight map[*param.Param]*fp8.Rounder // of weights in fp8
+}
+
+// rounder makes what fills the copies.
+func (m *Model) rounder(mgr *opmanager.Manager, b *block.Builder, a *memory.Arena) *rounder {
+	x := &rounder{m, b.Caster(mgr), map[*param.Param]*fp8.Rounder{}}
 	data := map[int]*tensor.Tensor{} // by size, which weights share
 	next := 0
-	for _, w := range p.m.all() {
+	for _, w := range m.all() {
 		if !w.Eight {
 			continue
 		}
-		p.eight[w] = p.m.cfg.Params.NewRounder(mgr.Phase(oppolicy.PhaseForward), fp8.Weight, p.m.scales.Operand(next, fp8.Weight), func(d tensor.DType, shape ...int) *tensor.Tensor {
+		x.eight[w] = m.cfg.Params.NewRounder(mgr.Phase(oppolicy.PhaseForward), fp8.Weight, m.scales.Operand(next, fp8.Weight), func(d tensor.DType, shape ...int) *tensor.Tensor {
 			n := tensor.Shape(shape).NumElements()
 			if d != tensor.F8E4M3 { // scales
-				return p.memory.New(d, shape...)
+				return a.New(d, shape...)
 			}
 			if data[n] == nil {
-				data[n] = p.memory.New(d, n)
+				data[n] = a.New(d, n)
 			}
 			if data[n] == nil {
 				return nil
@@ -69,33 +88,35 @@ func (p *Pass) roundWeights(mgr *opmanager.Manager) {
 		}, w.Shape[0], w.Shape[1])
 		next++
 	}
+	return x
 }
 
 // round fills the copies of the weights of a depth, unless they are those of the present weights.
-func (p *Pass) round(r *block.Run, depth int) {
-	if p.m.cfg.Compute() == tensor.F32 || p.m.rounded[depth] || r.Err != nil {
+func (x *rounder) round(r *block.Run, depth int) {
+	m := x.m
+	if m.cfg.Compute() == tensor.F32 || m.rounded[depth] || r.Err != nil {
 		return
 	}
 	var from, to []*tensor.Tensor
-	for _, w := range p.m.all() {
+	for _, w := range m.all() {
 		if to16, _ := w.Rounded(); w.Depth == depth && to16 != nil && !w.Eight {
 			from, to = append(from, w.Value), append(to, to16)
 		}
 	}
 	if from != nil {
-		p.rounder.All(r, from, to)
+		x.cast.All(r, from, to)
 	}
-	for _, w := range p.m.all() {
+	for _, w := range m.all() {
 		if w.Depth != depth || !w.Eight {
 			continue
 		}
 		rows, columns := w.Rounded()
-		block.Rounded(r, p.eight[w], w.Value, rows, false)
+		block.Rounded(r, x.eight[w], w.Value, rows, false)
 		if columns != rows {
-			block.Rounded(r, p.eight[w], w.Value, columns, true)
+			block.Rounded(r, x.eight[w], w.Value, columns, true)
 		}
 	}
-	p.m.rounded[depth] = r.Err == nil
+	m.rounded[depth] = r.Err == nil
 }
 
 // RecordScales says whether what is rounded to fp8 from now on counts for delayed scales: in a step

@@ -14,9 +14,9 @@ type Start struct {
 	LoadHF string `param:"load_hf"` // a folder that Open opens; "" begins with random weights
 }
 
-// architecture are the parameters that the weights decide. Values of an experiment must agree with
+// fixed are the parameters that the weights decide. Values of an experiment must agree with
 // them.
-var architecture = []string{
+var fixed = []string{
 	"num_layers", "hidden_size", "ffn_hidden_size", "num_attention_heads", "num_query_groups", "kv_channels", "vocab_size", "max_position_embeddings",
 	"normalization", "norm_epsilon", "position_embedding_type", "rotary_base", "activation_func", "untie_embeddings_and_output_weights",
 	"add_bias_linear", "add_qkv_bias", "qk_layernorm", "window_size", "rotary_seq_len_interpolation_factor", "use_rope_scaling", "rope_scaling_factor",
@@ -40,14 +40,14 @@ func (f *Folder) Adopt(c *model.Config, given func(param string) bool) error {
 		switch {
 		case name == "seq_length" && !given(name):
 			field.SetInt(int64(min(adoptedLength, f.config.MaxPositionEmbeddings)))
-		case given(name) || !slices.Contains(architecture, name) && !slices.Contains(habits, name):
+		case given(name) || !slices.Contains(fixed, name) && !slices.Contains(habits, name):
 			field.Set(own[name])
 		}
 	}
 	resolved, want := merged.Resolved(), f.config.Resolved()
 	have, theirs := fields(&resolved), fields(&want)
 	var faults []error
-	for _, name := range architecture {
+	for _, name := range fixed {
 		if given(name) && !reflect.DeepEqual(have[name].Interface(), theirs[name].Interface()) {
 			faults = append(faults, fmt.Errorf("%s: got %v, want %v as in %s of load_hf %s: leave it out", name, have[name], theirs[name], configName, f.path))
 		}

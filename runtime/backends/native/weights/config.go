@@ -10,7 +10,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/primus-fl/primus/runtime/backends/native/architecture"
 	"github.com/primus-fl/primus/runtime/backends/native/model"
+	"github.com/primus-fl/primus/tensor"
 )
 
 // maxSize is the largest size in a config.json. With it, no product of two sizes overflows.
@@ -20,22 +22,34 @@ const maxSize = 1 << 28
 // the default of the class in transformers. Every fault of the text is part of the error. The
 // length of sequences is the largest number of positions.
 func ParseConfig(text []byte) (model.Config, error) {
+	c, _, err := parseConfig(text)
+	return c, err
+}
+
+// parseConfig also returns the type of numbers.
+func parseConfig(text []byte) (model.Config, tensor.DType, error) {
 	r := &reader{}
 	if err := json.Unmarshal(text, &r.keys); err != nil {
-		return model.Config{}, fmt.Errorf("got text that is not a JSON object: %w", err)
+		return model.Config{}, 0, fmt.Errorf("got text that is not a JSON object: %w", err)
 	}
 	class := r.text("model_type", "")
 	parse, known := classes()[class]
 	if !known {
-		return model.Config{}, fmt.Errorf("model_type: got %q, want one of %s", class, strings.Join(slices.Sorted(maps.Keys(classes())), ", "))
+		return model.Config{}, 0, fmt.Errorf("model_type: got %q, want one of %s", class, strings.Join(slices.Sorted(maps.Keys(classes())), ", "))
 	}
 	var c model.Config
 	parse(r, &c)
 	c.SeqLength = c.MaxPositionEmbeddings
+	dtype, name := tensor.F32, r.text("dtype", r.text("torch_dtype", ""))
+	for _, d := range dtypes() {
+		if architecture.HFDType(d) == name {
+			dtype = d
+		}
+	}
 	if r.faults == nil {
 		r.faults = append(r.faults, c.Validate())
 	}
-	return c, errors.Join(r.faults...)
+	return c, dtype, errors.Join(r.faults...)
 }
 
 // classes are the classes of models by their model_type.

@@ -11,6 +11,7 @@ import (
 	"github.com/primus-fl/primus/runtime/backends/native/checkpoint"
 	"github.com/primus-fl/primus/runtime/backends/native/model"
 	"github.com/primus-fl/primus/runtime/tokenizer"
+	"github.com/primus-fl/primus/tensor"
 	"github.com/primus-fl/primus/tensor/safetensors"
 )
 
@@ -39,6 +40,7 @@ type Folder struct {
 	path   string
 	text   []byte // of config.json
 	config model.Config
+	dtype  tensor.DType
 	files  []*safetensors.File
 	where  map[string]*safetensors.File // by the name of a tensor in its file
 }
@@ -55,7 +57,7 @@ func Open(dir string, s Settings) (*Folder, error) {
 	if f.text, err = durable.ReadRegular(name, maxJSON); err != nil {
 		return nil, fmt.Errorf("weights: read the architecture: %w", durable.Explain(err))
 	}
-	if f.config, err = ParseConfig(f.text); err != nil {
+	if f.config, f.dtype, err = parseConfig(f.text); err != nil {
 		return nil, fmt.Errorf("weights: %s: %w", name, err)
 	}
 	if err := f.open(); err != nil {
@@ -126,6 +128,10 @@ func (f *Folder) Path() string { return f.path }
 
 // Config returns the architecture. The length of sequences is the largest number of positions.
 func (f *Folder) Config() model.Config { return f.config }
+
+// DType returns the type of numbers that config.json recommends: that of the weights, or in which a
+// run computed. It is f32 unless the file says another.
+func (f *Folder) DType() tensor.DType { return f.dtype }
 
 // ConfigJSON returns the text of config.json, which the caller must not change.
 func (f *Folder) ConfigJSON() []byte { return f.text }

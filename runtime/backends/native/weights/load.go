@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/primus-fl/primus/runtime/backends/native/model"
-	"github.com/primus-fl/primus/tensor"
 	"github.com/primus-fl/primus/tensor/safetensors"
 )
 
@@ -22,15 +21,16 @@ var ignored = regexp.MustCompile(`(\.rotary_emb\.inv_freq|(^|\.)h\.\d+\.attn\.(b
 const headName = "lm_head.weight"
 
 // Load fills a model of the architecture of the folder. Every name, dtype and shape is compared
-// before the first weight is written. The model is in host memory.
+// before the first weight is written. Elements are converted to the types of the model. The model
+// is in host memory.
 func (f *Folder) Load(m *model.Model) error {
 	all, err := f.tensors(m)
 	if err != nil {
 		return err
 	}
 	for i, n := range m.Tensors() {
-		if err := all[i].ReadFloat32(tensor.Data[float32](n.Tensor), 0); err != nil {
-			return err
+		if err := all[i].read(n.Tensor); err != nil {
+			return fmt.Errorf("weights: %s: %w", f.path, err)
 		}
 	}
 	return nil

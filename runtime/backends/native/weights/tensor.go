@@ -31,7 +31,7 @@ func dtypes() []tensor.DType { return []tensor.DType{tensor.F32, tensor.BF16, te
 func (t Tensor) ReadFloat32(dst []float32, at int64) error {
 	size := int64(t.DType.Size())
 	if t.DType == tensor.F32 {
-		return t.read(unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(dst))), 4*len(dst)), at*size)
+		return t.readAt(bytesOf(dst), at*size)
 	}
 	convert := func(bits uint16) float32 { return tensor.BFloat16(bits).Float32() }
 	if t.DType == tensor.F16 {
@@ -40,7 +40,7 @@ func (t Tensor) ReadFloat32(dst []float32, at int64) error {
 	part := make([]byte, min(int64(len(dst))*size, convertedBytes))
 	for len(dst) > 0 {
 		part = part[:min(int64(len(dst))*size, convertedBytes)]
-		if err := t.read(part, at*size); err != nil {
+		if err := t.readAt(part, at*size); err != nil {
 			return err
 		}
 		n := len(part) / 2
@@ -52,11 +52,40 @@ func (t Tensor) ReadFloat32(dst []float32, at int64) error {
 	return nil
 }
 
-func (t Tensor) read(dst []byte, at int64) error {
+// read fills a tensor of f32, bf16 or f16 of the shape of t, with elements rounded to its type.
+func (t Tensor) read(to *tensor.Tensor) error {
+	switch to.DType() {
+	case tensor.F32:
+		return t.ReadFloat32(tensor.Data[float32](to), 0)
+	case tensor.BF16:
+		return readNarrow(t, tensor.Data[tensor.BFloat16](to))
+	default:
+		return readNarrow(t, tensor.Data[tensor.Float16](to))
+	}
+}
+
+func readNarrow[T tensor.BFloat16 | tensor.Float16](t Tensor, dst []T) error {
+	all := bytesOf(dst)
+	to := tensor.DTypeOf[T]()
+	if t.DType == to {
+		return t.readAt(all, 0)
+	}
+	return t.convert(to, func(part []byte) error {
+		all = all[copy(all, part):]
+		return nil
+	})
+}
+
+func (t Tensor) readAt(dst []byte, at int64) error {
 	if n, err := t.Data.ReadAt(dst, at); n < len(dst) {
-		return fmt.Errorf("weights: read tensor %q: %w", t.Name, err)
+		return fmt.Errorf("read tensor %q: %w", t.Name, err)
 	}
 	return nil
+}
+
+// bytesOf returns the memory of elements.
+func bytesOf[T tensor.Element](s []T) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), len(s)*int(unsafe.Sizeof(*new(T))))
 }
 
 // Convert writes all elements as another type, rounded to the nearest with ties to even. A number
@@ -66,6 +95,14 @@ func (t Tensor) Convert(w io.Writer, to tensor.DType) error {
 		_, err := io.Copy(w, io.NewSectionReader(t.Data, 0, t.Data.Size()))
 		return err
 	}
+	return t.convert(to, func(part []byte) error {
+		_, err := w.Write(part)
+		return err
+	})
+}
+
+// convert passes all elements as another type to write, in parts.
+func (t Tensor) convert(to tensor.DType, write func(part []byte) error) error {
 	values := make([]float32, min(t.Shape.NumElements(), convertedBytes/4))
 	var out []byte
 	for at := 0; at < t.Shape.NumElements(); at += len(values) {
@@ -77,7 +114,7 @@ func (t Tensor) Convert(w io.Writer, to tensor.DType) error {
 		if out, err = Append(out[:0], to, values); err != nil {
 			return fmt.Errorf("tensor %q: %w", t.Name, err)
 		}
-		if _, err := w.Write(out); err != nil {
+		if err := write(out); err != nil {
 			return err
 		}
 	}
@@ -109,8 +146,7 @@ func Append(dst []byte, to tensor.DType, values []float32) ([]byte, error) {
 func FromModel(m *model.Model) []Tensor {
 	var all []Tensor
 	for _, n := range m.Tensors() {
-		values := tensor.Data[float32](n.Tensor)
-		data := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(values))), 4*len(values))
+		data := bytesOf(tensor.Data[float32](n.Tensor))
 		all = append(all, Tensor{n.Name, tensor.F32, n.Tensor.Shape(), io.NewSectionReader(bytes.NewReader(data), 0, int64(len(data)))})
 	}
 	return all

@@ -173,6 +173,47 @@ func TestOpenFindsCheckpoints(t *testing.T) {
 	require.ErrorAs(t, err, &corrupt)
 }
 
+// The matrices of a model that is not trained have the type in which it computes, whatever that of
+// the file is.
+func TestMatricesOf16Bits(t *testing.T) {
+	t.Parallel()
+	for name, cfg := range architectures() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newModel(t, cfg, 1)
+			f, err := weights.Open(folder(t, m), weights.Settings{})
+			require.NoError(t, err)
+			defer func() { assert.NoError(t, f.Close()) }()
+			assert.Equal(t, tensor.F32, f.DType())
+			for _, dtype := range []tensor.DType{tensor.BF16, tensor.F16} {
+				narrow := f.Config()
+				narrow.BF16, narrow.FP16 = dtype == tensor.BF16, dtype == tensor.F16
+				got, err := model.NewFrozen(narrow, cpu.New())
+				require.NoError(t, err)
+				defer func() { assert.NoError(t, got.Close()) }()
+				require.NoError(t, f.Load(got))
+				for i, p := range got.Params() {
+					want := tensor.Data[float32](m.Params()[i].Value)
+					if len(p.Shape) == 1 || p.Wide {
+						assert.Equal(t, want, tensor.Data[float32](p.Value), p.Name)
+						continue
+					}
+					require.Equal(t, dtype, p.Value.DType(), p.Name)
+					for j, v := range p.Value.Float64s() {
+						rounded := float64(tensor.ToBFloat16(want[j]).Float32())
+						if dtype == tensor.F16 {
+							rounded = float64(tensor.ToFloat16(want[j]).Float32())
+						}
+						if v != rounded {
+							t.Fatalf("%s: element %d: got %v, want %v", p.Name, j, v, rounded)
+						}
+					}
+				}
+			}
+		})
+	}
+}
+
 func TestAveragesInPlaceOfWeights(t *testing.T) {
 	t.Parallel()
 	m, averages := newModel(t, llama(), 1), newModel(t, llama(), 2)

@@ -5,6 +5,9 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/dispatch"
@@ -14,6 +17,7 @@ import (
 	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/runtime/backends/native/inference"
 	"github.com/primus-fl/primus/runtime/backends/native/weights"
+	"github.com/primus-fl/primus/tensor"
 	"github.com/spf13/cobra"
 	"go.uber.org/fx"
 )
@@ -22,7 +26,7 @@ import (
 type Options struct {
 	Dir     string
 	Context uint
-	Weights weights.Settings
+	Load    LoadOptions
 	flag    string
 	threads uint
 	policy  dispatch.Options
@@ -33,10 +37,43 @@ func (o *Options) AddFlags(cmd *cobra.Command, flag string) {
 	o.flag = flag
 	flags := cmd.Flags()
 	flags.StringVar(&o.Dir, flag, "", "`DIR` with the weights: a checkpoint, a run, of which the newest checkpoint is taken, or a folder of Hugging Face")
-	AddWeightsFlags(cmd, &o.Weights)
+	o.Load.AddFlags(cmd)
 	flags.UintVar(&o.Context, "context", 0, "at most `N` tokens of a text with its prompt; 0 is what the model was made for, but at most 4096")
 	flags.UintVar(&o.threads, "threads", 0, "`N` CPU threads for ops; 0 is one per CPU")
 	o.policy.AddFlags(flags)
+}
+
+// LoadOptions are the flags that say how a model is read.
+type LoadOptions struct {
+	weights weights.Settings
+	dtype   string
+}
+
+// dtypes are the values of --dtype.
+var dtypes = map[string]tensor.DType{"auto": tensor.Unspecified, "f32": tensor.F32, "bf16": tensor.BF16, "f16": tensor.F16}
+
+// AddFlags gives a command the flags.
+func (o *LoadOptions) AddFlags(cmd *cobra.Command) {
+	AddWeightsFlags(cmd, &o.weights)
+	cmd.Flags().StringVar(&o.dtype, "dtype", "auto", "`TYPE` of weights, activations and cache: f32, bf16, f16, or auto for what config.json says")
+	cli.WithoutVariable(cmd.Flags(), "dtype")
+	names := slices.Sorted(maps.Keys(dtypes))
+	if err := cmd.RegisterFlagCompletionFunc("dtype", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		panic("BUG: " + err.Error())
+	}
+}
+
+// Check returns the first mistake in the flags.
+func (o *LoadOptions) Check(cmd *cobra.Command) error {
+	if _, ok := dtypes[o.dtype]; !ok {
+		return cli.Usagef(cmd, "--dtype: got %q, want %s", o.dtype, strings.Join(slices.Sorted(maps.Keys(dtypes)), ", "))
+	}
+	return nil
+}
+
+// Settings returns what the flags say.
+func (o *LoadOptions) Settings() inference.LoadSettings {
+	return inference.LoadSettings{Settings: o.weights, DType: dtypes[o.dtype]}
 }
 
 // AddWeightsFlags gives a command the flags that say which weights of a folder are read.
@@ -49,7 +86,7 @@ func (o *Options) Check(cmd *cobra.Command) error {
 	if o.Dir == "" {
 		return cli.Usagef(cmd, "no model given, want --%s DIR", o.flag)
 	}
-	return nil
+	return o.Load.Check(cmd)
 }
 
 // params are what running a model needs of the graph.
@@ -67,7 +104,7 @@ func (o *Options) Run(ctx context.Context, prog cli.Program, f func(*inference.L
 		Threads: int(o.threads), Log: slog.New(prog.Lines(prog.Err, slog.LevelWarn)), Policy: o.policy.Sources(nil), Extras: prog.Extras,
 	}
 	return graph.Run(ctx, func() (err error) {
-		m, err := inference.Load(o.Dir, p.Device, o.Weights)
+		m, err := inference.Load(o.Dir, p.Device, o.Load.Settings())
 		if err != nil {
 			return err
 		}

@@ -89,34 +89,32 @@ func exported(t *testing.T, m *model.Model) *export.Model {
 	return e
 }
 
-// withPass calls f with a pass for one sequence.
-func withPass(t *testing.T, m *model.Model, f func(p *model.Pass)) {
+// withDecoder calls f with a decoder of one sequence.
+func withDecoder(t *testing.T, m *model.Model, f func(d *model.Decoder)) {
 	t.Helper()
 	reg := opregistry.NewRegistry()
 	require.NoError(t, reg.Register(reference.Source()))
 	require.NoError(t, reg.Register(flagos.Source()))
 	mgr := opmanager.New(reg, oppolicy.Default(), opmanager.Settings{})
 	defer mgr.Close()
-	p, err := m.NewPass(mgr, 1, length, false)
+	d, err := m.NewDecoder(mgr, model.DecoderSettings{Slots: 1, Capacity: length})
 	require.NoError(t, err)
-	defer func() { assert.NoError(t, p.Close()) }()
-	f(p)
+	defer func() { assert.NoError(t, d.Close()) }()
+	f(d)
 }
 
 // logits are those of the tokens 1, 2, …
 func logits(t *testing.T, m *model.Model) []float32 {
 	t.Helper()
 	var all []float32
-	withPass(t, m, func(p *model.Pass) {
+	withDecoder(t, m, func(d *model.Decoder) {
 		var tokens []int32
 		for i := range counted {
 			tokens = append(tokens, int32(i+1))
 		}
-		for at := range tokens {
-			got, err := p.Logits(tokens, at)
-			require.NoError(t, err)
-			all = append(all, got...)
-		}
+		got, err := d.Step([]model.Chunk{{Tokens: tokens}})
+		require.NoError(t, err)
+		all = slices.Clone(tensor.Data[float32](got))
 	})
 	return all
 }
@@ -125,10 +123,11 @@ func logits(t *testing.T, m *model.Model) []float32 {
 func greedy(t *testing.T, m *model.Model, tokens []int32) []int32 {
 	t.Helper()
 	n := len(tokens)
-	withPass(t, m, func(p *model.Pass) {
-		for len(tokens) < length {
-			scores, err := p.Logits(tokens, len(tokens)-1)
+	withDecoder(t, m, func(d *model.Decoder) {
+		for next := tokens; len(tokens) < length; next = tokens[len(tokens)-1:] {
+			got, err := d.Step([]model.Chunk{{Tokens: next, From: len(next) - 1}})
 			require.NoError(t, err)
+			scores := tensor.Data[float32](got)
 			best := 0
 			for i, v := range scores {
 				if v > scores[best] {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/primus-fl/primus/runtime/backends/native/architecture"
 	"github.com/primus-fl/primus/runtime/backends/native/weights"
 	"github.com/primus-fl/primus/runtime/tokenizer"
 	"github.com/primus-fl/primus/tensor"
@@ -58,7 +59,7 @@ func (m *Model) config(dtype tensor.DType) map[string]any {
 	config := maps.Clone(m.JSON)
 	delete(config, "torch_dtype")
 	delete(config, "dtype")
-	if name, ok := map[tensor.DType]string{tensor.F32: "float32", tensor.BF16: "bfloat16", tensor.F16: "float16"}[dtype]; ok {
+	if name := architecture.HFDType(dtype); name != "" {
 		config["torch_dtype"] = name
 	}
 	for key, id := range m.special() {
