@@ -26,6 +26,7 @@ type Dispatch struct {
 	durations                        *prometheus.HistogramVec
 
 	calls, errors, declines, seconds            *prometheus.Desc
+	crossed, crossedBytes                       *prometheus.Desc
 	verified, violations, unverified, verifyMax *prometheus.Desc
 	selected, quarantined, policy, generation   *prometheus.Desc
 
@@ -43,18 +44,20 @@ func NewDispatch(reg prometheus.Registerer) (*Dispatch, error) {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "primus_" + name, Help: help}, labels)
 	}
 	d := &Dispatch{
-		calls:       desc("op_calls_total", "Calls that an impl served.", labels...),
-		errors:      desc("op_errors_total", "Calls in which an impl returned an error or panicked.", labels...),
-		declines:    desc("op_declines_total", "Calls that an impl declined as unsupported.", labels...),
-		seconds:     desc("op_seconds_total", "Time in the calls that an impl served.", labels...),
-		verified:    desc("op_verify_calls_total", "Calls whose results were compared with the reference.", labels...),
-		violations:  desc("op_verify_violations_total", "Verified calls whose results were beyond the tolerance.", labels...),
-		unverified:  desc("op_verify_skipped_total", "Sampled calls that could not be compared with the reference.", labels...),
-		verifyMax:   desc("op_verify_error_ratio_max", "Largest difference from the reference in verified calls, over the reference's value.", labels...),
-		selected:    desc("op_selected_info", "The impl that serves an op outside of rules for layers and phases.", labels...),
-		quarantined: desc("op_quarantined", "1 for an impl in quarantine for an op.", "op", "impl", "state"),
-		policy:      desc("policy_info", "The dispatch policy in force.", "fingerprint", "prefer", "strict"),
-		generation:  desc("dispatch_generation", "Number of the dispatch table in force; every change of policy, registry or quarantine makes a new one."),
+		calls:        desc("op_calls_total", "Calls that an impl served.", labels...),
+		errors:       desc("op_errors_total", "Calls in which an impl returned an error or panicked.", labels...),
+		declines:     desc("op_declines_total", "Calls that an impl declined as unsupported.", labels...),
+		seconds:      desc("op_seconds_total", "Time in the calls that an impl served.", labels...),
+		crossed:      desc("op_cross_device_calls_total", "Calls that an impl served with copies of operands on a device.", labels...),
+		crossedBytes: desc("op_cross_device_bytes_total", "Bytes copied between devices and the host for calls across devices.", labels...),
+		verified:     desc("op_verify_calls_total", "Calls whose results were compared with the reference.", labels...),
+		violations:   desc("op_verify_violations_total", "Verified calls whose results were beyond the tolerance.", labels...),
+		unverified:   desc("op_verify_skipped_total", "Sampled calls that could not be compared with the reference.", labels...),
+		verifyMax:    desc("op_verify_error_ratio_max", "Largest difference from the reference in verified calls, over the reference's value.", labels...),
+		selected:     desc("op_selected_info", "The impl that serves an op outside of rules for layers and phases.", labels...),
+		quarantined:  desc("op_quarantined", "1 for an impl in quarantine for an op.", "op", "impl", "state"),
+		policy:       desc("policy_info", "The dispatch policy in force.", "fingerprint", "prefer", "strict"),
+		generation:   desc("dispatch_generation", "Number of the dispatch table in force; every change of policy, registry or quarantine makes a new one."),
 
 		fallbacks:     counter("op_fallbacks_total", "Calls that another impl served than the first candidate.", "op", "from", "to", "reason"),
 		switches:      counter("op_switches_total", "Times that an op was served by another impl than before.", "op", "from", "to"),
@@ -128,7 +131,7 @@ func (d *Dispatch) RunEnded(backend.Result) { d.step.clear() }
 // Describe implements prometheus.Collector.
 func (d *Dispatch) Describe(ch chan<- *prometheus.Desc) {
 	for _, desc := range []*prometheus.Desc{
-		d.calls, d.errors, d.declines, d.seconds, d.verified, d.violations, d.unverified, d.verifyMax,
+		d.calls, d.errors, d.declines, d.seconds, d.crossed, d.crossedBytes, d.verified, d.violations, d.unverified, d.verifyMax,
 		d.selected, d.quarantined, d.policy, d.generation,
 	} {
 		ch <- desc
@@ -166,6 +169,10 @@ func (d *Dispatch) Collect(ch chan<- prometheus.Metric) {
 		counter(d.errors, float64(s.Errors), labels)
 		counter(d.declines, float64(s.Declines), labels)
 		counter(d.seconds, s.Duration.Seconds(), labels)
+		if s.CrossDevice > 0 {
+			counter(d.crossed, float64(s.CrossDevice), labels)
+			counter(d.crossedBytes, float64(s.CrossDeviceBytes), labels)
+		}
 		if s.Verify.Calls+s.Verify.Skipped > 0 {
 			counter(d.verified, float64(s.Verify.Calls), labels)
 			counter(d.violations, float64(s.Verify.Violations), labels)

@@ -40,6 +40,13 @@ func vendor(plan ...error) opregistry.Source {
 // sets an impl aside after some failures, after one call for each entry of plan.
 func dispatched(t *testing.T, failures int, plan ...error) *prometheus.Registry {
 	t.Helper()
+	reg, _ := dispatchedBy(t, failures, plan...)
+	return reg
+}
+
+// dispatchedBy is dispatched that also returns the manager.
+func dispatchedBy(t *testing.T, failures int, plan ...error) (*prometheus.Registry, *opmanager.Manager) {
+	t.Helper()
 	reg := prometheus.NewPedanticRegistry()
 	d, err := metrics.NewDispatch(reg)
 	require.NoError(t, err)
@@ -60,7 +67,7 @@ func dispatched(t *testing.T, failures int, plan ...error) *prometheus.Registry 
 	for range plan {
 		require.NoError(t, add.Call(args))
 	}
-	return reg
+	return reg, m
 }
 
 func vector(t *testing.T) *tensor.Tensor {

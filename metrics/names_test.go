@@ -10,8 +10,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/primus-fl/primus/internal/fardevice"
 	"github.com/primus-fl/primus/metrics"
+	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/ops/norm"
 	"github.com/primus-fl/primus/runtime/backend"
+	"github.com/primus-fl/primus/tensor"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	dto "github.com/prometheus/client_model/go"
@@ -26,7 +30,10 @@ func all(t *testing.T) *prometheus.Registry {
 	t.Helper()
 	plan := make([]error, 8)
 	plan[7] = errors.New("device lost")
-	reg := dispatched(t, 1, plan...)
+	reg, m := dispatchedBy(t, 1, plan...)
+	far, err := tensor.New(fardevice.New(0), tensor.F32, 3)
+	require.NoError(t, err)
+	require.NoError(t, opmanager.MustBind(m, norm.ResidualAdd).Call(norm.ResidualAddArgs{A: vector(t), B: vector(t), Output: far}))
 	train, err := metrics.NewTraining(reg, metrics.TrainingSettings{})
 	require.NoError(t, err)
 	t.Cleanup(train.Close)

@@ -149,6 +149,9 @@ func (b *binding) callSlow(t *table, r *row, a opregistry.Call) error {
 
 // serveSlow serves a call and returns the impl that did.
 func (b *binding) serveSlow(t *table, r *row, a opregistry.Call) (*candidate, error) {
+	if r.head == nil && !r.onHost() {
+		return b.serveAcross(t, r, nil, nil, a)
+	}
 	if r.guarded {
 		return b.callGuarded(t, r, a)
 	}

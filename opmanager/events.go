@@ -16,7 +16,8 @@ type ImplInfo struct {
 }
 
 // Event is a decision or an observation of a Manager: one of Registered, Selected, Switched,
-// FellBack, Failed, Quarantined, Released, PolicyChanged and VerificationFailed.
+// FellBack, Failed, Quarantined, Released, PolicyChanged, VerificationFailed and
+// CrossedDevice.
 type Event interface{ event() }
 
 // Registered lists the impls that are registered when a Manager is made.
@@ -88,6 +89,17 @@ type VerificationFailed struct {
 	Tolerance tensor.Tolerance
 }
 
+// CrossedDevice is a call that an impl served on the host with copies of operands that lie on a
+// device.
+type CrossedDevice struct {
+	Op                string
+	Impl              ImplInfo
+	Places            string // where the operands lie, such as "opencl:0"
+	Why               string // the call was not served there
+	BytesIn, BytesOut int    // copied to the host and back
+}
+
+func (CrossedDevice) event() {}
 func (Registered) event()    {}
 func (Selected) event()      {}
 func (Switched) event()      {}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/primus-fl/primus/opmanager/argcopy"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/tensor"
@@ -83,7 +84,7 @@ func (b *binding) callGuarded(t *table, r *row, a opregistry.Call) (*candidate, 
 	if saved != nil && b.handle.Forward() {
 		saved.SetOwner(used.info.ID)
 	}
-	if before != nil {
+	if before != nil && position(r.order, used.info.ID) >= 0 {
 		b.verify(t, used, before, a)
 	}
 	return used, nil
@@ -93,6 +94,9 @@ func (b *binding) callGuarded(t *table, r *row, a opregistry.Call) (*candidate, 
 // no other impl can read the saved state.
 func (b *binding) callOwner(t *table, r *row, owner string, a opregistry.Call) (*candidate, error) {
 	i := position(r.order, owner)
+	if i < 0 && !r.onHost() && position(t.rows[b.index].order, owner) >= 0 {
+		return b.serveAcross(t, r, nil, nil, a)
+	}
 	if i < 0 {
 		reason := "it is no longer registered"
 		for _, rej := range r.rejected {
@@ -169,6 +173,9 @@ func (b *binding) serve(t *table, r *row, copies []savedOperand, first error, be
 			return nil, stop(err.Error())
 		}
 	}
+	if !r.onHost() {
+		return b.serveAcross(t, r, tried, skipped, a)
+	}
 	return nil, &CallError{Op: op, Tried: tried, Skipped: skipped, Rejected: r.rejected, Problem: "every candidate declined or failed"}
 }
 
@@ -217,7 +224,7 @@ type savedOperand struct {
 func protect(updated []opregistry.Operand) ([]savedOperand, error) {
 	copies := make([]savedOperand, 0, len(updated))
 	for _, o := range updated {
-		c, err := copyTensor(o.Tensor)
+		c, err := argcopy.Tensor(o.Tensor)
 		if err != nil {
 			return nil, fmt.Errorf("protect operand %q: %w", o.Name, err)
 		}

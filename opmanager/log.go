@@ -62,6 +62,10 @@ func (l *LogListener) OnEvent(e Event) {
 		l.once("verify", e.Op, e.Impl.ID, func() {
 			l.log.Warn(fmt.Sprintf("Implementation '%s' failed verification for op '%s': %s", e.Impl.ID, e.Op, e.Error()))
 		})
+	case CrossedDevice:
+		l.once("across", e.Op, e.Impl.ID+e.Places, func() {
+			l.log.Warn(fmt.Sprintf("Op '%s' runs on the host by '%s': %s on %s, so they are copied in each call (%d bytes in, %d out)", e.Op, e.Impl.ID, e.Why, e.Places, e.BytesIn, e.BytesOut))
+		})
 	case PolicyChanged:
 		l.log.Info("policy changed", "generation", e.Generation)
 	}

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/primus-fl/primus/opmanager/argcopy"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
 )
@@ -47,6 +48,7 @@ type core struct {
 	listeners  []Listener
 	probes     probes
 	quarantine quarantine
+	crossing   argcopy.Buffers // for calls across devices
 
 	countersMu sync.Mutex
 	counters   map[statsKey]*counters

@@ -22,6 +22,10 @@ type ImplStats struct {
 	Declines  uint64        `json:"declines"`  // calls that it declined
 	Fallbacks uint64        `json:"fallbacks"` // calls that it served in place of another impl
 	Verify    VerifyStats   `json:"verify"`
+	// CrossDevice counts the calls that it served with copies of operands on a device, and
+	// CrossDeviceBytes the bytes that were copied for them, to the host and back.
+	CrossDevice      uint64 `json:"cross_device,omitzero"`
+	CrossDeviceBytes uint64 `json:"cross_device_bytes,omitzero"`
 }
 
 type statsKey struct{ op, id string }
@@ -32,6 +36,7 @@ type counters struct {
 	slot int // index among the impls of the op
 
 	errors, declines, fallbacks atomic.Uint64
+	crossed, crossedBytes       atomic.Uint64
 	verify                      verifyCounters
 	fault                       atomic.Pointer[fault] // the last call that it declined or failed
 
@@ -156,6 +161,7 @@ func (c *core) total(op string, all *counters) ImplStats {
 	return ImplStats{
 		Op: op, ImplInfo: all.info, Calls: sum.calls.Load(), Duration: time.Duration(sum.nanos.Load()),
 		Errors: all.errors.Load(), Declines: all.declines.Load(), Fallbacks: all.fallbacks.Load(), Verify: all.verify.stats(),
+		CrossDevice: all.crossed.Load(), CrossDeviceBytes: all.crossedBytes.Load(),
 	}
 }
 

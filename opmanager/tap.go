@@ -22,7 +22,7 @@ type TappedCall struct {
 	Op    opregistry.Handle
 	Layer int             // of the model, counted from 0; -1 outside of layers
 	Phase oppolicy.Phase  // zero outside of phases
-	Args  opregistry.Call // valid until the call ends; CopyArgs copies it
+	Args  opregistry.Call // valid until the call ends; argcopy.Args copies it
 }
 
 // Bytes returns the size of all operands.

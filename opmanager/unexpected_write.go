@@ -5,6 +5,7 @@ import (
 	"slices"
 	"unsafe"
 
+	"github.com/primus-fl/primus/opmanager/argcopy"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/tensor"
 )
@@ -36,11 +37,11 @@ func sameContent(x, y *tensor.Tensor) bool {
 	if x == nil || y == nil {
 		return true
 	}
-	one, err := copyTensor(x)
+	one, err := argcopy.Tensor(x)
 	if err != nil {
 		return true
 	}
-	other, err := copyTensor(y)
+	other, err := argcopy.Tensor(y)
 	return err != nil || bytes.Equal(bytesOf(one), bytesOf(other))
 }
 

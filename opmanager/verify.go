@@ -5,6 +5,7 @@ import (
 	"math"
 	"sync"
 
+	"github.com/primus-fl/primus/opmanager/argcopy"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/tensor"
 )
@@ -68,7 +69,7 @@ func (b *binding) sample(t *table, a opregistry.Call) *sampledCall {
 		return nil
 	}
 	s := &sampledCall{oracle: oracleOf(t, b.index)}
-	s.args, s.err = CopyArgs(a)
+	s.args, s.err = argcopy.Args(a)
 	return s
 }
 

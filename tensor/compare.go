@@ -61,8 +61,12 @@ type Mismatch struct {
 // beyond 2⁵³ are rounded before they are compared. Compare returns an error when the numbers of
 // elements differ and when got lies in memory that the processor cannot read.
 func Compare(want []float64, got *Tensor, tol Tolerance) (Difference, error) {
-	if !got.OnHost() {
+	if !got.Readable() {
 		return Difference{}, got.notOnHost("Compare")
+	}
+	got, err := got.ToHost()
+	if err != nil {
+		return Difference{}, err
 	}
 	if len(want) != got.NumElements() {
 		return Difference{}, &Error{Func: "Compare", Got: fmt.Sprintf("%d expected values for %v", len(want), got), Want: fmt.Sprint(got.NumElements())}

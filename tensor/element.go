@@ -111,8 +111,16 @@ func truncate(v float64, lo, hi int64) int64 {
 }
 
 // Float64s returns a copy of all elements in row-major order, whatever the strides and the dtype.
-// It panics when t lies in memory that the processor cannot read.
+// It panics when t lies in memory that cannot be copied to the host, or when the copy fails; ToHost
+// returns an error instead.
 func (t *Tensor) Float64s() []float64 {
+	if !t.Readable() {
+		t.checkHost()
+	}
+	t, err := t.ToHost()
+	if err != nil {
+		panic(err)
+	}
 	out := make([]float64, 0, t.elems)
 	t.each(func(p unsafe.Pointer) { out = append(out, t.load(p)) })
 	return out
@@ -125,7 +133,7 @@ func (t *Tensor) SetFloat64s(v []float64) error {
 		return &Error{Func: "SetFloat64s", Got: fmt.Sprintf("%d values for %v", len(v), t), Want: strconv.Itoa(t.elems)}
 	}
 	if !t.OnHost() {
-		return t.notOnHost("SetFloat64s")
+		return t.update("SetFloat64s", func(host *Tensor) error { return host.SetFloat64s(v) })
 	}
 	i := 0
 	t.each(func(p unsafe.Pointer) {
@@ -137,21 +145,21 @@ func (t *Tensor) SetFloat64s(v []float64) error {
 
 // CopyFrom copies the elements of src. Equal dtypes are copied bit for bit; others are converted
 // through float64, as Set does. The shapes must be equal, and the views must be disjoint or the
-// same.
+// same. Tensors may lie on devices whose backends are a device.Copier: contiguous ones of one dtype
+// are copied at once, others through host memory. Between two tensors on one device the copy is
+// queued; all others have finished when CopyFrom returns.
 func (t *Tensor) CopyFrom(src *Tensor) error {
 	if !t.shape.Equal(src.shape) {
 		return &Error{Func: "CopyFrom", Got: fmt.Sprintf("source %v for %v", src, t), Want: "equal shapes"}
-	}
-	for _, x := range []*Tensor{t, src} {
-		if !x.OnHost() {
-			return x.notOnHost("CopyFrom")
-		}
 	}
 	if t.elems == 0 || SameView(t, src) {
 		return nil
 	}
 	if Overlap(t, src) {
 		return &Error{Func: "CopyFrom", Got: "overlapping views", Want: "disjoint views or the same"}
+	}
+	if !t.OnHost() || !src.OnHost() {
+		return t.copyAcross(src)
 	}
 	if t.dtype != src.dtype {
 		return t.SetFloat64s(src.Float64s())

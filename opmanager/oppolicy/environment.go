@@ -18,6 +18,7 @@ const (
 	EnvDeny         = "TE_FL_DENY_VENDORS"
 	EnvPerOp        = "TE_FL_PER_OP"
 	EnvSkipCUDA     = "TE_FL_SKIP_CUDA"
+	EnvCrossDevice  = "TE_FL_CROSS_DEVICE"
 	EnvLogLevel     = "TEFL_LOG_LEVEL"
 	EnvLogFormat    = "TEFL_LOG_FORMAT"
 )
@@ -26,7 +27,7 @@ const (
 // those of the log.
 func EnvVariables() []string {
 	return []string{
-		EnvPrefer, EnvPreferVendor, EnvStrict, EnvAllow, EnvDeny, EnvPerOp, EnvSkipCUDA, EnvLogLevel, EnvLogFormat,
+		EnvPrefer, EnvPreferVendor, EnvStrict, EnvAllow, EnvDeny, EnvPerOp, EnvSkipCUDA, EnvCrossDevice, EnvLogLevel, EnvLogFormat,
 	}
 }
 
@@ -73,6 +74,7 @@ func (p Policy) Overlay(lookup func(string) (string, bool)) (Policy, error) {
 	read(EnvDeny, p.SetDeny)
 	read(EnvPerOp, p.SetPerOp)
 	read(EnvSkipCUDA, p.SetSkipCUDA)
+	read(EnvCrossDevice, p.SetCrossDevice)
 	return p, errors.Join(faults...)
 }
 

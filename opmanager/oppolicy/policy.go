@@ -47,6 +47,9 @@ type Policy struct {
 	// failed call can be undone and fall back.
 	ProtectInPlace bool
 
+	// CrossDevice says what happens to calls whose operands lie where no impl serves them.
+	CrossDevice CrossDevice
+
 	// Rules change the policy for some layers and phases, in order.
 	Rules []Rule
 
@@ -80,6 +83,7 @@ const (
 	FieldDeterministic Field = "deterministic"
 	FieldPerOp         Field = "per_op"
 	FieldProtect       Field = "protect_in_place"
+	FieldCrossDevice   Field = "cross_device"
 	FieldRules         Field = "rules"
 	FieldQuarantine    Field = "quarantine"
 	FieldVerify        Field = "verify"
@@ -294,6 +298,8 @@ func (p *Policy) value(f Field) any {
 		return p.PerOp
 	case FieldProtect:
 		return p.ProtectInPlace
+	case FieldCrossDevice:
+		return p.CrossDevice
 	case FieldRules:
 		return p.Rules
 	case FieldQuarantine:

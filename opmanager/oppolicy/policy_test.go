@@ -252,7 +252,7 @@ func TestSourceOfWhatAProgramSets(t *testing.T) {
 	assert.Equal(t, "default", p.View().Sources["prefer"])
 	p.Prefer, p.Strict, p.SkipCUDA, p.ProtectInPlace, p.Deterministic = opregistry.KindVendor, true, true, true, true
 	p.Allow, p.Deny, p.PerOp, p.Rules = []string{"a"}, []string{"b"}, []oppolicy.OpRule{{Pattern: "op"}}, []oppolicy.Rule{{}}
-	p.Quarantine.Failures, p.Verify.Fraction = 1, 1
+	p.Quarantine.Failures, p.Verify.Fraction, p.CrossDevice = 1, 1, oppolicy.CrossDeviceError
 	for field, source := range p.View().Sources {
 		assert.Equal(t, "the program", source, field)
 	}

@@ -25,6 +25,7 @@ type View struct {
 	SkipCUDA       bool                `json:"skip_cuda"`
 	Deterministic  bool                `json:"deterministic,omitzero"`
 	ProtectInPlace bool                `json:"protect_in_place"`
+	CrossDevice    CrossDevice         `json:"cross_device,omitzero"` // absent for copy
 	Rules          []RuleView          `json:"rules"`
 	Quarantine     QuarantineView      `json:"quarantine"`
 	Verify         VerifyView          `json:"verify"`
@@ -74,6 +75,9 @@ func (p Policy) View() View {
 		v.Tuning = p.Tuning.Digest
 		v.Sources["tuning"] = p.Tuning.Source
 	}
+	if p.CrossDevice != CrossDeviceCopy {
+		v.CrossDevice = p.CrossDevice
+	}
 	for _, rule := range p.PerOp {
 		v.Sources[viewPerOp+"."+rule.Pattern] = rule.source()
 	}
@@ -86,7 +90,7 @@ func (p Policy) View() View {
 	}
 	set := p.Quarantine.WithDefaults()
 	v.Quarantine = QuarantineView{Enabled: !set.Disabled, Failures: set.Failures, Window: shortTime(set.Window), Backoff: shortTime(set.Backoff)}
-	for _, field := range []Field{FieldPrefer, FieldStrict, FieldDeny, FieldAllow, FieldSkip, FieldDeterministic, FieldProtect, FieldRules, FieldQuarantine, FieldVerify} {
+	for _, field := range []Field{FieldPrefer, FieldStrict, FieldDeny, FieldAllow, FieldSkip, FieldDeterministic, FieldProtect, FieldCrossDevice, FieldRules, FieldQuarantine, FieldVerify} {
 		v.Sources[string(field)] = p.Source(field)
 	}
 	v.Sources[viewPerOp] = p.Source(FieldPerOp)

@@ -76,6 +76,8 @@ func (o *Overlay) Apply(p oppolicy.Policy) oppolicy.Policy {
 			p.PerOp = o.values.PerOp
 		case oppolicy.FieldProtect:
 			p.ProtectInPlace = o.values.ProtectInPlace
+		case oppolicy.FieldCrossDevice:
+			p.CrossDevice = o.values.CrossDevice
 		case oppolicy.FieldRules:
 			p.Rules = o.values.Rules
 		case oppolicy.FieldQuarantine:

@@ -37,6 +37,7 @@ func (r *reader) keyReaders() []keyReader {
 		{string(oppolicy.FieldDeterministic), r.deterministic},
 		{string(oppolicy.FieldPerOp), r.perOp},
 		{string(oppolicy.FieldProtect), r.protect},
+		{string(oppolicy.FieldCrossDevice), r.crossDevice},
 		{string(oppolicy.FieldRules), r.rules},
 		{string(oppolicy.FieldQuarantine), r.quarantine},
 		{string(oppolicy.FieldVerify), r.verify},
@@ -149,6 +150,14 @@ func (r *reader) protect(key string, v document.Value) bool {
 	on, ok := r.toggle(key, v)
 	r.policy.ProtectInPlace = on
 	return ok
+}
+
+func (r *reader) crossDevice(key string, v document.Value) bool {
+	if v.Kind() != document.KindString {
+		r.fail(v.Origin(), key, "given %s, expected copy or error", v.Describe())
+		return false
+	}
+	return r.accept(key, v, r.policy.SetCrossDevice)
 }
 
 // toggle reads a switch: a bool, 1, 0 or one of the words that variables take.

@@ -42,7 +42,7 @@ func Recordable(op opregistry.Handle) error {
 }
 
 // viewsOf lists the views of the operands of a call and their names by tensor. clone is a copy of
-// the call by opmanager.CopyArgs, in which operands that are the same view are one tensor.
+// the call by argcopy.Args, in which operands that are the same view are one tensor.
 func viewsOf(args, clone opregistry.Call) (views []*view, names map[*tensor.Tensor]string) {
 	names = map[*tensor.Tensor]string{}
 	byName := map[string]*view{}

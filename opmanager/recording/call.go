@@ -11,6 +11,7 @@ import (
 	"unsafe"
 
 	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/argcopy"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/tensor"
@@ -81,7 +82,7 @@ func Take(call opmanager.TappedCall, site Site) (c *Call, err error) {
 	if err := Recordable(call.Op); err != nil {
 		return nil, err
 	}
-	clone, err := opmanager.CopyArgs(call.Args)
+	clone, err := argcopy.Args(call.Args)
 	if err != nil {
 		return nil, fmt.Errorf("op %q: %w", call.Op.Name(), err)
 	}
@@ -103,7 +104,7 @@ func (c *Call) end(args opregistry.Call, served opmanager.ImplInfo, fault error)
 		c.header.Error = fault.Error()
 		return nil
 	}
-	after, err := opmanager.CopyArgs(args)
+	after, err := argcopy.Args(args)
 	if err != nil {
 		return fmt.Errorf("op %q: %w", c.Op.Name(), err)
 	}

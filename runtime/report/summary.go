@@ -132,11 +132,11 @@ func ending(err error) string {
 }
 
 // dispatchTable shows the impls that were called, those that took most of the time first. Declined,
-// failed and verified calls have columns when there are any.
+// failed, copied and verified calls have columns when there are any.
 func dispatchTable(stats []opmanager.ImplStats) string {
 	var total time.Duration
 	var rows []opmanager.ImplStats
-	trouble, verified := false, false
+	trouble, copied, verified := false, false, false
 	for _, s := range stats {
 		if s.Calls+s.Errors+s.Declines == 0 {
 			continue
@@ -144,6 +144,7 @@ func dispatchTable(stats []opmanager.ImplStats) string {
 		rows = append(rows, s)
 		total += s.Duration
 		trouble = trouble || s.Errors+s.Declines > 0
+		copied = copied || s.CrossDevice > 0
 		verified = verified || s.Verify.Calls+s.Verify.Skipped > 0
 	}
 	if len(rows) == 0 {
@@ -154,10 +155,13 @@ func dispatchTable(stats []opmanager.ImplStats) string {
 	if trouble {
 		header = append(header, "declines", "errors")
 	}
+	if copied {
+		header = append(header, "across devices", "copied")
+	}
 	if verified {
 		header = append(header, "verified", "violations", "largest difference")
 	}
-	t := plaintext.NewTable(header, 4, 5, 6, 7, 8, 9, 10, 11, 12)
+	t := plaintext.NewTable(header, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14)
 	for _, s := range rows {
 		share := 0.0
 		if total > 0 {
@@ -166,6 +170,9 @@ func dispatchTable(stats []opmanager.ImplStats) string {
 		row := table.Row{s.Op, s.ID, s.Kind, s.Calls, fmt.Sprintf("%.3f s", s.Duration.Seconds()), fmt.Sprintf("%.1f %%", share), plaintext.Count(s.Fallbacks)}
 		if trouble {
 			row = append(row, plaintext.Count(s.Declines), plaintext.Count(s.Errors))
+		}
+		if copied {
+			row = append(row, plaintext.Count(s.CrossDevice), bytesText(int64(s.CrossDeviceBytes)))
 		}
 		if verified {
 			row = append(row, verifiedCells(s.Verify)...)

@@ -69,6 +69,7 @@ func printPolicy(prog cli.Program, v shownPolicy, plugins policyfile.Plugins) er
 	}
 	row("deterministic", fmt.Sprint(v.Deterministic))
 	row("protect_in_place", fmt.Sprint(v.ProtectInPlace))
+	row("cross_device", v.CrossDevice.String())
 	row("quarantine", v.Quarantine.String())
 	row("verify", v.Verify.String())
 	if len(v.PerOp) == 0 {

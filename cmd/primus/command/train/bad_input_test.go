@@ -199,7 +199,7 @@ func TestBadPolicyValues(t *testing.T) {
 // What is blank in the environment is as if it were not there, and names that are not known are
 // warnings.
 func TestDoubtfulPolicyValues(t *testing.T) {
-	for _, name := range []string{"TE_FL_PREFER", "TE_FL_PREFER_VENDOR", "TE_FL_STRICT", "TE_FL_ALLOW_VENDORS", "TE_FL_DENY_VENDORS", "TE_FL_PER_OP", "TE_FL_SKIP_CUDA", "TEFL_LOG_LEVEL"} {
+	for _, name := range []string{"TE_FL_PREFER", "TE_FL_PREFER_VENDOR", "TE_FL_STRICT", "TE_FL_ALLOW_VENDORS", "TE_FL_DENY_VENDORS", "TE_FL_PER_OP", "TE_FL_SKIP_CUDA", "TE_FL_CROSS_DEVICE", "TEFL_LOG_LEVEL"} {
 		t.Setenv(name, " \t")
 	}
 	blank := commandtest.Run(t, "ops", "explain", "generic_gemm")

@@ -13,8 +13,8 @@ import (
 // Flags are the flags of a policy. They take the same values as the TE_FL_* variables, and so have
 // no PRIMUS_* variables.
 type Flags struct {
-	prefer, strict, allow, deny, perOp Flag
-	Plugins                            PluginFlags
+	prefer, strict, allow, deny, crossDevice, perOp Flag
+	Plugins                                         PluginFlags
 }
 
 // Flag is a text that remembers whether it was given.
@@ -43,12 +43,13 @@ func (f *Flags) AddSideFlags(flags *pflag.FlagSet, prefix, about string) {
 	add(&f.strict, "strict", "with a true `SWITCH` the first candidate of an op runs or the call fails; --strict alone is true").NoOptDefVal = "true"
 	add(&f.allow, "allow-vendors", "only these vendors: `NAMES` with commas, or *")
 	add(&f.deny, "deny-vendors", "never these vendors: `NAMES` with commas, or *")
+	add(&f.crossDevice, "cross-device", "what happens to `CALLS` with operands on a device that lacks the op: copy (to the host and back) or error")
 	add(&f.perOp, "per-op", "orders for single ops: `OP=TOKEN|TOKEN`, more after ; or in a repeated flag")
 }
 
 // texts returns the flags that are texts.
 func (f *Flags) texts() []*Flag {
-	return []*Flag{&f.prefer, &f.strict, &f.allow, &f.deny, &f.perOp, &f.Plugins.modules, &f.Plugins.isolate}
+	return []*Flag{&f.prefer, &f.strict, &f.allow, &f.deny, &f.crossDevice, &f.perOp, &f.Plugins.modules, &f.Plugins.isolate}
 }
 
 // Given reports whether any of the flags that are texts was given.
@@ -80,7 +81,7 @@ func (f *Flags) apply(p oppolicy.Policy) (oppolicy.Policy, error) {
 	for _, flag := range []struct {
 		Flag
 		set func(value, source string) error
-	}{{f.prefer, p.SetPrefer}, {f.strict, p.SetStrict}, {f.allow, p.SetAllow}, {f.deny, p.SetDeny}, {f.perOp, p.SetPerOp}} {
+	}{{f.prefer, p.SetPrefer}, {f.strict, p.SetStrict}, {f.allow, p.SetAllow}, {f.deny, p.SetDeny}, {f.crossDevice, p.SetCrossDevice}, {f.perOp, p.SetPerOp}} {
 		faults = append(faults, flag.apply(flag.set))
 	}
 	return p, errors.Join(faults...)

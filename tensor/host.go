@@ -1,0 +1,137 @@
+package tensor
+
+import (
+	"fmt"
+	"slices"
+	"unsafe"
+
+	"github.com/primus-fl/primus/device"
+)
+
+// copier is what a backend offers whose memory the processor cannot access: see device.Copier.
+type copier interface {
+	CopyIn(dst unsafe.Pointer, src []byte, s device.Stream) error
+	CopyOut(dst []byte, src unsafe.Pointer, s device.Stream) error
+	CopyOn(dst, src unsafe.Pointer, size uint64, s device.Stream) error
+}
+
+// Readable reports whether the content of t can be copied to the host and from there.
+func (t *Tensor) Readable() bool {
+	_, ok := t.copier()
+	return ok || t.OnHost()
+}
+
+func (t *Tensor) copier() (copier, bool) {
+	c, ok := t.storage.backend.(copier)
+	return c, ok
+}
+
+// ToHost returns t if it lies in host memory, else a tensor of the same shape and strides in Go
+// memory with the content of t. Work that is queued on the device is finished first. It returns an
+// error when the memory of t cannot be copied.
+func (t *Tensor) ToHost() (*Tensor, error) {
+	if t.OnHost() {
+		return t, nil
+	}
+	c, ok := t.copier()
+	if !ok {
+		return nil, t.notOnHost("ToHost")
+	}
+	twin := t.goTwin()
+	if t.elems == 0 {
+		return twin, nil
+	}
+	if err := c.CopyOut(twin.raw(), t.Pointer(), device.DefaultStream); err != nil {
+		return nil, fmt.Errorf("tensor: copy %v to the host: %w", t, err)
+	}
+	return twin, nil
+}
+
+// goTwin returns a tensor like t in Go memory, without its content.
+func (t *Tensor) goTwin() *Tensor {
+	size := 0
+	if t.elems > 0 {
+		size = t.span() * t.dtype.Size()
+	}
+	words := make([]uint64, (size+7)/8)
+	st := &Storage{base: unsafe.Pointer(unsafe.SliceData(words)), size: size, device: device.Device{Type: device.TypeCPU}, place: device.PlaceHost}
+	twin := *t
+	twin.storage, twin.offset = st, 0
+	twin.shape, twin.strides = slices.Clone(t.shape), slices.Clone(t.strides)
+	return &twin
+}
+
+// raw returns the bytes of t, gaps between its elements included.
+func (t *Tensor) raw() []byte {
+	return unsafe.Slice((*byte)(t.Pointer()), t.span()*t.dtype.Size())
+}
+
+// update changes a tensor on a device: change writes the elements of a tensor like it in host
+// memory. Bytes in gaps between the elements keep their content. Errors name the function fn.
+func (t *Tensor) update(fn string, change func(host *Tensor) error) error {
+	c, ok := t.copier()
+	if !ok {
+		return t.notOnHost(fn)
+	}
+	if t.elems == 0 {
+		return nil
+	}
+	var host *Tensor
+	if t.contig {
+		host = t.goTwin()
+	} else {
+		var err error
+		if host, err = t.ToHost(); err != nil {
+			return err
+		}
+	}
+	if err := change(host); err != nil {
+		return err
+	}
+	return t.copyIn(c, host)
+}
+
+// copyIn copies the bytes of a tensor like t in host memory to t.
+func (t *Tensor) copyIn(c copier, host *Tensor) error {
+	if err := c.CopyIn(t.Pointer(), host.raw(), device.DefaultStream); err != nil {
+		return fmt.Errorf("tensor: copy to %v: %w", t, err)
+	}
+	return nil
+}
+
+// copyAcross is CopyFrom of tensors of which at least one does not lie in host memory.
+func (t *Tensor) copyAcross(src *Tensor) error {
+	for _, x := range []*Tensor{t, src} {
+		if !x.Readable() {
+			return x.notOnHost("CopyFrom")
+		}
+	}
+	plain := t.contig && src.contig && t.dtype == src.dtype
+	c, onDevice := t.copier()
+	switch {
+	case t.OnHost() && plain:
+		c, _ := src.copier()
+		if err := c.CopyOut(t.raw(), src.Pointer(), device.DefaultStream); err != nil {
+			return fmt.Errorf("tensor: copy %v to the host: %w", src, err)
+		}
+		return nil
+	case t.OnHost():
+		host, err := src.ToHost()
+		if err != nil {
+			return err
+		}
+		return t.CopyFrom(host)
+	case onDevice && src.OnHost() && plain:
+		return t.copyIn(c, src)
+	case onDevice && plain && t.storage.backend == src.storage.backend && t.Place() == src.Place():
+		if err := c.CopyOn(t.Pointer(), src.Pointer(), uint64(t.elems*t.dtype.Size()), device.DefaultStream); err != nil {
+			return fmt.Errorf("tensor: copy %v to %v: %w", src, t, err)
+		}
+		return nil
+	}
+	host, err := src.ToHost()
+	if err != nil {
+		return err
+	}
+	return t.update("CopyFrom", func(to *Tensor) error { return to.CopyFrom(host) })
+}
