@@ -1,2 +1,3 @@
-// Package moe holds the impls that bring tokens to the rows of their experts and back.
+// Package moe holds the impls of a mixture of experts: the router with its auxiliary loss, and what
+// brings tokens to the rows of their experts and back.
 package moe

@@ -1,8 +1,6 @@
 package moe
 
 import (
-	"unsafe"
-
 	"github.com/primus-fl/primus/impls/flagos/internal/host"
 	"github.com/primus-fl/primus/internal/kernel/vector"
 	"github.com/primus-fl/primus/internal/parallel"
@@ -21,6 +19,18 @@ func Impls() []opregistry.Impl {
 		host.Impl(moe.MoEPermuteBwd, moeUnpermute),
 		host.Impl(moe.MoEUnpermuteFwd, moeUnpermute),
 		host.Impl(moe.MoEUnpermuteBwd, moeUnpermuteBackward),
+		host.Impl(moe.MoEPermuteWithRoutingMap, permuteByMap),
+		host.Impl(moe.MoEUnpermuteWithRoutingMap, unpermuteByMap),
+		host.Impl(moe.MoESortChunksFwd, sortChunks),
+		host.Impl(moe.MoESortChunksBwd, unsortChunks),
+		host.Impl(moe.FusedMultiRowPadding, copyGroups),
+		host.Impl(moe.FusedMultiRowUnpadding, copyGroups),
+		host.Impl(moe.FusedTopkWithScoreFunctionFwd, topkForward),
+		host.Impl(moe.FusedTopkWithScoreFunctionBwd, topkBackward),
+		host.Impl(moe.FusedScoreForMoEAuxLossFwd, scoreForward),
+		host.Impl(moe.FusedScoreForMoEAuxLossBwd, scoreBackward),
+		host.Impl(moe.FusedMoEAuxLossFwd, auxLossForward),
+		host.Impl(moe.FusedMoEAuxLossBwd, auxLossBackward),
 	}
 }
 
@@ -76,8 +86,7 @@ func moePermute(e *opregistry.Exec, a moe.MoEPermuteFwdArgs) error {
 		return v.Err
 	}
 	scratch := e.Scratch(int(last) + 1)
-	next := unsafe.Slice((*int32)(unsafe.Pointer(unsafe.SliceData(scratch))), len(scratch))
-	c.sort(experts, next)
+	c.sort(experts, host.ScratchInts(scratch))
 	e.Release(scratch)
 	permuteKernel.Run(e.Pool(), c.Parts, c)
 	return nil

@@ -13,8 +13,8 @@ type Matrix struct {
 	Half
 	Rows, Cols, Pitch int
 
-	// Block is the number of rows after which the next block of rows begins, Jump elements after the
-	// last one; 0 for rows of one pitch. Only Views.Blocks returns such a matrix.
+	// Block is the number of rows after which the next block of rows begins, Jump elements after
+	// the last one; 0 for rows of one pitch. Only Views.Blocks returns such a matrix.
 	Block, Jump int
 }
 
@@ -266,6 +266,15 @@ func (x *Indexes) At(i int) int {
 		return int(x.narrow[i])
 	}
 	return int(x.wide[i])
+}
+
+// Set stores an integer.
+func (x *Indexes) Set(i, v int) {
+	if x.narrow != nil {
+		x.narrow[i] = int32(v)
+	} else {
+		x.wide[i] = int64(v)
+	}
 }
 
 // Indexes is Vector for i32 or i64.
