@@ -14,6 +14,7 @@ const (
 	TypeUnspecified Type = 0
 	TypeCPU         Type = 1
 	TypeCUDA        Type = 2
+	TypeOpenCL      Type = 4
 	TypeROCM        Type = 10
 )
 
@@ -24,6 +25,8 @@ func (t Type) String() string {
 		return "cpu"
 	case TypeCUDA:
 		return "cuda"
+	case TypeOpenCL:
+		return "opencl"
 	case TypeROCM:
 		return "rocm"
 	default:
@@ -72,8 +75,9 @@ type Backend interface {
 	// Device returns the calling OS thread's current device.
 	Device() (Device, error)
 
-	// Alloc returns size bytes of zeroed memory on the current device, aligned to at least 64 bytes.
-	// The memory lies outside the Go heap and stays valid until Free. A size of 0 is an error.
+	// Alloc returns size bytes of zeroed memory on the current device, aligned to at least 64
+	// bytes. The memory lies outside the Go heap and stays valid until Free. A size of 0 is an
+	// error.
 	Alloc(size uint64) (unsafe.Pointer, error)
 
 	// Free returns memory to the device. p must come from Alloc of this backend
@@ -92,17 +96,4 @@ type Backend interface {
 
 	// SyncEvent waits until the event has completed. An event that was never recorded is an error.
 	SyncEvent(e Event) error
-}
-
-// StreamQueue is the optional ability of a backend to create streams and to run Go functions in
-// them.
-type StreamQueue interface {
-	// CreateStream returns a new empty stream on the current device.
-	CreateStream() (Stream, error)
-
-	// FreeStream waits for the work in the stream and releases it. The default stream cannot be freed.
-	FreeStream(s Stream) error
-
-	// Submit queues f after the work that is in the stream now and returns.
-	Submit(s Stream, f func()) error
 }

@@ -17,6 +17,7 @@ func TestDeviceString(t *testing.T) {
 	}{
 		{"cpu", device.Device{Type: device.TypeCPU}, "cpu:0"},
 		{"cuda", device.Device{Type: device.TypeCUDA, Index: 3}, "cuda:3"},
+		{"opencl", device.Device{Type: device.TypeOpenCL, Index: 1}, "opencl:1"},
 		{"rocm", device.Device{Type: device.TypeROCM, Index: 1}, "rocm:1"},
 		{"unspecified", device.Device{}, "device_type(0):0"},
 		{"unnamed", device.Device{Type: 12, Index: 2}, "device_type(12):2"},

@@ -25,6 +25,10 @@ var (
 	// ErrOutOfMemory reports that a device has no memory for an allocation.
 	ErrOutOfMemory = errors.New("device: out of memory")
 
+	// ErrLost reports that a device no longer works. Its memory is gone; a program that wants to go
+	// on starts anew.
+	ErrLost = errors.New("device: the device is lost")
+
 	// ErrClosed reports the use of a backend after it was closed.
 	ErrClosed = errors.New("device: backend is closed")
 )

@@ -23,6 +23,10 @@ type Storage struct {
 // Size returns the size of the block in bytes.
 func (s *Storage) Size() int { return s.size }
 
+// Backend returns what the block was allocated from; nil for Go memory and for memory of another
+// framework.
+func (s *Storage) Backend() device.Backend { return s.backend }
+
 // Device returns where the block lies.
 func (s *Storage) Device() device.Device { return s.device }
 

@@ -2,7 +2,6 @@ package cpu
 
 import (
 	"fmt"
-	"sync"
 
 	"github.com/primus-fl/primus/device"
 )
@@ -13,7 +12,7 @@ func (b *Backend) SetDevice(index int) error {
 	if count := len(b.nodes()); index < 0 || index >= count {
 		return fmt.Errorf("cpu: set device %d: want an index from 0 to %d, one for each NUMA node with memory", index, count-1)
 	}
-	b.threads.set(index)
+	b.threads.Set(index)
 	return nil
 }
 
@@ -31,31 +30,5 @@ func (b *Backend) current() int {
 	if len(b.nodes()) == 1 {
 		return 0
 	}
-	return b.threads.get()
-}
-
-// threads holds the current device of each OS thread for which it is not 0.
-type threads struct {
-	mu      sync.RWMutex
-	devices map[int]int
-}
-
-func (t *threads) get() int {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	return t.devices[threadID()]
-}
-
-func (t *threads) set(index int) {
-	id := threadID()
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if index == 0 {
-		delete(t.devices, id)
-		return
-	}
-	if t.devices == nil {
-		t.devices = make(map[int]int)
-	}
-	t.devices[id] = index
+	return b.threads.Get()
 }

@@ -52,7 +52,7 @@ func TestCurrentDeviceDecidesTheNodeOfMemory(t *testing.T) {
 		assert.NoError(t, b.SetDevice(0))
 	})
 	assert.Equal(t, []int{8, 0}, p.bound, "the third block reuses the first one's memory")
-	assert.Empty(t, b.threads.devices, "device 0 needs no memory of threads")
+	assert.Zero(t, b.threads.Chosen(), "device 0 needs no memory of threads")
 }
 
 func TestOneNodeIsNotBound(t *testing.T) {
@@ -101,7 +101,7 @@ func TestStreamsLeaveNoDeviceBehind(t *testing.T) {
 		for _, work := range []func(){func() {}, func() { panic("boom") }, func() { goruntime.Goexit() }} {
 			require.True(t, s.submit(work))
 			synctest.Wait()
-			assert.Empty(t, b.threads.devices)
+			assert.Zero(t, b.threads.Chosen())
 		}
 	})
 }

@@ -23,7 +23,7 @@ func (b *Backend) CreateEvent() (device.Event, error) {
 		return 0, err
 	}
 	defer h.mu.Unlock()
-	return h.events.add(func(device.Event) *event { return &event{freed: make(chan struct{})} })
+	return h.events.Add(func(device.Event) *event { return &event{freed: make(chan struct{})} })
 }
 
 // FreeEvent releases an event. A SyncEvent that is waiting for it returns an error. Freeing an
@@ -34,11 +34,11 @@ func (b *Backend) FreeEvent(e device.Event) error {
 		return err
 	}
 	defer h.mu.Unlock()
-	found, err := h.events.get("free", e)
+	found, err := h.events.Get("free", e)
 	if err != nil {
 		return err
 	}
-	delete(h.events.live, e)
+	delete(h.events.Live, e)
 	close(found.freed)
 	return nil
 }
@@ -92,5 +92,5 @@ func (b *Backend) event(op string, e device.Event) (*event, error) {
 		return nil, err
 	}
 	defer h.mu.Unlock()
-	return h.events.get(op, e)
+	return h.events.Get(op, e)
 }

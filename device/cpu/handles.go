@@ -6,21 +6,22 @@ import (
 	"sync"
 
 	"github.com/primus-fl/primus/device"
+	"github.com/primus-fl/primus/device/internal/handle"
 )
 
 // handles holds the events and streams of a Backend until it is closed.
 type handles struct {
 	mu       sync.Mutex
 	closed   bool
-	events   table[device.Event, *event]
-	streams  table[device.Stream, *stream]
+	events   handle.Table[device.Event, *event]
+	streams  handle.Table[device.Stream, *stream]
 	defaults map[int]*stream // by device
 }
 
 func newHandles() *handles {
 	return &handles{
-		events:   newTable[device.Event, *event]("event", "CreateEvent", 1),
-		streams:  newTable[device.Stream, *stream]("stream", "CreateStream", 2),
+		events:   handle.NewTable[device.Event, *event]("cpu", "event", "CreateEvent", 1),
+		streams:  handle.NewTable[device.Stream, *stream]("cpu", "stream", "CreateStream", 2),
 		defaults: make(map[int]*stream),
 	}
 }
@@ -48,14 +49,14 @@ func (h *handles) close() (streams []*stream, first bool) {
 	defer h.mu.Unlock()
 	first = !h.closed
 	h.closed = true
-	for _, s := range h.streams.live {
+	for _, s := range h.streams.Live {
 		streams = append(streams, s)
 	}
 	for _, s := range h.defaults {
 		streams = append(streams, s)
 	}
-	clear(h.events.live)
-	clear(h.streams.live)
+	clear(h.events.Live)
+	clear(h.streams.Live)
 	clear(h.defaults)
 	slices.SortFunc(streams, compareStreams)
 	return streams, first

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/primus-fl/primus/device"
+	"github.com/primus-fl/primus/device/internal/thread"
 )
 
 // stream is a queue of functions. A goroutine runs them in order; it exists only while there are
@@ -14,7 +15,7 @@ import (
 type stream struct {
 	handle   device.Stream
 	device   int
-	threads  *threads // nil when there is only one device
+	threads  *thread.Devices // nil when there is only one device
 	failures failures
 
 	mu      sync.Mutex
@@ -106,7 +107,7 @@ func (s *stream) drain() {
 	if s.threads != nil {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
-		defer s.threads.set(0)
+		defer s.threads.Reset()
 	}
 	for {
 		t, ok := s.pop()
@@ -119,7 +120,7 @@ func (s *stream) drain() {
 			continue
 		}
 		if s.threads != nil {
-			s.threads.set(s.device)
+			s.threads.Set(s.device)
 		}
 		s.run(t)
 	}

@@ -16,7 +16,7 @@ func (b *Backend) CreateStream() (device.Stream, error) {
 		return 0, err
 	}
 	defer h.mu.Unlock()
-	return h.streams.add(func(handle device.Stream) *stream { return b.newStream(handle, index) })
+	return h.streams.Add(func(handle device.Stream) *stream { return b.newStream(handle, index) })
 }
 
 // FreeStream waits for the work in the stream, releases the stream, and returns the failures of
@@ -37,7 +37,7 @@ func (b *Backend) FreeStream(s device.Stream) error {
 	// Close must find the stream as long as there is work in it.
 	found.wait()
 	h.mu.Lock()
-	delete(h.streams.live, s)
+	delete(h.streams.Live, s)
 	h.mu.Unlock()
 	return found.failures.takeAll()
 }
@@ -68,7 +68,7 @@ func (b *Backend) stream(op string, s device.Stream) (*stream, error) {
 	}
 	defer h.mu.Unlock()
 	if s != device.DefaultStream {
-		return h.streams.get(op, s)
+		return h.streams.Get(op, s)
 	}
 	found := h.defaults[index]
 	if found == nil {

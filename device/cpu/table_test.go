@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/primus-fl/primus/device/internal/handle"
 )
 
 func TestHandlesOfAllKindsDiffer(t *testing.T) {
@@ -25,15 +27,15 @@ func TestHandlesOfAllKindsDiffer(t *testing.T) {
 		require.NoError(t, b.FreeEvent(e))
 		require.NoError(t, b.FreeStream(s))
 	}
-	assert.Empty(t, b.handles.events.live)
-	assert.Empty(t, b.handles.streams.live)
+	assert.Empty(t, b.handles.events.Live)
+	assert.Empty(t, b.handles.streams.Live)
 }
 
 func TestHandlesRunOut(t *testing.T) {
 	t.Parallel()
 	b := open(t)
-	const limit = math.MaxUint - handleStep
-	b.handles.events.next, b.handles.streams.next = limit, limit
+	const limit = math.MaxUint - handle.Step
+	b.handles.events.Next, b.handles.streams.Next = limit, limit
 	e, err := b.CreateEvent()
 	require.NoError(t, err)
 	s, err := b.CreateStream()

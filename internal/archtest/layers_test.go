@@ -20,6 +20,7 @@ type layer struct {
 
 // layers is the table of the design, the most specific folder first.
 var layers = []layer{
+	{root: "device/opencl", allowed: []string{"device", "tensor", "vendors/loader"}},
 	{root: "device"},
 	{root: "document"},
 	{root: "tensor", allowed: []string{"device"}},

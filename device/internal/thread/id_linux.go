@@ -1,0 +1,6 @@
+package thread
+
+import "golang.org/x/sys/unix"
+
+// id returns the number of the calling OS thread.
+func id() int { return unix.Gettid() }
