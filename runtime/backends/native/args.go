@@ -197,9 +197,6 @@ func (a *Args) validate() error {
 	if a.DividesModel() && a.Adapts() {
 		faults = append(faults, fmt.Errorf("lora_rank: got %d, want 0 where ranks have parts of a model (tensor_model_parallel_size, expert_model_parallel_size)", a.Rank))
 	}
-	if a.DividesModel() && a.LoadHF != "" {
-		faults = append(faults, fmt.Errorf("load_hf: got %s, want null where ranks have parts of a model (tensor_model_parallel_size, expert_model_parallel_size): begin on ranks that have all of it, and go on from the checkpoint", a.LoadHF))
-	}
 	if !(a.DistributedTimeout >= 0) {
 		faults = append(faults, fmt.Errorf("distributed_timeout_minutes: got %v, want a number >= 0", a.DistributedTimeout))
 	}

@@ -36,7 +36,7 @@ func (t *trainer) restore() error {
 	if err := t.args.checkStart(t.tc, c != nil); err != nil {
 		return err
 	}
-	if t.args.LoadHF != "" && (c == nil || t.args.Adapts()) { // checkpoints have adapters without what they adapt
+	if t.args.LoadHF != "" && !t.divided() && (c == nil || t.args.Adapts()) { // checkpoints have adapters without what they adapt
 		if err := t.loadWeights(); err != nil {
 			return err
 		}

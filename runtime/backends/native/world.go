@@ -217,6 +217,11 @@ func (t *trainer) share() error {
 			return err
 		}
 	}
+	if t.divided() && t.args.LoadHF != "" && t.state.Step == 0 { // each rank reads its part
+		if err := t.world.Agree("load the weights", t.loadWeights()); err != nil {
+			return err
+		}
+	}
 	if t.shard == nil || t.state.Step == 0 {
 		return nil
 	}

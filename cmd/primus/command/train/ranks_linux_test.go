@@ -229,6 +229,36 @@ func TestPartsGoOn(t *testing.T) {
 	}
 }
 
+// Each rank reads its part of the weights that a run begins with.
+func TestPartsBeginWithWeights(t *testing.T) {
+	for name, tt := range map[string]struct {
+		model string
+		args  []string
+		parts []string
+	}{
+		"gpt2":    {"gpt2_10M", []string{"global_batch_size=8"}, []string{"tensor_model_parallel_size=2", "sequence_parallel=true"}},
+		"experts": {"moe_8x3M", []string{"num_experts=4", "moe_router_topk=2", "moe_ffn_hidden_size=64", "global_batch_size=8"}, []string{"expert_model_parallel_size=2"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			first, whole, parts := commandtest.NewLab(t), commandtest.NewLab(t), commandtest.NewLab(t)
+			for _, l := range []*commandtest.Lab{first, whole, parts} {
+				l.Edit("llama_2M", tt.model)
+			}
+			got := first.Train(append(tt.args, "train_iters=3", "lr_decay_iters=12")...)
+			require.Zero(t, got.Code, got.Stderr)
+			args := append(tt.args, "train_iters=6", "lr_decay_iters=12", "load_hf="+first.Checkpoints()[0])
+			got = whole.Train(args...)
+			require.Zero(t, got.Code, got.Stderr)
+			trainRanks(t, parts, "mpich", 2, append(args, tt.parts...)...)
+			checkLosses(t, whole.Records(), parts.Records())
+			trainRanks(t, parts, "openmpi", 2, append(append(args, "train_iters=9"), tt.parts...)...)
+			got = whole.Train(append(args, "train_iters=9")...)
+			require.Zero(t, got.Code, got.Stderr)
+			checkLosses(t, whole.Records(), parts.Records())
+		})
+	}
+}
+
 // Ranks that would compute otherwise train nothing and say what differs.
 func TestRanksThatDiffer(t *testing.T) {
 	for _, tt := range []struct {

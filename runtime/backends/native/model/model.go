@@ -92,6 +92,9 @@ func (m *Model) Config() architecture.Config { return m.cfg }
 // Params returns every weight once, in a fixed order. The caller must not change the slice.
 func (m *Model) Params() []*param.Param { return m.params }
 
+// Divided reports whether this is the part of a model that a rank has.
+func (m *Model) Divided() bool { return m.part.Tensor != nil || m.part.Experts != nil }
+
 // Close returns the memory of weights and gradients.
 func (m *Model) Close() error { return m.memory.Close() }
 

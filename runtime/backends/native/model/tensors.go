@@ -40,9 +40,14 @@ type Place struct {
 }
 
 // Places returns where the tensors of a checkpoint lie that are trained.
-func (m *Model) Places() []Place {
+func (m *Model) Places() []Place { return places(m.Trained()) }
+
+// WeightPlaces returns where the tensors of a checkpoint lie that are not of adapters.
+func (m *Model) WeightPlaces() []Place { return places(m.params) }
+
+func places(params []*param.Param) []Place {
 	var all []Place
-	for _, p := range m.Trained() {
+	for _, p := range params {
 		if p.Parts == nil {
 			s := p.Slice
 			if s.Whole == nil {

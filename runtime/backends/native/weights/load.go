@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/primus-fl/primus/runtime/backends/native/model"
+	"github.com/primus-fl/primus/tensor"
 	"github.com/primus-fl/primus/tensor/safetensors"
 )
 
@@ -20,10 +21,13 @@ var ignored = regexp.MustCompile(`(\.rotary_emb\.inv_freq|(^|\.)h\.\d+\.attn\.(b
 // embedding.
 const headName = "lm_head.weight"
 
-// Load fills a model of the architecture of the folder. Every name, dtype and shape is compared
-// before the first weight is written. Elements are converted to the types of the model. The model
-// is in host memory.
+// Load fills a model of the architecture of the folder, or the part of one that a rank has. Every
+// name, dtype and shape is compared before the first weight is written. Elements are converted to
+// the types of the model. The model is in host memory.
 func (f *Folder) Load(m *model.Model) error {
+	if m.Divided() {
+		return f.loadPart(m)
+	}
 	all, err := f.tensors(m)
 	if err != nil {
 		return err
@@ -32,6 +36,32 @@ func (f *Folder) Load(m *model.Model) error {
 		if err := all[i].read(n.Tensor); err != nil {
 			return fmt.Errorf("weights: %s: %w", f.path, err)
 		}
+	}
+	return nil
+}
+
+// loadPart is Load for the part of a model that a rank has, which is f32.
+func (f *Folder) loadPart(m *model.Model) error {
+	whole, err := model.Outline(m.Config())
+	if err != nil {
+		return fmt.Errorf("weights: %s: %w", f.path, err)
+	}
+	all, err := f.tensors(whole)
+	if err != nil {
+		return err
+	}
+	sources := map[string]Tensor{}
+	for _, t := range all {
+		sources[t.Name] = t
+	}
+	var values []float32
+	for _, p := range m.WeightPlaces() {
+		n, into := p.Slice.Whole.NumElements(), tensor.Data[float32](p.Param.Value)[p.Lo:p.Hi]
+		values = slices.Grow(values[:0], n)[:n]
+		if err := sources[p.Name].ReadFloat32(values, 0); err != nil {
+			return fmt.Errorf("weights: %s: %w", f.path, err)
+		}
+		p.Slice.Runs(0, len(into), func(at, to, n int) { copy(into[at:at+n], values[to:to+n]) })
 	}
 	return nil
 }
