@@ -22,11 +22,14 @@ type Handler struct {
 	created int64
 	opened  atomic.Pointer[opened]
 	mux     *http.ServeMux
+
+	observer atomic.Pointer[Observer]
 }
 
 // New returns a Handler for a model of this name, which it has after Open.
 func New(name string) *Handler {
 	h := &Handler{name: name, created: time.Now().Unix(), mux: http.NewServeMux()}
+	h.Observe(nobody{})
 	for pattern, do := range h.routes() {
 		h.mux.HandleFunc(pattern, do)
 	}
@@ -37,8 +40,8 @@ func (h *Handler) routes() map[string]http.HandlerFunc {
 	return map[string]http.HandlerFunc{
 		"GET /v1/models":            h.models,
 		"GET /v1/models/{model...}": h.oneModel,
-		"POST /v1/completions":      answer(h, h.completion),
-		"POST /v1/chat/completions": answer(h, h.chat),
+		"POST /v1/completions":      h.observed("completions", answer(h, h.completion)),
+		"POST /v1/chat/completions": h.observed("chat_completions", answer(h, h.chat)),
 	}
 }
 
@@ -71,6 +74,14 @@ func (h *Handler) Ready() error {
 		return errors.New("the model is being loaded")
 	}
 	return nil
+}
+
+// Load returns how many texts are generated and how many wait, none before Open.
+func (h *Handler) Load() (running, waiting int) {
+	if e := h.opened.Load(); e != nil {
+		return e.Engine.Load()
+	}
+	return 0, 0
 }
 
 // ServeHTTP implements http.Handler.
@@ -262,8 +273,11 @@ func (j *job) choice(ctx context.Context, e *inference.Engine, h *Handler, i int
 	r := j.request
 	r.Prompt = j.prompts[i/j.choices()]
 	r.Seed += uint64(i % j.choices())
-	first := true
+	first, text := true, h.text(len(r.Prompt))
 	result, err := e.Generate(ctx, r, func(event inference.Event) error {
+		if event.ID >= 0 {
+			text.token()
+		}
 		j.mu.Lock()
 		defer j.mu.Unlock()
 		if event.ID >= 0 {
@@ -286,6 +300,7 @@ func (j *job) choice(ctx context.Context, e *inference.Engine, h *Handler, i int
 		}
 		return j.event(j.form.part(j, h, i, event))
 	})
+	text.end(result, err)
 	if err != nil {
 		return err
 	}

@@ -34,6 +34,9 @@ type service struct {
 	t      *testing.T
 	base   string
 	engine *inference.Engine
+
+	handler *openai.Handler
+	server  *httptest.Server
 }
 
 // chatTokenizer returns a tokenizer with a chat template.
@@ -72,7 +75,7 @@ func start(t *testing.T, tok tokenizer.Tokenizer, set inference.Settings) *servi
 	require.NoError(t, err)
 	h := openai.New("tiny")
 	server := httptest.NewServer(h)
-	s := &service{t, server.URL, e}
+	s := &service{t, server.URL, e, h, server}
 	status, body := s.post("/v1/completions", `{"prompt": "a"}`)
 	assert.Equal(t, http.StatusServiceUnavailable, status, "the model is not there yet")
 	assert.Contains(t, body, "being loaded")

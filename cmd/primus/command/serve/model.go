@@ -11,9 +11,11 @@ import (
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/models"
 	"github.com/primus-fl/primus/device"
+	"github.com/primus-fl/primus/metrics"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/runtime/backends/native/inference"
 	"github.com/primus-fl/primus/serve/openai"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 	"go.uber.org/fx"
 )
@@ -71,6 +73,22 @@ type modelParams struct {
 	fx.In
 	Device  device.Backend
 	Manager *opmanager.Manager
+}
+
+// observeModel exports the metrics of a model, if there is one.
+func observeModel(h *openai.Handler) fx.Option {
+	if h == nil {
+		return fx.Options()
+	}
+	return fx.Invoke(func(lc fx.Lifecycle, reg prometheus.Registerer) error {
+		m, err := metrics.NewInference(reg, h.Load)
+		if err != nil {
+			return err
+		}
+		h.Observe(m)
+		lc.Append(fx.StopHook(m.Close))
+		return nil
+	})
 }
 
 // serve loads the model and gives it to the handler until ctx ends.

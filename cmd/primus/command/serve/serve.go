@@ -124,7 +124,7 @@ func runServe(ctx context.Context, prog cli.Program, opts serveOptions, policy d
 		}
 		<-ctx.Done()
 		return nil
-	}, Graph(set, services), fx.Invoke(func(built modelParams) { p = built }))
+	}, Graph(set, services), observeModel(services.Model), fx.Invoke(func(built modelParams) { p = built }))
 }
 
 // serveParams are what the service alone needs of the graph, in the order in which they are built.
