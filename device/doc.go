@@ -3,7 +3,8 @@
 //
 // It holds the [Backend] interface, a [Registry] of backends by name, and [Select], which picks one
 // from the environment. Implementations are packages of their own: device/cpu works on every
-// machine, and device/devicetest tests any implementation against the contract.
+// machine, device/opencl drives everything with an OpenCL driver, and device/devicetest tests any
+// implementation against the contract.
 //
 // # Concepts
 //
@@ -26,7 +27,7 @@
 // # Errors
 //
 // Errors say what was given, what was expected and what to do. Callers can tell them apart with
-// errors.Is and the sentinels of this package ([ErrNotFound], [ErrUnusable], [ErrConflict],
-// [ErrDuplicate], [ErrInvalidName], [ErrOutOfMemory], [ErrClosed]). Backends wrap the last two, so
-// that a caller does not depend on one implementation.
+// errors.Is and the sentinels of this package ([ErrNotFound], [ErrNoDevice], [ErrUnusable],
+// [ErrConflict], [ErrDuplicate], [ErrInvalidName], [ErrOutOfMemory], [ErrLost], [ErrClosed]).
+// Backends wrap the last three, so that a caller does not depend on one implementation.
 package device

@@ -7,6 +7,9 @@ var (
 	// ErrNotFound reports that no backend is registered under a name.
 	ErrNotFound = errors.New("device: no such backend")
 
+	// ErrNoDevice reports an index that no device of a backend has.
+	ErrNoDevice = errors.New("device: no such device")
+
 	// ErrUnusable reports that a registered backend cannot be used on this machine.
 	ErrUnusable = errors.New("device: backend is not usable")
 

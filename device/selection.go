@@ -2,6 +2,7 @@ package device
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/primus-fl/primus/internal/suggest"
@@ -43,12 +44,13 @@ type Selection struct {
 
 // Select picks the backend that the environment names in EnvBackend or EnvBackendMisspelt, else GPU
 // if that is registered and usable, else CPU. getenv is os.LookupEnv outside tests. A value of only
-// space counts as unset; letter case and surrounding space do not matter.
+// space counts as unset; letter case and surrounding space do not matter. A value such as OPENCL:1
+// also makes the device with that index current for all threads that have not called SetDevice.
 //
 // It returns an error that matches ErrConflict when the two variables name different backends,
-// ErrNotFound when the chosen backend is not registered and ErrUnusable when it cannot be used
-// here; the last two list the registered backends, each with whether it can be used and why not. A
-// named backend is never replaced by another.
+// ErrNotFound when the chosen backend is not registered, ErrNoDevice when it has no device with the
+// index, and ErrUnusable when it cannot be used here. Errors list the registered backends, each
+// with whether it can be used and why not. A named backend is never replaced by another.
 func Select(reg *Registry, getenv func(string) (string, bool)) (Selection, error) {
 	name, source, err := choice(getenv)
 	if err != nil {
@@ -58,17 +60,44 @@ func Select(reg *Registry, getenv func(string) (string, bool)) (Selection, error
 		return selectDefault(reg)
 	}
 
+	return Choose(reg, source, name)
+}
+
+// Choose picks the backend that a value names, such as OPENCL or opencl:1, as Select does. Source
+// says in errors where the value comes from, such as the name of a parameter.
+func Choose(reg *Registry, source, value string) (Selection, error) {
+	name, index, numbered := strings.Cut(value, ":")
 	normalised, _ := normaliseName(name)
 	b, err := reg.Get(name)
 	if err != nil {
 		return Selection{}, fmt.Errorf("%w: %s=%q; registered: %s%s",
-			ErrNotFound, source, name, describe(reg, normalised), suggest.Hint(strings.TrimSpace(name), reg.Names()))
+			ErrNotFound, source, value, describe(reg, normalised), suggest.Hint(strings.TrimSpace(name), reg.Names()))
 	}
 	if reason := unusable(b); reason != "" {
 		return Selection{}, fmt.Errorf("%w: %s=%q: %s; also registered: %s",
-			ErrUnusable, source, name, reason, describe(reg, normalised))
+			ErrUnusable, source, value, reason, describe(reg, normalised))
+	}
+	if numbered {
+		if err := number(b, index); err != nil {
+			return Selection{}, fmt.Errorf("%w: %s=%q: %w", ErrNoDevice, source, value, err)
+		}
 	}
 	return Selection{Backend: b, Name: normalised, Source: source}, nil
+}
+
+// number makes the device with an index the current one of b.
+func number(b Backend, index string) error {
+	n, err := strconv.Atoi(strings.TrimSpace(index))
+	if err != nil {
+		return fmt.Errorf("the index of the device is %q, want a number such as 0", index)
+	}
+	if numbered, ok := As[Numbered](b); ok {
+		return numbered.SetDefaultDevice(n)
+	}
+	if n != 0 {
+		return fmt.Errorf("there is no device %d: %s has only device 0", n, b.Name())
+	}
+	return nil
 }
 
 // choice returns the value and the name of the variable that is set; the name is SourceDefault when

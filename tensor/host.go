@@ -8,23 +8,13 @@ import (
 	"github.com/primus-fl/primus/device"
 )
 
-// copier is what a backend offers whose memory the processor cannot access: see device.Copier.
-type copier interface {
-	CopyIn(dst unsafe.Pointer, src []byte, s device.Stream) error
-	CopyOut(dst []byte, src unsafe.Pointer, s device.Stream) error
-	CopyOn(dst, src unsafe.Pointer, size uint64, s device.Stream) error
-}
-
 // Readable reports whether the content of t can be copied to the host and from there.
 func (t *Tensor) Readable() bool {
 	_, ok := t.copier()
 	return ok || t.OnHost()
 }
 
-func (t *Tensor) copier() (copier, bool) {
-	c, ok := t.storage.backend.(copier)
-	return c, ok
-}
+func (t *Tensor) copier() (device.Copier, bool) { return device.As[device.Copier](t.storage.backend) }
 
 // ToHost returns t if it lies in host memory, else a tensor of the same shape and strides in Go
 // memory with the content of t. Work that is queued on the device is finished first. It returns an
@@ -92,7 +82,7 @@ func (t *Tensor) update(fn string, change func(host *Tensor) error) error {
 }
 
 // copyIn copies the bytes of a tensor like t in host memory to t.
-func (t *Tensor) copyIn(c copier, host *Tensor) error {
+func (t *Tensor) copyIn(c device.Copier, host *Tensor) error {
 	if err := c.CopyIn(t.Pointer(), host.raw(), device.DefaultStream); err != nil {
 		return fmt.Errorf("tensor: copy to %v: %w", t, err)
 	}

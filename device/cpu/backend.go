@@ -25,6 +25,7 @@ type Backend struct {
 var (
 	_ device.Backend     = (*Backend)(nil)
 	_ device.StreamQueue = (*Backend)(nil)
+	_ device.Numbered    = (*Backend)(nil)
 )
 
 // New returns a CPU backend. It does no I/O and starts no goroutine; Close releases everything that

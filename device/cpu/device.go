@@ -9,10 +9,27 @@ import (
 // SetDevice makes the device with this index current for the calling OS thread. The caller must
 // call runtime.LockOSThread first.
 func (b *Backend) SetDevice(index int) error {
-	if count := len(b.nodes()); index < 0 || index >= count {
-		return fmt.Errorf("cpu: set device %d: want an index from 0 to %d, one for each NUMA node with memory", index, count-1)
+	if err := b.checkIndex("set device", index); err != nil {
+		return err
 	}
 	b.threads.Set(index)
+	return nil
+}
+
+// SetDefaultDevice makes the device with this index current for all OS threads that have not called
+// SetDevice.
+func (b *Backend) SetDefaultDevice(index int) error {
+	if err := b.checkIndex("set default device", index); err != nil {
+		return err
+	}
+	b.threads.SetDefault(index)
+	return nil
+}
+
+func (b *Backend) checkIndex(op string, index int) error {
+	if count := len(b.nodes()); index < 0 || index >= count {
+		return fmt.Errorf("cpu: %s %d: want an index from 0 to %d, one for each NUMA node with memory", op, index, count-1)
+	}
 	return nil
 }
 

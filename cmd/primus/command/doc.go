@@ -9,8 +9,8 @@
 // HTTP service and the fleet. Results go to Streams.Out, logs, progress and errors to Streams.Err.
 //
 // Flags that were not given may come from the environment, as PRIMUS_<FLAG>, and from primus.yaml:
-// see the package settings and `primus config cli`. PRIMUS_OPENBLAS, PRIMUS_ONEDNN and
-// PRIMUS_MPI name the files of these libraries to load instead of the system's.
+// see the package settings and `primus config cli`. PRIMUS_OPENBLAS, PRIMUS_ONEDNN, PRIMUS_OPENCL
+// and PRIMUS_MPI name the files of these libraries to load instead of the system's.
 //
 // # Concurrency
 //

@@ -30,7 +30,7 @@ func Main(m *testing.M, others func(role string, args []string) int) {
 	}
 	// The libraries of vendors keep threads for the life of a process, so this one does without;
 	// children have them. Tests wait for lines about ops, which the terminal shows at this level only.
-	for variable, value := range map[string]string{"PRIMUS_OPENBLAS": Absent, "PRIMUS_ONEDNN": Absent, oppolicy.EnvLogLevel: "INFO"} {
+	for variable, value := range map[string]string{"PRIMUS_OPENBLAS": Absent, "PRIMUS_ONEDNN": Absent, "PRIMUS_OPENCL": Absent, oppolicy.EnvLogLevel: "INFO"} {
 		if err := os.Setenv(variable, value); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)

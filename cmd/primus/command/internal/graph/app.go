@@ -201,7 +201,7 @@ func newDevices(backends []device.Backend, lc fx.Lifecycle) (*device.Registry, e
 
 func selectDevice(reg *device.Registry, set Config) (device.Backend, error) {
 	s, err := device.Select(reg, os.LookupEnv)
-	if errors.Is(err, device.ErrNotFound) || errors.Is(err, device.ErrConflict) {
+	if errors.Is(err, device.ErrNotFound) || errors.Is(err, device.ErrNoDevice) || errors.Is(err, device.ErrConflict) {
 		return nil, cli.UsageError{Err: err}
 	}
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/device/cpu"
+	"github.com/primus-fl/primus/device/opencl"
 	"github.com/primus-fl/primus/impls/flagos"
 	"github.com/primus-fl/primus/impls/reference"
 	"github.com/primus-fl/primus/opregistry"
@@ -68,7 +69,22 @@ func backendModules() fx.Option {
 
 // deviceBackends lists the device backends that are compiled in.
 func deviceBackends() fx.Option {
-	return provideGroup("devices", func() device.Backend { return cpu.New() })
+	return provideGroup("devices",
+		func() device.Backend { return cpu.New() },
+		func() device.Backend {
+			return opencl.New(opencl.Options{Files: libraryFiles("PRIMUS_OPENCL"), Cache: programCache()})
+		},
+	)
+}
+
+// programCache returns the folder for programs that were built for a device; "" when the user has
+// no folder for caches.
+func programCache() string {
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(dir, "primus", "opencl")
 }
 
 // provideGroup provides one value of a group for each constructor.
