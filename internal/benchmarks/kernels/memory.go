@@ -27,7 +27,7 @@ const (
 // memory does.
 func (b *bench) geluOps() []contest {
 	x := func() *tensor.Tensor { return b.floats(tokens, hidden) }
-	all := []contest{
+	return grouped([]contest{
 		memoryOp(b, "gelu", activation.GELU, func() activation.ActivationArgs {
 			return activation.ActivationArgs{Input: x(), Output: x()}
 		}),
@@ -37,11 +37,7 @@ func (b *bench) geluOps() []contest {
 		memoryOp(b, "dbias_dgelu", activation.DBiasDGELU, func() activation.DBiasDActivationArgs {
 			return activation.DBiasDActivationArgs{Grad: x(), FwdInput: x(), Output: x(), DBias: b.floats(hidden)}
 		}),
-	}
-	for i := range all {
-		all[i].group = "gelu"
-	}
-	return all
+	}, "gelu")
 }
 
 // memoryOps are the memory-bound ops on [2048, 512].

@@ -1,0 +1,159 @@
+package main
+
+import (
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/ops/moe"
+	"github.com/primus-fl/primus/ops/quant"
+	"github.com/primus-fl/primus/tensor"
+)
+
+// quantOps are the roundings to fp8 and back on [2048, 512].
+func (b *bench) quantOps() []contest {
+	x := func() *tensor.Tensor { return b.floats(tokens, hidden) }
+	number := func() *tensor.Tensor { return dense([]float32{1}, 1) }
+	fp8 := func(rows, cols int) *tensor.Tensor {
+		return dense(make([]tensor.Float8E4M3, rows*cols), rows, cols)
+	}
+	scales := func(s quant.Scaling, rows, cols int) *tensor.Tensor {
+		if s == quant.MXFP8Scaling {
+			return dense(make([]uint8, rows*cols), rows, cols)
+		}
+		return dense(make([]float32, rows*cols), rows, cols)
+	}
+	type kind struct {
+		name string
+		q    quant.Quantizer
+	}
+	byRows := func(q quant.Quantizer) quant.Quantized {
+		z, block := quant.Quantized{Data: fp8(tokens, hidden)}, q.Scaling.BlockLen()
+		switch {
+		case block == 0:
+			z.ScaleInv, z.Scale, z.Amax = number(), number(), number()
+		case q.Block2D:
+			z.ScaleInv = scales(q.Scaling, tokens/block, hidden/block)
+		default:
+			z.ScaleInv = scales(q.Scaling, tokens, hidden/block)
+		}
+		return z
+	}
+	byColumns := func(q quant.Quantizer) quant.Quantized {
+		block := q.Scaling.BlockLen()
+		if q.Scaling == quant.MXFP8Scaling {
+			return quant.Quantized{ColumnwiseData: fp8(tokens, hidden), ColumnwiseScaleInv: scales(q.Scaling, tokens/block, hidden)}
+		}
+		return quant.Quantized{ColumnwiseData: fp8(hidden, tokens), ColumnwiseScaleInv: scales(q.Scaling, hidden, tokens/block)}
+	}
+	var all []contest
+	quantize := func(name string, q quant.Quantizer, z func(quant.Quantizer) quant.Quantized) {
+		all = append(all, memoryOp(b, "quantize/"+name, quant.Quantize, func() quant.QuantizeArgs {
+			return quant.QuantizeArgs{Tensor: x(), Quantizer: q, Output: z(q)}
+		}))
+	}
+	dequantize := func(name string, q quant.Quantizer, z func(quant.Quantizer) quant.Quantized) {
+		all = append(all, memoryOp(b, "dequantize/"+name, quant.Dequantize, func() quant.DequantizeArgs {
+			in := z(q)
+			in.Scale, in.Amax = nil, nil
+			return quant.DequantizeArgs{Input: in, Scaling: q.Scaling, Block2D: q.Block2D, Output: x()}
+		}))
+	}
+	for _, k := range []kind{
+		{"delayed", quant.Quantizer{Scaling: quant.DelayedScaling}},
+		{"current", quant.Quantizer{Scaling: quant.CurrentScaling}},
+		{"block", quant.Quantizer{Scaling: quant.BlockScaling, ForcePow2Scales: true}},
+		{"block_2d", quant.Quantizer{Scaling: quant.BlockScaling, ForcePow2Scales: true, Block2D: true}},
+		{"mxfp8", quant.Quantizer{Scaling: quant.MXFP8Scaling}},
+	} {
+		quantize(k.name, k.q, byRows)
+		if k.q.Scaling != quant.DelayedScaling {
+			dequantize(k.name, k.q, byRows)
+		}
+		if k.q.Scaling.BlockLen() > 0 && !k.q.Block2D {
+			quantize(k.name+"/by_columns", k.q, byColumns)
+			dequantize(k.name+"/by_columns", k.q, byColumns)
+		}
+	}
+	all = append(all,
+		memoryOp(b, "compute_amax", quant.ComputeAmax, func() quant.ComputeAmaxArgs { return quant.ComputeAmaxArgs{Input: x(), Amax: number()} }),
+		memoryOp(b, "fp8_transpose", quant.FP8Transpose, func() quant.FP8TransposeArgs {
+			return quant.FP8TransposeArgs{Input: fp8(tokens, hidden), Out: fp8(hidden, tokens)}
+		}))
+	return grouped(all, "quant")
+}
+
+// The sizes of the router.
+const (
+	experts = 64
+	topk    = 8
+)
+
+// routerOps are the ops of a mixture of 64 experts, 8 for each of 2048 tokens of 512.
+func (b *bench) routerOps() []contest {
+	saved := &opregistry.Saved{}
+	scores := func() *tensor.Tensor { return b.floats(tokens, experts) }
+	chosen := func() *tensor.Tensor {
+		routes := make([]bool, tokens*experts)
+		for i := range routes {
+			routes[i] = i%(experts/topk) == 0
+		}
+		return dense(routes, tokens, experts)
+	}
+	rows := func() *tensor.Tensor { return b.floats(tokens*topk, hidden) }
+	topkFwd := func(f moe.ScoreFunction, pre bool) func() moe.FusedTopkWithScoreFunctionFwdArgs {
+		return func() moe.FusedTopkWithScoreFunctionFwdArgs {
+			return moe.FusedTopkWithScoreFunctionFwdArgs{
+				Logits: scores(), Topk: topk, UsePreSoftmax: pre, ScoreFunction: f, Probs: scores(), RoutingMap: chosen(), IntermediateOutput: scores(), Saved: saved,
+			}
+		}
+	}
+	topkBwd := func(f moe.ScoreFunction, pre bool) func() moe.FusedTopkWithScoreFunctionBwdArgs {
+		return func() moe.FusedTopkWithScoreFunctionBwdArgs {
+			return moe.FusedTopkWithScoreFunctionBwdArgs{
+				RoutingMap: chosen(), IntermediateOutput: scores(), GradProbs: scores(), GradLogits: scores(), Topk: topk, UsePreSoftmax: pre, ScoreFunction: f, Saved: saved,
+			}
+		}
+	}
+	return grouped([]contest{
+		memoryOp(b, "topk_fwd/softmax", moe.FusedTopkWithScoreFunctionFwd, topkFwd(moe.SoftmaxScore, false)),
+		memoryOp(b, "topk_fwd/pre_softmax", moe.FusedTopkWithScoreFunctionFwd, topkFwd(moe.SoftmaxScore, true)),
+		memoryOp(b, "topk_fwd/sigmoid", moe.FusedTopkWithScoreFunctionFwd, topkFwd(moe.SigmoidScore, false)),
+		memoryOp(b, "topk_bwd/softmax", moe.FusedTopkWithScoreFunctionBwd, topkBwd(moe.SoftmaxScore, false)),
+		memoryOp(b, "topk_bwd/pre_softmax", moe.FusedTopkWithScoreFunctionBwd, topkBwd(moe.SoftmaxScore, true)),
+		memoryOp(b, "topk_bwd/sigmoid", moe.FusedTopkWithScoreFunctionBwd, topkBwd(moe.SigmoidScore, false)),
+		memoryOp(b, "score_for_aux_loss_fwd", moe.FusedScoreForMoEAuxLossFwd, func() moe.FusedScoreForMoEAuxLossFwdArgs {
+			return moe.FusedScoreForMoEAuxLossFwdArgs{
+				Logits: scores(), Topk: topk, ScoreFunction: moe.SoftmaxScore, Scores: scores(), RoutingMap: chosen(), IntermediateOutput: scores(), Saved: saved,
+			}
+		}),
+		memoryOp(b, "score_for_aux_loss_bwd", moe.FusedScoreForMoEAuxLossBwd, func() moe.FusedScoreForMoEAuxLossBwdArgs {
+			return moe.FusedScoreForMoEAuxLossBwdArgs{
+				IntermediateOutput: scores(), GradScores: scores(), GradLogits: scores(), Topk: topk, ScoreFunction: moe.SoftmaxScore, Saved: saved,
+			}
+		}),
+		memoryOp(b, "aux_loss_fwd", moe.FusedMoEAuxLossFwd, func() moe.FusedMoEAuxLossFwdArgs {
+			return moe.FusedMoEAuxLossFwdArgs{
+				Probs: scores(), TokensPerExpert: b.floats(experts), TotalNumTokens: tokens, NumExperts: experts, Topk: topk, Coeff: 1, AuxLoss: b.floats(1),
+				ConstBuf: b.floats(1), Saved: saved,
+			}
+		}),
+		memoryOp(b, "aux_loss_bwd", moe.FusedMoEAuxLossBwd, func() moe.FusedMoEAuxLossBwdArgs {
+			return moe.FusedMoEAuxLossBwdArgs{ConstBuf: b.floats(1), TokensPerExpert: b.floats(experts), GradAuxLoss: b.floats(1), GradProbs: scores(), Saved: saved}
+		}),
+		memoryOp(b, "permute_with_routing_map", moe.MoEPermuteWithRoutingMap, func() moe.MoEPermuteWithRoutingMapArgs {
+			return moe.MoEPermuteWithRoutingMapArgs{
+				Tokens: b.floats(tokens, hidden), RoutingMap: chosen(), Probs: scores(), Output: rows(), OutputProbs: b.floats(tokens * topk),
+				SortedIndices: b.indexes(tokens*topk, tokens), Saved: saved,
+			}
+		}),
+		memoryOp(b, "unpermute_with_routing_map", moe.MoEUnpermuteWithRoutingMap, func() moe.MoEUnpermuteWithRoutingMapArgs {
+			return moe.MoEUnpermuteWithRoutingMapArgs{PermutedTokens: rows(), SortedIndices: b.indexes(tokens*topk, tokens), Output: b.floats(tokens, hidden), Saved: saved}
+		}),
+	}, "moe")
+}
+
+// grouped puts contests into a group.
+func grouped(all []contest, group string) []contest {
+	for i := range all {
+		all[i].group = group
+	}
+	return all
+}
