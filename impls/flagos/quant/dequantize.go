@@ -47,6 +47,9 @@ func dequantize(e *opregistry.Exec, a quant.DequantizeArgs) error {
 	if v.Err != nil {
 		return v.Err
 	}
+	if !c.byColumns && !c.square {
+		c.in.flatten(&c.out, b)
+	}
 	c.across = (c.out.Cols + c.width - 1) / c.width
 	c.Cut = host.CutItems((c.out.Rows+c.height-1)/c.height*c.across, c.height*min(c.width, c.out.Cols))
 	dequantizeKernel.Run(e.Pool(), c.Parts, c)
@@ -64,7 +67,7 @@ func (c *dequantization) part(part int) {
 		height, width := min(c.height, c.out.Rows-first), min(c.width, c.out.Cols-col)
 		data := c.in.data
 		if c.byColumns && c.scaling != quant.MXFP8Scaling {
-			transpose(turned.Data, turned.Pitch, data.Data[col*data.Pitch+first:], data.Pitch, width, height)
+			fp8.Transpose(turned.Data, turned.Pitch, data.Data[col*data.Pitch+first:], data.Pitch, width, height)
 			data = turned
 		} else {
 			data.Data = data.Data[first*data.Pitch+col:]
@@ -99,10 +102,8 @@ func (c *dequantization) scales(row, col, n int, buf []float32) (inv []float32, 
 	row /= down
 	switch {
 	case c.scaling == quant.MXFP8Scaling:
-		for i, code := range c.in.codes.Piece(row, col, count) {
-			buf[i] = powerOf(code)
-		}
 		inv = buf[:count]
+		powersOf(inv, c.in.codes.Piece(row, col, count))
 	case c.byColumns:
 		for i := range count {
 			buf[i] = c.in.scales.Data[(col+i)*c.in.scales.Pitch+row]

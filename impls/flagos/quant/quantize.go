@@ -9,6 +9,9 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
+// tileLen is the number of elements of a tile of many rows, which the second-level cache holds.
+const tileLen = 1 << 15
+
 // side is the data by rows or by columns, with its scales: numbers, or codes of E8M0.
 type side struct {
 	on     bool
@@ -31,6 +34,7 @@ type quantization struct {
 
 	scaleInv, scale, amax []float32 // of the tensor
 	factor                [1]float32
+	largest               []float32 // magnitude of each part, with delayed scaling
 }
 
 var quantizeKernel = parallel.NewKernel((*quantization).part)
@@ -66,9 +70,12 @@ func newQuantization(v *host.Views, x host.Matrix, q quant.Quantizer, out quant.
 		v.Decline("nvfp4 scaling, this impl serves the scalings of fp8")
 		return c
 	case q.Block2D || b > 0 && out.ColumnwiseData != nil:
-		c.height, c.width = b, 128
+		c.height = b
 	case out.ColumnwiseData != nil:
-		c.height, c.width = 64, 64
+		c.height = 64
+	}
+	if c.height > 1 {
+		c.width = tileLen / c.height
 	}
 	c.rows = newSide(v, "output.data", out.Data, "output.scale_inv", out.ScaleInv, b)
 	c.cols = newSide(v, "output.columnwise_data", out.ColumnwiseData, "output.columnwise_scale_inv", out.ColumnwiseScaleInv, b)
@@ -93,12 +100,28 @@ func newSide(v *host.Views, dataName string, data *tensor.Tensor, scalesName str
 	return s
 }
 
+// flatten views the rows of a matrix and of its data as one row, if nothing lies between them and
+// no block ends with a row.
+func (s *side) flatten(x *host.Matrix, block int) {
+	if !x.Dense() || !s.data.Dense() || !s.scales.Dense() || !s.codes.Dense() || block > 0 && x.Cols%block != 0 {
+		return
+	}
+	for _, m := range []*host.Matrix{x, &s.scales} {
+		m.Rows, m.Cols = 1, m.Rows*m.Cols
+	}
+	for _, m := range []*host.Bytes{&s.data, &s.codes} {
+		m.Rows, m.Cols = 1, m.Rows*m.Cols
+	}
+}
+
 // run quantises the matrix. Scratch: some tiles per part.
 func (c quantization) run(e *opregistry.Exec) {
 	c.exec = e
+	if !c.cols.on && !c.q.Block2D {
+		c.rows.flatten(&c.x, c.q.Scaling.BlockLen())
+	}
 	switch c.q.Scaling {
-	case quant.DelayedScaling:
-		c.amax[0] = max(c.amax[0], amaxOf(e, c.x))
+	case quant.DelayedScaling: // which looks for the largest magnitude at the same time
 		c.factor[0] = c.scale[0]
 		c.scaleInv[0] = 1 / c.factor[0]
 	case quant.CurrentScaling:
@@ -108,7 +131,12 @@ func (c quantization) run(e *opregistry.Exec) {
 	}
 	c.across = (c.x.Cols + c.width - 1) / c.width
 	c.Cut = host.CutItems((c.x.Rows+c.height-1)/c.height*c.across, c.height*min(c.width, c.x.Cols))
+	c.largest = e.Scratch(c.Parts)
 	quantizeKernel.Run(e.Pool(), c.Parts, c)
+	if c.q.Scaling == quant.DelayedScaling {
+		c.amax[0] = max(c.amax[0], fp8.Amax(c.largest))
+	}
+	e.Release(c.largest)
 }
 
 // tile is a tile in the hands of a part.
@@ -118,6 +146,7 @@ type tile struct {
 	height, width int
 	bytes         host.Bytes // memory for its data
 	amax, factor  []float32  // memory for its blocks in either direction
+	largest       float32    // magnitude so far, with delayed scaling
 }
 
 func (c *quantization) part(part int) {
@@ -132,17 +161,21 @@ func (c *quantization) part(part int) {
 		t.x = c.load(t, buf)
 		c.tile(&t)
 	}
+	c.largest[part] = t.largest
 	c.exec.Release(buf)
 }
 
-// load returns the elements of a tile; narrow ones are widened to buf.
+// load returns the elements of a tile. Those of several rows are in buf, since rows at a large
+// pitch may displace each other in the caches, and so are narrow ones.
 func (c *quantization) load(t tile, buf []float32) host.Matrix {
-	if !c.x.Narrow() {
-		return host.Matrix{Data: c.x.Data[t.row*c.x.Pitch+t.col:], Rows: t.height, Cols: t.width, Pitch: c.x.Pitch}
-	}
 	m := host.Matrix{Data: buf, Rows: t.height, Cols: t.width, Pitch: c.width}
+	if !c.x.Narrow() && t.height == 1 {
+		m.Data = c.x.Data[t.row*c.x.Pitch+t.col:]
+		return m
+	}
 	for r := range t.height {
-		c.x.Piece(t.row+r, t.col, t.width, m.Row(r))
+		to := m.Row(r)
+		copy(to, c.x.Piece(t.row+r, t.col, t.width, to))
 	}
 	return m
 }
@@ -171,13 +204,17 @@ func (c *quantization) tile(t *tile) {
 		}
 		encoded = t.bytes
 	}
-	transpose(c.cols.data.Data[t.col*c.cols.data.Pitch+t.row:], c.cols.data.Pitch, encoded.Data, encoded.Pitch, t.height, t.width)
+	fp8.Transpose(c.cols.data.Data[t.col*c.cols.data.Pitch+t.row:], c.cols.data.Pitch, encoded.Data, encoded.Pitch, t.height, t.width)
 }
 
 // encode stores the rows of a tile with the same scales.
 func (c *quantization) encode(t *tile, to host.Bytes, scales []float32, block int) {
 	for r := range t.height {
-		c.f.Encode(to.Piece(r, 0, t.width), t.x.Row(r), scales, block)
+		x := t.x.Row(r)
+		if c.q.Scaling == quant.DelayedScaling {
+			t.largest = max(t.largest, fp8.Amax(x))
+		}
+		c.f.Encode(to.Piece(r, 0, t.width), x, scales, block)
 	}
 }
 
@@ -242,11 +279,7 @@ func (c *quantization) byColumns(t *tile) {
 func (c *quantization) store(amax []float32, s *side, row, col int) {
 	largest := c.f.Largest()
 	if c.q.Scaling == quant.MXFP8Scaling {
-		codes := s.codes.Piece(row, col, len(amax))
-		for i, a := range amax {
-			codes[i] = codeOf(a, largest)
-			amax[i] = powerOf(infiniteCode - codes[i])
-		}
+		codesOf(s.codes.Piece(row, col, len(amax)), amax, largest)
 		return
 	}
 	inv := s.scales.Data[row*s.scales.Pitch+col:][:len(amax)]

@@ -31,33 +31,43 @@ func scaleOf(amax, largest, epsilon float32, pow2 bool) float32 {
 	return float32(math.Ldexp(1, exp-1))
 }
 
-// Codes of E8M0, which are exponents of float32, and what is added to them.
+// Codes of E8M0, which are exponents of float32.
 const (
 	infiniteCode = 254
 	nanCode      = 255
 	halfTiny     = 1 << 22 // 2^−127 in float32
 )
 
-// codeOf returns the E8M0 code of the least power of two that is not below amax/largest, for the
-// largest numbers of fp8: both are 1.75 times a power of two.
-func codeOf(amax, largest float32) byte {
-	if amax == infinity {
-		return infiniteCode
-	}
+// codesOf stores the E8M0 code of the least power of two that is not below amax/largest for each
+// amax, and replaces the amax by the reciprocal of that power. largest is a largest number of fp8,
+// which is 1.75 times a power of two in either format.
+func codesOf(codes []byte, amax []float32, largest float32) {
 	const upTo = 0x600000 // the fraction of 1.75
-	exponent := int(math.Float32bits(amax)+(1<<23-1-upTo))>>23 - int(math.Float32bits(largest)>>23) + 127
-	return byte(max(exponent, 0))
+	bias := int32(math.Float32bits(largest)>>23) - 127
+	codes = codes[:len(amax)]
+	for i, a := range amax {
+		u := math.Float32bits(a)
+		code := max(int32((u+(1<<23-1-upTo))>>23)-bias, 0)
+		reciprocal := uint32(infiniteCode-code) << 23
+		if u == 0x7f800000 {
+			code, reciprocal = infiniteCode, halfTiny
+		}
+		codes[i], amax[i] = byte(code), math.Float32frombits(reciprocal)
+	}
 }
 
-// powerOf returns the number of an E8M0 code.
-func powerOf(code byte) float32 {
-	switch code {
-	case 0:
-		return math.Float32frombits(halfTiny)
-	case nanCode:
-		return float32(math.NaN())
-	default:
-		return math.Float32frombits(uint32(code) << 23)
+// powersOf stores the numbers of E8M0 codes.
+func powersOf(dst []float32, codes []byte) {
+	dst = dst[:len(codes)]
+	for i, code := range codes {
+		u := uint32(code) << 23
+		switch code {
+		case 0:
+			u = halfTiny
+		case nanCode:
+			u = 0x7fc00000
+		}
+		dst[i] = math.Float32frombits(u)
 	}
 }
 

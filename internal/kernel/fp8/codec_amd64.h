@@ -15,6 +15,9 @@
 // Registers: DI destination, SI source, DX scales, BX blocks left, R9 elements of a block, R10 the
 // rest of it, R8 the format.
 
+// AHEAD is how far ahead encode prefetches: past the row that the cache holds.
+#define AHEAD 16384
+
 #define EACH \
 	MOVQ dst+0(FP), DI    \
 	MOVQ x+8(FP), SI      \
@@ -91,7 +94,8 @@ encodeBlock:
 	MOVQ         R9, CX
 
 encodeLoop:
-	VMULPS (SI), V0, V1
+	PREFETCHT0 AHEAD(SI)
+	VMULPS     (SI), V0, V1
 	ENCODE((DI))
 	ADDQ   $(4*LANES), SI
 	ADDQ   $LANES, DI

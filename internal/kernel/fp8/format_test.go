@@ -181,3 +181,30 @@ func BenchmarkEncode(b *testing.B) {
 	run("amaxes", func() { fp8.Amaxes(scale, x, 32) })
 	run("decode", func() { fp8.E4M3.Decode(x, data, scale, 32) })
 }
+
+func TestTranspose(t *testing.T) {
+	const guard = 0xa5
+	cpufeattest.Each(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(5, 6))
+		for _, rows := range []int{0, 1, 7, 8, 9, 16, 33} {
+			for _, cols := range []int{0, 1, 15, 16, 17, 40} {
+				src, dst := make([]byte, rows*(cols+3)), make([]byte, cols*(rows+5)+1)
+				for i := range src {
+					src[i] = byte(r.Uint32())
+				}
+				for i := range dst {
+					dst[i] = guard
+				}
+				fp8.Transpose(dst, rows+5, src, cols+3, rows, cols)
+				for i, v := range dst {
+					want := byte(guard)
+					if c, row := i/(rows+5), i%(rows+5); c < cols && row < rows {
+						want = src[row*(cols+3)+c]
+					}
+					require.Equal(t, want, v, "element %d of %d rows of %d", i, rows, cols)
+				}
+			}
+		}
+	})
+	assert.Panics(t, func() { fp8.Transpose(make([]byte, 7), 2, make([]byte, 8), 4, 2, 4) })
+}

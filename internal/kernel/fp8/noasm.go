@@ -13,3 +13,5 @@ func (*Format) encodeEachVector(_ []byte, _, _ []float32) (done int) { return 0 
 func (*Format) decodeVector(_ []float32, _ []byte, _ []float32, _ int) (done int) { return 0 }
 
 func (*Format) decodeEachVector(_ []float32, _ []byte, _ []float32) (done int) { return 0 }
+
+func transposeVector(_ []byte, _ int, _ []byte, _, _, _ int) (down, right int) { return 0, 0 }

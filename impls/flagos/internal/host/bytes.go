@@ -15,6 +15,9 @@ type Bytes struct {
 // Piece returns n elements of a row from a column on.
 func (b *Bytes) Piece(r, col, n int) []byte { return b.Data[r*b.Pitch+col:][:n:n] }
 
+// Dense reports whether the elements lie in order without gaps.
+func (b *Bytes) Dense() bool { return b.Pitch == b.Cols || b.Rows <= 1 }
+
 // Bytes requires rows of one pitch of u8, bool or fp8.
 func (v *Views) Bytes(name string, t *tensor.Tensor) Bytes {
 	var data []byte
