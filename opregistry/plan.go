@@ -33,7 +33,9 @@ type plan struct {
 	check  func(*Check, unsafe.Pointer)
 	access func(args unsafe.Pointer, name string, i int) Access
 
-	options []option // that a signature depends on
+	signed  []uintptr // the offsets of operands that are one tensor
+	several []int     // the operands that are lists
+	options []option  // that a signature depends on
 }
 
 // form says where the tensors of an operand are.
@@ -163,6 +165,13 @@ func compile(op string, t reflect.Type, where, lists string) *plan {
 	}
 	for i := range c.unset.of {
 		c.unset.of[i] = -1
+	}
+	for i := range c.operands {
+		if o := &c.operands[i]; o.form == formOne {
+			c.signed = append(c.signed, o.offset)
+		} else {
+			c.several = append(c.several, i)
+		}
 	}
 	c.singles = len(c.operands) <= fewOperands && !slices.ContainsFunc(c.operands, func(o operand) bool { return o.form != formOne })
 	if c.singles {

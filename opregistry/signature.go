@@ -39,13 +39,15 @@ func (o *option) value(args unsafe.Pointer) uint64 {
 func (c Call) Signature() uint64 {
 	p := c.op.plan()
 	h := uint64(0x9e3779b97f4a7c15)
-	for i := range p.operands {
-		o := &p.operands[i]
-		if o.form == formOne {
-			h = mixTensor(h, o.one(c.args))
-			continue
+	for _, at := range p.signed {
+		class := uint64(0)
+		if t := *(**tensor.Tensor)(unsafe.Add(c.args, at)); t != nil {
+			class = t.Class()
 		}
-		h = o.mixList(h, c.args)
+		h = mix(h, class)
+	}
+	for _, i := range p.several {
+		h = p.operands[i].mixList(h, c.args)
 	}
 	packed := uint64(0)
 	for i := range p.options {
@@ -57,30 +59,6 @@ func (c Call) Signature() uint64 {
 func mix(h, v uint64) uint64 {
 	h = (h ^ v) * 0xff51afd7ed558ccd
 	return h ^ h>>32
-}
-
-// rounded returns a number of at most 9 bits that is the same for lengths with the same number of
-// binary digits and the same first four of them.
-func rounded(n int) uint64 {
-	if n < 16 {
-		return uint64(n)
-	}
-	digits := bits.Len(uint(n))
-	return uint64(16 + (digits-5)<<3 | n>>(digits-4)&7)
-}
-
-func mixTensor(h uint64, t *tensor.Tensor) uint64 {
-	if t == nil {
-		return mix(h, 0)
-	}
-	packed := uint64(t.DType())<<1 | 1
-	if !t.IsContiguous() {
-		packed |= 1 << 63
-	}
-	for _, n := range t.Shape() {
-		packed = bits.RotateLeft64(packed, 9) + rounded(n)
-	}
-	return mix(h, packed)
 }
 
 func (o *operand) mixList(h uint64, args unsafe.Pointer) uint64 {
@@ -96,7 +74,7 @@ func (o *operand) mixList(h uint64, args unsafe.Pointer) uint64 {
 			last = shape[len(shape)-1]
 		}
 	}
-	return mix(mix(mix(mix(h, rounded(n)), rounded(total)), rounded(last)), uint64(dtype))
+	return mix(mix(mix(mix(h, tensor.Rounded(n)), tensor.Rounded(total)), tensor.Rounded(last)), uint64(dtype))
 }
 
 // Describe returns the operands and options that a signature depends on, as text for people: "A f32

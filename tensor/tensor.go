@@ -39,6 +39,7 @@ type Tensor struct {
 	strides []int
 	offset  int
 	elems   int
+	class   uint64
 	contig  bool
 }
 
@@ -100,7 +101,7 @@ func FromBytes(raw []byte, d DType, shape ...int) (*Tensor, error) {
 }
 
 func contiguous(st *Storage, d DType, shape Shape) *Tensor {
-	return &Tensor{storage: st, dtype: d, shape: shape, strides: shape.rowMajor(), elems: shape.NumElements(), contig: true}
+	return &Tensor{storage: st, dtype: d, shape: shape, strides: shape.rowMajor(), elems: shape.NumElements(), class: classOf(d, shape, true), contig: true}
 }
 
 // DType returns the type of the elements.

@@ -12,9 +12,10 @@ func (t *Tensor) view(shape Shape, strides []int, offset int) *Tensor {
 	if elems == 0 {
 		offset = t.offset
 	}
+	contig := elems == 0 || isRowMajor(shape, strides)
 	return &Tensor{
 		storage: t.storage, dtype: t.dtype, shape: shape, strides: strides, offset: offset,
-		elems: elems, contig: elems == 0 || isRowMajor(shape, strides),
+		elems: elems, class: classOf(t.dtype, shape, contig), contig: contig,
 	}
 }
 
