@@ -19,12 +19,13 @@ type Device struct {
 	index   int
 	info    Info
 
-	start    func() error // makes context and queue once
-	context  uintptr
-	queue    *queue // the default stream
-	pool     pool
-	fills    fills
-	programs programs
+	start     func() error // makes context and queue once
+	context   uintptr
+	queue     *queue // the default stream
+	pool      pool
+	fills     fills
+	programs  programs
+	scratches scratches
 }
 
 func newDevice(b *Backend, lib *cl.Library, p platform, id uintptr, index int) (*Device, error) {
@@ -76,7 +77,7 @@ func (d *Device) close() error {
 	if err := d.start(); err != nil {
 		return nil // nothing was ever made
 	}
-	errs := []error{d.queue.finish("close"), d.pool.close(), d.programs.close(d)}
+	errs := []error{d.queue.finish("close"), d.scratches.close(), d.pool.close(), d.programs.close(d)}
 	d.fills.close(d.queue)
 	errs = append(errs, d.queue.release())
 	if err := d.lib.Call(cl.ReleaseContext, d.context); err != nil {
