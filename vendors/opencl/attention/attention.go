@@ -1,0 +1,338 @@
+package attention
+
+import (
+	_ "embed"
+	"math"
+
+	"github.com/primus-fl/primus/device"
+	"github.com/primus-fl/primus/device/opencl"
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/ops/attention"
+	"github.com/primus-fl/primus/tensor"
+	"github.com/primus-fl/primus/vendors/opencl/internal/kernel"
+)
+
+//go:embed attention.cl
+var source string
+
+// family holds the programs of the family.
+type family struct {
+	program *kernel.Program[variant]
+	tiles   func(d *opencl.Device, dims attention.AttnDims) tiles
+}
+
+// Impls returns the impls of the family.
+func Impls() []opregistry.Impl { return newFamily().impls() }
+
+func newFamily() *family {
+	return &family{program: kernel.NewProgram[variant]("attention", source), tiles: tilesFor}
+}
+
+func (f *family) impls() []opregistry.Impl {
+	return []opregistry.Impl{
+		kernel.Impl(attention.FusedAttnFwd, f.forward, kernel.Storage),
+		kernel.Impl(attention.FusedAttnBwd, f.backward, kernel.Storage),
+	}
+}
+
+// variant is a program: the dtype of the operands, the vectors that a head takes and the tiles.
+type variant struct {
+	dtype               tensor.DType
+	vectorsQK, vectorsV int
+	tiles               tiles
+}
+
+// tiles are rows by vectors of width columns. A work-item computes that many blocks of rows.
+type tiles struct{ width, rows, vectors, blocks int }
+
+// Options returns the macros that attention.cl asks for.
+func (v variant) Options() []string {
+	return []string{
+		kernel.Define("T", kernel.Name(v.dtype)), kernel.Define("VQK", v.vectorsQK), kernel.Define("VDV", v.vectorsV),
+		kernel.Define("W", v.tiles.width), kernel.Define("MR", v.tiles.rows), kernel.Define("NV", v.tiles.vectors), kernel.Define("BLOCKS", v.tiles.blocks),
+	}
+}
+
+// vectorsOf returns how many vectors n elements take, at least 1.
+func (t tiles) vectorsOf(n int) int { return max((n+t.width-1)/t.width, 1) }
+
+// columns returns the columns of a tile.
+func (t tiles) columns() int { return t.width * t.vectors }
+
+const (
+	// maxDim is the largest head: its sums must stay near the registers.
+	maxDim = 256
+
+	// registers is the number of vectors of sums that a work-item keeps on a processor.
+	registers = 16
+
+	// rowsOfItem is the number of rows of a work-item on a processor, which hide the cost to start
+	// it.
+	rowsOfItem = 32
+)
+
+// tilesFor chooses the tiles. On a processor a work-item computes several rows in vectors; other
+// devices have a work-item for each row.
+func tilesFor(d *opencl.Device, dims attention.AttnDims) tiles {
+	t := tiles{width: 4, rows: 1, vectors: 2, blocks: 1}
+	info := d.Info()
+	if info.Kind != "cpu" {
+		return t
+	}
+	switch {
+	case info.VectorF32 >= 16:
+		t.width = 16
+	case info.VectorF32 >= 8:
+		t.width = 8
+	}
+	t.rows = min(max(registers/t.vectorsOf(max(dims.DimQK, dims.DimV)), 1), 8)
+	t.blocks = rowsOfItem / t.rows
+	return t
+}
+
+// call is what forward and backward share.
+type call struct {
+	*family
+	attention.AttnDims
+	args    attention.FusedAttnFwdArgs
+	device  *opencl.Device
+	stream  device.Stream
+	variant variant
+	batch   int // entries of the tensors: 1 with THD
+	scale   opencl.Arg
+	q, k, v heads
+	o       heads
+	stats   heads
+	group   int // work-items of a group
+}
+
+// heads is a [batch, row, head, element] tensor with the distances of its axes.
+type heads struct {
+	*tensor.Tensor
+	batch, row, head int
+}
+
+// arguments returns the arguments of the macros IN and HEADS, or OUT and HEADS.
+func (h heads) arguments() []opencl.Arg {
+	return []opencl.Arg{kernel.Buf(h.Tensor), kernel.Int(h.batch), kernel.Int(h.row), kernel.Int(h.head)}
+}
+
+// headsOf requires a tensor of the call's format whose last axis is dense.
+func headsOf(v *kernel.Views, name string, t *tensor.Tensor, f attention.QKVFormat) heads {
+	h := heads{Tensor: t}
+	if !v.Stored(name, t) {
+		return h
+	}
+	s := t.Strides()
+	switch f {
+	case attention.BSHD:
+		h.batch, h.row, h.head = s[0], s[1], s[2]
+	case attention.SBHD:
+		h.row, h.batch, h.head = s[0], s[1], s[2]
+	default:
+		h.row, h.head = s[0], s[1]
+	}
+	if last := len(s) - 1; s[last] != 1 && t.Shape()[last] > 1 {
+		v.Decline("strides %v of %s %v, this impl serves heads of dense elements", s, name, t.Shape())
+	}
+	v.Fits(name, t)
+	return h
+}
+
+// callOf views the operands of a forward call.
+func (f *family) callOf(v *kernel.Views, x *opregistry.Exec, a attention.FusedAttnFwdArgs) call {
+	left, right := a.WindowSize.Bounds()
+	switch {
+	case a.AttnMaskType == attention.ArbitraryMask:
+		v.Decline("attn_mask_type %v, this impl serves the others", a.AttnMaskType)
+	case a.BiasType != attention.NoBias:
+		v.Decline("bias_type %v, this impl serves %v", a.BiasType, attention.NoBias)
+	case a.SoftmaxType != attention.VanillaSoftmax:
+		v.Decline("softmax_type %v, this impl serves %v", a.SoftmaxType, attention.VanillaSoftmax)
+	case a.PDropout > 0:
+		v.Decline("p_dropout %v, this impl has no dropout", a.PDropout)
+	case a.MaxLogit != nil:
+		v.Decline("max_logit, this impl does not compute it")
+	case max(left, right) > math.MaxInt32:
+		v.Decline("window_size (%d, %d), this impl serves sizes below 2³¹", left, right)
+	}
+	c := call{family: f, AttnDims: a.Dims(), args: a, stream: x.Stream()}
+	if max(c.DimQK, c.DimV) > maxDim {
+		v.Decline("heads of %d and %d elements, this impl serves at most %d", c.DimQK, c.DimV, maxDim)
+	}
+	c.q, c.k = headsOf(v, "Q", a.Q, a.QKVFormat), headsOf(v, "K", a.K, a.QKVFormat)
+	c.v, c.o = headsOf(v, "V", a.V, a.QKVFormat), headsOf(v, "O", a.O, a.QKVFormat)
+	c.batch, c.stats = c.Batch, heads{Tensor: a.Stats, batch: c.Heads * c.SeqQ, row: 1, head: c.SeqQ}
+	if a.QKVFormat == attention.THD {
+		c.batch, c.stats = 1, heads{Tensor: a.Stats, row: c.Heads, head: 1}
+	}
+	v.Vector("stats", a.Stats)
+	for _, t := range [...]*tensor.Tensor{a.CuSeqlensQ, a.CuSeqlensKV, a.CuSeqlensQPadded, a.CuSeqlensKVPadded} {
+		if t != nil && v.On("cu_seqlens", t) && !t.IsContiguous() {
+			v.Decline("strides %v of cu_seqlens, this impl serves contiguous elements", t.Strides())
+		}
+	}
+	if v.Err != nil || v.Device == nil {
+		return c
+	}
+	c.device = v.Device
+	t := f.tiles(c.device, c.AttnDims)
+	c.variant = variant{dtype: a.Q.DType(), vectorsQK: t.vectorsOf(c.DimQK), vectorsV: t.vectorsOf(c.DimV), tiles: t}
+	c.scale = opencl.F32(a.AttnScale.Or(float32(1 / math.Sqrt(float64(c.DimQK)))))
+	c.group = 1
+	if c.variant.tiles.rows == 1 {
+		c.group = min(64, c.device.Info().MaxWorkGroup)
+	}
+	return c
+}
+
+// forward implements attention.FusedAttnFwd for f32, bf16 and f16, without arbitrary masks, biases,
+// other softmaxes, dropout and max_logit.
+func (f *family) forward(x *opregistry.Exec, a attention.FusedAttnFwdArgs) error {
+	var v kernel.Views
+	c := f.callOf(&v, x, a)
+	if v.Err != nil || v.Device == nil {
+		return v.Err
+	}
+	var plan layout
+	visible, keys := plan.add(c.visible()), plan.add(c.panelsOf(c.SeqKV, c.Groups, c.DimQK))
+	scratch, err := c.device.Scratch(c.stream, plan.size)
+	if err != nil {
+		return err
+	}
+	defer scratch.Release()
+	q := queue{call: &c}
+	q.bounds(kernel.Buf(scratch.At(visible)), kernel.Buf(scratch.At(visible)), 1)
+	q.panels(c.k, kernel.Buf(scratch.At(keys)), c.SeqKV, c.Groups, c.DimQK)
+	q.rows("forward", c.SeqQ, c.Heads, join(c.q.arguments(), []opencl.Arg{kernel.Buf(scratch.At(keys))}, c.v.arguments(), c.o.arguments(), c.stats.arguments(),
+		[]opencl.Arg{kernel.Buf(scratch.At(visible)), kernel.Int(c.SeqQ), kernel.Int(c.SeqKV), kernel.Int(c.Heads), kernel.Int(c.Heads / c.Groups), c.scale, kernel.Int(c.DimQK), kernel.Int(c.DimV)}))
+	return q.err
+}
+
+// backward implements attention.FusedAttnBwd for what forward serves.
+func (f *family) backward(x *opregistry.Exec, a attention.FusedAttnBwdArgs) error {
+	var v kernel.Views
+	c := f.callOf(&v, x, a.Fwd())
+	dO := headsOf(&v, "dO", a.DO, a.QKVFormat)
+	dq, dk, dv := headsOf(&v, "dQ", a.DQ, a.QKVFormat), headsOf(&v, "dK", a.DK, a.QKVFormat), headsOf(&v, "dV", a.DV, a.QKVFormat)
+	if v.Err != nil || v.Device == nil {
+		return v.Err
+	}
+	var plan layout
+	visible, seen := plan.add(c.visible()), plan.add(2*c.batch*c.SeqKV)
+	keys, values := plan.add(c.panelsOf(c.SeqKV, c.Groups, c.DimQK)), plan.add(c.panelsOf(c.SeqKV, c.Groups, c.DimV))
+	queries, grads := plan.add(c.panelsOf(c.SeqQ, c.Heads, c.DimQK)), plan.add(c.panelsOf(c.SeqQ, c.Heads, c.DimV))
+	sums := plan.add(c.panelsOf(c.SeqQ, c.Heads, 2))
+	scratch, err := c.device.Scratch(c.stream, plan.size)
+	if err != nil {
+		return err
+	}
+	defer scratch.Release()
+	q := queue{call: &c}
+	q.bounds(kernel.Buf(scratch.At(visible)), kernel.Buf(scratch.At(seen)), 2)
+	q.panels(c.k, kernel.Buf(scratch.At(keys)), c.SeqKV, c.Groups, c.DimQK)
+	q.panels(c.v, kernel.Buf(scratch.At(values)), c.SeqKV, c.Groups, c.DimV)
+	q.panels(c.q, kernel.Buf(scratch.At(queries)), c.SeqQ, c.Heads, c.DimQK)
+	q.panels(dO, kernel.Buf(scratch.At(grads)), c.SeqQ, c.Heads, c.DimV)
+	q.launch("rowsums", c.tilesOf(c.SeqQ)*c.variant.tiles.columns(), kernel.Group, c.Heads, c.batch,
+		join(c.o.arguments(), dO.arguments(), c.stats.arguments(), []opencl.Arg{kernel.Buf(scratch.At(sums)), kernel.Int(c.SeqQ), kernel.Int(c.tilesOf(c.SeqQ)), kernel.Int(c.Heads), kernel.Int(c.DimV)}))
+	group := kernel.Int(c.Heads / max(c.Groups, 1))
+	q.rows("queries", c.SeqQ, c.Heads, join(c.q.arguments(), c.k.arguments(), dO.arguments(),
+		[]opencl.Arg{kernel.Buf(scratch.At(keys)), kernel.Buf(scratch.At(values)), kernel.Buf(scratch.At(sums))}, dq.arguments(),
+		[]opencl.Arg{kernel.Buf(scratch.At(visible)), kernel.Int(c.SeqQ), kernel.Int(c.SeqKV), kernel.Int(c.Heads), group, c.scale, kernel.Int(c.DimQK), kernel.Int(c.DimV)}))
+	q.rows("keys", c.SeqKV, c.Groups, join(c.q.arguments(), c.k.arguments(), c.v.arguments(), dO.arguments(),
+		[]opencl.Arg{kernel.Buf(scratch.At(queries)), kernel.Buf(scratch.At(grads)), kernel.Buf(scratch.At(sums))}, dk.arguments(), dv.arguments(),
+		[]opencl.Arg{kernel.Buf(scratch.At(seen)), kernel.Int(c.SeqKV), kernel.Int(c.SeqQ), kernel.Int(c.Heads), group, c.scale, kernel.Int(c.DimQK), kernel.Int(c.DimV)}))
+	return q.err
+}
+
+// visible returns the size of what each query sees.
+func (c *call) visible() int { return 2 * c.batch * c.SeqQ }
+
+// tilesOf returns how many tiles a number of columns takes.
+func (c *call) tilesOf(columns int) int {
+	return (columns + c.variant.tiles.columns() - 1) / c.variant.tiles.columns()
+}
+
+// panelsOf returns the size of the panels of the rows of heads.
+func (c *call) panelsOf(rows, heads, dim int) int {
+	return c.batch * heads * c.tilesOf(rows) * c.variant.tiles.columns() * dim
+}
+
+// layout is a plan of scratch memory.
+type layout struct{ size int }
+
+// add returns where n more elements begin.
+func (l *layout) add(n int) int {
+	const line = 16
+	at := l.size
+	l.size += (n + line - 1) / line * line
+	return at
+}
+
+// queue queues kernels until one fails.
+type queue struct {
+	*call
+	err error
+}
+
+// launch queues a kernel over items by heads by batches, in groups of items.
+func (q *queue) launch(name string, items, group, heads, batch int, args []opencl.Arg) {
+	if q.err != nil || items == 0 || heads == 0 || batch == 0 {
+		return
+	}
+	kern, err := q.program.Kernel(q.device, q.variant, name)
+	if err == nil {
+		err = kern.Launch(q.stream, []int{kernel.RoundUp(items, group), heads, batch}, []int{group, 1, 1}, args...)
+	}
+	q.err = err
+}
+
+// rows queues a kernel whose work-items compute some rows of a head.
+func (q *queue) rows(name string, rows, heads int, args []opencl.Arg) {
+	each := q.variant.tiles.rows * q.variant.tiles.blocks
+	q.launch(name, (rows+each-1)/each, q.group, heads, q.batch, args)
+}
+
+// panels queues the transposition of rows.
+func (q *queue) panels(x heads, to opencl.Arg, rows, heads, dim int) {
+	tiles := q.tilesOf(rows)
+	q.launch("panels", tiles, q.group, heads, q.batch, join(x.arguments(), []opencl.Arg{to, kernel.Int(rows), kernel.Int(tiles), kernel.Int(heads), kernel.Int(dim)}))
+}
+
+// bounds queues the search for what each query sees and, with 2 directions, what sees each key.
+func (q *queue) bounds(visible, seen opencl.Arg, directions int) {
+	a := &q.args
+	lengthsQ, lengthsKV, startsQ, startsKV := visible, visible, visible, visible
+	if a.AttnMaskType.Padding() {
+		lengthsQ, lengthsKV = kernel.Buf(a.CuSeqlensQ), kernel.Buf(a.CuSeqlensKV)
+		startsQ, startsKV = lengthsQ, lengthsKV
+	}
+	if a.CuSeqlensQPadded != nil {
+		startsQ, startsKV = kernel.Buf(a.CuSeqlensQPadded), kernel.Buf(a.CuSeqlensKVPadded)
+	}
+	left, right := a.WindowSize.Bounds()
+	rows := q.SeqQ
+	if directions == 2 {
+		rows = max(rows, q.SeqKV)
+	}
+	q.launch("bounds", rows, kernel.Group, q.batch, directions, []opencl.Arg{
+		visible, seen, lengthsQ, lengthsKV, startsQ, startsKV, kernel.Int(q.Batch), truth(a.AttnMaskType.Padding()), truth(a.QKVFormat == attention.THD),
+		kernel.Int(q.SeqQ), kernel.Int(q.SeqKV), truth(a.AttnMaskType.Causal()), truth(a.BottomRight()), kernel.Int(left), kernel.Int(right),
+	})
+}
+
+func join(lists ...[]opencl.Arg) []opencl.Arg {
+	var all []opencl.Arg
+	for _, l := range lists {
+		all = append(all, l...)
+	}
+	return all
+}
+
+func truth(b bool) opencl.Arg {
+	if b {
+		return kernel.Int(1)
+	}
+	return kernel.Int(0)
+}

@@ -1,0 +1,70 @@
+package kernel
+
+import (
+	_ "embed"
+	"fmt"
+	"maps"
+	"sync"
+	"sync/atomic"
+
+	"github.com/primus-fl/primus/device/opencl"
+)
+
+//go:embed prelude.cl
+var prelude string
+
+// Variant is what is fixed when a program is built.
+type Variant interface {
+	comparable
+
+	// Options returns the options of the compiler.
+	Options() []string
+}
+
+// Program is the source of a family with the kernels that were made of it. It is safe for
+// concurrent use.
+type Program[V Variant] struct {
+	name, source string
+
+	mu    sync.Mutex // serialises builds
+	built atomic.Pointer[map[key[V]]*opencl.Kernel]
+}
+
+type key[V Variant] struct {
+	device  *opencl.Device
+	variant V
+	kernel  string
+}
+
+// NewProgram returns a program with a name for messages. Nothing is built yet.
+func NewProgram[V Variant](name, source string) *Program[V] {
+	p := &Program[V]{name: name, source: prelude + source}
+	p.built.Store(&map[key[V]]*opencl.Kernel{})
+	return p
+}
+
+// Kernel returns a kernel of a variant. The first call for a device and a variant builds it; others
+// allocate nothing.
+func (p *Program[V]) Kernel(d *opencl.Device, variant V, name string) (*opencl.Kernel, error) {
+	k := key[V]{d, variant, name}
+	if built, ok := (*p.built.Load())[k]; ok {
+		return built, nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if built, ok := (*p.built.Load())[k]; ok {
+		return built, nil
+	}
+	program, err := d.Program(p.name, p.source, variant.Options()...)
+	if err != nil {
+		return nil, fmt.Errorf("build %s: %w", p.name, err)
+	}
+	built, err := program.Kernel(name)
+	if err != nil {
+		return nil, fmt.Errorf("kernel %s of %s: %w", name, p.name, err)
+	}
+	next := maps.Clone(*p.built.Load())
+	next[k] = built
+	p.built.Store(&next)
+	return built, nil
+}
