@@ -60,3 +60,10 @@ func (m *matrix) at(i, j int) unsafe.Pointer {
 func rowOf[T float32 | float64 | tensor.BFloat16](m *matrix, i, lo, hi int) []T {
 	return unsafe.Slice((*T)(m.at(i, lo)), hi-lo)
 }
+
+// Pitch returns the distance between the rows of a tensor whose leading axes are flattened; false
+// for a tensor that is not rows of contiguous elements at one distance. It reads no element.
+func Pitch(t *tensor.Tensor) (int, bool) {
+	m, ok := matrixOf(t)
+	return m.ld, ok
+}

@@ -1,0 +1,21 @@
+package clblast_test
+
+import (
+	"testing"
+
+	"github.com/primus-fl/primus/impls/reference"
+	"github.com/primus-fl/primus/ops/gemm/gemmtest"
+	"github.com/primus-fl/primus/opstest"
+	"github.com/primus-fl/primus/tensor"
+	"github.com/primus-fl/primus/vendors/clblast"
+	"github.com/primus-fl/primus/vendors/opencl/opencltest"
+)
+
+func TestConformance(t *testing.T) {
+	b := opencltest.Backend(t)
+	lib := clblast.New(clblast.Options{})
+	if err := lib.Available(); err != nil {
+		t.Skip(err)
+	}
+	gemmtest.Kit().RunAll(t, opencltest.OnDevice(b, lib.Source()), reference.Source(), opstest.WithDTypes(tensor.F32, tensor.F64))
+}
