@@ -81,7 +81,7 @@ func New(model string, entries []Entry, snap *opregistry.Snapshot, threads int) 
 
 // ThisMachine describes this machine and the sources of a registry.
 func ThisMachine(snap *opregistry.Snapshot, threads int) Machine {
-	m := Machine{CPU: cpuModel(), Class: cpufeat.Class(true), Threads: threads, Primus: buildinfo.Version(), Sources: map[string]string{}}
+	m := Machine{CPU: CPU(), Class: cpufeat.Class(true), Threads: threads, Primus: buildinfo.Version(), Sources: map[string]string{}}
 	for _, s := range snap.Sources() {
 		if len(s.Impls) > 0 {
 			m.Sources[s.Name] = s.Version
@@ -90,8 +90,8 @@ func ThisMachine(snap *opregistry.Snapshot, threads int) Machine {
 	return m
 }
 
-// cpuModel returns the name of the processor, or the architecture where the system does not tell.
-func cpuModel() string {
+// CPU returns the name of the processor, or the architecture where the system does not tell.
+func CPU() string {
 	text, _ := os.ReadFile("/proc/cpuinfo") // absent on other systems
 	for line := range strings.Lines(string(text)) {
 		if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {

@@ -3,10 +3,11 @@
 // # Concepts
 //
 // Each noun of the command line has a package: train, config, ops, policy, plugins, patches,
-// backends, benchmark, serve and fleet. A command turns flags into an options struct and calls a
-// plain function; what it needs comes from an fx graph of op sources, backends, op manager and
-// device, which the package internal/graph composes and to which internal/service adds metrics, the
-// HTTP service and the fleet. Results go to Streams.Out, logs, progress and errors to Streams.Err.
+// backends, devices, benchmark, serve and fleet. A command turns flags into an options struct and
+// calls a plain function; what it needs comes from an fx graph of op sources, backends, op manager
+// and device, which the package internal/graph composes and to which internal/service adds metrics,
+// the HTTP service and the fleet. Results go to Streams.Out, logs, progress and errors to
+// Streams.Err.
 //
 // Flags that were not given may come from the environment, as PRIMUS_<FLAG>, and from primus.yaml:
 // see the package settings and `primus config cli`. PRIMUS_OPENBLAS, PRIMUS_ONEDNN, PRIMUS_OPENCL

@@ -10,6 +10,7 @@ import (
 	"github.com/primus-fl/primus/cmd/primus/command/benchmark"
 	"github.com/primus-fl/primus/cmd/primus/command/config"
 	"github.com/primus-fl/primus/cmd/primus/command/data"
+	"github.com/primus-fl/primus/cmd/primus/command/devices"
 	"github.com/primus-fl/primus/cmd/primus/command/evaluate"
 	"github.com/primus-fl/primus/cmd/primus/command/export"
 	"github.com/primus-fl/primus/cmd/primus/command/fleet"
@@ -142,7 +143,7 @@ framework that fails ends train with the code of its first rank that did.`,
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetFlagErrorFunc(cli.FlagError)
 	root.AddCommand(train.New(prog), config.New(prog, newRoot), ops.New(prog), policy.New(prog), plugins.New(prog),
-		patches.New(prog), backends.New(prog), preflight.New(prog), preflight.NewSmoke(prog), projection.New(prog), benchmark.New(prog), generate.New(prog), evaluate.New(prog), export.New(prog), serve.New(prog), runs.New(prog), fleet.New(prog),
+		patches.New(prog), backends.New(prog), devices.New(prog), preflight.New(prog), preflight.NewSmoke(prog), projection.New(prog), benchmark.New(prog), generate.New(prog), evaluate.New(prog), export.New(prog), serve.New(prog), runs.New(prog), fleet.New(prog),
 		tokenizer.New(prog), data.New(prog),
 		newVersionCommand(prog), newManCommand())
 	refineBuiltins(root)
