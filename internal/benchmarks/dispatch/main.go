@@ -150,7 +150,7 @@ func makeRows(a args) ([]row, error) {
 		}})
 	}
 	add("bound, calls counted (the default)", "<= 12 more", opmanager.Settings{}, nil, nil)
-	add("bound, calls not counted", "<= 4 more", opmanager.Settings{Uncounted: true}, nil, nil)
+	add("bound, calls not counted", "<= 6 more", opmanager.Settings{Uncounted: true}, nil, nil)
 	add("bound, the impl declares its dtypes", "", opmanager.Settings{}, func(i *opregistry.Impl) {
 		i.Support.DTypes = []tensor.DType{tensor.F32}
 	}, nil)
