@@ -1,7 +1,10 @@
 package flagos_test
 
 import (
+	"testing"
+
 	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/ops/attention"
 	"github.com/primus-fl/primus/ops/dropout"
 	"github.com/primus-fl/primus/ops/gemm"
 	"github.com/primus-fl/primus/ops/moe"
@@ -150,4 +153,32 @@ func buildUnpermuteBwd(m *maker) moe.MoEUnpermuteBwdArgs {
 		a.ProbGrad = m.dense(tensor.F32, a.Prob.Shape()...)
 	}
 	return a
+}
+
+func buildDeltaNet(m *maker) attention.GatedDeltaNetForwardArgs {
+	b, seq, h, dk, dv := m.size(2, 3), m.size(12, 20), m.size(3, 4), m.size(20, 32), m.size(40, 64)
+	a := attention.GatedDeltaNetForwardArgs{
+		Query: m.fill(m.stored(b, seq, h, dk)), Key: m.fill(m.stored(b, seq, h, dk)), Value: m.fill(m.stored(b, seq, h, dv)),
+		G: m.fill(m.dense(tensor.F32, b, seq, h)), Beta: m.fill(m.stored(b, seq, h)), UseQKL2Norm: true, Output: m.out(b, seq, h, dv),
+	}
+	for _, x := range []struct {
+		t    *tensor.Tensor
+		sign float64
+	}{{a.G, -1}, {a.Beta, 0.3}} { // a state that forgets
+		values := x.t.Float64s()
+		for i, v := range values {
+			values[i] = x.sign * max(v, -v)
+		}
+		set(m.t, x.t, values...)
+	}
+	if m.coin() {
+		a.InitialState, a.FinalState = m.fill(m.out(b, h, dk, dv)), m.dense(tensor.F32, b, h, dk, dv)
+	}
+	return a
+}
+
+func TestRandomDeltaNetsEqualTheReference(t *testing.T) {
+	compare(t, attention.GatedDeltaNetForward, func(r *random) attention.GatedDeltaNetForwardArgs {
+		return buildDeltaNet(newMakerOf(r.t, r.dtype, r.Uint64(), false))
+	})
 }

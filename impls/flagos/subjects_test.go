@@ -37,6 +37,7 @@ func subjects() []subject {
 		subjectOf[moe.MoEUnpermuteArgs]{moe.MoEPermuteBwd, buildUnpermute, elementwise},
 		subjectOf[moe.MoEUnpermuteArgs]{moe.MoEUnpermuteFwd, buildUnpermute, elementwise},
 		subjectOf[moe.MoEUnpermuteBwdArgs]{moe.MoEUnpermuteBwd, buildUnpermuteBwd, summed},
+		subjectOf[attention.GatedDeltaNetForwardArgs]{attention.GatedDeltaNetForward, buildDeltaNet, summed},
 		subjectOf[norm.ResidualAddArgs]{norm.ResidualAdd, buildSum, tensortest.Tolerance{}},
 		subjectOf[rope.FusedRopeArgs]{rope.FusedRopeForward, buildRope, elementwise},
 		subjectOf[rope.FusedRopeArgs]{rope.FusedRopeBackward, buildRope, elementwise},

@@ -16,6 +16,7 @@ func Impls() []opregistry.Impl {
 		host.Impl(attention.FusedAttnFwd, fusedAttnFwd),
 		host.Impl(attention.FusedAttnBwd, fusedAttnBwd),
 		host.Impl(attention.CopyToKVCache, copyToKVCache),
+		host.Impl(attention.GatedDeltaNetForward, gatedDeltaNet),
 	}
 }
 

@@ -41,6 +41,24 @@ func (h *Heads) Round(src []float32, sequence, step, n, d int) {
 	}
 }
 
+// Vector copies a vector of the length of dst to dst.
+func (h *Heads) Vector(dst []float32, sequence, step, head int) {
+	if at := h.at(sequence, step, head); h.Narrow() {
+		h.Load(dst, at)
+	} else if len(dst) > 0 {
+		copy(dst, h.Data[at:])
+	}
+}
+
+// Put stores a vector.
+func (h *Heads) Put(sequence, step, head int, x []float32) {
+	if at := h.at(sequence, step, head); h.Narrow() {
+		h.Store(at, x)
+	} else if len(x) > 0 {
+		copy(h.Data[at:][:len(x)], x)
+	}
+}
+
 // Take copies a vector of d elements of the same dtype.
 func (h *Heads) Take(sequence, step, head int, from *Heads, fromSequence, fromStep, fromHead, d int) {
 	to, at := h.at(sequence, step, head), from.at(fromSequence, fromStep, fromHead)
