@@ -190,8 +190,11 @@ func (a *Args) validate() error {
 		if a.SequenceParallel && a.HiddenDropout > 0 && a.SeqLength/n*a.HiddenSize%4 != 0 {
 			faults = append(faults, fmt.Errorf("sequence_parallel: got true, want false with hidden_dropout where a rank has a part of a sequence of %d·%d elements, which is not a multiple of 4", a.SeqLength/n, a.HiddenSize))
 		}
-		if a.NumExperts > 0 || a.AttentionDropout > 0 || a.FP16 || a.Format != "" || a.Optimizer == optim.Muon {
-			faults = append(faults, fmt.Errorf("tensor_model_parallel_size: got %d, want 1 with num_experts, attention_dropout, fp16, fp8 or optimizer muon", n))
+		if a.AttentionDropout > 0 && (a.SeqLength%2 != 0 || a.ResetAttention || a.tunes() && a.Packing) {
+			faults = append(faults, fmt.Errorf("tensor_model_parallel_size: got %d, want 1 with attention_dropout where sequences are packed (reset_attention_mask, packing) or seq_length is odd", n))
+		}
+		if a.NumExperts > 0 || a.FP16 || a.Format != "" || a.Optimizer == optim.Muon {
+			faults = append(faults, fmt.Errorf("tensor_model_parallel_size: got %d, want 1 with num_experts, fp16, fp8 or optimizer muon", n))
 		}
 	}
 	if a.DividesModel() && a.Adapts() {

@@ -106,7 +106,7 @@ func TestRanksTrainAsOne(t *testing.T) {
 		}},
 		{"layers apart with biases", "gpt2_10M", "openmpi", 2, []string{"train_iters=12", "tensor_model_parallel_size=2", "hidden_dropout=0.1"}},
 		{"sequences apart", "llama_2M", "openmpi", 2, []string{"global_batch_size=8", "tensor_model_parallel_size=2", "sequence_parallel=true"}},
-		{"sequences apart with biases", "gpt2_10M", "mpich", 2, []string{"train_iters=12", "tensor_model_parallel_size=2", "sequence_parallel=true", "hidden_dropout=0.1"}},
+		{"sequences apart with biases", "gpt2_10M", "mpich", 2, []string{"train_iters=12", "tensor_model_parallel_size=2", "sequence_parallel=true", "hidden_dropout=0.1", "attention_dropout=0.1"}},
 		{"sequences apart with norms of heads", "qwen_6M", "openmpi", 4, []string{
 			"global_batch_size=8", "train_iters=12", "tensor_model_parallel_size=2", "sequence_parallel=true", "vocab_size=301",
 			"use_distributed_optimizer=true", "overlap_grad_reduce=true", "recompute_granularity=selective", "recompute_modules=['layernorm', 'mlp']", "seq_length=64",

@@ -22,13 +22,11 @@ type attention struct {
 	stats      *tensor.Tensor // [batch heads seq 1], or as many elements for packed documents
 	window     attentionops.WindowSize
 	dropout    float32
-	offset     uint64
-	packedAt   uint64 // offset for packed documents
 	dProjected *tensor.Tensor
 	dMixed     *tensor.Tensor
-	rows       attentionViews // [batch seq heads d]
-	packed     attentionViews // [T heads d]
-	saved      *opregistry.Saved
+	rows       []attentionCall  // of whole rows
+	packed     []attentionCall  // of packed documents
+	apart      []attentionCall  // of whole rows with dropout, one of each; nil where this rank has all heads
 	cached     *cachedAttention // nil where keys and values are those of the pass
 	fwd        *opmanager.Bound[attentionops.FusedAttnFwdArgs]
 	bwd        *opmanager.Bound[attentionops.FusedAttnBwdArgs]
@@ -40,14 +38,11 @@ func (b *Builder) attention(w param.LayerWeights, freqs *tensor.Tensor) *attenti
 	all := nk + c.Groups()
 	a := &attention{
 		qkv: b.Linear(w.QKV), out: b.Linear(w.Out), projected: b.Act(t, c.QKVRows()),
-		dropout: float32(c.AttentionDropout), dProjected: b.scratch(t, c.QKVRows()), dMixed: b.scratch(t, nq*d), saved: saved(),
+		dropout: float32(c.AttentionDropout), dProjected: b.scratch(t, c.QKVRows()), dMixed: b.scratch(t, nq*d),
 		fwd: opmanager.MustBind(b.Fwd, attentionops.FusedAttnFwd), bwd: opmanager.MustBind(b.Bwd, attentionops.FusedAttnBwd),
 	}
 	defer b.during(recompute.Attention)()
 	a.mixed, a.stats = b.Act(t, nq*d), b.Keep.F32(b.Batch, nq, b.Seq, 1)
-	if a.dropout > 0 {
-		a.offset, a.packedAt = b.random(b.Batch*nq*b.Seq*b.Seq), b.randomPacked(nq)
-	}
 	if left := c.KeysBefore(); left >= 0 {
 		a.window = attentionops.Window(left, 0)
 	}
@@ -71,12 +66,12 @@ func (b *Builder) attention(w param.LayerWeights, freqs *tensor.Tensor) *attenti
 			dq: view(a.dProjected, 0, nq), dk: view(a.dProjected, nq, nk), dv: view(a.dProjected, nk, all),
 		}, rotaryViews{in: view(normed, 0, nk), out: view(rotated, 0, nk), grad: view(a.dProjected, 0, nk)}
 	}
-	var whole, packed rotaryViews
-	a.rows, whole = views(func(t *tensor.Tensor, lo, hi int) *tensor.Tensor { return memory.Heads(t, b.Batch, b.Seq, d, lo, hi) })
-	a.packed, packed = views(func(t *tensor.Tensor, lo, hi int) *tensor.Tensor { return memory.PackedHeads(t, d, lo, hi) })
+	rows, wholeRows := views(func(t *tensor.Tensor, lo, hi int) *tensor.Tensor { return memory.Heads(t, b.Batch, b.Seq, d, lo, hi) })
+	packed, wholePacked := views(func(t *tensor.Tensor, lo, hi int) *tensor.Tensor { return memory.PackedHeads(t, d, lo, hi) })
 	if a.rotary != nil {
-		a.rotary.rows, a.rotary.packed = whole, packed
+		a.rotary.rows, a.rotary.packed = wholeRows, wholePacked
 	}
+	b.attentionCalls(a, rows, packed)
 	if b.Cache != nil {
 		a.cached = b.cachedAttention()
 	}
@@ -86,6 +81,66 @@ func (b *Builder) attention(w param.LayerWeights, freqs *tensor.Tensor) *attenti
 // attentionViews are the operands of attention by heads: views of projected, or q and k of what
 // norms and rotary have made, of mixed, and of the gradients.
 type attentionViews struct{ q, k, v, o, dq, dk, dv, dO *tensor.Tensor }
+
+// sequence returns the operands of one sequence of the batch.
+func (v attentionViews) sequence(i int) attentionViews {
+	for _, t := range []**tensor.Tensor{&v.q, &v.k, &v.v, &v.o, &v.dq, &v.dk, &v.dv, &v.dO} {
+		*t = memory.Rows(*t, i, i+1)
+	}
+	return v
+}
+
+// attentionCall is a call of attention over a batch or a part of it.
+type attentionCall struct {
+	attentionViews
+	stats  *tensor.Tensor
+	format attentionops.QKVFormat
+	mask   attentionops.MaskType
+	offset uint64 // of the random numbers of dropout
+	saved  *opregistry.Saved
+}
+
+// attentionCalls makes the calls of an attention. Dropout counts its random numbers by sequence and
+// head of all ranks: where other ranks have other heads, those of one sequence do not follow those
+// of another, and each has a call of its own.
+func (b *Builder) attentionCalls(a *attention, rows, packed attentionViews) {
+	heads := b.Config.NumAttentionHeads
+	first, all := 0, heads
+	if t := b.Part.Tensor; t != nil {
+		first, all = t.Rank*heads, t.Ranks*heads
+	}
+	one := attentionCall{attentionViews: rows, stats: a.stats, format: attentionops.BSHD, mask: attentionops.CausalMask, saved: saved()}
+	if a.dropout > 0 {
+		one.offset = b.random(b.Batch * all * b.Seq * b.Seq)
+	}
+	a.rows = []attentionCall{one}
+	one.attentionViews, one.format, one.mask = packed, attentionops.THD, attentionops.PaddingCausalMask
+	if a.dropout > 0 {
+		one.offset = b.randomPacked(all)
+	}
+	a.packed = []attentionCall{one}
+	if a.dropout == 0 || all == heads {
+		return
+	}
+	for i := range b.Batch {
+		one = a.rows[0]
+		one.attentionViews, one.stats, one.saved = rows.sequence(i), memory.Rows(a.stats, i, i+1), saved()
+		one.offset += uint64(i*all+first) * uint64(b.Seq) * uint64(b.Seq) / 4
+		a.apart = append(a.apart, one)
+	}
+}
+
+// calls returns the calls for a pass. Those of packed documents are for rows with several
+// sequences.
+func (a *attention) calls(r *Run) []attentionCall {
+	switch {
+	case r.Segments != nil || a.cached != nil:
+		return a.packed
+	case a.apart != nil && r.Dropout.On:
+		return a.apart
+	}
+	return a.rows
+}
 
 func (a *attention) Forward(r *Run, x, y *tensor.Tensor) {
 	a.qkv.Forward(r, x, a.projected)
@@ -97,43 +152,34 @@ func (a *attention) Forward(r *Run, x, y *tensor.Tensor) {
 func (a *attention) core(r *Run) {
 	a.norms.Forward(r)
 	a.rotary.Forward(r)
-	v, format, mask := a.views(r)
-	args := attentionops.FusedAttnFwdArgs{
-		Q: v.q, K: v.k, V: v.v, O: v.o, Stats: a.stats, QKVFormat: format, AttnMaskType: mask, AttnOptions: a.options(r), Saved: a.saved,
+	for _, c := range a.calls(r) {
+		args := attentionops.FusedAttnFwdArgs{
+			Q: c.q, K: c.k, V: c.v, O: c.o, Stats: c.stats, QKVFormat: c.format, AttnMaskType: c.mask, AttnOptions: a.options(r, c.offset), Saved: c.saved,
+		}
+		if a.cached != nil {
+			a.cached.append(r, &args)
+		}
+		Call(r, a.fwd, args)
 	}
-	if a.cached != nil {
-		a.cached.append(r, &args)
-	}
-	Call(r, a.fwd, args)
 }
 
 func (a *attention) Backward(r *Run, x, dy, dx *tensor.Tensor) {
 	a.out.Backward(r, a.mixed, dy, a.dMixed)
-	v, format, mask := a.views(r)
-	Call(r, a.bwd, attentionops.FusedAttnBwdArgs{
-		Q: v.q, K: v.k, V: v.v, O: v.o, DO: v.dO, Stats: a.stats, DQ: v.dq, DK: v.dk, DV: v.dv,
-		QKVFormat: format, AttnMaskType: mask, AttnOptions: a.options(r), Saved: a.saved,
-	})
+	for _, c := range a.calls(r) {
+		Call(r, a.bwd, attentionops.FusedAttnBwdArgs{
+			Q: c.q, K: c.k, V: c.v, O: c.o, DO: c.dO, Stats: c.stats, DQ: c.dq, DK: c.dk, DV: c.dv,
+			QKVFormat: c.format, AttnMaskType: c.mask, AttnOptions: a.options(r, c.offset), Saved: c.saved,
+		})
+	}
 	a.rotary.Backward(r)
-	a.norms.Backward(r, a.packed.dq, a.packed.dk)
+	a.norms.Backward(r, a.packed[0].dq, a.packed[0].dk)
 	a.qkv.Backward(r, x, a.dProjected, dx)
 }
 
-// views returns the operands of attention, which are packed if rows hold several sequences.
-func (a *attention) views(r *Run) (attentionViews, attentionops.QKVFormat, attentionops.MaskType) {
-	if r.Segments != nil || a.cached != nil {
-		return a.packed, attentionops.THD, attentionops.PaddingCausalMask
-	}
-	return a.rows, attentionops.BSHD, attentionops.CausalMask
-}
-
-func (a *attention) options(r *Run) attentionops.AttnOptions {
+func (a *attention) options(r *Run, offset uint64) attentionops.AttnOptions {
 	o := attentionops.AttnOptions{CuSeqlensQ: r.Segments, CuSeqlensKV: r.Segments, WindowSize: a.window}
 	if a.dropout > 0 && r.Dropout.On {
-		o.PDropout, o.RNGSeed, o.RNGOffset = a.dropout, r.Dropout.Key, a.offset
-		if r.Segments != nil {
-			o.RNGOffset = a.packedAt
-		}
+		o.PDropout, o.RNGSeed, o.RNGOffset = a.dropout, r.Dropout.Key, offset
 	}
 	return o
 }
