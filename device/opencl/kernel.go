@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"unsafe"
 
@@ -147,7 +148,7 @@ func (k *Kernel) Launch(s device.Stream, global, local []int, args ...Arg) error
 		k.call[5] = uintptr(unsafe.Pointer(&k.work.local))
 	}
 	if err := d.lib.Call(cl.EnqueueNDRangeKernel, k.call[:]...); err != nil {
-		return d.fail(err, "launch %s of %s over %v in groups of %v", k.name, k.program.name, global, local)
+		return d.fail(err, "launch %s of %s over %v in groups of %v", k.name, k.program.name, slices.Clone(global), slices.Clone(local)) // so that the arguments do not escape
 	}
 	return nil
 }

@@ -1,0 +1,25 @@
+package opencl
+
+import "github.com/primus-fl/primus/device/opencl/internal/cl"
+
+// Inject makes calls of a function fail with a code once this many of them have succeeded, up to a
+// number of failures; restore ends that.
+func (b *Backend) Inject(fn cl.Function, code cl.Code, after, failures int) (restore func()) {
+	sys, err := b.open()
+	if err != nil {
+		panic(err)
+	}
+	sys.lib.Inject(func(called cl.Function) cl.Code {
+		if called != fn {
+			return cl.Success
+		}
+		if after--; after >= 0 {
+			return cl.Success
+		}
+		if failures--; failures >= 0 {
+			return code
+		}
+		return cl.Success
+	})
+	return func() { sys.lib.Inject(nil) }
+}
