@@ -54,6 +54,10 @@ bench-dispatch: ## print what a call costs beside a direct one
 bench-kernels: ## measure the kernels beside OpenBLAS, a bandwidth loop and PyTorch (ARGS='-only gemm -o json')
 	@CGO_ENABLED=0 go run ./internal/benchmarks/kernels $(ARGS)
 
+.PHONY: bench-opencl
+bench-opencl: ## measure the kernels of an OpenCL device beside CLBlast and flagos (ARGS='-only llama_2M -device 1 -o json')
+	@CGO_ENABLED=0 go run ./internal/benchmarks/opencl $(ARGS)
+
 .PHONY: bench-train
 bench-train: build ## time training steps beside PyTorch (ARGS='-models llama_6M -rounds 5 -o json')
 	CGO_ENABLED=0 go run ./internal/benchmarks/bench-train $(ARGS)

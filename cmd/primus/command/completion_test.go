@@ -76,7 +76,7 @@ printf '%s\n' "${COMPREPLY[@]}"
 		{[]string{"ops", "explain", "--allow-vendors", "g"}, "gonum"},
 		{[]string{"ops", "explain", "--allow-vendors", "gonum,onednn,openb"}, "gonum\\,onednn\\,openblas"}, // quoted by bash
 		{[]string{"ops", "explain", "--per-op", "generic_g"}, "generic_gemm="},
-		{[]string{"ops", "explain", "--per-op", "generic_gemm=v"}, "vendor\nvendor:gonum\nvendor:mpi_abi\nvendor:mpich\nvendor:onednn\nvendor:openblas\nvendor:openmpi"},
+		{[]string{"ops", "explain", "--per-op", "generic_gemm=v"}, "vendor\nvendor:clblast\nvendor:gonum\nvendor:mpi_abi\nvendor:mpich\nvendor:onednn\nvendor:openblas\nvendor:opencl\nvendor:openmpi"},
 		{[]string{"ops", "explain", "--per-op", "generic_gemm=impl:d"}, "default.flagos"},
 		{[]string{"ops", "diff", "--to-prefer", "v"}, "vendor"},
 		{[]string{"tr"}, "train"},

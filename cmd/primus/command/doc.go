@@ -10,8 +10,8 @@
 // Streams.Err.
 //
 // Flags that were not given may come from the environment, as PRIMUS_<FLAG>, and from primus.yaml:
-// see the package settings and `primus config cli`. PRIMUS_OPENBLAS, PRIMUS_ONEDNN, PRIMUS_OPENCL
-// and PRIMUS_MPI name the files of these libraries to load instead of the system's.
+// see the package settings and `primus config cli`. PRIMUS_OPENBLAS, PRIMUS_ONEDNN, PRIMUS_OPENCL,
+// PRIMUS_CLBLAST and PRIMUS_MPI name the files of these libraries to load instead of the system's.
 //
 // # Concurrency
 //

@@ -35,7 +35,8 @@ func TestTuneFileIsUsed(t *testing.T) {
 
 	explained := commandtest.Run(t, "ops", "explain", "generic_gemm", "--tune", file)
 	require.Zero(t, explained.Code, explained.Stderr)
-	assert.Contains(t, explained.Out, "order: tuned|flagos|vendor|reference (tuning file "+file+")\ntuned: ")
+	assert.Contains(t, explained.Out, "order: tuned|flagos|vendor|reference (tuning file "+file+")\n")
+	assert.Contains(t, explained.Out, "\ntuned: ")
 	shown := commandtest.Run(t, "policy", "show", "--tune", file)
 	assert.Contains(t, shown.Out, "tuning file "+file)
 

@@ -20,10 +20,12 @@ import (
 	"github.com/primus-fl/primus/runtime/backends/native/patches"
 	"github.com/primus-fl/primus/runtime/backends/torchtitan"
 	"github.com/primus-fl/primus/runtime/launch/elastic"
+	"github.com/primus-fl/primus/vendors/clblast"
 	"github.com/primus-fl/primus/vendors/gonum"
 	"github.com/primus-fl/primus/vendors/mpi"
 	"github.com/primus-fl/primus/vendors/onednn"
 	"github.com/primus-fl/primus/vendors/openblas"
+	vendorsopencl "github.com/primus-fl/primus/vendors/opencl"
 	"go.uber.org/fx"
 )
 
@@ -48,6 +50,8 @@ func opSources() fx.Option {
 			return onednn.New(onednn.Options{Threads: set.Threads, Names: libraryFiles("PRIMUS_ONEDNN")}).Source()
 		},
 		(*mpi.Library).Source,
+		vendorsopencl.Source,
+		clblast.New(clblast.Options{Names: libraryFiles("PRIMUS_CLBLAST")}).Source,
 	))
 }
 
