@@ -24,7 +24,7 @@ import (
 )
 
 // formatName is the format of a File.
-const formatName = "primus-tuning/1"
+const formatName = "primus-tuning/2"
 
 // File is the result of a tuning.
 type File struct {
@@ -32,6 +32,7 @@ type File struct {
 	Made    time.Time `json:"made"`
 	Model   string    `json:"model,omitempty"` // whose steps were measured
 	Machine Machine   `json:"machine"`
+	Trial   *Trial    `json:"steps,omitempty"` // of whole steps; nil if none was made
 	Entries []Entry   `json:"entries"`
 }
 
@@ -59,6 +60,16 @@ type Entry struct {
 	Samples   int                `json:"samples"`
 	Clear     bool               `json:"clear"`    // more samples would not change the choice
 	Times     map[string]float64 `json:"times_ms"` // the medians by impl
+	// Dropped says that whole steps were not clearly faster with the choice, which is not used.
+	Dropped bool `json:"dropped,omitempty"`
+}
+
+// used returns the entry as it is used.
+func (e Entry) used() Entry {
+	if e.Dropped {
+		e.Impl, e.Ratio, e.Times = e.Over, 1, map[string]float64{e.Over: e.Times[e.Over]}
+	}
+	return e
 }
 
 // Signature is that of calls, a hexadecimal number in a File.
@@ -193,7 +204,7 @@ func (f *File) Tuning(source string, families func(op string) string) *oppolicy.
 	groups := map[string][]Entry{}
 	for _, e := range f.Entries {
 		name := cmp.Or(families(e.Op), e.Op)
-		groups[name] = append(groups[name], e)
+		groups[name] = append(groups[name], e.used())
 	}
 	digest := sha256.New()
 	for _, name := range slices.Sorted(maps.Keys(groups)) {

@@ -10,7 +10,8 @@ import (
 	"github.com/primus-fl/primus/opregistry"
 )
 
-// MinRatio is the gain below which the usual impl stays.
+// MinRatio is the gain below which the usual impl stays: that of the lower end of the interval of
+// the median.
 const MinRatio = 1.02
 
 // Bounds of the measurements of one call.
@@ -221,7 +222,7 @@ func (e *Entry) decide(all []*contender) (clear bool) {
 			ratios[i] = usual.times[i] / one.times[i]
 		}
 		ratio, interval := stats.Median(ratios), stats.MedianInterval(ratios)
-		faster := interval.Low > 1 && interval.Confidence >= 0.9 && ratio >= MinRatio
+		faster := interval.Low >= MinRatio && interval.Confidence >= 0.9
 		slower := interval.High < MinRatio && interval.Confidence >= 0.9
 		if !faster && !slower {
 			settled = false

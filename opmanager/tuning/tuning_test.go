@@ -1,6 +1,7 @@
 package tuning_test
 
 import (
+	"context"
 	"errors"
 	"path/filepath"
 	"testing"
@@ -186,11 +187,71 @@ func TestFileBelongsToAMachine(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	f.Add([]byte(`{"format":"primus-tuning/1","entries":[{"op":"plain","impl_id":"a","over":"b","calls":1,"signature":"0f","times_ms":{"a":1,"b":2}}]}`))
+	f.Add([]byte(`{"format":"primus-tuning/2","entries":[{"op":"plain","impl_id":"a","over":"b","calls":1,"signature":"0f","times_ms":{"a":1,"b":2}}]}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		file, err := tuning.Parse("tune.json", text)
 		if err == nil {
 			file.Tuning("file", func(string) string { return "" })
 		}
 	})
+}
+
+// confirmed returns a file with four choices for plain after a trial in which a step with choices
+// takes as long as took says of the number of tuned calls.
+func confirmed(t *testing.T, took func(calls int) time.Duration) *tuning.File {
+	t.Helper()
+	_, snap := newManager(t, oppolicy.Default())
+	var entries []tuning.Entry
+	for i := range 5 {
+		e := tuning.Entry{Op: "plain", Signature: tuning.Signature(i), Call: "x", Calls: 1, Share: 0.2, Impl: "vendor.small", Over: "default.flagos", Ratio: 1.1 + float64(i)/10,
+			Times: map[string]float64{"default.flagos": 1, "vendor.small": 1 / (1.1 + float64(i)/10)}}
+		if i == 0 {
+			e.Impl, e.Ratio, e.Times["vendor.small"], e.Times["default.flagos"] = e.Over, 1, 100, 1
+		}
+		entries = append(entries, e)
+	}
+	f := tuning.New("toy", entries, snap, 1)
+	n := 0
+	require.NoError(t, f.Confirm(t.Context(), 0, families, func(_ context.Context, with *oppolicy.Tuning) (time.Duration, error) {
+		calls := 0
+		if with != nil {
+			calls = len(with.Ops["plain"].Calls)
+		}
+		n++
+		return took(calls) + time.Duration(n%3), nil
+	}))
+	return f
+}
+
+func TestConfirm(t *testing.T) {
+	t.Parallel()
+	used := func(f *tuning.File) (signatures []uint64) {
+		for _, c := range f.Tuning("file", families).Ops["plain"].Calls {
+			signatures = append(signatures, c.Signature)
+		}
+		return signatures
+	}
+	all := confirmed(t, func(calls int) time.Duration { return time.Second - time.Duration(calls)*time.Millisecond*10 })
+	assert.Equal(t, []uint64{1, 2, 3, 4}, used(all))
+	assert.True(t, all.Trial.Faster())
+	assert.Equal(t, tuning.MinPairs, all.Trial.Pairs)
+	assert.InDelta(t, 1/0.96, all.Trial.Ratio, 1e-3)
+
+	some := confirmed(t, func(calls int) time.Duration {
+		if calls > 2 {
+			return 2 * time.Second
+		}
+		return time.Second - time.Duration(calls)*time.Millisecond
+	})
+	assert.Equal(t, []uint64{3, 4}, used(some), "those that gain most")
+	assert.True(t, some.Trial.Faster())
+
+	none := confirmed(t, func(int) time.Duration { return time.Second })
+	assert.Empty(t, used(none))
+	assert.False(t, none.Trial.Faster())
+	for _, e := range none.Entries[1:] {
+		assert.True(t, e.Dropped)
+		assert.Equal(t, "vendor.small", e.Impl, "what was measured stays")
+	}
+	assert.Contains(t, none.Tuning("file", families).Ops["plain"].Why, "tuned: default.flagos, which no other impl beats")
 }

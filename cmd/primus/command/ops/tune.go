@@ -34,8 +34,10 @@ func newOpsTuneCommand(prog cli.Program) *cobra.Command {
 		Long: `Make two steps of an experiment on a batch of random tokens, and measure every call that
 they make on each implementation that the policy allows besides the reference, by turns.
 The fastest is kept in a tuning file, with the machine that it holds for; train --tune
-FILE uses it. An implementation counts as faster when the 95 % interval of the median of
-the ratios excludes 1 and the gain is at least 2 %.
+FILE uses it. An implementation counts as faster when the whole 95 % interval of the
+median of the ratios shows a gain of at least 2 %. At the end whole steps are made with the
+choices and without, by turns, and choices with which they are not clearly faster are
+dropped.
 
 What is faster for most calls of an op is chosen for the op, and another one for the
 calls where that is faster. The ops of a family, such as attention and its gradient, are
@@ -94,6 +96,7 @@ func (o *tuneOptions) tune(cmd *cobra.Command, prog cli.Program, p experiments.S
 		Module: p.Module, Manager: p.Manager, Ops: p.Registry.Snapshot(), Device: p.Device, Log: p.Log,
 		Budget:   func(time.Duration) time.Duration { return o.budget },
 		Progress: func(op, call string, n, of int) { screen.SetStatus(fmt.Sprintf("%d/%d %s: %s", n, of, op, call)) },
+		Trial:    func(step int) { screen.SetStatus(fmt.Sprintf("step %d, with the choices and without", step)) },
 	})
 	switch {
 	case err != nil:
@@ -106,6 +109,18 @@ func (o *tuneOptions) tune(cmd *cobra.Command, prog cli.Program, p experiments.S
 	return file, file.Write(o.file)
 }
 
+// trialText says what whole steps gain, "" if no choices were tried.
+func trialText(t *tuning.Trial) string {
+	if t == nil {
+		return ""
+	}
+	figures := fmt.Sprintf("%.2f times as fast (%.2f to %.2f, %s of steps)", t.Ratio, t.Low, t.High, plaintext.Quantity(t.Pairs, "pair", "pairs"))
+	if t.Faster() {
+		return "\nwhole steps are " + figures + " with the choices as without\n"
+	}
+	return "\nno choice is used, because whole steps are not clearly faster with them: " + figures + "\n"
+}
+
 func printTuning(out io.Writer, f *tuning.File, name string) error {
 	t := plaintext.NewTable(table.Row{"op", "call", "calls", "share", "fastest", "times faster", "than", "samples", "clear"}, 3, 4, 6, 8)
 	for _, e := range f.Entries {
@@ -116,9 +131,12 @@ func printTuning(out io.Writer, f *tuning.File, name string) error {
 		if !e.Clear {
 			clear = "no"
 		}
+		if e.Dropped {
+			clear = "dropped"
+		}
 		t.AppendRow(table.Row{e.Op, e.Call, e.Calls, fmt.Sprintf("%.1f %%", 100*e.Share), e.Impl, faster, over, e.Samples, clear})
 	}
-	if _, err := fmt.Fprintln(out, plaintext.Render(t)); err != nil || name == "" {
+	if _, err := fmt.Fprintf(out, "%s\n%s", plaintext.Render(t), trialText(f.Trial)); err != nil || name == "" {
 		return err
 	}
 	_, err := fmt.Fprintf(out, "\nwritten to %s; primus train --tune %s uses it\n", name, name)

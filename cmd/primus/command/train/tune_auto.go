@@ -22,7 +22,7 @@ import (
 )
 
 // What --tune auto may take of a run: this share, but no more than some seconds. Below the least
-// time nothing is measured.
+// time, or if it is too short for some steps, nothing is measured.
 const (
 	autoShare = 0.02
 	autoMost  = 20 * time.Second
@@ -95,7 +95,7 @@ func measureFirst(ctx context.Context, opts *Options, p experiments.StepParams, 
 		Budget: func(step time.Duration) time.Duration {
 			n, _ := steps.Float64()
 			budget := min(time.Duration(autoShare*n*float64(step)), autoMost)
-			if budget < autoLeast {
+			if budget < max(autoLeast, stepbench.MinSteps*step) {
 				log.Info(fmt.Sprintf("--tune auto: nothing is measured, because %.0f %% of the run is only %v", 100*autoShare, budget.Round(time.Millisecond)))
 				return 0
 			}

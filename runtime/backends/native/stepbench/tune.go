@@ -9,6 +9,7 @@ import (
 
 	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opmanager/tuning"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/runtime/backends/native"
@@ -27,13 +28,22 @@ type TuneSettings struct {
 	Budget func(step time.Duration) time.Duration
 	// Progress is called before each call that is measured. It may be nil.
 	Progress func(op, call string, n, of int)
+	// Trial is called before each step with the choices or without. It may be nil.
+	Trial func(step int)
 }
 
 // profiledSteps are the steps whose calls are profiled, after one that warms up.
 const profiledSteps = 2
 
+// trialShare is the part of the budget for whole steps with the choices and without.
+const trialShare = 0.4
+
+// MinSteps are the steps that fit into the smallest budget with which choices can be confirmed.
+const MinSteps = 2 * tuning.MinPairs / trialShare
+
 // Tune makes steps of a module, measures the calls that they made on each impl that may serve them,
-// and returns the choices. The File is nil if the budget is 0 or the policy leaves no choice.
+// and returns the choices with which whole steps are clearly faster. The File is nil if the budget
+// is 0 or the policy leaves no choice.
 func Tune(ctx context.Context, s TuneSettings) (*tuning.File, error) {
 	ops := tuning.Choices(s.Manager)
 	if len(ops) == 0 {
@@ -48,11 +58,45 @@ func Tune(ctx context.Context, s TuneSettings) (*tuning.File, error) {
 	if budget <= 0 {
 		return nil, nil
 	}
-	entries, err := tuning.Measure(ctx, profile, tuning.Settings{Manager: s.Manager, Ops: s.Ops, Budget: budget, Progress: s.Progress})
+	trial := time.Duration(trialShare * float64(budget))
+	entries, err := tuning.Measure(ctx, profile, tuning.Settings{Manager: s.Manager, Ops: s.Ops, Budget: budget - trial, Progress: s.Progress})
 	if err != nil {
 		return nil, fmt.Errorf("measure impls: %w", err)
 	}
-	return tuning.New(model, entries, s.Ops, s.Manager.Exec().Pool().Workers()), nil
+	file := tuning.New(model, entries, s.Ops, s.Manager.Exec().Pool().Workers())
+	return file, s.confirm(ctx, file, trial)
+}
+
+// confirm makes steps with the choices and without.
+func (s *TuneSettings) confirm(ctx context.Context, file *tuning.File, budget time.Duration) (err error) {
+	families := map[string]string{}
+	for _, op := range s.Ops.Ops() {
+		families[op.Name()] = op.Family()
+	}
+	bench, _, err := native.NewBench(s.Module, s.Manager, s.Device, s.Log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, bench.Close()) }()
+	usual := s.Manager.Policy()
+	defer func() {
+		_, undo := s.Manager.SetPolicy(usual)
+		err = errors.Join(err, undo)
+	}()
+	count := 0
+	return file.Confirm(ctx, budget, func(op string) string { return families[op] }, func(ctx context.Context, with *oppolicy.Tuning) (time.Duration, error) {
+		if count++; s.Trial != nil {
+			s.Trial(count)
+		}
+		policy := usual
+		policy.Tuning, policy.PreferTuned = with, with != nil || usual.PreferTuned
+		if _, err := s.Manager.SetPolicy(policy); err != nil {
+			return 0, err
+		}
+		begin := time.Now()
+		_, err := bench.Step(ctx)
+		return time.Since(begin), err
+	})
 }
 
 // profile makes the steps and returns the time of one and the name of the model.
