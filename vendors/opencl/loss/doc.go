@@ -1,0 +1,2 @@
+// Package loss holds the impls of the cross entropy and of its gradient.
+package loss

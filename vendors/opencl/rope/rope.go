@@ -1,0 +1,109 @@
+package rope
+
+import (
+	_ "embed"
+
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/ops/attention"
+	"github.com/primus-fl/primus/ops/rope"
+	"github.com/primus-fl/primus/tensor"
+	"github.com/primus-fl/primus/vendors/opencl/internal/kernel"
+	"github.com/primus-fl/primus/vendors/opencl/internal/rows"
+)
+
+//go:embed rope.cl
+var source string
+
+var program = rows.NewProgram("rope", source, []string{"X"}, []string{"INTERLEAVED", "STARTS", "PACKED", "BACKWARD"})
+
+const (
+	interleaved rows.Flags = 1 << iota
+	withStarts
+	packed
+	backward
+)
+
+// Impls returns the impls of the family.
+func Impls() []opregistry.Impl {
+	return []opregistry.Impl{
+		kernel.Impl(rope.FusedRopeForward, func(e *opregistry.Exec, a rope.FusedRopeArgs) error { return rotate(e, a, 0) }, kernel.Storage),
+		kernel.Impl(rope.FusedRopeBackward, func(e *opregistry.Exec, a rope.FusedRopeArgs) error { return rotate(e, a, backward) }, kernel.Storage),
+	}
+}
+
+// heads are vectors by sequence, position in the sequence and head, at these distances.
+type heads struct {
+	*tensor.Tensor
+	sequence, step, head int
+}
+
+// view requires a dense last axis.
+func view(c *rows.Call, name string, t *tensor.Tensor, format attention.QKVFormat) heads {
+	if !c.Stored(name, t) {
+		return heads{}
+	}
+	strides := t.Strides()
+	last := len(strides) - 1
+	if t.Shape()[last] > 1 && strides[last] != 1 {
+		c.Decline("strides %v of %s %v, this impl serves a dense last axis", strides, name, t.Shape())
+	}
+	h := heads{Tensor: t, step: strides[0], head: strides[last-1]}
+	switch format {
+	case attention.SBHD:
+		h.sequence = strides[1]
+	case attention.BSHD:
+		h.sequence, h.step = strides[0], strides[1]
+	}
+	return h
+}
+
+func (h heads) addTo(l *rows.Launch) {
+	l.Vec(h.Tensor).U64(uint64(h.sequence), uint64(h.step), uint64(h.head))
+}
+
+func rotate(e *opregistry.Exec, a rope.FusedRopeArgs, flags rows.Flags) error {
+	c := rows.Begin(e)
+	x, y := view(&c, "input", a.Input, a.QKVFormat), view(&c, "output", a.Output, a.QKVFormat)
+	c.Numbers("freqs", a.Freqs, tensor.F32)
+	if a.CPSize > 1 {
+		c.Decline("cp_size %d, this impl serves whole sequences", a.CPSize)
+	}
+	if a.Interleaved {
+		flags |= interleaved
+	}
+	if a.StartPositions != nil {
+		c.Numbers("start_positions", a.StartPositions, tensor.I32)
+		flags |= withStarts
+	}
+	shape := a.Input.Shape()
+	steps, sequences := shape[0], 1
+	switch a.QKVFormat {
+	case attention.SBHD:
+		sequences = shape[1]
+	case attention.BSHD:
+		sequences, steps = shape[0], shape[1]
+	default:
+		c.Numbers("cu_seqlens", a.CuSeqlens, tensor.I32)
+		flags |= packed
+	}
+	turned := a.Freqs.Shape().Cols()
+	if c.Err != nil || a.Input.NumElements() == 0 {
+		return c.Err
+	}
+	l := c.Kernel(program, "rope", rows.Types{a.Input.DType()}, flags)
+	x.addTo(l)
+	y.addTo(l)
+	l.Vec(a.Freqs)
+	if a.StartPositions != nil {
+		l.Vec(a.StartPositions)
+	}
+	if flags&packed != 0 {
+		l.Vec(a.CuSeqlens).U32(a.CuSeqlens.NumElements() - 1)
+	}
+	groups := sequences
+	if a.StartPositions == nil && l.Group() == 1 {
+		groups = 1 // which finds the angles of a step once
+	}
+	l.U32(sequences, shape[len(shape)-2], shape.Cols(), turned, a.Freqs.NumElements()/max(turned, 1))
+	return l.RunGroups(steps, groups)
+}
