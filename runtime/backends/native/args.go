@@ -159,8 +159,8 @@ func (a *Args) validate() error {
 	if a.EvalInterval > 0 {
 		atLeast("eval_iters", a.EvalIters, 1)
 	}
-	if a.EMADecay > 0 && (a.Sharded || a.DividesModel() || a.Adapts()) {
-		faults = append(faults, errors.New("ema_decay: got a decay, want 0 with use_distributed_optimizer, lora_rank, tensor_model_parallel_size and expert_model_parallel_size"))
+	if a.EMADecay > 0 && a.Adapts() {
+		faults = append(faults, errors.New("ema_decay: got a decay, want 0 with lora_rank"))
 	}
 	if a.Sharded && a.Optimizer == optim.Muon {
 		faults = append(faults, errors.New("use_distributed_optimizer: got true, want false with optimizer muon, which needs whole matrices"))

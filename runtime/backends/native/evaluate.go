@@ -172,8 +172,16 @@ func (t *trainer) evaluateAt(ctx context.Context, e *evaluation, step int, what 
 
 // evaluate returns the mean loss over validation windows, without the effect of patches. It returns
 // errGivenUp if ctx ends first.
-func (t *trainer) evaluate(ctx context.Context, e *evaluation) (float64, error) {
-	defer t.averaged()()
+func (t *trainer) evaluate(ctx context.Context, e *evaluation) (mean float64, err error) {
+	restore, err := t.averaged()
+	if err != nil {
+		return 0, err
+	}
+	defer func() {
+		if failure := restore(); failure != nil {
+			err = errors.Join(err, failure)
+		}
+	}()
 	e.windows.Reset()
 	t.pass.SetLoss(t.points.loss.Original())
 	t.pass.KeepAll()

@@ -130,10 +130,14 @@ func (t *trainer) loadFrom(c *checkpoint.Checkpoint) error {
 	if err := t.checkOptimizer(c, s.Parameters); err != nil {
 		return err
 	}
-	if averages := t.averages(); averages != nil {
-		if err := load(c, averageFile, averages); err != nil {
+	switch {
+	case t.average == nil:
+	case t.shard == nil:
+		if err := load(c, averageFile, t.averages()); err != nil {
 			return fmt.Errorf("ema_decay: %w", err)
 		}
+	case !c.Has(averageFile):
+		return fmt.Errorf("ema_decay: checkpoint %s has no %s", c.Path(), averageFile)
 	}
 	if scales := t.model.Scales(); scales != nil && c.Has(scalesFile) { // else they begin at 1
 		if err := load(c, scalesFile, scales); err != nil {

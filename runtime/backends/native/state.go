@@ -162,8 +162,12 @@ func (t *trainer) files(w *world.World) (files []shards.File, release func() err
 	} else {
 		spread(weightsFile, t.weights, t.weights.Values(), format)
 	}
-	if averages := t.averages(); averages != nil {
-		whole(averageFile, averages, format)
+	switch {
+	case t.average == nil:
+	case t.shard == nil:
+		whole(averageFile, t.averages(), format)
+	default:
+		spread(averageFile, t.shard, t.average.State(), format)
 	}
 	if scales := t.model.Scales(); scales != nil {
 		whole(scalesFile, scales, nil)
@@ -176,25 +180,35 @@ func (t *trainer) files(w *world.World) (files []shards.File, release func() err
 	return files, release, err
 }
 
-// averages returns the averages of the weights under the names in a checkpoint, nil without.
+// averages returns the averages of the weights under the names in a checkpoint, or those of the
+// pieces of weights that this rank updates; nil without.
 func (t *trainer) averages() []model.Named {
-	if t.average == nil {
+	switch {
+	case t.average == nil:
 		return nil
+	case t.shard != nil:
+		return t.shard.State(t.average.State())
 	}
 	return t.model.SplitTrained(t.average.Means())
 }
 
 // averaged replaces the weights by their averages until restore is called.
-func (t *trainer) averaged() (restore func()) {
+func (t *trainer) averaged() (restore func() error, err error) {
 	if t.average == nil || t.state.Step == 0 {
-		return func() {}
+		return func() error { return nil }, nil
 	}
-	swap := func() {
+	swap := func() error {
+		if err := t.gathered(); err != nil { // what is being sent must not change
+			return err
+		}
 		t.average.Swap()
 		t.model.WeightsChanged()
+		if err := t.publish(); err != nil {
+			return err
+		}
+		return t.gathered()
 	}
-	swap()
-	return swap
+	return swap, swap()
 }
 
 // optimizerState returns what the optimizer keeps of the weights, under the names in a checkpoint,

@@ -479,6 +479,9 @@ func (t *trainer) loadShards() error {
 	if t.weights != nil {
 		err = t.loadShard(weightsFile, t.weights, t.weights.Values())
 	}
+	if err == nil && t.average != nil {
+		err = t.loadShard(averageFile, t.shard, t.average.State())
+	}
 	if err == nil {
 		err = t.loadShard(optimizerFile, t.shard, t.optimizer.State())
 	}

@@ -96,7 +96,7 @@ func TestRanksTrainAsOne(t *testing.T) {
 		{"llama", "llama_2M", "openmpi", 2, []string{"global_batch_size=8"}},
 		{"llama on 4 ranks", "llama_2M", "openmpi", 4, []string{"global_batch_size=8", "train_iters=12", "overlap_grad_reduce=true"}},
 		{"gpt2 with dropout", "gpt2_10M", "mpich", 2, []string{"hidden_dropout=0.1", "attention_dropout=0.1"}},
-		{"llama with shards", "llama_2M", "openmpi", 4, []string{"global_batch_size=8", "train_iters=12", "use_distributed_optimizer=true", "overlap_grad_reduce=true", "overlap_param_gather=true"}},
+		{"llama with shards", "llama_2M", "openmpi", 4, []string{"global_batch_size=8", "train_iters=12", "use_distributed_optimizer=true", "overlap_grad_reduce=true", "overlap_param_gather=true", "ema_decay=0.8"}},
 		{"gpt2 with shards", "gpt2_10M", "mpich", 2, []string{"train_iters=12", "use_distributed_optimizer=true", "clip_grad=0.1"}},
 		{"experts", "moe_8x3M", "mpich", 2, []string{"global_batch_size=8", "num_experts=4", "moe_router_topk=2"}},
 		{"bf16 with shards", "llama_2M", "mpich", 2, []string{"train_iters=12", "bf16=true", "use_distributed_optimizer=true"}},
@@ -204,7 +204,7 @@ func TestPartsGoOn(t *testing.T) {
 		args  []string
 		parts []string
 	}{
-		"layers":  {"llama_2M", []string{"global_batch_size=8"}, []string{"tensor_model_parallel_size=2"}},
+		"layers":  {"llama_2M", []string{"global_batch_size=8", "ema_decay=0.9", "eval_interval=5", "eval_iters=2"}, []string{"tensor_model_parallel_size=2"}},
 		"gpt2":    {"gpt2_10M", []string{"global_batch_size=8"}, []string{"tensor_model_parallel_size=2"}},
 		"experts": {"moe_8x3M", []string{"num_experts=4", "moe_router_topk=2", "global_batch_size=8"}, []string{"expert_model_parallel_size=2"}},
 	} {

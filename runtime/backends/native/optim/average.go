@@ -59,6 +59,9 @@ func (a *Average) Update(step int) error {
 // Means returns the averages, in the order of the weights.
 func (a *Average) Means() []*tensor.Tensor { return a.means }
 
+// State returns the averages as a state without a name.
+func (a *Average) State() []State { return []State{{Tensors: a.means}} }
+
 // Swap exchanges the weights and their averages.
 func (a *Average) Swap() {
 	for i, v := range a.values {

@@ -61,18 +61,21 @@ func (s *Shard) State(states []optim.State) []model.Named {
 	var all []model.Named
 	for _, state := range states {
 		for i, t := range state.Tensors {
-			all = append(all, model.Named{Name: s.pieces[i].param.Name + "." + state.Name, Tensor: t})
+			all = append(all, model.Named{Name: stateName(s.pieces[i].param.Name, state), Tensor: t})
 		}
 	}
 	return all
 }
 
 // named returns the name of a state of a tensor in checkpoints.
-func named(p model.Place, state optim.State) string {
+func named(p model.Place, state optim.State) string { return stateName(p.Name, state) }
+
+// stateName returns the name of a state of what has a name.
+func stateName(name string, state optim.State) string {
 	if state.Name == "" {
-		return p.Name
+		return name
 	}
-	return p.Name + "." + state.Name
+	return name + "." + state.Name
 }
 
 // span returns the elements lo to hi of a tensor of one axis.
