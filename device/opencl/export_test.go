@@ -23,3 +23,15 @@ func (b *Backend) Inject(fn cl.Function, code cl.Code, after, failures int) (res
 	})
 	return func() { sys.lib.Inject(nil) }
 }
+
+// Watch calls f with every function that is called.
+func (b *Backend) Watch(f func(fn cl.Function)) {
+	sys, err := b.open()
+	if err != nil {
+		panic(err)
+	}
+	sys.lib.Inject(func(fn cl.Function) cl.Code {
+		f(fn)
+		return cl.Success
+	})
+}

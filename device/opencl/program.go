@@ -99,7 +99,12 @@ func (d *Device) Program(name, source string, options ...string) (*Program, erro
 
 // build compiles a source.
 func (d *Device) build(name, source, flags string) (*Program, error) {
-	handle, err := d.fromSource(prelude + source)
+	source = prelude + source
+	file := d.cacheFile(source, flags)
+	if handle, ok := d.cached(file, flags); ok {
+		return newProgram(d, name, handle), nil
+	}
+	handle, err := d.fromSource(source)
 	if err != nil {
 		return nil, d.fail(err, "make program %s", name)
 	}
@@ -111,7 +116,12 @@ func (d *Device) build(name, source, flags string) (*Program, error) {
 		}
 		return nil, d.fail(err, "build program %s", name)
 	}
-	return &Program{device: d, name: name, handle: handle, kernels: make(map[string]*Kernel)}, nil
+	d.keep(file, handle)
+	return newProgram(d, name, handle), nil
+}
+
+func newProgram(d *Device, name string, handle uintptr) *Program {
+	return &Program{device: d, name: name, handle: handle, kernels: make(map[string]*Kernel)}
 }
 
 func (d *Device) fromSource(source string) (uintptr, error) {
