@@ -71,7 +71,7 @@ printf '%s\n' "${COMPREPLY[@]}"
 		{[]string{"patches", "plan", "--config", l.Exp, "train_it"}, "train_iters="},
 		{[]string{"train", "--prefer", "v"}, "vendor"},
 		{[]string{"train", "--prefer=r"}, "reference"},
-		{exp("--deny-vendors", "o"), "onednn\nopenblas\nopenmpi"},
+		{exp("--deny-vendors", "o"), "onednn\nopenblas\nopencl\nopenmpi"},
 		{[]string{"ops", "list", "--prefer", "f"}, "flagos"},
 		{[]string{"ops", "explain", "--allow-vendors", "g"}, "gonum"},
 		{[]string{"ops", "explain", "--allow-vendors", "gonum,onednn,openb"}, "gonum\\,onednn\\,openblas"}, // quoted by bash
