@@ -37,11 +37,12 @@ var modelKeys = map[string]string{
 	"rope_theta":     "rotary_base",
 	"attention_bias": "add_bias_linear", "mlp_bias": "add_bias_linear",
 	"add_qkv_bias": "add_qkv_bias", "qk_layernorm": "qk_layernorm", "sliding_window": "window_size",
-	"rope_scaling": "use_rope_scaling or rotary_seq_len_interpolation_factor",
+	"rope_scaling": "use_rope_scaling, rotary_seq_len_interpolation_factor or position_embedding_type",
 	"hidden_act":   "activation_func", "activation_function": "activation_func", "activation_func": "activation_func",
 	"normalization": "normalization", "position_embedding_type": "position_embedding_type",
 	"tie_word_embeddings": "untie_embeddings_and_output_weights",
-	"num_local_experts":   "num_experts", "num_experts_per_tok": "moe_router_topk",
+	"num_local_experts":   "num_experts", "num_experts_per_tok": "moe_router_topk", "moe_router_pre_softmax": "moe_router_pre_softmax",
+	"layer_types": "window_attn_skip_freq",
 }
 
 // modelDefaults are the values of keys of config.json that older versions of this program wrote as

@@ -47,7 +47,13 @@ func TestPyTorchReplaysARun(t *testing.T) {
 		"mistral":             {"llama_2M", []string{"window_size=[6,0]"}},
 		"adapters":            {"llama_2M", []string{"lora_rank=4", "lora_alpha=40"}},
 		"adapters of some":    {"gpt2_10M", []string{"num_query_groups=4", "lora_rank=3", "lora_target_modules=['c_attn','c_proj']"}},
-		"mixture of experts":  {"moe_8x3M", []string{"moe_ffn_hidden_size=16", "micro_batch_size=4"}},
+		"yarn": {"llama_2M", []string{
+			"position_embedding_type=yarn", "yarn_rotary_scaling_factor=4", "yarn_original_max_position_embeddings=32", "yarn_beta_fast=4", "rotary_base=500",
+		}},
+		"windows of some layers": {"llama_2M", []string{"add_qkv_bias=true", "window_size=[6,0]", "window_attn_skip_freq=[0,1]"}},
+		"single experts":         {"moe_8x3M", []string{"moe_ffn_hidden_size=16", "micro_batch_size=4", "moe_router_topk=1", "moe_router_pre_softmax=true"}},
+		"weights before choice":  {"moe_8x3M", []string{"moe_ffn_hidden_size=16", "micro_batch_size=4", "moe_router_pre_softmax=true"}},
+		"mixture of experts":     {"moe_8x3M", []string{"moe_ffn_hidden_size=16", "micro_batch_size=4"}},
 	} {
 		l := newLab(t)
 		l.model = tt.model

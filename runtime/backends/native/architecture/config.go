@@ -28,11 +28,14 @@ type PositionEmbedding string
 // The position embeddings.
 const (
 	Rope            PositionEmbedding = "rope"             // queries and keys are rotated
+	YaRN            PositionEmbedding = "yarn"             // the same, with frequencies that are stretched as Yarn says
 	LearnedAbsolute PositionEmbedding = "learned_absolute" // a table is added to the embedding of tokens
 )
 
 // Values returns the position embeddings.
-func (PositionEmbedding) Values() []string { return []string{string(Rope), string(LearnedAbsolute)} }
+func (PositionEmbedding) Values() []string {
+	return []string{string(Rope), string(YaRN), string(LearnedAbsolute)}
+}
 
 // Activation is the function inside the MLP, with Megatron's names.
 type Activation string
@@ -65,10 +68,11 @@ type Config struct {
 	MaxPositionEmbeddings int               `param:"max_position_embeddings"` // 0 means seq_length
 	Activation            Activation        `param:"activation_func"`         // "" means swiglu
 	AddBiasLinear         bool              `param:"add_bias_linear"`
-	AddQKVBias            bool              `param:"add_qkv_bias"` // of queries, keys and values alone; add_bias_linear includes it
-	QKNorm                bool              `param:"qk_layernorm"` // queries and keys of each head are normalised before they are rotated
-	KVChannels            int               `param:"kv_channels"`  // size of a head; 0 means hidden_size / num_attention_heads
-	Window                [2]int            `param:"window_size"`  // keys before a query that it sees, and after it, which is 0 or -1; [0, 0] and -1 before mean all
+	AddQKVBias            bool              `param:"add_qkv_bias"`          // of queries, keys and values alone; add_bias_linear includes it
+	QKNorm                bool              `param:"qk_layernorm"`          // queries and keys of each head are normalised before they are rotated
+	KVChannels            int               `param:"kv_channels"`           // size of a head; 0 means hidden_size / num_attention_heads
+	Window                [2]int            `param:"window_size"`           // keys before a query that it sees, and after it, which is 0 or -1; [0, 0] and -1 before mean all
+	WindowLayers          []int             `param:"window_attn_skip_freq"` // 1 for each layer with the window, 0 for each without; none means all
 	HiddenDropout         float64           `param:"hidden_dropout"`
 	AttentionDropout      float64           `param:"attention_dropout"`
 	RopeScaling
@@ -89,6 +93,8 @@ type RopeScaling struct {
 	LowFreq       float64 `param:"rope_scaling_low_freq_factor"`                  // 0 means 1
 	HighFreq      float64 `param:"rope_scaling_high_freq_factor"`                 // 0 means 4
 	OldContext    int     `param:"rope_scaling_original_max_position_embeddings"` // 0 means 8192
+
+	Yarn
 }
 
 // Experts are the parameters of a mixture of experts in place of the MLP.
@@ -97,6 +103,9 @@ type Experts struct {
 	RouterTopk       int     `param:"moe_router_topk"`     // 0 means 2
 	AuxLossCoeff     float64 `param:"moe_aux_loss_coeff"`  // 0 means no auxiliary loss
 	MoEFFNHiddenSize int     `param:"moe_ffn_hidden_size"` // 0 means ffn_hidden_size
+
+	// PreSoftmax weights experts by a softmax over all of them, not over those of the token.
+	PreSoftmax bool `param:"moe_router_pre_softmax"`
 }
 
 // Validate returns every fault of the configuration.
@@ -141,7 +150,11 @@ func (c Config) Validate() error {
 	if left, right := c.Window[0], c.Window[1]; left < -1 || right < -1 || right > 0 || left == 0 && right == -1 {
 		f.bad("window_size", c.Window, "[n, 0] for the n tokens before a token and itself, or null")
 	}
+	if n := len(c.WindowLayers); n > 0 && (n != c.NumLayers || c.KeysBefore() < 0 || slices.ContainsFunc(c.WindowLayers, func(v int) bool { return v != 0 && v != 1 })) {
+		f.bad("window_attn_skip_freq", c.WindowLayers, fmt.Sprintf("null, or with window_size a list of 0 or 1 for each of num_layers %d", c.NumLayers))
+	}
 	c.RopeScaling.validate(f, c.Rotary())
+	c.validateYarn(f)
 	f.probability("hidden_dropout", c.HiddenDropout)
 	f.probability("attention_dropout", c.AttentionDropout)
 	c.validateExperts(f)
@@ -214,8 +227,8 @@ func (c Config) validateExperts(f *faults) {
 	if !c.Mixture() {
 		return
 	}
-	if c.Topk() < 2 || c.Topk() > c.NumExperts {
-		f.bad("moe_router_topk", c.RouterTopk, fmt.Sprintf("a number from 2 to num_experts %d: the weight of a single expert is always 1, which teaches the router nothing", c.NumExperts))
+	if c.Topk() < 1 || c.Topk() > c.NumExperts || c.Topk() == 1 && !c.PreSoftmax {
+		f.bad("moe_router_topk", c.RouterTopk, fmt.Sprintf("a number from 2 to num_experts %d, or 1 with moe_router_pre_softmax: the weight of a single expert is always 1 without, which teaches the router nothing", c.NumExperts))
 	}
 	if !(c.AuxLossCoeff >= 0 && c.AuxLossCoeff <= 1) {
 		f.bad("moe_aux_loss_coeff", c.AuxLossCoeff, "a number from 0 to 1")
@@ -270,6 +283,14 @@ func (c Config) KeysBefore() int {
 	return c.Window[0]
 }
 
+// KeysBeforeIn is KeysBefore for a layer, from 0.
+func (c Config) KeysBeforeIn(layer int) int {
+	if c.WindowLayers != nil && c.WindowLayers[layer] == 0 {
+		return -1
+	}
+	return c.KeysBefore()
+}
+
 // HasQKVBias reports whether queries, keys and values have biases.
 func (c Config) HasQKVBias() bool { return c.AddBiasLinear || c.AddQKVBias }
 
@@ -288,7 +309,9 @@ func (c Config) Balanced() bool { return c.Mixture() && c.AuxLossCoeff > 0 }
 func (c Config) HasLayerNorm() bool { return c.Normalization == LayerNorm }
 
 // Rotary reports whether positions are rotary.
-func (c Config) Rotary() bool { return cmp.Or(c.PositionEmbedding, Rope) == Rope }
+func (c Config) Rotary() bool {
+	return slices.Contains([]PositionEmbedding{"", Rope, YaRN}, c.PositionEmbedding)
+}
 
 // LearnedPositions reports whether there is a table of positions.
 func (c Config) LearnedPositions() bool { return c.PositionEmbedding == LearnedAbsolute }

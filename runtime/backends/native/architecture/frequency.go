@@ -10,11 +10,14 @@ import "math"
 // With use_rope_scaling, a frequency that turns t = original·f/2π times within the original context
 // is divided by rope_scaling_factor if t is below the low factor, is kept if t is above the high
 // factor, and is between the two in proportion else. Source: Llama 3.1, arXiv:2407.21783, and its
-// published configuration.
+// published configuration. With position_embedding_type yarn, frequencies are those of Yarn.
 func (c Config) Frequency(i int) float64 {
 	s := c.RopeScaling.resolved()
 	f := math.Pow(c.RotaryBase, -2*float64(i)/float64(c.HeadDim())) / s.Interpolation
-	if !s.UseScaling {
+	switch {
+	case c.yarn():
+		return c.yarnFrequency(f, i)
+	case !s.UseScaling:
 		return f
 	}
 	turns := float64(s.OldContext) * f / (2 * math.Pi)

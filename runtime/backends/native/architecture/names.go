@@ -24,7 +24,7 @@ func (c Config) family() family {
 	llama := c.Rotary() && c.Gated() && !c.HasLayerNorm()
 	windowed := c.KeysBefore() >= 0
 	switch {
-	case llama && c.Mixture() && !c.QKNorm && !c.HasQKVBias():
+	case llama && c.Mixture() && !c.QKNorm && !c.HasQKVBias() && !c.PreSoftmax && c.WindowLayers == nil:
 		return familyMixtral
 	case llama && !c.Mixture():
 		return c.llamaFamily(windowed)
@@ -45,6 +45,8 @@ func (c Config) llamaFamily(windowed bool) family {
 		return familyOwn
 	case c.AddQKVBias && !c.AddBiasLinear:
 		return familyQwen2
+	case c.WindowLayers != nil:
+		return familyOwn
 	case !windowed:
 		return familyLlama
 	case !c.AddBiasLinear:
@@ -160,6 +162,9 @@ func (c Config) HFConfig() map[string]any {
 			"original_max_position_embeddings": s.OldContext,
 		}
 	}
+	if c.yarn() {
+		common["rope_scaling"] = c.Yarn.hf()
+	}
 	if w := c.KeysBefore(); w >= 0 {
 		common["sliding_window"] = w + 1
 	}
@@ -190,6 +195,12 @@ func (c Config) HFConfig() map[string]any {
 			"add_qkv_bias":            c.AddQKVBias,
 			"qk_layernorm":            c.QKNorm,
 		})
+		if c.WindowLayers != nil {
+			common["layer_types"] = c.layerTypes()
+		}
+		if c.PreSoftmax {
+			common["moe_router_pre_softmax"] = true
+		}
 	}
 	return common
 }
@@ -214,15 +225,28 @@ func (c Config) class() (class, kind string) {
 	}
 }
 
-// layerWindows returns the keys with which the classes of Qwen say that every layer has the window,
-// or none.
+// layerWindows returns the keys with which the classes of Qwen say which layers have the window.
 func (c Config) layerWindows() map[string]any {
-	kind, first := "full_attention", c.NumLayers
-	if c.KeysBefore() >= 0 {
-		kind, first = "sliding_attention", 0
+	kinds := c.layerTypes()
+	first := slices.Index(kinds, slidingAttention)
+	if first < 0 {
+		first = c.NumLayers
 	}
 	return map[string]any{
-		"use_sliding_window": c.KeysBefore() >= 0, "max_window_layers": first, "layer_types": slices.Repeat([]string{kind}, c.NumLayers),
-		"attention_bias": c.AddQKVBias,
+		"use_sliding_window": c.KeysBefore() >= 0, "max_window_layers": first, "layer_types": kinds, "attention_bias": c.AddQKVBias,
 	}
+}
+
+// slidingAttention is the type of a layer with the window.
+const slidingAttention = "sliding_attention"
+
+// layerTypes returns the types of the layers, with the names of transformers.
+func (c Config) layerTypes() []string {
+	kinds := make([]string, c.NumLayers)
+	for i := range kinds {
+		if kinds[i] = "full_attention"; c.KeysBeforeIn(i) >= 0 {
+			kinds[i] = slidingAttention
+		}
+	}
+	return kinds
 }

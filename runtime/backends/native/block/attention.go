@@ -21,6 +21,7 @@ type attention struct {
 	mixed      *tensor.Tensor // [T heads·d]
 	stats      *tensor.Tensor // [batch heads seq 1], or as many elements for packed documents
 	window     attentionops.WindowSize
+	scale      opregistry.OptionalFloat
 	dropout    float32
 	dProjected *tensor.Tensor
 	dMixed     *tensor.Tensor
@@ -43,8 +44,11 @@ func (b *Builder) attention(w param.LayerWeights, freqs *tensor.Tensor) *attenti
 	}
 	defer b.during(recompute.Attention)()
 	a.mixed, a.stats = b.Act(t, nq*d), b.Keep.F32(b.Batch, nq, b.Seq, 1)
-	if left := c.KeysBefore(); left >= 0 {
+	if left := c.KeysBeforeIn(b.depth); left >= 0 {
 		a.window = attentionops.Window(left, 0)
+	}
+	if scale, special := c.AttentionScale(); special {
+		a.scale = opregistry.Float(float32(scale))
 	}
 	normed, rotated := a.projected, a.projected
 	if freqs != nil || c.QKNorm {
@@ -154,7 +158,7 @@ func (a *attention) core(r *Run) {
 	a.rotary.Forward(r)
 	for _, c := range a.calls(r) {
 		args := attentionops.FusedAttnFwdArgs{
-			Q: c.q, K: c.k, V: c.v, O: c.o, Stats: c.stats, QKVFormat: c.format, AttnMaskType: c.mask, AttnOptions: a.options(r, c.offset), Saved: c.saved,
+			Q: c.q, K: c.k, V: c.v, O: c.o, Stats: c.stats, AttnScale: a.scale, QKVFormat: c.format, AttnMaskType: c.mask, AttnOptions: a.options(r, c.offset), Saved: c.saved,
 		}
 		if a.cached != nil {
 			a.cached.append(r, &args)
@@ -168,7 +172,7 @@ func (a *attention) Backward(r *Run, x, dy, dx *tensor.Tensor) {
 	for _, c := range a.calls(r) {
 		Call(r, a.bwd, attentionops.FusedAttnBwdArgs{
 			Q: c.q, K: c.k, V: c.v, O: c.o, DO: c.dO, Stats: c.stats, DQ: c.dq, DK: c.dk, DV: c.dv,
-			QKVFormat: c.format, AttnMaskType: c.mask, AttnOptions: a.options(r, c.offset), Saved: c.saved,
+			AttnScale: a.scale, QKVFormat: c.format, AttnMaskType: c.mask, AttnOptions: a.options(r, c.offset), Saved: c.saved,
 		})
 	}
 	a.rotary.Backward(r)

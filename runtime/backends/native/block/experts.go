@@ -24,6 +24,7 @@ type experts struct {
 	wide      *wide    // of the router; nil without
 	balance   *balance // nil without an auxiliary loss
 	num, topk int
+	pre       bool // moe_router_pre_softmax
 
 	logits, probs *tensor.Tensor // [T experts]
 	state         *tensor.Tensor // [T experts], saved by the choice for its gradient
@@ -61,7 +62,7 @@ func (b *Builder) experts(w param.ExpertWeights) *experts {
 	defer b.during(recompute.Experts)()
 	t, h, f, n, k := b.tokens(), b.Config.HiddenSize, b.Config.ExpertSize(), b.Config.NumExperts, b.Config.Topk()
 	e := &experts{
-		router: b.Linear(w.Router), wide: b.wide, num: n, topk: k,
+		router: b.Linear(w.Router), wide: b.wide, num: n, topk: k, pre: b.Config.PreSoftmax,
 		logits: b.Keep.F32(t, n), probs: b.Keep.F32(t, n), state: b.Keep.F32(t, n), chosen: b.Keep.New(tensor.Bool, t, n),
 		indices: b.Keep.New(tensor.I32, t, k), weights: b.Keep.F32(t, k), counts: b.Keep.New(tensor.I32, n), rowOf: b.Keep.New(tensor.I32, t*k),
 		in: b.Act(t*k, h), out: b.Act(t*k, h),
@@ -94,7 +95,7 @@ func (b *Builder) experts(w param.ExpertWeights) *experts {
 func (e *experts) Forward(r *Run, x, y *tensor.Tensor) {
 	e.router.Forward(r, e.wide.widen(r, x), e.logits)
 	Call(r, e.choose, moe.FusedTopkWithScoreFunctionFwdArgs{
-		Logits: e.logits, Topk: e.topk, ScoreFunction: moe.SoftmaxScore,
+		Logits: e.logits, Topk: e.topk, UsePreSoftmax: e.pre, ScoreFunction: moe.SoftmaxScore,
 		Probs: e.probs, RoutingMap: e.chosen, IntermediateOutput: e.state, Saved: e.savedChoice,
 	})
 	if r.Err != nil {
@@ -195,7 +196,7 @@ func (e *experts) Backward(r *Run, x, dy, dx *tensor.Tensor) {
 	e.spread()
 	Call(r, e.chooseBwd, moe.FusedTopkWithScoreFunctionBwdArgs{
 		RoutingMap: e.chosen, IntermediateOutput: e.state, GradProbs: e.dProbs, GradLogits: e.dLogits,
-		Topk: e.topk, ScoreFunction: moe.SoftmaxScore, Saved: e.savedChoice,
+		Topk: e.topk, UsePreSoftmax: e.pre, ScoreFunction: moe.SoftmaxScore, Saved: e.savedChoice,
 	})
 	e.balance.Backward(r, e)
 	e.router.Backward(r, e.wide.widen(r, x), e.dLogits, e.dRouted)

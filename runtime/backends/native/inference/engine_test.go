@@ -3,6 +3,7 @@ package inference_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -36,9 +37,12 @@ func architectures() map[string]model.Config {
 	mixtral.Experts = model.Experts{NumExperts: 4, MoEFFNHiddenSize: 16}
 	qwen3, mistral, llama3 := llama(), llama(), llama()
 	qwen3.QKNorm, qwen3.KVChannels = true, 6
-	mistral.Window = [2]int{20, 0}
+	mistral.Window, mistral.WindowLayers = [2]int{20, 0}, slices.Repeat([]int{1}, mistral.NumLayers)
+	mistral.WindowLayers[0] = 0
+	qwen3.PositionEmbedding = model.YaRN
+	qwen3.Yarn = model.Yarn{Factor: 4, Context: 60, BetaFast: 4}
 	llama3.RopeScaling = model.RopeScaling{UseScaling: true, ScalingFactor: 4, OldContext: 60}
-	return map[string]model.Config{"llama": llama(), "gpt2": gpt2, "mixtral": mixtral, "qwen3": qwen3, "mistral": mistral, "llama3": llama3}
+	return map[string]model.Config{"llama": llama(), "gpt2": gpt2, "mixtral": mixtral, "qwen3 with yarn": qwen3, "windows of some layers": mistral, "llama3": llama3}
 }
 
 // newManager returns a manager that uses the fast impls only.

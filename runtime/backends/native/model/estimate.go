@@ -49,7 +49,7 @@ func count(c architecture.Config, layers int, of func(*Model, *memory.Counter) e
 		if part.Granularity == recompute.Full {
 			part.Plan = recompute.Plan{}
 		}
-		part.NumLayers = min(i+2, layers)
+		part.NumLayers, part.WindowLayers = min(i+2, layers), nil
 		m, err := New(part, &memory.Counter{})
 		if err != nil {
 			return 0, err

@@ -14,6 +14,8 @@ type (
 	Experts = architecture.Experts
 	// RopeScaling are those of rotary positions.
 	RopeScaling = architecture.RopeScaling
+	// Yarn are those of rotary positions of type yarn.
+	Yarn = architecture.Yarn
 	// LoRA are those of adapters.
 	LoRA = architecture.LoRA
 	// Precision are those of the types of numbers.
@@ -39,6 +41,7 @@ const (
 	RMSNorm         = architecture.RMSNorm
 	LayerNorm       = architecture.LayerNorm
 	Rope            = architecture.Rope
+	YaRN            = architecture.YaRN
 	LearnedAbsolute = architecture.LearnedAbsolute
 	SwiGLU          = architecture.SwiGLU
 	GELU            = architecture.GELU

@@ -366,12 +366,12 @@ func TestConfigErrorsOfParts(t *testing.T) {
 	err := cfg.Validate()
 	for _, want := range []string{
 		`normalization: got "rmsnorm", want RMSNorm or LayerNorm`,
-		`position_embedding_type: got "alibi", want rope or learned_absolute`,
+		`position_embedding_type: got "alibi", want rope or yarn or learned_absolute`,
 		`activation_func: got "relu", want swiglu or gelu`,
 		"max_position_embeddings: got 3, want at least seq_length 6",
 		"hidden_dropout: got 1, want a number in [0, 1)",
 		"attention_dropout: got -1, want a number in [0, 1)",
-		"moe_router_topk: got 5, want a number from 2 to num_experts 4",
+		"moe_router_topk: got 5, want a number from 2 to num_experts 4, or 1 with moe_router_pre_softmax",
 		"moe_aux_loss_coeff: got -1",
 		"moe_ffn_hidden_size: got -1",
 		"activation_func: got relu, want swiglu with num_experts",

@@ -57,7 +57,25 @@ def frequencies(dim, config):
             elif wave > old / high:
                 part = (old / wave - low) / (high - low)
                 rates[i] = (1 - part) * rate / scaling["factor"] + part * rate
+    if scaling["rope_type"] == "yarn":
+        old, fast, slow = (scaling[k] for k in ("original_max_position_embeddings", "beta_fast", "beta_slow"))
+
+        def pair(turns):
+            return dim * math.log(old / (turns * 2 * math.pi)) / (2 * math.log(config["rope_theta"]))
+
+        low, high = max(math.floor(pair(fast)), 0), min(math.ceil(pair(slow)), dim - 1)
+        part = ((torch.arange(dim // 2, dtype=torch.float64) - low) / max(high - low, 0.001)).clamp(0, 1)
+        rates = rates * (1 - part) + rates / scaling["factor"] * part
     return rates
+
+
+def magnitude(config):
+    """What yarn multiplies queries and keys with."""
+    scaling = config.get("rope_scaling") or {"rope_type": "default"}
+    if scaling["rope_type"] != "yarn":
+        return 1
+    one, all_dim = (0.1 * scaling.get(k, v) * math.log(scaling["factor"]) + 1 for k, v in (("mscale", 1), ("mscale_all_dim", 0)))
+    return one / all_dim
 
 
 def rotate(x, config):
@@ -65,12 +83,12 @@ def rotate(x, config):
     seq, dim = x.shape[1], x.shape[3]
     rates = frequencies(dim, config)
     angles = torch.arange(seq, dtype=torch.float64)[:, None] * rates
-    cos, sin = angles.cos().float()[:, None, :], angles.sin().float()[:, None, :]
+    cos, sin = (magnitude(config) * t.float()[:, None, :] for t in (angles.cos(), angles.sin()))
     a, b = x[..., : dim // 2], x[..., dim // 2 :]
     return torch.cat([a * cos - b * sin, b * cos + a * sin], -1)
 
 
-def attention(x, w, at, config):
+def attention(x, w, at, config, window):
     batch, seq, hidden = x.shape
     heads, groups = config["num_attention_heads"], config["num_key_value_heads"]
     dim = config["head_dim"]
@@ -85,7 +103,7 @@ def attention(x, w, at, config):
     if config["model_type"] == "qwen3":
         eps = config["rms_norm_eps"]
         q, k = normalise(q, w[at + "q_norm.weight"], eps), normalise(k, w[at + "k_norm.weight"], eps)
-    return attend(rotate(q, config), rotate(k, config), v, config.get("sliding_window")) @ w[at + "o_proj.weight"].T
+    return attend(rotate(q, config), rotate(k, config), v, window) @ w[at + "o_proj.weight"].T
 
 
 def attend(q, k, v, window=None):
@@ -118,7 +136,10 @@ def mixture(x, w, at, config):
     count, topk = config["num_local_experts"], config["num_experts_per_tok"]
     logits = x @ w[at + "gate.weight"].T
     best, chosen = logits.topk(topk, -1)
-    share = torch.zeros_like(logits).scatter(-1, chosen, torch.softmax(best, -1))
+    weights = torch.softmax(best, -1)
+    if config.get("moe_router_pre_softmax"):
+        weights = torch.softmax(logits, -1).gather(-1, chosen)
+    share = torch.zeros_like(logits).scatter(-1, chosen, weights)
     y = sum(
         share[..., i : i + 1]
         * swiglu(x, *(w[f"{at}experts.{i}.{name}.weight"] for name in ("w1", "w3", "w2")))
@@ -132,11 +153,14 @@ def mixture(x, w, at, config):
 
 def llama(tokens, w, config):
     eps, extra = config["rms_norm_eps"], 0
-    feed = mixture if config["model_type"] == "mixtral" else mlp
+    feed = mixture if config.get("num_local_experts") else mlp
     x = w["model.embed_tokens.weight"][tokens]
     for layer in range(config["num_hidden_layers"]):
         at = f"model.layers.{layer}."
-        x = x + attention(normalise(x, w[at + "input_layernorm.weight"], eps), w, at + "self_attn.", config)
+        window = config.get("sliding_window")
+        if config.get("layer_types") and config["layer_types"][layer] == "full_attention":
+            window = None
+        x = x + attention(normalise(x, w[at + "input_layernorm.weight"], eps), w, at + "self_attn.", config, window)
         y, loss = feed(normalise(x, w[at + "post_attention_layernorm.weight"], eps), w, at, config)
         x, extra = x + y, extra + loss
     head = "model.embed_tokens.weight" if config["tie_word_embeddings"] else "lm_head.weight"

@@ -23,7 +23,6 @@ func architecture() map[string]rule {
 		"softmax_type":          only("attention uses the plain softmax", "vanilla"),
 		"qk_l2_norm":            off(plain),
 		"qk_clip":               off("the native trainer clips no queries and keys"),
-		"window_attn_skip_freq": only("every layer has the window_size"),
 		"attention_output_gate": off(plain),
 		"group_query_attention": depends(groupedQueries, "num_query_groups decides about the heads of keys and values"),
 
@@ -91,7 +90,6 @@ func experts() map[string]rule {
 		"moe_latent_size":                     only("experts work on the hidden state itself"),
 		"moe_router_num_groups":               only(router),
 		"moe_router_group_topk":               only(router),
-		"moe_router_pre_softmax":              off(router),
 		"moe_router_topk_scaling_factor":      only(router, 1.0),
 		"moe_router_score_function":           only(router, "softmax"),
 		"moe_router_enable_expert_bias":       off(router),

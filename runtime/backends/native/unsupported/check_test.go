@@ -127,7 +127,7 @@ func TestCheck(t *testing.T) {
 		{"group_query_attention", false, gpt2, false},
 		{"use_rotary_position_embeddings", true, llama(), false},
 		{"use_rotary_position_embeddings", true, gpt2, true},
-		{"window_attn_skip_freq", 2, llama(), true},
+		{"no_rope_freq", 2, llama(), true},
 		{"moe_router_score_function", "sigmoid", llama(), false},
 		{"moe_router_score_function", "sigmoid", mixture, true},
 		{"moe_router_load_balancing_type", "none", mixture, false},

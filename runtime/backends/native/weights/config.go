@@ -101,6 +101,11 @@ func own(r *reader, c *model.Config) {
 	window(r, c, 0)
 	if _, mixed := r.keys["num_local_experts"]; mixed {
 		mixture(r, c)
+		c.PreSoftmax = r.flag("moe_router_pre_softmax", false)
+	}
+	if r.has("layer_types") {
+		c.WindowLayers = make([]int, c.NumLayers)
+		layerTypes(r, c.WindowLayers)
 	}
 }
 
@@ -133,29 +138,46 @@ func window(r *reader, c *model.Config, absent int) {
 	}
 }
 
-// layerWindows reads the window of Qwen, which may begin at a layer. Here all layers have it or
-// none.
+// layerWindows reads the window of Qwen and which layers have it: those of the type
+// sliding_attention or, without types, those from max_window_layers on.
 func layerWindows(r *reader, c *model.Config) {
 	if !r.flag("use_sliding_window", false) {
 		return
 	}
-	first := r.whole("max_window_layers", 28)
-	var kinds []string
-	if r.read("layer_types", &kinds, "a list of strings") {
-		sliding := 0
-		for _, kind := range kinds {
-			if kind == "sliding_attention" {
-				sliding++
-			}
+	windows := make([]int, c.NumLayers)
+	if first := r.whole("max_window_layers", 28); first < c.NumLayers {
+		for i := range windows[first:] {
+			windows[first+i] = 1
 		}
-		first = c.NumLayers - sliding
 	}
-	switch {
-	case first >= c.NumLayers:
-	case first > 0:
-		r.fault("max_window_layers", first, fmt.Sprintf("0 or num_hidden_layers %d: all layers have the window or none", c.NumLayers))
-	default:
-		window(r, c, 4096)
+	if layerTypes(r, windows); !slices.Contains(windows, 1) {
+		return
+	}
+	window(r, c, 4096)
+	if slices.Contains(windows, 0) {
+		c.WindowLayers = windows
+	}
+}
+
+// layerTypes sets which layers have the window, if there are types of layers.
+func layerTypes(r *reader, windows []int) {
+	var kinds []string
+	if !r.read("layer_types", &kinds, "a list of strings") {
+		return
+	}
+	if len(kinds) != len(windows) {
+		r.fault("layer_types", fmt.Sprintf("%d types", len(kinds)), fmt.Sprintf("one for each of num_hidden_layers %d", len(windows)))
+		return
+	}
+	for i, kind := range kinds {
+		switch kind {
+		case "sliding_attention":
+			windows[i] = 1
+		case "full_attention":
+			windows[i] = 0
+		default:
+			r.fault("layer_types", fmt.Sprintf("%q", kind), "full_attention or sliding_attention")
+		}
 	}
 }
 
@@ -217,8 +239,27 @@ func scaling(r *reader, c *model.Config) {
 		c.ScalingFactor, c.LowFreq, c.HighFreq = r.number("factor", 0), r.number("low_freq_factor", 0), r.number("high_freq_factor", 0)
 		c.OldContext = r.size("original_max_position_embeddings", 0)
 		r.necessary("factor", "low_freq_factor", "high_freq_factor")
+	case "yarn":
+		yarn(r, c)
 	default:
-		r.fault("rope_type", fmt.Sprintf("%q", kind), "default, linear or llama3")
+		r.fault("rope_type", fmt.Sprintf("%q", kind), "default, linear, llama3 or yarn")
+	}
+}
+
+func yarn(r *reader, c *model.Config) {
+	c.PositionEmbedding = model.YaRN
+	c.Factor, c.BetaFast, c.BetaSlow = r.number("factor", 0), r.number("beta_fast", 32), r.number("beta_slow", 1)
+	r.necessary("factor")
+	c.Context = r.size("original_max_position_embeddings", c.MaxPositionEmbeddings)
+	c.MScale = 1
+	if one, all := r.number("mscale", 0), r.number("mscale_all_dim", 0); one != 0 && all != 0 {
+		c.MScale, c.MScaleAllDim = one, all
+	}
+	if r.has("attention_factor") {
+		r.fault("attention_factor", r.number("attention_factor", 0), "nothing: it follows from factor and mscale")
+	}
+	if !r.flag("truncate", true) {
+		r.fault("truncate", false, "true: the limits of pairs are whole numbers")
 	}
 }
 

@@ -56,9 +56,16 @@ func architectures() map[string]model.Config {
 	llama3.RopeScaling = model.RopeScaling{UseScaling: true, ScalingFactor: 32, LowFreq: 1, HighFreq: 4, OldContext: 8192}
 	linear.Interpolation = 2
 	norms.QKNorm, norms.RotaryBase = true, 0
+	yarn, some, own, early := llama(), llama(), llama(), mixtral()
+	yarn.PositionEmbedding = model.YaRN
+	yarn.Yarn = model.Yarn{Factor: 4, Context: 4, BetaFast: 32, BetaSlow: 1, MScale: 1}
+	some.AddQKVBias, some.Window, some.WindowLayers = true, [2]int{3, 0}, []int{0, 1}
+	own.Window, own.WindowLayers = [2]int{3, 0}, []int{1, 0}
+	early.PreSoftmax, early.RouterTopk = true, 1
 	tied := llama()
 	tied.Untie = false
 	return map[string]model.Config{
+		"yarn": yarn, "windows of some layers": some, "windows of some layers, own": own, "pre softmax": early,
 		"llama": llama(), "tied": tied, "gpt2": gpt2(), "mixtral": mixtral(), "mixed": mixed(),
 		"qwen2": qwen2, "qwen3": qwen3, "mistral": mistral, "qwen3 with a window": window, "llama3": llama3, "linear": linear, "norms": norms,
 	}

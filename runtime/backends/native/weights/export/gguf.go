@@ -69,6 +69,12 @@ func (g *ggufWriter) convert() error {
 	if !ok {
 		return fmt.Errorf("llama.cpp computes no model of the type %q", kind)
 	}
+	if g.c.PositionEmbedding == model.YaRN {
+		return errors.New("rope_scaling: positions of type yarn are not exported to GGUF: export the folder with --format hf and convert that")
+	}
+	if g.c.WindowLayers != nil {
+		return fmt.Errorf("layer_types: llama.cpp computes models of the type %q without windows in some layers", kind)
+	}
 	if left := g.c.Window[0]; left >= 0 && left+1 < g.c.MaxPositionEmbeddings {
 		return fmt.Errorf("window_size: llama.cpp computes models of the type %q without a window: got %d tokens of %d positions", kind, left+1, g.c.MaxPositionEmbeddings)
 	}

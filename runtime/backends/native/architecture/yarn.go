@@ -1,0 +1,103 @@
+package architecture
+
+import (
+	"cmp"
+	"math"
+)
+
+// Yarn are the parameters of rotary positions of type yarn, with Megatron's names: low frequencies
+// are divided, high ones are kept, and scores of attention are multiplied. Source: YaRN,
+// arXiv:2309.00071, as transformers computes it.
+type Yarn struct {
+	Factor       float64 `param:"yarn_rotary_scaling_factor"`
+	Context      int     `param:"yarn_original_max_position_embeddings"`
+	BetaFast     float64 `param:"yarn_beta_fast"` // turns in the original context above which a frequency is kept; 0 means 32
+	BetaSlow     float64 `param:"yarn_beta_slow"` // turns below which it is divided by the factor; 0 means 1
+	MScale       float64 `param:"yarn_mscale"`    // 0 means 1
+	MScaleAllDim float64 `param:"yarn_mscale_all_dim"`
+}
+
+// yarn reports whether positions are of type yarn.
+func (c Config) yarn() bool { return c.PositionEmbedding == YaRN }
+
+func (c Config) validateYarn(f *faults) {
+	y := c.Yarn.resolved()
+	switch {
+	case !c.yarn():
+		if c.Factor != 0 {
+			f.bad("yarn_rotary_scaling_factor", c.Factor, "null without position_embedding_type yarn")
+		}
+		return
+	case c.UseScaling || c.interpolated():
+		f.bad("position_embedding_type", c.PositionEmbedding, "rope with use_rope_scaling or rotary_seq_len_interpolation_factor")
+	}
+	if !(y.Factor >= 1) {
+		f.bad("yarn_rotary_scaling_factor", c.Factor, "a number >= 1")
+	}
+	if y.Context < 1 {
+		f.bad("yarn_original_max_position_embeddings", c.Context, "a number >= 1")
+	}
+	if !(y.BetaSlow > 0) {
+		f.bad("yarn_beta_slow", c.BetaSlow, "a number > 0")
+	}
+	if !(y.BetaFast > y.BetaSlow) {
+		f.bad("yarn_beta_fast", c.BetaFast, "a number > yarn_beta_slow")
+	}
+	if !(y.MScale > 0) || !(y.MScaleAllDim >= 0) {
+		f.bad("yarn_mscale", c.MScale, "a number > 0, and yarn_mscale_all_dim >= 0")
+	}
+}
+
+// resolved returns the parameters with the values that zeros stand for.
+func (y Yarn) resolved() Yarn {
+	if y.Factor != 0 {
+		y.BetaFast, y.BetaSlow, y.MScale = cmp.Or(y.BetaFast, 32), cmp.Or(y.BetaSlow, 1), cmp.Or(y.MScale, 1)
+	}
+	return y
+}
+
+// yarnFrequency returns f, the frequency of pair i of a head, divided by the factor from the pair
+// on that turns BetaSlow times, kept up to that which turns BetaFast times, and between the two in
+// proportion else.
+func (c Config) yarnFrequency(f float64, i int) float64 {
+	y, d := c.Yarn.resolved(), float64(c.HeadDim())
+	pair := func(turns float64) float64 {
+		return d * math.Log(float64(y.Context)/(turns*2*math.Pi)) / (2 * math.Log(c.RotaryBase))
+	}
+	low, high := max(math.Floor(pair(y.BetaFast)), 0), min(math.Ceil(pair(y.BetaSlow)), d-1)
+	if low == high {
+		high += 0.001
+	}
+	divided := min(max((float64(i)-low)/(high-low), 0), 1)
+	return (1-divided)*f + divided*f/y.Factor
+}
+
+// AttentionScale returns what scores of attention are multiplied with, and whether it is not the
+// 1/√d of a head of d elements.
+func (c Config) AttentionScale() (scale float64, special bool) {
+	d := float64(c.HeadDim())
+	if !c.yarn() {
+		return 1 / math.Sqrt(d), false
+	}
+	m := c.Yarn.attentionFactor()
+	return m * m / math.Sqrt(d), true
+}
+
+// attentionFactor returns what queries and keys are multiplied with.
+func (y Yarn) attentionFactor() float64 {
+	y = y.resolved()
+	of := func(m float64) float64 { return 0.1*m*math.Log(y.Factor) + 1 }
+	return of(y.MScale) / of(y.MScaleAllDim)
+}
+
+// hf returns the content of rope_scaling in config.json.
+func (y Yarn) hf() map[string]any {
+	y = y.resolved()
+	all := map[string]any{
+		"rope_type": "yarn", "factor": y.Factor, "original_max_position_embeddings": y.Context, "beta_fast": y.BetaFast, "beta_slow": y.BetaSlow,
+	}
+	if y.MScaleAllDim != 0 {
+		all["mscale"], all["mscale_all_dim"] = y.MScale, y.MScaleAllDim
+	}
+	return all
+}
