@@ -202,7 +202,7 @@ func (o options) trainPyTorch(ctx context.Context, s shape) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	args := append(torchrun(python, filepath.Join(o.dir, "pytorch_llama.py")), "--steps", strconv.Itoa(o.steps-warmup), "--warmup", strconv.Itoa(warmup), "--threads", "1")
+	args := append(torchrun(python, filepath.Join(o.dir, "pytorch_lm.py")), "--steps", strconv.Itoa(o.steps-warmup), "--warmup", strconv.Itoa(warmup), "--threads", "1")
 	args = append(args, peer.ShapeFlags(s.Shape)...)
 	var got struct {
 		Parameters      int     `json:"parameters"`

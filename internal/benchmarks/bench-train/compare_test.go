@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"maps"
+	"math"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -12,6 +15,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/primus-fl/primus/internal/benchmarks/peer"
 )
 
 // stage writes programs that replace primus and Python, and returns the flags that name them.
@@ -121,8 +126,30 @@ func TestFlags(t *testing.T) {
 	}
 }
 
-func TestModelWithoutPeer(t *testing.T) {
-	rows := compareJSON(t, append(stage(t, answerPrimus, answerPython), "-models", "gpt2_10M"))
-	assert.Contains(t, rows["pytorch"].Absent, "has no such model")
-	assert.Equal(t, 3., rows["onednn"].Gain)
+// The script has the models of bench-tune: their parameters are as many as the layers have.
+func TestScriptHasTheModels(t *testing.T) {
+	t.Parallel()
+	python, err := peer.Python(t.Context(), "")
+	if err != nil {
+		t.Skip(err)
+	}
+	shape := map[string]any{"layers": 1, "hidden": 8, "ffn": 16, "heads": 2, "vocab": 16, "seq": 4, "batch": 2, "micro_batches": 1}
+	for _, tt := range []struct {
+		name  string
+		shape map[string]any
+		want  float64
+	}{
+		{"gpt2", map[string]any{"groups": 2, "gpt2": true, "tied": true}, 128 + 32 + 216 + 72 + 144 + 136 + 3*16},
+		{"experts", map[string]any{"groups": 1, "experts": 4, "top_k": 2, "expert_ffn": 16}, 2*128 + 128 + 64 + 3*8 + 32 + 4*384},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			maps.Copy(tt.shape, shape)
+			args := append([]string{"../pytorch_lm.py", "--steps", "1", "--warmup", "1", "--threads", "1"}, peer.ShapeFlags(tt.shape)...)
+			var got struct{ Parameters, Loss float64 }
+			require.NoError(t, peer.Answer(exec.CommandContext(t.Context(), python, args...), &got))
+			assert.Equal(t, tt.want, got.Parameters)
+			assert.InDelta(t, math.Log(16), got.Loss, 0.5)
+		})
+	}
 }

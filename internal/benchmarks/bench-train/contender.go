@@ -65,12 +65,17 @@ func policies() []policy {
 	}
 }
 
+// environment is that of this process without what would change a policy or slow a library down.
+func environment() []string {
+	return peer.Without(os.Environ(), "TE_FL_", "PRIMUS_POLICY=", "OPENBLAS_CORETYPE=")
+}
+
 // tune measures the impls of a model and returns the policy that follows the result, which it keeps
 // in a file.
 func tune(ctx context.Context, o options, m model, file string) (policy, error) {
 	args := append([]string{"ops", "tune", "--budget", o.tuning.String(), "--tuning-file", file, "-o", "json"}, o.experiment(m)...)
 	cmd := exec.CommandContext(ctx, o.primus, args...)
-	cmd.Env = peer.Without(os.Environ(), "TE_FL_", "PRIMUS_POLICY=")
+	cmd.Env = environment()
 	var made struct {
 		Entries []struct{} `json:"entries"`
 	}
@@ -88,7 +93,7 @@ func (p policy) train(ctx context.Context, o options, m model) (steps, error) {
 	args := append([]string{"benchmark", "train", "-o", "json", "--steps", strconv.Itoa(o.steps), "--warmup", strconv.Itoa(o.warmup)}, o.experiment(m)...)
 	var s steps
 	cmd := exec.CommandContext(ctx, o.primus, append(args, p.args...)...)
-	cmd.Env = peer.Without(os.Environ(), "TE_FL_", "PRIMUS_POLICY=")
+	cmd.Env = environment()
 	if err := peer.Answer(cmd, &s); err != nil {
 		return s, err
 	}
@@ -106,13 +111,10 @@ func (p policy) contender(o options, m model) contender {
 }
 
 // pytorch returns the peer, as fast as it can be on this machine.
-func pytorch(o options, m model, s steps) contender {
+func pytorch(o options, s steps) contender {
 	args := []string{o.script, "--steps", strconv.Itoa(o.steps), "--warmup", strconv.Itoa(o.warmup), "--threads", strconv.Itoa(s.Threads)}
 	args = append(args, peer.ShapeFlags(s.Shape)...)
 	return contender{peerName, func(ctx context.Context) (turn, error) {
-		if !m.peer {
-			return turn{}, fmt.Errorf("%s has no such model: %w", o.script, peer.ErrAbsent)
-		}
 		python, err := peer.Python(ctx, o.python)
 		if err != nil {
 			return turn{}, err

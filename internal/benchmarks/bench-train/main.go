@@ -66,7 +66,7 @@ func parse(args []string, usage io.Writer) (options, error) {
 	flags.SetOutput(usage)
 	flags.StringVar(&o.primus, "primus", "bin/primus", "the program to measure")
 	flags.StringVar(&o.python, "python", "", "the Python with PyTorch; the default is the first of /usr/bin/python3 and python3 that has it")
-	flags.StringVar(&o.script, "script", "internal/benchmarks/pytorch_llama.py", "the model in PyTorch")
+	flags.StringVar(&o.script, "script", "internal/benchmarks/pytorch_lm.py", "the model in PyTorch")
 	flags.StringVar(&o.models, "models", "llama_6M,llama_30M", "models with commas: "+strings.Join(modelNames(), ", "))
 	flags.IntVar(&o.rounds, "rounds", 5, "how often each contender has its turn")
 	flags.IntVar(&o.steps, "steps", 5, "steps measured in a turn")
@@ -91,16 +91,15 @@ func parse(args []string, usage io.Writer) (options, error) {
 // model is an experiment with the batch size of the comparison.
 type model struct {
 	name, config string
-	batch        int  // sequences per step
-	peer         bool // the script has the model in PyTorch
+	batch        int // sequences per step
 }
 
 func models() []model {
 	return []model{
-		{"llama_6M", "examples/native/configs/llama_6M-pretrain.yaml", 8, true},
-		{"llama_30M", "examples/native/configs/llama_30M-pretrain.yaml", 4, true},
-		{"gpt2_10M", "examples/native/configs/gpt2_10M-pretrain.yaml", 4, false},
-		{"moe_8x3M", "examples/native/configs/moe_8x3M-pretrain.yaml", 4, false},
+		{"llama_6M", "examples/native/configs/llama_6M-pretrain.yaml", 8},
+		{"llama_30M", "examples/native/configs/llama_30M-pretrain.yaml", 4},
+		{"gpt2_10M", "examples/native/configs/gpt2_10M-pretrain.yaml", 4},
+		{"moe_8x3M", "examples/native/configs/moe_8x3M-pretrain.yaml", 4},
 	}
 }
 

@@ -80,7 +80,7 @@ func compare(ctx context.Context, o options, m model, progress io.Writer) (compa
 	if err != nil {
 		return c, err
 	}
-	contenders = append(contenders, tuned.contender(o, m), pytorch(o, m, seen[0]))
+	contenders = append(contenders, tuned.contender(o, m), pytorch(o, seen[0]))
 	c.Rows = append(c.Rows, row{Name: tuned.name}, row{Name: peerName})
 	for round := range o.rounds {
 		for i := range contenders {

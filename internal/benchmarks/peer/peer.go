@@ -22,7 +22,7 @@ import (
 // ErrAbsent says that a peer cannot run on this machine.
 var ErrAbsent = errors.New("not available")
 
-// ShapeFlags returns the flags with which pytorch_llama.py trains a model of a shape, which
+// ShapeFlags returns the flags with which pytorch_lm.py trains a model of a shape, which
 // `primus benchmark train -o json` prints.
 func ShapeFlags(shape map[string]any) []string {
 	var args []string

@@ -16,6 +16,7 @@ import (
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/runtime/backends/native"
+	"github.com/primus-fl/primus/runtime/backends/native/model"
 	"github.com/primus-fl/primus/runtime/config"
 )
 
@@ -49,6 +50,10 @@ type Shape struct {
 	Batch        int  `json:"batch"` // sequences of a micro-batch
 	MicroBatches int  `json:"micro_batches"`
 	Tied         bool `json:"tied"`
+	GPT2         bool `json:"gpt2,omitempty"`       // LayerNorm, learned positions, GELU and biases
+	Experts      int  `json:"experts,omitempty"`    // 0 for none
+	TopK         int  `json:"top_k,omitempty"`      // experts of a token
+	ExpertFFN    int  `json:"expert_ffn,omitempty"` // of an expert
 }
 
 // OpShare is what one impl did for an op in a mean step.
@@ -128,7 +133,10 @@ func (r *Result) describe(a native.Args) {
 	r.Shape = Shape{
 		Layers: a.NumLayers, Hidden: a.HiddenSize, FFN: a.FFNHiddenSize, Heads: a.NumAttentionHeads, Groups: a.Groups(),
 		Vocab: a.VocabSize, Seq: a.SeqLength, Batch: a.MicroBatchSize, MicroBatches: a.GlobalBatchSize / a.MicroBatchSize,
-		Tied: !a.Untie,
+		Tied: !a.Untie, GPT2: a.PositionEmbedding == model.LearnedAbsolute,
+	}
+	if a.NumExperts > 0 {
+		r.Shape.Experts, r.Shape.TopK, r.Shape.ExpertFFN = a.NumExperts, a.Topk(), a.ExpertSize()
 	}
 }
 

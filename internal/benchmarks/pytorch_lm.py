@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Times training steps of a Llama-style decoder in PyTorch on the CPU, in f32.
+"""Times training steps of a decoder in PyTorch on the CPU, in f32.
 
 The model, its shapes and its step are those of the native backend: RMSNorm, rotary
 positions on halves of a head, grouped causal attention, SwiGLU, cross entropy, clipping
-of the global gradient norm and AdamW that leaves the norms undecayed. It is written for
-speed: projections are fused, attention is PyTorch's own where it has one, gradients are
-released between steps, AdamW and the norm go through torch._foreach.
+of the global gradient norm and AdamW that leaves the norms undecayed. --gpt2 has LayerNorm,
+learned positions, GELU and biases instead; --experts a mixture of experts in the place of
+SwiGLU, each of which computes all tokens that chose it at once. It is written for speed:
+projections are fused, attention is PyTorch's own where it has one, gradients are released
+between steps, AdamW and the norm go through torch._foreach.
 
 With the variables of torchrun several processes train together, each with these batches, by
 DistributedDataParallel over gloo.
@@ -30,13 +32,26 @@ def rms_norm(x, weight, eps):
     return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + eps) * weight
 
 
+class RMSNorm(nn.Module):
+    def __init__(self, a):
+        super().__init__()
+        self.eps, self.weight = a.eps, nn.Parameter(torch.ones(a.hidden))
+
+    def forward(self, x):
+        return rms_norm(x, self.weight, self.eps)
+
+
+def norm(a):
+    return nn.LayerNorm(a.hidden, eps=a.eps) if a.gpt2 else RMSNorm(a)
+
+
 class Attention(nn.Module):
     def __init__(self, a):
         super().__init__()
-        self.heads, self.groups = a.heads, a.groups
+        self.heads, self.groups, self.rotary = a.heads, a.groups, not a.gpt2
         self.dim = a.hidden // a.heads
-        self.qkv = nn.Linear(a.hidden, (a.heads + 2 * a.groups) * self.dim, bias=False)
-        self.out = nn.Linear(a.heads * self.dim, a.hidden, bias=False)
+        self.qkv = nn.Linear(a.hidden, (a.heads + 2 * a.groups) * self.dim, bias=a.gpt2)
+        self.out = nn.Linear(a.heads * self.dim, a.hidden, bias=a.gpt2)
         angles = torch.outer(torch.arange(a.seq), 10000.0 ** (-torch.arange(0, self.dim, 2) / self.dim))
         self.register_buffer("cos", angles.cos())
         self.register_buffer("sin", angles.sin())
@@ -52,7 +67,7 @@ class Attention(nn.Module):
         batch, seq, _ = x.shape
         qkv = self.qkv(x).view(batch, seq, -1, self.dim).transpose(1, 2)
         qk, v = qkv.split([self.heads + self.groups, self.groups], 1)
-        q, k = self.rotate(qk).split([self.heads, self.groups], 1)
+        q, k = (self.rotate(qk) if self.rotary else qk).split([self.heads, self.groups], 1)
         if self.groups != self.heads:
             k = k.repeat_interleave(self.heads // self.groups, 1)
             v = v.repeat_interleave(self.heads // self.groups, 1)
@@ -68,29 +83,63 @@ class Attention(nn.Module):
         return torch.bmm(scores.softmax(-1), v).view(shape)
 
 
+class SwiGLU(nn.Module):
+    def __init__(self, a, ffn):
+        super().__init__()
+        self.gate_up = nn.Linear(a.hidden, 2 * ffn, bias=False)
+        self.down = nn.Linear(ffn, a.hidden, bias=False)
+
+    def forward(self, x):
+        gate, up = self.gate_up(x).chunk(2, -1)
+        return self.down(F.silu(gate) * up)
+
+
+class GELU(nn.Module):
+    def __init__(self, a):
+        super().__init__()
+        self.up, self.down = nn.Linear(a.hidden, a.ffn), nn.Linear(a.ffn, a.hidden)
+
+    def forward(self, x):
+        return self.down(F.gelu(self.up(x)))
+
+
+class Experts(nn.Module):
+    def __init__(self, a):
+        super().__init__()
+        self.top = a.top_k
+        self.router = nn.Linear(a.hidden, a.experts, bias=False)
+        self.experts = nn.ModuleList(SwiGLU(a, a.expert_ffn) for _ in range(a.experts))
+
+    def forward(self, x):
+        flat = x.flatten(0, 1)
+        weights, chosen = self.router(flat).topk(self.top, -1)
+        weights = weights.softmax(-1)
+        out = torch.zeros_like(flat)
+        for i, expert in enumerate(self.experts):
+            rows, slots = (chosen == i).nonzero(as_tuple=True)
+            out = out.index_add(0, rows, expert(flat[rows]) * weights[rows, slots, None])
+        return out.view_as(x)
+
+
 class Layer(nn.Module):
     def __init__(self, a):
         super().__init__()
-        self.eps = a.eps
-        self.norm1 = nn.Parameter(torch.ones(a.hidden))
+        self.norm1, self.norm2 = norm(a), norm(a)
         self.attention = Attention(a)
-        self.norm2 = nn.Parameter(torch.ones(a.hidden))
-        self.gate_up = nn.Linear(a.hidden, 2 * a.ffn, bias=False)
-        self.down = nn.Linear(a.ffn, a.hidden, bias=False)
+        self.mlp = GELU(a) if a.gpt2 else Experts(a) if a.experts else SwiGLU(a, a.ffn)
 
     def forward(self, x):
-        x = x + self.attention(rms_norm(x, self.norm1, self.eps))
-        gate, up = self.gate_up(rms_norm(x, self.norm2, self.eps)).chunk(2, -1)
-        return x + self.down(F.silu(gate) * up)
+        x = x + self.attention(self.norm1(x))
+        return x + self.mlp(self.norm2(x))
 
 
-class Llama(nn.Module):
+class Decoder(nn.Module):
     def __init__(self, a):
         super().__init__()
-        self.eps = a.eps
         self.embedding = nn.Embedding(a.vocab, a.hidden)
+        self.positions = nn.Parameter(torch.empty(a.seq, a.hidden)) if a.gpt2 else None
         self.layers = nn.ModuleList(Layer(a) for _ in range(a.layers))
-        self.norm = nn.Parameter(torch.ones(a.hidden))
+        self.norm = norm(a)
         self.head = nn.Linear(a.hidden, a.vocab, bias=False)
         if a.tied:
             self.head.weight = self.embedding.weight
@@ -100,14 +149,16 @@ class Llama(nn.Module):
 
     def forward(self, tokens):
         x = self.embedding(tokens)
+        if self.positions is not None:
+            x = x + self.positions
         for layer in self.layers:
             x = layer(x)
-        return self.head(rms_norm(x, self.norm, self.eps))
+        return self.head(self.norm(x))
 
 
 def clip(parameters, limit):
     """Scales the gradients down to a global norm and returns the norm they had."""
-    grads = [p.grad for p in parameters]
+    grads = [p.grad for p in parameters if p.grad is not None]  # no token may have chosen an expert
     norm = torch.stack(torch._foreach_norm(grads)).norm().item()
     if norm > limit:
         torch._foreach_mul_(grads, limit / (norm + 1e-6))
@@ -120,6 +171,10 @@ def main():
         args.add_argument("--" + name, type=int, required=True)
     args.add_argument("--micro-batches", type=int, default=1)
     args.add_argument("--tied", action="store_true")
+    args.add_argument("--gpt2", action="store_true")
+    args.add_argument("--experts", type=int, default=0)
+    args.add_argument("--top-k", type=int, default=0)
+    args.add_argument("--expert-ffn", type=int, default=0)
     args.add_argument("--eps", type=float, default=1e-5)
     args.add_argument("--warmup", type=int, default=2)
     args.add_argument("--steps", type=int, default=5)
@@ -130,7 +185,7 @@ def main():
     torch.set_flush_denormal(True)
     torch.manual_seed(1)
 
-    model = Llama(a)
+    model = Decoder(a)
     parameters = list(model.parameters())
     rank, ranks = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
     if ranks > 1:
