@@ -28,7 +28,10 @@ func newFamily() *family {
 }
 
 func (f *family) impls() []opregistry.Impl {
-	return []opregistry.Impl{kernel.Impl(gemm.GenericGemm, f.genericGemm, kernel.Storage)}
+	return []opregistry.Impl{
+		kernel.Impl(gemm.GenericGemm, f.genericGemm, kernel.Storage),
+		kernel.Impl(gemm.TEGeneralGroupedGemm, f.groupedGemm, kernel.Storage),
+	}
 }
 
 // variant is a program: the dtypes of the operands and the shape of the tiles.
@@ -56,6 +59,16 @@ const (
 // genericGemm implements gemm.GenericGemm without GELU for f32, bf16 and f16. A and B may have any
 // distances between rows and between columns, rows of D are dense, bias is contiguous.
 func (f *family) genericGemm(x *opregistry.Exec, a gemm.GenericGemmArgs) error {
+	p, err := f.view(x, a)
+	if err != nil || p.device == nil {
+		return err
+	}
+	return p.queue()
+}
+
+// view returns the call of genericGemm or why it is declined. The device is nil if no operand has
+// elements.
+func (f *family) view(x *opregistry.Exec, a gemm.GenericGemmArgs) (product, error) {
 	var v kernel.Views
 	p := product{family: f, stream: x.Stream(), args: a}
 	p.left, p.right, p.d = v.Matrix("B", a.B), v.Matrix("A", a.A), v.Matrix("D", a.D)
@@ -69,11 +82,8 @@ func (f *family) genericGemm(x *opregistry.Exec, a gemm.GenericGemmArgs) error {
 	if v.Err == nil && p.d.Col != 1 {
 		v.Decline("strides %v of D, this impl serves dense rows", a.D.Strides())
 	}
-	if v.Err != nil || v.Device == nil {
-		return v.Err
-	}
 	p.device = v.Device
-	return p.queue()
+	return p, v.Err
 }
 
 // product is a call of genericGemm.
