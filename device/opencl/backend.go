@@ -17,7 +17,8 @@ type Options struct {
 	// Files are the libraries to try in place of the system's OpenCL loader, in order.
 	Files []string
 
-	// Cache is the folder that keeps built programs; "" means that none is kept.
+	// Cache is the folder that keeps built programs; "" means that none is kept. Programs of PoCL,
+	// which has a cache of its own, are not kept.
 	Cache string
 }
 
@@ -31,6 +32,8 @@ type Backend struct {
 	indexMu sync.Mutex
 	closed  atomic.Bool
 	opened  atomic.Pointer[system]
+
+	cachePoCL bool // for tests
 }
 
 // system is the library with its devices.

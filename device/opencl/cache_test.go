@@ -16,7 +16,7 @@ import (
 // the source was compiled.
 func scaled(t *testing.T, cache string) (got []float64, compiled bool) {
 	t.Helper()
-	b := opencl.New(opencl.Options{Cache: cache})
+	b := opencl.NewCachingPoCL(opencl.Options{Cache: cache})
 	defer func() { require.NoError(t, b.Close()) }()
 	if err := b.Usable(); err != nil {
 		t.Skip(err)

@@ -24,6 +24,13 @@ func (b *Backend) Inject(fn cl.Function, code cl.Code, after, failures int) (res
 	return func() { sys.lib.Inject(nil) }
 }
 
+// NewCachingPoCL returns a backend that keeps programs of PoCL, too.
+func NewCachingPoCL(options Options) *Backend {
+	b := New(options)
+	b.cachePoCL = true
+	return b
+}
+
 // Watch calls f with every function that is called.
 func (b *Backend) Watch(f func(fn cl.Function)) {
 	sys, err := b.open()
