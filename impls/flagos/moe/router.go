@@ -320,24 +320,24 @@ func (c *router) gradient(g, saved []float32) (product float32) {
 		vector.MulSub(g, saved, g, product)
 		return product
 	}
-	sum, weighted := float32(epsilon), float32(0)
+	sum, weighted := epsilon, 0.0
 	for i, v := range saved {
 		if c.score == moe.SqrtSoftplusScore {
 			v = sqrtSoftplus(v)
 		}
-		sum += v
-		weighted += v * g[i]
+		sum += float64(v)
+		weighted += float64(v) * float64(g[i])
 	}
 	inverse, factor := 1/sum, weighted/(sum*sum)
 	if c.topk == 1 {
 		inverse, factor = 1, 0
 	}
 	for i, v := range saved {
-		ds := g[i]*inverse - factor
+		ds := float64(g[i])*inverse - factor
 		if c.score == moe.SigmoidScore {
-			g[i] = ds * v * (1 - v)
+			g[i] = float32(ds * float64(v) * (1 - float64(v)))
 		} else {
-			g[i] = float32(float64(ds) / (1 + math.Exp(-float64(v))) / (2*float64(sqrtSoftplus(v)) + epsilon))
+			g[i] = float32(ds / (1 + math.Exp(-float64(v))) / (2*float64(sqrtSoftplus(v)) + epsilon))
 		}
 	}
 	return 0
