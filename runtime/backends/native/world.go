@@ -201,6 +201,9 @@ func (t *trainer) share() error {
 	}
 	if !t.divided() {
 		tensors := []*tensor.Tensor{t.model.Flats()[0].Values}
+		for _, scale := range t.model.Scales() {
+			tensors = append(tensors, scale.Tensor)
+		}
 		if t.state.Step > 0 && t.shard == nil {
 			if t.average != nil {
 				tensors = append(tensors, t.average.Means()...)

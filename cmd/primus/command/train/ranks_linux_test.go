@@ -197,6 +197,19 @@ func TestShardsGoOn(t *testing.T) {
 	checkLosses(t, whole.Records(), shards.Records())
 }
 
+// Ranks with delayed scaling of fp8 go on bit for bit: they have the same scales, from the largest
+// magnitudes of all, and all of them get those of a checkpoint.
+func TestRanksGoOnInFP8(t *testing.T) {
+	args := func(steps int) []string {
+		return []string{fmt.Sprintf("train_iters=%d", steps), "lr_decay_iters=8", "bf16=true", "fp8=hybrid", "use_distributed_optimizer=true"}
+	}
+	straight, stopped := commandtest.NewLab(t), commandtest.NewLab(t)
+	trainRanks(t, straight, "openmpi", 2, args(8)...)
+	trainRanks(t, stopped, "openmpi", 2, args(4)...)
+	trainRanks(t, stopped, "openmpi", 2, args(8)...)
+	assert.Equal(t, straight.Records(), stopped.Records())
+}
+
 // A checkpoint holds whole weights, whatever part of them the ranks have that save it.
 func TestPartsGoOn(t *testing.T) {
 	for name, tt := range map[string]struct {
