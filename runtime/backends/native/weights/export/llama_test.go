@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/primus-fl/primus/runtime/backends/native/model"
 	"github.com/primus-fl/primus/runtime/backends/native/weights/export"
@@ -95,8 +97,8 @@ func TestLlamaCppEncodes(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	tokenizers, files := map[string]*tokenizer.File{}, []string{}
-	add := func(name string, text []byte) {
-		path := filepath.Join(dir, name+".json")
+	addFile := func(name, suffix string, text []byte) {
+		path := filepath.Join(dir, name+suffix)
 		require.NoError(t, os.WriteFile(path, text, 0o644))
 		tok, err := tokenizer.Load(path)
 		require.NoError(t, err)
@@ -110,6 +112,7 @@ func TestLlamaCppEncodes(t *testing.T) {
 		tokenizers[file] = tok
 		files = append(files, file)
 	}
+	add := func(name string, text []byte) { addFile(name, ".json", text) }
 	for _, pattern := range trainer.Patterns() {
 		c := trainer.Default()
 		c.VocabSize, c.Pattern = 320, pattern
@@ -131,12 +134,82 @@ func TestLlamaCppEncodes(t *testing.T) {
 	add("mistral", characters(t, func(f map[string]any) {
 		f["pre_tokenizer"] = map[string]any{"type": "Metaspace", "replacement": "▁", "prepend_scheme": "first", "split": false}
 	}))
+	addFile("sentencepiece", ".model", pieces(t, characters(t, func(map[string]any) {}), 2, 0))
 	got := read(t, 1, corpus, files)
 	for file, tok := range tokenizers {
 		want := tok.Encode(nil, []byte(corpus))
 		assert.Less(t, len(want), len(corpus)*4/5, file)
 		assert.Equal(t, want, got[file].Text, filepath.Base(file))
 	}
+}
+
+func TestSentencePieceThatLlamaCppCannotRead(t *testing.T) {
+	t.Parallel()
+	text := characters(t, func(map[string]any) {})
+	for want, data := range map[string][]byte{
+		"tokenizer.model: got a model of type unigram, want BPE": pieces(t, text, 1, 0),
+		"removes spaces before it encodes":                       pieces(t, text, 2, 1),
+	} {
+		path := filepath.Join(t.TempDir(), "tokenizer.model")
+		require.NoError(t, os.WriteFile(path, data, 0o644))
+		tok, err := tokenizer.Load(path)
+		require.NoError(t, err)
+		cfg := llama()
+		cfg.VocabSize = tok.VocabSize()
+		m := exported(t, newModel(t, cfg))
+		m.Tokenizer = tok
+		file := filepath.Join(t.TempDir(), "model.gguf")
+		_, err = export.GGUF(file, m, export.GGUFSettings{Type: gguf.F16})
+		require.ErrorContains(t, err, want)
+		assert.NoFileExists(t, file)
+	}
+}
+
+// pieces returns a tokenizer.json of characters as a model of SentencePiece.
+func pieces(t *testing.T, text []byte, kind, removeSpaces uint64) []byte {
+	t.Helper()
+	var file struct {
+		Model struct {
+			Vocab  map[string]int
+			Merges []string
+		}
+	}
+	require.NoError(t, json.Unmarshal(text, &file))
+	scores := map[string]float32{}
+	for i, m := range slices.Backward(file.Model.Merges) {
+		scores[strings.Replace(m, " ", "", 1)] = float32(-i)
+	}
+	tokens := make([]string, len(file.Model.Vocab))
+	for token, id := range file.Model.Vocab {
+		tokens[id] = token
+	}
+	var all []byte
+	part := func(number protowire.Number, content []byte) {
+		all = protowire.AppendBytes(protowire.AppendTag(all, number, protowire.BytesType), content)
+	}
+	number := func(to []byte, field protowire.Number, v uint64) []byte {
+		return protowire.AppendVarint(protowire.AppendTag(to, field, protowire.VarintType), v)
+	}
+	for id, token := range tokens {
+		kind, score := uint64(1), float32(-len(file.Model.Merges))
+		switch {
+		case id == 0:
+			kind = 2
+		case id < 3:
+			kind = 3
+		case len(token) == 6 && strings.HasPrefix(token, "<0x"):
+			kind = 6
+		}
+		if s, merged := scores[token]; merged {
+			score = s
+		}
+		piece := protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType), token)
+		piece = protowire.AppendFixed32(protowire.AppendTag(piece, 2, protowire.Fixed32Type), math.Float32bits(score))
+		part(1, number(piece, 3, kind))
+	}
+	part(2, number(number(nil, 3, kind), 35, 1))        // with bytes
+	part(3, number(number(nil, 3, 1), 4, removeSpaces)) // with a space before a text
+	return all
 }
 
 // characters is the tokenizer.json of a tokenizer of characters with bytes for those that it lacks,

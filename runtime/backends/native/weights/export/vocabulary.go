@@ -52,11 +52,7 @@ func (g *ggufWriter) vocabulary() error {
 		return nil
 	}
 	raw := file.Raw()[0]
-	var t jsonTokenizer
-	if err := json.Unmarshal(raw.Data, &t); err != nil {
-		return fmt.Errorf("the vocabulary of a GGUF file is made of a tokenizer.json, and %s is none: %w", raw.Name, err)
-	}
-	if err := g.writeBPE(&t); err != nil {
+	if err := g.writeFile(raw, file); err != nil {
 		return fmt.Errorf("%s: %w", raw.Name, err)
 	}
 	for key, id := range map[string]int32{"bos": file.BOS(), "eos": file.EOS(), "padding": file.PAD()} {
@@ -70,6 +66,52 @@ func (g *ggufWriter) vocabulary() error {
 	if template := file.ChatTemplate(); template != "" {
 		g.set("tokenizer.chat_template", template)
 	}
+	return nil
+}
+
+// writeFile writes the tokens of a tokenizer.json or of a model of SentencePiece.
+func (g *ggufWriter) writeFile(raw tokenizer.Raw, file *tokenizer.File) error {
+	if strings.HasSuffix(raw.Name, ".model") {
+		return g.writePieces(raw.Data, file)
+	}
+	var t jsonTokenizer
+	if err := json.Unmarshal(raw.Data, &t); err != nil {
+		return fmt.Errorf("the vocabulary of a GGUF file is made of a tokenizer.json or a tokenizer.model, and this is neither: %w", err)
+	}
+	return g.writeBPE(&t)
+}
+
+// writePieces writes a model of SentencePiece, whose types of pieces are those of llama.cpp, and
+// the tokens that other files add to it.
+func (g *ggufWriter) writePieces(data []byte, file *tokenizer.File) error {
+	s, err := tokenizer.ReadSentencePiece(data)
+	switch {
+	case err != nil:
+		return err
+	case !s.BPE:
+		return errors.New("got a model of type unigram, want BPE")
+	case s.Normalizes || s.RemoveExtraSpaces:
+		return errors.New("the model changes characters or removes spaces before it encodes, which llama.cpp does not")
+	}
+	n := file.VocabSize()
+	tokens, kinds, scores := make([]string, n), map[int32]int32{}, make([]float32, g.c.VocabSize)
+	for id := range int32(n) {
+		if int(id) < len(s.Pieces) {
+			p := s.Pieces[id]
+			tokens[id], kinds[id], scores[id] = p.Text, p.Type, p.Score
+			if p.Type == tokenUnknown {
+				g.set("tokenizer.ggml.unknown_token_id", uint32(id))
+			}
+			continue
+		}
+		token, special := file.Token(id)
+		if tokens[id], kinds[id] = token, tokenAdded; special {
+			kinds[id] = tokenControl
+		}
+	}
+	g.tokens("llama", tokens, kinds)
+	g.set("tokenizer.ggml.scores", scores)
+	g.set("tokenizer.ggml.add_space_prefix", s.DummyPrefix)
 	return nil
 }
 
