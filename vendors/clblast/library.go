@@ -16,6 +16,9 @@ import (
 // vendor is the name of the vendor.
 const vendor = "clblast"
 
+// measured is the geometric mean over the products of docs/performance.md, on a processor.
+var measured = opregistry.Measurement{Rate: 0.04, By: "make bench-opencl"}
+
 // Options configure a Library.
 type Options struct {
 	// Names are the sonames or paths to try, in order; nil means the usual sonames of CLBlast.
@@ -43,7 +46,8 @@ func New(opts Options) *Library {
 func (l *Library) Source() opregistry.Source {
 	return opregistry.Source{Name: vendor, Impls: []opregistry.Impl{{
 		Op: gemm.GenericGemm, ID: "vendor." + vendor, Kind: opregistry.KindVendor, Vendor: vendor, Priority: 100, Run: l.gemm,
-		Support: opregistry.Support{Devices: []device.Type{device.TypeOpenCL}, DTypes: []tensor.DType{tensor.F32, tensor.F64}},
+		Support:  opregistry.Support{Devices: []device.Type{device.TypeOpenCL}, DTypes: []tensor.DType{tensor.F32, tensor.F64}},
+		Measured: measured,
 	}}}
 }
 
