@@ -32,7 +32,8 @@ type bench struct {
 // benchCase is work that every contender does with the same operands.
 type benchCase struct {
 	name  string
-	flop  float64
+	work  float64 // floating-point operations, or bytes
+	unit  string  // of the rates, in thousand millions per second
 	sides []side
 	owned []*tensor.Tensor // on the device
 }
@@ -70,8 +71,11 @@ func (c *benchCase) close() error {
 	return errors.Join(errs...)
 }
 
+// flops is the unit of cases whose work is arithmetic.
+const flops = "GFLOP/s"
+
 // cases returns the products and the attention of training steps of 1,024 tokens, 2,048 of the
-// larger model.
+// larger model, and the ops that memory bounds.
 func (b *bench) cases() []benchCase {
 	var all []benchCase
 	for _, m := range []struct {
@@ -96,12 +100,12 @@ func (b *bench) cases() []benchCase {
 		}
 		all = append(all, b.causal(m.name, m.tokens/m.seq, m.seq, m.heads, m.groups, dim)...)
 	}
-	return all
+	return append(all, b.memoryCases()...)
 }
 
 // product is one product of m×n by k.
 func (b *bench) product(name string, m, n, k int, transA, transB bool) benchCase {
-	c := benchCase{name: name, flop: 2 * float64(m) * float64(n) * float64(k)}
+	c := benchCase{name: name, unit: flops, work: 2 * float64(m) * float64(n) * float64(k)}
 	shape := func(rows, cols int, trans bool) []int {
 		if trans {
 			return []int{cols, rows}
@@ -122,8 +126,8 @@ func (b *bench) product(name string, m, n, k int, transA, transB bool) benchCase
 // causal is causal attention, forward and backward, with the work for the keys that queries see.
 func (b *bench) causal(name string, batch, seq, heads, groups, dim int) []benchCase {
 	pairs := float64(batch*heads) * float64(seq) * float64(seq+1) / 2
-	forward := benchCase{name: name + "/attention/forward", flop: 4 * pairs * float64(dim)}
-	backward := benchCase{name: name + "/attention/backward", flop: 10 * pairs * float64(dim)}
+	forward := benchCase{name: name + "/attention/forward", unit: flops, work: 4 * pairs * float64(dim)}
+	backward := benchCase{name: name + "/attention/backward", unit: flops, work: 10 * pairs * float64(dim)}
 	q, k, v := b.floats(batch, seq, heads, dim), b.floats(batch, seq, groups, dim), b.floats(batch, seq, groups, dim)
 	host := attention.FusedAttnBwdArgs{
 		Q: q, K: k, V: v, O: b.floats(batch, seq, heads, dim), DO: b.floats(batch, seq, heads, dim), Stats: b.floats(batch, heads, seq, 1),
@@ -177,11 +181,7 @@ func (b *bench) floats(shape ...int) *tensor.Tensor {
 	for i := range values {
 		values[i] = b.rng.Float32() - 0.5
 	}
-	t, err := tensor.FromSlice(values, shape...)
-	if err != nil {
-		panic("BUG: " + err.Error())
-	}
-	return t
+	return onHost(values, shape...)
 }
 
 // put copies a tensor to the device, where the case owns it.

@@ -1,6 +1,6 @@
 // Command opencl measures the kernels of vendor.opencl on an OpenCL device, at the sizes of
 // training steps: products beside CLBlast on the same device and beside flagos on the processor,
-// and attention beside flagos.
+// attention and the ops that memory bounds beside flagos.
 //
 // The contenders take turns within each case, and a figure is the best of the rounds. A call ends
 // when its result is in the memory of the device.
@@ -81,16 +81,17 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	return report(out, o.format, rows)
 }
 
-// row is the result of a case: GFLOP/s of each contender, and why others are absent.
+// row is the result of a case: the rate of each contender, and why others are absent.
 type row struct {
 	Case   string             `json:"case"`
-	Rates  map[string]float64 `json:"gflops"`
+	Unit   string             `json:"unit"` // GFLOP/s, or GB/s of the operands
+	Rates  map[string]float64 `json:"rates"`
 	Absent map[string]string  `json:"absent,omitempty"`
 }
 
 // measure lets the contenders of a case take turns.
 func (b *bench) measure(ctx context.Context, c benchCase, rounds int) (row, error) {
-	r := row{Case: c.name, Rates: map[string]float64{}, Absent: map[string]string{}}
+	r := row{Case: c.name, Unit: c.unit, Rates: map[string]float64{}, Absent: map[string]string{}}
 	best := map[string]time.Duration{}
 	for round := range rounds {
 		for i := range c.sides {
@@ -112,7 +113,7 @@ func (b *bench) measure(ctx context.Context, c benchCase, rounds int) (row, erro
 		}
 	}
 	for name, took := range best {
-		r.Rates[name] = c.flop / took.Seconds() / 1e9
+		r.Rates[name] = c.work / took.Seconds() / 1e9
 	}
 	return r, c.close()
 }
@@ -134,7 +135,7 @@ func report(w io.Writer, format string, rows []row) error {
 		for _, name := range contenders {
 			fmt.Fprintf(t, "\t%s", number(r.Rates[name], "%.1f"))
 		}
-		fmt.Fprint(t, "\tGFLOP/s")
+		fmt.Fprintf(t, "\t%s", r.Unit)
 		for _, name := range contenders[1:] {
 			ratio := 0.0
 			if r.Rates[name] > 0 {
