@@ -178,7 +178,7 @@ func (a *Args) validate() error {
 		faults = append(faults, fmt.Errorf("expert_model_parallel_size: got %d, want a divisor of num_experts %d", n, a.NumExperts))
 	}
 	if n := a.TensorRanks(); n > 1 {
-		if heads, groups := a.NumAttentionHeads, a.Groups(); heads%n != 0 || groups%n != 0 || a.FFNHiddenSize%n != 0 {
+		if heads, groups := a.NumAttentionHeads, a.Groups(); heads%n != 0 || groups%n != 0 || a.NumExperts == 0 && a.FFNHiddenSize%n != 0 {
 			faults = append(faults, fmt.Errorf("tensor_model_parallel_size: got %d, want a divisor of num_attention_heads %d, num_query_groups %d and ffn_hidden_size %d", n, heads, groups, a.FFNHiddenSize))
 		}
 		if a.VocabSize > 0 && a.VocabSize < n {
@@ -193,8 +193,11 @@ func (a *Args) validate() error {
 		if a.AttentionDropout > 0 && (a.SeqLength%2 != 0 || a.ResetAttention || a.tunes() && a.Packing) {
 			faults = append(faults, fmt.Errorf("tensor_model_parallel_size: got %d, want 1 with attention_dropout where sequences are packed (reset_attention_mask, packing) or seq_length is odd", n))
 		}
-		if a.NumExperts > 0 || a.FP16 || a.Format != "" || a.Optimizer == optim.Muon {
-			faults = append(faults, fmt.Errorf("tensor_model_parallel_size: got %d, want 1 with num_experts, fp16, fp8 or optimizer muon", n))
+		if a.NumExperts > 0 && !a.SequenceParallel {
+			faults = append(faults, fmt.Errorf("sequence_parallel: got false, want true with num_experts %d and tensor_model_parallel_size %d, as in Megatron", a.NumExperts, n))
+		}
+		if a.FP16 || a.Format != "" || a.Optimizer == optim.Muon {
+			faults = append(faults, fmt.Errorf("tensor_model_parallel_size: got %d, want 1 with fp16, fp8 or optimizer muon", n))
 		}
 	}
 	if a.DividesModel() && a.Adapts() {

@@ -68,6 +68,7 @@ func TestWhatPartsCannotDo(t *testing.T) {
 		{[]string{"tensor_model_parallel_size=2", "vocab_size=1"}, "tensor_model_parallel_size: got 2, want at most vocab_size 1"},
 		{[]string{"tensor_model_parallel_size=2", "sequence_parallel=true", "seq_length=31"}, "seq_length that tensor_model_parallel_size 2 divides, in place of 31"},
 		{[]string{"tensor_model_parallel_size=2", "sequence_parallel=true", "hidden_dropout=0.1", "seq_length=2", "hidden_size=34", "kv_channels=16"}, "a part of a sequence of 1·34 elements"},
+		{[]string{"tensor_model_parallel_size=2", "num_experts=4"}, "sequence_parallel: got false, want true with num_experts 4"},
 		{[]string{"expert_model_parallel_size=2"}, "expert_model_parallel_size: got 2, want a divisor of num_experts 0"},
 	} {
 		t.Run(strings.Join(tt.args, " "), func(t *testing.T) {

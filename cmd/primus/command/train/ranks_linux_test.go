@@ -111,6 +111,13 @@ func TestRanksTrainAsOne(t *testing.T) {
 			"global_batch_size=8", "train_iters=12", "tensor_model_parallel_size=2", "sequence_parallel=true", "vocab_size=301",
 			"use_distributed_optimizer=true", "overlap_grad_reduce=true", "recompute_granularity=selective", "recompute_modules=['layernorm', 'mlp']", "seq_length=64",
 		}},
+		{"sequences apart with experts", "moe_8x3M", "mpich", 2, []string{
+			"global_batch_size=8", "num_experts=4", "moe_router_topk=2", "train_iters=12", "tensor_model_parallel_size=2", "sequence_parallel=true", "recompute_granularity=selective", "recompute_modules=['layernorm', 'moe']",
+		}},
+		{"sequences and experts apart", "moe_8x3M", "openmpi", 4, []string{
+			"global_batch_size=8", "num_experts=4", "moe_router_topk=2", "tensor_model_parallel_size=2", "sequence_parallel=true", "expert_model_parallel_size=2",
+			"use_distributed_optimizer=true", "overlap_grad_reduce=true", "eval_iters=5",
+		}},
 		{"experts apart", "moe_8x3M", "openmpi", 2, []string{"global_batch_size=8", "num_experts=4", "moe_router_topk=2", "expert_model_parallel_size=2"}},
 		{"experts apart on 4 ranks", "moe_8x3M", "mpich", 4, []string{
 			"global_batch_size=8", "num_experts=4", "moe_router_topk=2", "train_iters=12", "expert_model_parallel_size=2", "overlap_grad_reduce=true", "use_distributed_optimizer=true", "eval_iters=5",
@@ -220,6 +227,7 @@ func TestPartsGoOn(t *testing.T) {
 		"layers":  {"llama_2M", []string{"global_batch_size=8", "ema_decay=0.9", "eval_interval=5", "eval_iters=2"}, []string{"tensor_model_parallel_size=2"}},
 		"gpt2":    {"gpt2_10M", []string{"global_batch_size=8"}, []string{"tensor_model_parallel_size=2"}},
 		"experts": {"moe_8x3M", []string{"num_experts=4", "moe_router_topk=2", "global_batch_size=8"}, []string{"expert_model_parallel_size=2"}},
+		"both":    {"moe_8x3M", []string{"num_experts=4", "moe_router_topk=2", "global_batch_size=8"}, []string{"tensor_model_parallel_size=2", "sequence_parallel=true", "expert_model_parallel_size=2"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			args := func(steps int, more ...string) []string {

@@ -85,7 +85,7 @@ func (b *Builder) vectorGrad(p *param.Param) vectorGrad {
 	if p == nil || b.Spare != nil && p.Grad == nil {
 		return vectorGrad{}
 	}
-	return vectorGrad{param: p, part: b.Spare.F32(p.Value.NumElements()), add: opmanager.MustBind(b.Bwd, norm.ResidualAdd)}
+	return vectorGrad{param: p, part: b.Spare.F32(p.Shape...), add: opmanager.MustBind(b.Bwd, norm.ResidualAdd)}
 }
 
 // gainGrad is vectorGrad for an op that always writes the gradient, which is scratch if the weight
@@ -133,6 +133,7 @@ type Linear struct {
 	matrix   *tensor.Tensor // the weight as it enters the product of forward
 	back     *tensor.Tensor // and that of backward
 	biasGrad vectorGrad
+	sum      vectorGrad // of a weight that ranks multiply with rows of their own; without ranks elsewhere
 	added    []adapter
 	eights   *eights
 	fwd, bwd *opmanager.Bound[gemm.GenericGemmArgs]
@@ -189,11 +190,18 @@ func (l *Linear) products(r *Run, x, dy, dx, db *tensor.Tensor) {
 	if l.Weight.Grad == nil {
 		return
 	}
+	into, accumulate := l.Weight.Grad, r.Accumulate
+	if l.sum.ranks != nil {
+		into, accumulate = l.sum.to(r), false
+	}
 	left, right := l.eights.turned(r, dy, narrow), l.eights.input(r, x, true)
 	if l.InOut {
 		left, right = right, left
 	}
-	Call(r, l.bwd, gemm.GenericGemmArgs{A: right, B: left, TransB: true, D: l.Weight.Grad, Grad: true, Accumulate: r.Accumulate})
+	Call(r, l.bwd, gemm.GenericGemmArgs{A: right, B: left, TransB: true, D: into, Grad: true, Accumulate: accumulate})
+	if l.sum.ranks != nil {
+		l.sum.done(r)
+	}
 }
 
 // saved returns the record of what an impl keeps for the backward op.

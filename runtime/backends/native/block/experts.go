@@ -13,6 +13,7 @@ import (
 	"github.com/primus-fl/primus/runtime/backends/native/memory"
 	"github.com/primus-fl/primus/runtime/backends/native/param"
 	"github.com/primus-fl/primus/runtime/backends/native/recompute"
+	"github.com/primus-fl/primus/runtime/backends/native/world"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -60,7 +61,7 @@ type experts struct {
 
 func (b *Builder) experts(w param.ExpertWeights) *experts {
 	defer b.during(recompute.Experts)()
-	t, h, f, n, k := b.tokens(), b.Config.HiddenSize, b.Config.ExpertSize(), b.Config.NumExperts, b.Config.Topk()
+	t, h, f, n, k := b.mlpRows(), b.Config.HiddenSize, b.Config.ExpertSize(), b.Config.NumExperts, b.Config.Topk()
 	e := &experts{
 		router: b.Linear(w.Router), wide: b.wide, num: n, topk: k, pre: b.Config.PreSoftmax,
 		logits: b.Keep.F32(t, n), probs: b.Keep.F32(t, n), state: b.Keep.F32(t, n), chosen: b.Keep.New(tensor.Bool, t, n),
@@ -85,6 +86,9 @@ func (b *Builder) experts(w param.ExpertWeights) *experts {
 	e.dRouted = e.dHidden
 	if e.wide != nil {
 		e.dRouted = b.Spare.F32(t, h)
+	}
+	if b.Part.Sequence {
+		e.router.sum = b.vectorGrad(w.Router.Weight).over(b.Part.Tensor)
 	}
 	if b.Config.Balanced() {
 		e.balance = b.balance()
@@ -259,6 +263,9 @@ func split(views []*tensor.Tensor, t *tensor.Tensor, counts []int32) {
 
 // balance is the auxiliary loss that makes the router use all experts equally.
 type balance struct {
+	ranks            *world.World   // that have other rows of the batch; nil without
+	tokens           int            // of the batch
+	counts           *tensor.Tensor // i32 [experts]: tokens of each, of the batch; nil for those of this rank
 	coeff            float32
 	scores, state    *tensor.Tensor // [T experts]
 	best             *tensor.Tensor // bool [T experts]
@@ -275,8 +282,9 @@ type balance struct {
 }
 
 func (b *Builder) balance() *balance {
-	t, n := b.tokens(), b.Config.NumExperts
-	return &balance{
+	t, n := b.mlpRows(), b.Config.NumExperts
+	l := &balance{
+		tokens: b.tokens(),
 		coeff:  float32(b.Config.AuxLossCoeff),
 		scores: b.Keep.F32(t, n), state: b.Keep.F32(t, n), best: b.Keep.New(tensor.Bool, t, n), loss: b.Keep.F32(1), factor: b.Keep.F32(1),
 		dLoss: b.Spare.F32(1), dScores: b.Spare.F32(t, n), dLogits: b.Spare.F32(t, n), savedScore: saved(), savedLoss: saved(),
@@ -284,6 +292,18 @@ func (b *Builder) balance() *balance {
 		fwd: opmanager.MustBind(b.Fwd, moe.FusedMoEAuxLossFwd), bwd: opmanager.MustBind(b.Bwd, moe.FusedMoEAuxLossBwd),
 		addBwd: opmanager.MustBind(b.Bwd, norm.ResidualAdd),
 	}
+	if b.Part.Sequence {
+		l.ranks, l.counts = b.Part.Tensor, b.Keep.New(tensor.I32, n)
+	}
+	return l
+}
+
+// tokensPerExpert is that of the batch.
+func (l *balance) tokensPerExpert(e *experts) *tensor.Tensor {
+	if l.counts == nil {
+		return e.counts
+	}
+	return l.counts
 }
 
 func (l *balance) Forward(r *Run, e *experts) {
@@ -294,10 +314,18 @@ func (l *balance) Forward(r *Run, e *experts) {
 		Logits: e.logits, Topk: e.topk, ScoreFunction: moe.SoftmaxScore,
 		Scores: l.scores, RoutingMap: l.best, IntermediateOutput: l.state, Saved: l.savedScore,
 	})
+	counts := l.tokensPerExpert(e)
+	if l.ranks != nil {
+		copy(tensor.Data[int32](counts), tensor.Data[int32](e.counts))
+		r.total(l.ranks, counts)
+	}
 	Call(r, l.fwd, moe.FusedMoEAuxLossFwdArgs{
-		Probs: l.scores, TokensPerExpert: e.counts, TotalNumTokens: e.logits.Shape()[0], NumExperts: e.num, Topk: e.topk,
+		Probs: l.scores, TokensPerExpert: counts, TotalNumTokens: l.tokens, NumExperts: e.num, Topk: e.topk,
 		Coeff: l.coeff, AuxLoss: l.loss, ConstBuf: l.factor, Saved: l.savedLoss,
 	})
+	if l.ranks != nil {
+		r.total(l.ranks, l.loss)
+	}
 	if r.Err == nil {
 		r.AuxLoss += float64(tensor.Data[float32](l.loss)[0])
 	}
@@ -310,7 +338,7 @@ func (l *balance) Backward(r *Run, e *experts) {
 	}
 	tensor.Data[float32](l.dLoss)[0] = r.AuxScale
 	Call(r, l.bwd, moe.FusedMoEAuxLossBwdArgs{
-		ConstBuf: l.factor, TokensPerExpert: e.counts, GradAuxLoss: l.dLoss, GradProbs: l.dScores, Saved: l.savedLoss,
+		ConstBuf: l.factor, TokensPerExpert: l.tokensPerExpert(e), GradAuxLoss: l.dLoss, GradProbs: l.dScores, Saved: l.savedLoss,
 	})
 	Call(r, l.scoreBwd, moe.FusedScoreForMoEAuxLossBwdArgs{
 		IntermediateOutput: l.state, GradScores: l.dScores, GradLogits: l.dLogits, Topk: e.topk, ScoreFunction: moe.SoftmaxScore, Saved: l.savedScore,

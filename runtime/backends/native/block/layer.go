@@ -15,6 +15,7 @@ type Layer struct {
 	In, mid             *tensor.Tensor // [R h], rows of the stream
 	norm1, norm2        *tensor.Tensor // [T h]
 	stream              *Stream
+	mlpStream           *Stream // of the MLP; experts work on the rows of this rank
 	inputNorm, postNorm Norm
 	attention           *attention
 	mlp                 mlp
@@ -26,14 +27,26 @@ type Layer struct {
 func (b *Builder) layer(w param.LayerWeights, in, freqs *tensor.Tensor) Layer {
 	t, h := b.tokens(), b.Config.HiddenSize
 	restore := b.during(recompute.Norm)
-	norm1, norm2 := b.Act(t, h), b.Act(t, h)
+	norm1, norm2, mlpStream := b.Act(t, h), b.Act(b.mlpRows(), h), b.stream
 	restore()
+	if b.Part.Sequence && b.Config.Mixture() {
+		mlpStream = b.stream.apart()
+	}
 	return Layer{
-		In: in, norm1: norm1, mid: b.Rows(), norm2: norm2, stream: b.stream, again: b.computedAgain(),
+		In: in, norm1: norm1, mid: b.Rows(), norm2: norm2, stream: b.stream, mlpStream: mlpStream, again: b.computedAgain(),
 		inputNorm: b.StreamNorm(w.InputNorm), attention: b.attention(w, freqs), dropout1: b.dropout(),
 		postNorm: b.StreamNorm(w.PostNorm), mlp: b.mlp(w), dropout2: b.dropout(),
 		add: opmanager.MustBind(b.Fwd, norm.ResidualAdd), addBwd: opmanager.MustBind(b.Bwd, norm.ResidualAdd),
 	}
+}
+
+// mlpRows is the number of rows on which the MLP of this rank works: experts do not share a layer,
+// and have those of the rank.
+func (b *Builder) mlpRows() int {
+	if b.Config.Mixture() {
+		return b.rows()
+	}
+	return b.tokens()
 }
 
 // Layers makes the layers. In a forward-only pass they share all memory except their inputs, of
@@ -74,6 +87,7 @@ func (l *Layer) Forward(r *Run, i int, out *tensor.Tensor) {
 	l.dropout1.Forward(r, y)
 	Call(r, l.add, norm.ResidualAddArgs{A: l.In, B: y, Output: l.mid})
 	r.layer(i, "mlp")
+	s = l.mlpStream
 	s.Norm(r, l.postNorm, l.mid, l.norm2)
 	if out == nil && (l.dropout2 == nil || !r.Dropout.On) {
 		l.mlp.Forward(r, l.norm2, nil)
@@ -91,8 +105,12 @@ func (l *Layer) Forward(r *Run, i int, out *tensor.Tensor) {
 // it.
 func (l *Layer) Backward(r *Run, i int, g *Gradients) {
 	r.layer(i, "mlp")
+	all := g
+	if l.mlpStream != l.stream {
+		g = g.apart
+	}
 	if l.again.norms {
-		l.stream.Norm(r, l.postNorm, l.mid, l.norm2)
+		l.mlpStream.Norm(r, l.postNorm, l.mid, l.norm2)
 	}
 	if l.again.mlp {
 		l.mlp.Forward(r, l.norm2, nil)
@@ -102,6 +120,7 @@ func (l *Layer) Backward(r *Run, i int, g *Gradients) {
 	l.postNorm.Backward(r, l.mid, dx, dx)
 	Call(r, l.addBwd, norm.ResidualAddArgs{A: g.Res, B: dx, Output: g.Res})
 	r.layer(i, "attention")
+	g = all
 	if l.again.norms {
 		l.stream.Norm(r, l.inputNorm, l.In, l.norm1)
 	}

@@ -113,7 +113,7 @@ func (b *Builder) ShareWide(m *opmanager.Manager) {
 	if b.Config.Compute() == tensor.F32 || !b.Config.Mixture() {
 		return
 	}
-	b.wide = &wide{in: b.Keep.F32(b.tokens(), b.Config.HiddenSize), cast: b.Caster(m)}
+	b.wide = &wide{in: b.Keep.F32(b.mlpRows(), b.Config.HiddenSize), cast: b.Caster(m)}
 }
 
 // widen returns x in f32.

@@ -42,6 +42,9 @@ func (b *Builder) Stream() *Stream {
 // Rows returns memory for rows of the stream of this rank.
 func (b *Builder) Rows() *tensor.Tensor { return b.Act(b.rows(), b.Config.HiddenSize) }
 
+// apart returns the stream for a block that works on the rows of this rank.
+func (s *Stream) apart() *Stream { return &Stream{All: s.own, own: s.own} }
+
 // Norm writes the norm of x, which are rows of the stream, to all rows of y.
 func (s *Stream) Norm(r *Run, n Norm, x, y *tensor.Tensor) {
 	if s.ranks == nil {
@@ -70,6 +73,7 @@ type Gradients struct {
 	ranks *world.World   // as in Stream
 	own   *tensor.Tensor // [R h]: the rows of this rank of Hidden
 	all   *tensor.Tensor // [T h]: the gradient of the output of a block
+	apart *Gradients     // for a block that works on the rows of this rank; nil where each rank has all
 }
 
 // Gradients makes the gradients.
@@ -79,6 +83,7 @@ func (b *Builder) Gradients() *Gradients {
 	g.own = g.Hidden
 	if b.Part.Sequence {
 		g.ranks, g.own, g.all = b.Part.Tensor, b.Rows(), b.Act(t, h)
+		g.apart = &Gradients{Res: g.Res, Hidden: g.own, own: g.own}
 	}
 	return g
 }

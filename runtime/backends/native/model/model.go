@@ -102,7 +102,7 @@ func (m *Model) Close() error { return m.memory.Close() }
 func (m *Model) local() architecture.Config {
 	c := m.cfg
 	if t := m.part.Tensor; t != nil {
-		c.KVChannels, c.NumQueryGroups = c.HeadDim(), c.Groups()/t.Ranks
+		c.KVChannels, c.NumQueryGroups, c.MoEFFNHiddenSize = c.HeadDim(), c.Groups()/t.Ranks, c.ExpertSize()
 		c.NumAttentionHeads, c.FFNHiddenSize = c.NumAttentionHeads/t.Ranks, c.FFNHiddenSize/t.Ranks
 	}
 	return c

@@ -195,8 +195,8 @@ func (b *WeightBuilder) experts(at string, std, residual float64) ExpertWeights 
 	}
 	stacked := func(name string, s Start, size, in int) *Param {
 		p := b.Param(at+n.Experts+name+".weight", s, num*size, in)
+		p.Apart = share != nil || b.part.Tensor != nil // rows of activations of other ranks come to it, or have copies of it
 		if share != nil {
-			p.Apart = true
 			p.Slice = layout.Slice{Whole: tensor.Shape{c.NumExperts * size, in}, Rows: []layout.Range{{Lo: first * size, Hi: (first + num) * size}}}
 		}
 		return p

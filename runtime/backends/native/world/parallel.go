@@ -31,9 +31,6 @@ func (p Parallel) Validate() error {
 	if p.TensorParallel < 0 {
 		faults = append(faults, fmt.Errorf("tensor_model_parallel_size: got %d, want a number >= 1", p.TensorParallel))
 	}
-	if p.TensorRanks() > 1 && p.ExpertRanks() > 1 {
-		faults = append(faults, fmt.Errorf("tensor_model_parallel_size: got %d, want 1 with expert_model_parallel_size %d", p.TensorParallel, p.ExpertParallel))
-	}
 	if p.ExpertParallel < 0 {
 		faults = append(faults, fmt.Errorf("expert_model_parallel_size: got %d, want a number >= 1", p.ExpertParallel))
 	}
