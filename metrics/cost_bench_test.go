@@ -18,6 +18,7 @@ import (
 	"github.com/primus-fl/primus/internal/parallel"
 	"github.com/primus-fl/primus/metrics"
 	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/finite"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/ops"
@@ -36,8 +37,8 @@ type watched struct {
 	times   []float64
 }
 
-// newWatched returns managers whose calls are not counted, counted, and counted with durations in a
-// histogram.
+// newWatched returns managers whose calls are not counted, counted, counted with durations in a
+// histogram, and counted with results looked at as --check-finite ops does.
 func newWatched(b *testing.B) []*watched {
 	durations, err := metrics.NewDispatch(prometheus.NewRegistry())
 	require.NoError(b, err)
@@ -47,10 +48,12 @@ func newWatched(b *testing.B) []*watched {
 	for _, w := range []struct {
 		unit string
 		set  opmanager.Settings
+		tap  opmanager.Tap
 	}{
-		{"uncounted", opmanager.Settings{Uncounted: true}},
-		{"counted", opmanager.Settings{}},
-		{"durations", opmanager.Settings{Timing: true, Listeners: []opmanager.Listener{durations}}},
+		{unit: "uncounted", set: opmanager.Settings{Uncounted: true}},
+		{unit: "counted"},
+		{unit: "durations", set: opmanager.Settings{Timing: true, Listeners: []opmanager.Listener{durations}}},
+		{unit: "finite", tap: &finite.Check{}},
 	} {
 		impls := opregistry.NewRegistry()
 		require.NoError(b, impls.Register(opregistry.Source{Name: "catalogue", Ops: ops.All()}))
@@ -58,6 +61,9 @@ func newWatched(b *testing.B) []*watched {
 		w.set.Exec = opregistry.NewExec(pool, device.DefaultStream)
 		m := opmanager.New(impls, oppolicy.Default(), w.set)
 		b.Cleanup(m.Close)
+		if w.tap != nil {
+			m.Tap(w.tap)
+		}
 		all = append(all, &watched{unit: w.unit, manager: m})
 	}
 	return all

@@ -30,6 +30,7 @@ var layers = []layer{
 	{root: "opregistry", allowed: []string{"tensor", "device"}},
 	{root: "ops", allowed: []string{"opregistry", "tensor"}},
 	{root: "opmanager/policyfile", allowed: []string{"opmanager", "document"}},
+	{root: "opmanager/finite", allowed: []string{"opmanager", "opregistry", "tensor", "internal/kernel/vector"}},
 	{root: "opmanager", allowed: []string{"opregistry", "ops", "tensor", "device"}},
 	{root: "impls", allowed: []string{"opregistry", "ops", "tensor", "device", "internal/kernel", "internal/parallel"}, apart: true},
 	{root: "opbench", allowed: []string{"opregistry", "ops", "tensor", "device", "internal/peak"}},

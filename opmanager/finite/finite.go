@@ -7,9 +7,10 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
+	"unsafe"
 
+	"github.com/primus-fl/primus/internal/kernel/vector"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
@@ -49,17 +50,49 @@ func index(o opregistry.Operand) int {
 	if o.Masked {
 		return slices.IndexFunc(values(t), func(v float64) bool { return notFinite(v) && !math.IsInf(v, -1) })
 	}
-	if t.IsContiguous() && t.OnHost() {
+	if t.OnHost() && t.NumElements() > 0 {
 		switch t.DType() {
 		case tensor.F32:
-			return index32(tensor.Data[float32](t))
+			return inRuns(t, index32)
 		case tensor.BF16:
-			return index16(tensor.Data[tensor.BFloat16](t), 0x7f80)
+			return inRuns(t, func(s []uint16) int { return index16(s, 0x7f80) })
 		case tensor.F16:
-			return index16(tensor.Data[tensor.Float16](t), 0x7c00)
+			return inRuns(t, func(s []uint16) int { return index16(s, 0x7c00) })
 		}
 	}
 	return slices.IndexFunc(values(t), notFinite)
+}
+
+// inRuns looks for an element in the runs of elements of type E that lie side by side, in row-major
+// order, and returns its row-major index, -1 for none.
+func inRuns[E any](t *tensor.Tensor, find func([]E) int) int {
+	shape, strides := t.Shape(), t.Strides()
+	axes, run := len(shape), 1
+	for axes > 0 && (shape[axes-1] == 1 || strides[axes-1] == run) {
+		axes--
+		run *= shape[axes]
+	}
+	size := t.DType().Size()
+	at := make([]int, axes) // the indexes of the run along the axes before it
+	for first := 0; ; first += run {
+		offset := 0
+		for k, i := range at {
+			offset += i * strides[k]
+		}
+		if i := find(unsafe.Slice((*E)(unsafe.Add(t.Pointer(), offset*size)), run)); i >= 0 {
+			return first + i
+		}
+		k := axes - 1
+		for ; k >= 0; k-- {
+			if at[k]++; at[k] < shape[k] {
+				break
+			}
+			at[k] = 0
+		}
+		if k < 0 {
+			return -1
+		}
+	}
 }
 
 // values returns the elements of a tensor that may hold a NaN or an infinity.
@@ -72,36 +105,41 @@ func values(t *tensor.Tensor) []float64 {
 
 func notFinite(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) }
 
-// block is the number of elements that are looked at together: x-x is 0 for every finite x and NaN
-// for others, and so is a sum of such differences.
-const block = 256
+// block is the number of elements that are looked at together.
+const block = 4096
 
+// index32 looks at the sum of the squares of each block, which is NaN or infinite if an element is.
+// It may overflow otherwise, too, so a block at fault is searched.
 func index32(s []float32) int {
 	for at := 0; at < len(s); at += block {
 		part := s[at:min(at+block, len(s))]
-		if faulty32(part) {
-			return at + slices.IndexFunc(part, func(v float32) bool { return v-v != 0 })
+		if !notFinite(vector.SumSquares(part)) {
+			continue
+		}
+		if i := slices.IndexFunc(part, func(v float32) bool { return v-v != 0 }); i >= 0 {
+			return at + i
 		}
 	}
 	return -1
 }
 
-func faulty32(s []float32) bool {
-	var a, b, c, d float32
-	for ; len(s) >= 4; s = s[4:] {
-		a += s[0] - s[0]
-		b += s[1] - s[1]
-		c += s[2] - s[2]
-		d += s[3] - s[3]
+// index16 returns the index of the first element whose exponent has all bits set.
+func index16(s []uint16, exponent uint16) int {
+	step := exponent & -exponent // the lowest bit of the exponent, which carries into the sign
+	for at := 0; at < len(s); at += block {
+		part := s[at:min(at+block, len(s))]
+		seen, rest := uint16(0), part
+		for ; len(rest) >= 4; rest = rest[4:] {
+			seen |= (rest[0]&exponent + step) | (rest[1]&exponent + step) | (rest[2]&exponent + step) | (rest[3]&exponent + step)
+		}
+		for _, v := range rest {
+			seen |= v&exponent + step
+		}
+		if seen>>15 != 0 {
+			return at + slices.IndexFunc(part, func(v uint16) bool { return v&exponent == exponent })
+		}
 	}
-	for _, v := range s {
-		a += v - v
-	}
-	return a+b+c+d != 0
-}
-
-func index16[T ~uint16](s []T, exponent T) int {
-	return slices.IndexFunc(s, func(v T) bool { return v&exponent == exponent })
+	return -1
 }
 
 // Error says which call produced a value that is not finite.
@@ -130,18 +168,7 @@ func (e *Error) Error() string {
 
 // Check is an opmanager.Tap that fails the first call whose result is not finite with an *Error,
 // and lets all calls after it pass.
-type Check struct {
-	found atomic.Bool
-	mu    sync.Mutex
-	first *Error
-}
-
-// First returns the error of the first call whose result was not finite, nil if there was none.
-func (c *Check) First() *Error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.first
-}
+type Check struct{ found atomic.Bool }
 
 // Begin implements opmanager.Tap.
 func (c *Check) Begin(call opmanager.TappedCall) func(opmanager.ImplInfo, error) error {
@@ -153,11 +180,7 @@ func (c *Check) Begin(call opmanager.TappedCall) func(opmanager.ImplInfo, error)
 		if found == nil || !c.found.CompareAndSwap(false, true) {
 			return nil
 		}
-		e := &Error{Op: call.Op.Name(), Layer: call.Layer, Phase: call.Phase, Impl: served, Found: *found, Inputs: inputs(call.Args)}
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.first = e
-		return e
+		return &Error{Op: call.Op.Name(), Layer: call.Layer, Phase: call.Phase, Impl: served, Found: *found, Inputs: inputs(call.Args)}
 	}
 }
 

@@ -63,6 +63,29 @@ func TestStridedOperandsAreLookedAt(t *testing.T) {
 	odd, err := whole.AsStrided([]int{2}, []int{2}, 1)
 	require.NoError(t, err)
 	assert.Nil(t, finite.First(op.At(&args{In: whole, Out: even})))
+	for _, d := range []tensor.DType{tensor.F32, tensor.BF16, tensor.F16, tensor.F64} {
+		values := make([]float64, 4*6*10)
+		for i := range values {
+			values[i] = math.NaN()
+		}
+		block := fill(t, d, values)
+		view, err := block.AsStrided([]int{3, 4, 1, 5}, []int{60, 10, 7, 1}, 2)
+		require.NoError(t, err)
+		for i := range 3 {
+			for j := range 4 {
+				for k := range 5 {
+					values[2+60*i+10*j+k] = 1
+				}
+			}
+		}
+		require.NoError(t, block.CopyFrom(fill(t, d, values)))
+		assert.Nil(t, finite.First(op.At(&args{In: whole, Out: view})), "%v: what lies between the runs does not count", d)
+		values[2+60*2+10*1+3] = math.Inf(1)
+		require.NoError(t, block.CopyFrom(fill(t, d, values)))
+		found := finite.First(op.At(&args{In: whole, Out: view}))
+		require.NotNil(t, found, d)
+		assert.Equal(t, 2*20+1*5+3, found.Index, d)
+	}
 	assert.NotNil(t, finite.First(op.At(&args{In: whole, Out: odd})))
 }
 
