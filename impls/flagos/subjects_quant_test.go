@@ -75,8 +75,24 @@ func quantizedBy(r *rand.Rand, q quant.Quantizer, rows, cols int, zeros func(d t
 	return out
 }
 
+// blocky draws the length of an axis, sometimes of several of the largest blocks.
+func blocky(r *rand.Rand) int {
+	if r.IntN(6) == 0 {
+		return 1 + r.IntN(280)
+	}
+	return 1 + r.IntN(40)
+}
+
+// axes draws the axes of a matrix.
+func (m *maker) axes() (rows, cols int) {
+	if m.big {
+		return m.size(1, 300), m.size(1, 400)
+	}
+	return blocky(m.rng), blocky(m.rng)
+}
+
 func (m *maker) matrix() (x *tensor.Tensor, rows, cols int) {
-	rows, cols = m.size(150, 300), m.size(300, 400)
+	rows, cols = m.axes()
 	return m.fill(m.out(rows, cols)), rows, cols
 }
 
@@ -114,7 +130,7 @@ func buildMultiQuantize(m *maker) quant.MultiTensorQuantizeArgs {
 }
 
 func buildDequantize(m *maker) quant.DequantizeArgs {
-	rows, cols := m.size(150, 300), m.size(300, 400)
+	rows, cols := m.axes()
 	a := dequantizeOf(m.rng, rows, cols, m.dense)
 	a.Output = m.out(rows, cols)
 	return a
@@ -151,11 +167,11 @@ func buildTranspose(m *maker) quant.FP8TransposeArgs {
 
 func TestRandomQuantisationEqualsTheReference(t *testing.T) {
 	compare(t, quant.Quantize, func(r *random) quant.QuantizeArgs {
-		rows, cols, q := r.between(1, 140), r.between(1, 140), quantizer(r.Rand)
+		rows, cols, q := blocky(r.Rand), blocky(r.Rand), quantizer(r.Rand)
 		return quant.QuantizeArgs{Tensor: r.stored(rows, cols), Quantizer: q, Output: quantizedBy(r.Rand, q, rows, cols, r.zeros)}
 	})
 	compare(t, quant.Dequantize, func(r *random) quant.DequantizeArgs {
-		rows, cols := r.between(1, 140), r.between(1, 140)
+		rows, cols := blocky(r.Rand), blocky(r.Rand)
 		a := dequantizeOf(r.Rand, rows, cols, r.zeros)
 		a.Output = r.stored(rows, cols)
 		return a
