@@ -21,7 +21,7 @@ func TestDocuments(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.Symlink(filepath.Join(root, "examples"), filepath.Join(dir, "examples")))
 	t.Chdir(dir)
-	for _, name := range []string{"writing-a-backend.md", "writing-a-patch.md"} {
+	for _, name := range []string{"writing-a-backend.md", "writing-a-patch.md", "writing-a-device.md"} {
 		t.Run(name, func(t *testing.T) {
 			text, err := os.ReadFile(filepath.Join(root, "docs", name))
 			require.NoError(t, err)
