@@ -21,10 +21,10 @@ type Entry struct {
 	write func(io.Writer) error // nil when data holds the bytes
 }
 
-// FromTensor returns an entry that borrows t's memory until it was written. t
-// must be contiguous and lie in host memory.
+// FromTensor returns an entry that borrows t's memory until it was written. t must be contiguous and
+// lie in host memory, or on a device from which it can be copied.
 func FromTensor(name string, t *tensor.Tensor) (Entry, error) {
-	data, err := hostBytes(t)
+	data, err := contentOf(t)
 	if err != nil {
 		return Entry{}, fmt.Errorf("safetensors: tensor %q: %w", name, err)
 	}
@@ -88,6 +88,18 @@ func byteSize(d tensor.DType, shape []int) (int64, bool) {
 		size *= int64(n)
 	}
 	return size, true
+}
+
+// contentOf returns the bytes of a contiguous tensor: its memory, or a copy from a device.
+func contentOf(t *tensor.Tensor) ([]byte, error) {
+	if t != nil && !t.OnHost() && t.Readable() {
+		host, err := t.ToHost()
+		if err != nil {
+			return nil, err
+		}
+		t = host
+	}
+	return hostBytes(t)
 }
 
 // hostBytes returns the memory of a contiguous host tensor.

@@ -125,8 +125,12 @@ func (f *File) Check(name string, d tensor.DType, shape tensor.Shape) error {
 }
 
 // ReadInto fills t with the tensor of this name. t must have its dtype and shape, be contiguous and
-// lie in host memory. When reading fails halfway, the content of t is undefined.
+// lie in host memory or on a device to which it can be copied. When reading fails halfway, the
+// content of t is undefined.
 func (f *File) ReadInto(name string, t *tensor.Tensor) error {
+	if t != nil && !t.OnHost() && t.Readable() {
+		return f.readAcross(name, t)
+	}
 	dst, err := hostBytes(t)
 	if err != nil {
 		return fmt.Errorf("safetensors: %s: tensor %q: %w", f.name, name, err)
@@ -135,6 +139,25 @@ func (f *File) ReadInto(name string, t *tensor.Tensor) error {
 		return err
 	}
 	return f.read(name, dst)
+}
+
+// readAcross is ReadInto for a tensor on a device.
+func (f *File) readAcross(name string, t *tensor.Tensor) error {
+	if err := f.Check(name, t.DType(), t.Shape()); err != nil {
+		return err
+	}
+	data, err := f.Bytes(name)
+	if err != nil {
+		return err
+	}
+	host, err := tensor.FromBytes(data, t.DType(), t.Shape()...)
+	if err == nil {
+		err = t.CopyFrom(host)
+	}
+	if err != nil {
+		return fmt.Errorf("safetensors: %s: tensor %q: %w", f.name, name, err)
+	}
+	return nil
 }
 
 // Bytes returns the data of a tensor in new memory.

@@ -61,7 +61,9 @@ func (e *engine) build(backend device.Backend) (err error) {
 	if e.model, err = model.NewPart(e.args.Config, backend, e.part()); err != nil {
 		return err
 	}
-	e.model.Init(uint64(e.args.Seed))
+	if err := e.model.Init(uint64(e.args.Seed)); err != nil {
+		return err
+	}
 	if e.pass, err = e.model.NewPass(e.manager, e.args.MicroBatchSize, e.args.SeqLength, true); err != nil {
 		return err
 	}

@@ -35,7 +35,11 @@ const notSaved = "the weights are not saved"
 func (t *trainer) finiteWeights() error {
 	check := func(what string, of []model.Named) error {
 		for _, n := range of {
-			if v, found := firstNonFinite(tensor.Data[float32](n.Tensor)); found {
+			values, err := tensor.Read[float32](n.Tensor)
+			if err != nil {
+				return fmt.Errorf("%s%s: %w", what, n.Name, err)
+			}
+			if v, found := firstNonFinite(values); found {
 				return &NonFiniteError{Step: t.state.Step, What: what + n.Name, Value: v, Reason: notSaved}
 			}
 		}

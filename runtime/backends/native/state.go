@@ -201,7 +201,9 @@ func (t *trainer) averaged() (restore func() error, err error) {
 		if err := t.gathered(); err != nil { // what is being sent must not change
 			return err
 		}
-		t.average.Swap()
+		if err := t.average.Swap(); err != nil {
+			return err
+		}
 		t.model.WeightsChanged()
 		if err := t.publish(); err != nil {
 			return err

@@ -253,14 +253,15 @@ func (p *rotary) Backward(r *Run) {
 
 // FillFreqs writes the angles of rotary positions: position · frequency, for each half of the head
 // alike.
-func FillFreqs(c architecture.Config, freqs *tensor.Tensor) {
+func FillFreqs(c architecture.Config, freqs *tensor.Tensor) error {
 	seq, d := freqs.Shape()[0], freqs.Shape().Cols()
-	data := tensor.Data[float32](freqs)
-	for i := range d / 2 {
-		frequency := c.Frequency(i)
-		for pos := range seq {
-			angle := float32(float64(pos) * frequency)
-			data[pos*d+i], data[pos*d+d/2+i] = angle, angle
+	return tensor.Fill(freqs, func(data []float32) {
+		for i := range d / 2 {
+			frequency := c.Frequency(i)
+			for pos := range seq {
+				angle := float32(float64(pos) * frequency)
+				data[pos*d+i], data[pos*d+d/2+i] = angle, angle
+			}
 		}
-	}
+	})
 }

@@ -50,18 +50,19 @@ func (b *Builder) Embedding(tokens, positions *param.Param, tied bool) *Embeddin
 }
 
 // FillPlaces writes the position of each token: its place in the row if positions is nil.
-func (e *Embedding) FillPlaces(seq int, positions []int32) {
+func (e *Embedding) FillPlaces(seq int, positions []int32) error {
 	if e.Positions == nil {
-		return
+		return nil
 	}
-	places := tensor.Data[int32](e.Places)
-	if positions != nil {
-		copy(places, positions)
-		return
-	}
-	for i := range places {
-		places[i] = int32(i % seq)
-	}
+	return tensor.Fill(e.Places, func(places []int32) {
+		if positions != nil {
+			copy(places, positions)
+			return
+		}
+		for i := range places {
+			places[i] = int32(i % seq)
+		}
+	})
 }
 
 // Forward writes the vectors to y, which are rows of the stream.

@@ -1,6 +1,7 @@
 package block
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/primus-fl/primus/opmanager"
@@ -125,7 +126,12 @@ func (e *experts) Forward(r *Run, x, y *tensor.Tensor) {
 
 // gather makes the work of this rank: its own rows, or those that all ranks have for its experts.
 func (e *experts) gather(r *Run) {
-	e.work.Counts = tensor.Data[int32](e.counts)
+	if r.Err != nil {
+		return
+	}
+	if e.work.Counts, r.Err = tensor.Read[int32](e.counts); r.Err != nil {
+		return
+	}
 	e.exchange(r, func() error {
 		own, n, err := e.routes.Plan(e.counts)
 		if err != nil {
@@ -147,9 +153,23 @@ func (e *experts) exchange(r *Run, rows func() error) {
 }
 
 // list converts the map of the chosen experts to lists.
-func (e *experts) list() error {
-	chosen, probs := tensor.Data[bool](e.chosen), tensor.Data[float32](e.probs)
-	indices, weights, counts := tensor.Data[int32](e.indices), tensor.Data[float32](e.weights), tensor.Data[int32](e.counts)
+func (e *experts) list() (err error) {
+	chosen, unread := tensor.Read[bool](e.chosen)
+	probs, fault := tensor.Read[float32](e.probs)
+	if err := errors.Join(unread, fault); err != nil {
+		return err
+	}
+	copied := tensor.Fill(e.indices, func(indices []int32) {
+		unread = tensor.Fill(e.weights, func(weights []float32) {
+			fault = tensor.Fill(e.counts, func(counts []int32) { err = e.choices(chosen, probs, indices, weights, counts) })
+		})
+	})
+	return errors.Join(err, fault, unread, copied)
+}
+
+// choices lists the chosen experts of each token with their weights, and counts the tokens of each
+// expert.
+func (e *experts) choices(chosen []bool, probs []float32, indices []int32, weights []float32, counts []int32) error {
 	clear(counts)
 	for t := range len(indices) / e.topk {
 		k := 0
@@ -171,12 +191,18 @@ func (e *experts) list() error {
 }
 
 // spread is the gradient of list.
-func (e *experts) spread() {
-	indices, dWeights, dProbs := tensor.Data[int32](e.indices), tensor.Data[float32](e.dWeights), tensor.Data[float32](e.dProbs)
-	clear(dProbs)
-	for i, expert := range indices {
-		dProbs[i/e.topk*e.num+int(expert)] = dWeights[i]
+func (e *experts) spread() error {
+	indices, unread := tensor.Read[int32](e.indices)
+	dWeights, fault := tensor.Read[float32](e.dWeights)
+	if err := errors.Join(unread, fault); err != nil {
+		return err
 	}
+	return tensor.Fill(e.dProbs, func(dProbs []float32) {
+		clear(dProbs)
+		for i, expert := range indices {
+			dProbs[i/e.topk*e.num+int(expert)] = dWeights[i]
+		}
+	})
 }
 
 func (e *experts) Backward(r *Run, x, dy, dx *tensor.Tensor) {
@@ -189,15 +215,16 @@ func (e *experts) Backward(r *Run, x, dy, dx *tensor.Tensor) {
 		Call(r, e.dSwiglu, activation.DSwiGLUArgs{Grad: w.DAct, FwdInput: w.GateUp, Output: w.GateUp})
 		e.up.Backward(r, w.Counts, w.In, w.GateUp, w.DIn)
 	} else if !r.Accumulate {
-		e.up.clear()
-		e.down.clear()
+		r.Err = errors.Join(r.Err, e.up.clear(), e.down.clear())
 	}
 	e.exchange(r, func() error { return e.routes.Back(e.work.DIn, e.dIn) })
 	Call(r, e.permuteBwd, moe.MoEUnpermuteArgs{Input: e.dIn, RowIDMap: e.rowOf, Output: dx, Saved: e.savedPermute})
 	if r.Err != nil {
 		return
 	}
-	e.spread()
+	if r.Err = e.spread(); r.Err != nil {
+		return
+	}
 	Call(r, e.chooseBwd, moe.FusedTopkWithScoreFunctionBwdArgs{
 		RoutingMap: e.chosen, IntermediateOutput: e.state, GradProbs: e.dProbs, GradLogits: e.dLogits,
 		Topk: e.topk, UsePreSoftmax: e.pre, ScoreFunction: moe.SoftmaxScore, Saved: e.savedChoice,
@@ -244,12 +271,16 @@ func (g *grouped) Backward(r *Run, counts []int32, x, dy, dx *tensor.Tensor) {
 }
 
 // clear is backward without rows.
-func (g *grouped) clear() {
+func (g *grouped) clear() error {
 	for _, t := range g.grads {
-		if t != nil {
-			clear(tensor.Data[float32](t))
+		if t == nil {
+			continue
+		}
+		if err := tensor.Fill(t, func(v []float32) { clear(v) }); err != nil {
+			return err
 		}
 	}
+	return nil
 }
 
 // split makes views of the rows of each expert.
@@ -326,9 +357,15 @@ func (l *balance) Forward(r *Run, e *experts) {
 	if l.ranks != nil {
 		r.total(l.ranks, l.loss)
 	}
-	if r.Err == nil {
-		r.AuxLoss += float64(tensor.Data[float32](l.loss)[0])
+	if r.Err != nil {
+		return
 	}
+	loss, err := tensor.Read[float32](l.loss)
+	if err != nil {
+		r.Err = err
+		return
+	}
+	r.AuxLoss += float64(loss[0])
 }
 
 // Backward adds the gradient of the loss to that of the logits.
@@ -336,7 +373,10 @@ func (l *balance) Backward(r *Run, e *experts) {
 	if l == nil {
 		return
 	}
-	tensor.Data[float32](l.dLoss)[0] = r.AuxScale
+	if err := tensor.Fill(l.dLoss, func(v []float32) { v[0] = r.AuxScale }); err != nil {
+		r.fail(err)
+		return
+	}
 	Call(r, l.bwd, moe.FusedMoEAuxLossBwdArgs{
 		ConstBuf: l.factor, TokensPerExpert: l.tokensPerExpert(e), GradAuxLoss: l.dLoss, GradProbs: l.dScores, Saved: l.savedLoss,
 	})

@@ -71,7 +71,7 @@ func startEngine(t *testing.T, s inference.Settings) *inference.Engine {
 	backend := cpu.New()
 	m, err := model.NewFrozen(llama(), backend)
 	require.NoError(t, err)
-	m.Init(11)
+	require.NoError(t, m.Init(11))
 	e := newEngine(t, m, s)
 	t.Cleanup(func() {
 		assert.NoError(t, e.Close())
@@ -195,7 +195,7 @@ func TestBusyAndClosed(t *testing.T) {
 	backend := cpu.New()
 	m, err := model.NewFrozen(llama(), backend)
 	require.NoError(t, err)
-	m.Init(11)
+	require.NoError(t, m.Init(11))
 	e := newEngine(t, m, inference.Settings{Queue: 1})
 	results := make(chan error)
 	started := make(chan struct{})

@@ -22,7 +22,7 @@ func scorers(t *testing.T, cfg model.Config, capacity int) (*inference.Scorer, f
 	backend, mgr := cpu.New(), newManager(t)
 	m, err := model.NewFrozen(cfg, backend)
 	require.NoError(t, err)
-	m.Init(4)
+	require.NoError(t, m.Init(4))
 	s, err := inference.NewScorer(m, mgr, capacity)
 	require.NoError(t, err)
 	pass, err := m.NewPass(mgr, 1, cfg.SeqLength, false)

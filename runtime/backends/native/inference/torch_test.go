@@ -55,7 +55,7 @@ func TestGreedyTextEqualsPyTorch(t *testing.T) {
 			backend := cpu.New()
 			m, err := model.NewFrozen(cfg, backend)
 			require.NoError(t, err)
-			m.Init(6)
+			require.NoError(t, m.Init(6))
 			dir := t.TempDir()
 			save(t, m, dir)
 			prompts := [][]int32{{255, 7}, {9, 8, 7, 6, 5, 4, 3, 2, 1, 0, 50, 60, 70, 80, 90, 100, 110}}

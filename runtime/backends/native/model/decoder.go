@@ -2,6 +2,7 @@ package model
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -63,7 +64,9 @@ func (m *Model) NewDecoder(mgr *opmanager.Manager, s DecoderSettings) (*Decoder,
 		return nil, fmt.Errorf("allocate the cache of %d sequences of %d tokens: %w", s.Slots, s.Capacity, d.memory.Fail())
 	}
 	if d.freqs != nil {
-		block.FillFreqs(c, d.freqs)
+		if err := block.FillFreqs(c, d.freqs); err != nil {
+			return nil, errors.Join(err, d.Close())
+		}
 	}
 	table, firsts := tensor.Data[int32](d.cache.Table), tensor.Data[int32](d.cache.Firsts)
 	for i := range s.Slots {

@@ -34,7 +34,7 @@ func TestDecoderAgreesWithAPass(t *testing.T) {
 				backend := cpu.New()
 				m, err := model.New(cfg, backend)
 				require.NoError(t, err)
-				m.Init(3)
+				require.NoError(t, m.Init(3))
 				pass, err := m.NewPass(mgr, 1, cfg.SeqLength, false)
 				require.NoError(t, err)
 				const slots = 3

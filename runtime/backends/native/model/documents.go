@@ -1,6 +1,8 @@
 package model
 
 import (
+	"errors"
+
 	"github.com/primus-fl/primus/runtime/backends/native/batch"
 	"github.com/primus-fl/primus/runtime/backends/native/memory"
 	"github.com/primus-fl/primus/tensor"
@@ -13,25 +15,30 @@ type documents struct {
 }
 
 // set finds the documents of T = len(of) tokens, of which those begin one for which begins is true.
-func (d *documents) set(of []int32, begins func(i int) bool) {
+func (d *documents) set(of []int32, begins func(i int) bool) error {
 	if of == nil {
 		d.starts = nil
-		return
+		return nil
 	}
-	all, n := tensor.Data[int32](d.memory), 0
-	for i := range of {
-		if begins(i) {
-			all[n] = int32(i)
-			n++
+	n := 0
+	err := tensor.Fill(d.memory, func(all []int32) {
+		for i := range of {
+			if begins(i) {
+				all[n] = int32(i)
+				n++
+			}
 		}
-	}
-	all[n] = int32(len(of))
+		all[n] = int32(len(of))
+	})
 	d.starts = memory.Rows(d.memory, 0, n+1)
+	return err
 }
 
 // setDocuments takes the segments and positions of a batch.
-func (p *Pass) setDocuments(b batch.Batch) {
-	p.segments.set(b.Segments, func(i int) bool { return i%p.seq == 0 || b.Segments[i] != b.Segments[i-1] })
-	p.places.set(b.Positions, func(i int) bool { return b.Positions[i] == 0 })
-	p.embedding.FillPlaces(p.seq, b.Positions)
+func (p *Pass) setDocuments(b batch.Batch) error {
+	return errors.Join(
+		p.segments.set(b.Segments, func(i int) bool { return i%p.seq == 0 || b.Segments[i] != b.Segments[i-1] }),
+		p.places.set(b.Positions, func(i int) bool { return b.Positions[i] == 0 }),
+		p.embedding.FillPlaces(p.seq, b.Positions),
+	)
 }

@@ -9,7 +9,9 @@ import (
 // Logits runs the model over tokens of one sequence, padded to the length of the pass, and returns
 // the scores of the token that follows position at. The slice is valid until the next call.
 func (p *Pass) Logits(tokens []int32, at int) ([]float32, error) {
-	p.setDocuments(batch.Batch{})
+	if err := p.setDocuments(batch.Batch{}); err != nil {
+		panic(err)
+	}
 	input := tensor.Data[int32](p.embedding.Indices)
 	clear(input)
 	copy(input, tokens)

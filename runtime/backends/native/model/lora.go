@@ -47,7 +47,9 @@ func (m *Model) Merged(mgr *opmanager.Manager) (all []param.Named, release func(
 					if into = own.New(tensor.F32, w.Weight.Shape...); into == nil {
 						return nil, nil, fmt.Errorf("merge the adapters: %w", own.Fail())
 					}
-					copy(tensor.Data[float32](into), tensor.Data[float32](w.Weight.Value))
+					if err := into.CopyFrom(w.Weight.Value); err != nil {
+						return nil, nil, errors.Join(fmt.Errorf("merge the adapters: %w", err), own.Close())
+					}
 					values[w.Weight] = into
 				}
 				args := gemm.GenericGemmArgs{A: a.A.Value, B: a.B.Value, Accumulate: true, Alpha: scale}

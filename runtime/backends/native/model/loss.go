@@ -1,6 +1,8 @@
 package model
 
 import (
+	"fmt"
+
 	"github.com/primus-fl/primus/runtime/backends/native/batch"
 	"github.com/primus-fl/primus/runtime/backends/native/block"
 	"github.com/primus-fl/primus/tensor"
@@ -28,7 +30,8 @@ type LossBatch struct {
 
 	Batch batch.Batch // that of SetBatch, in the memory of its caller
 
-	pass *Pass
+	pass    *Pass
+	entropy float64 // mean cross entropy of the last forward pass
 }
 
 // CrossEntropy returns the loss of language models: the weighted mean over tokens of LSE − logit of
@@ -41,7 +44,12 @@ func CrossEntropy() Loss {
 			if r.Err != nil {
 				return 0, r.Err
 			}
-			return b.meanLoss(), nil
+			losses, err := tensor.Read[float32](b.Losses)
+			if err != nil {
+				return 0, fmt.Errorf("losses of the tokens: %w", err)
+			}
+			b.entropy = b.Mean(func(i int) float64 { return float64(losses[i]) })
+			return b.entropy, nil
 		},
 		Backward: func(b *LossBatch) error {
 			r := &b.pass.current
@@ -53,7 +61,7 @@ func CrossEntropy() Loss {
 
 // CrossEntropy returns the weighted mean of the losses of the tokens in the last Loss, without the
 // terms that SetLoss added.
-func (p *Pass) CrossEntropy() float64 { return p.lossArgs.meanLoss() }
+func (p *Pass) CrossEntropy() float64 { return p.lossArgs.entropy }
 
 // Mean returns Σ weight·value / Σ weight over the tokens, 0 if no token counts. It does not ask for
 // the values of tokens of weight 0.
@@ -78,11 +86,6 @@ func (b *LossBatch) Mean(value func(i int) float64) float64 {
 	return sum / total
 }
 
-func (b *LossBatch) meanLoss() float64 {
-	losses := tensor.Data[float32](b.Losses)
-	return b.Mean(func(i int) float64 { return float64(losses[i]) })
-}
-
 // SetLoss replaces the loss of following passes, which is CrossEntropy by default.
 func (p *Pass) SetLoss(l Loss) { p.loss = l }
 
@@ -96,12 +99,14 @@ func (p *Pass) lossForward(r *block.Run) (float64, error) {
 
 func (p *Pass) lossBackward(r *block.Run, scale float32) {
 	r.Leave("loss")
-	dLosses := tensor.Data[float32](p.grad.Losses)
-	for i := range dLosses {
-		dLosses[i] = scale
-		if p.lossArgs.Weights != nil {
-			dLosses[i] *= p.lossArgs.Weights[i]
+	if r.Err = tensor.Fill(p.grad.Losses, func(dLosses []float32) {
+		for i := range dLosses {
+			dLosses[i] = scale
+			if p.lossArgs.Weights != nil {
+				dLosses[i] *= p.lossArgs.Weights[i]
+			}
 		}
+	}); r.Err == nil {
+		r.Err = p.loss.Backward(&p.lossArgs)
 	}
-	r.Err = p.loss.Backward(&p.lossArgs)
 }

@@ -130,7 +130,7 @@ func newModelOn(t *testing.T, cfg model.Config, mgr *opmanager.Manager, batch in
 	backend := cpu.New()
 	m, err := model.New(cfg, backend)
 	require.NoError(t, err)
-	m.Init(7)
+	require.NoError(t, m.Init(7))
 	p, err := m.NewPass(mgr, batch, cfg.SeqLength, true)
 	require.NoError(t, err)
 	t.Cleanup(func() {

@@ -68,9 +68,12 @@ func (m *Model) NewPass(mgr *opmanager.Manager, batch, seq int, train bool) (*Pa
 	if p.memory.Err != nil {
 		return nil, fmt.Errorf("allocate activations for %d sequences of %d tokens: %w", batch, seq, p.memory.Fail())
 	}
-	p.embedding.FillPlaces(seq, nil)
-	if p.freqs != nil {
-		block.FillFreqs(m.cfg, p.freqs)
+	err := p.embedding.FillPlaces(seq, nil)
+	if err == nil && p.freqs != nil {
+		err = block.FillFreqs(m.cfg, p.freqs)
+	}
+	if err != nil {
+		return nil, errors.Join(err, p.Close())
 	}
 	return p, nil
 }
@@ -115,11 +118,17 @@ func (p *Pass) SetBatch(b batch.Batch) error {
 	if err := b.Check(p.batch, p.seq); err != nil {
 		return err
 	}
-	tokens, targets := tensor.Data[int32](p.embedding.Indices), tensor.Data[int32](p.targets)
-	for i := range p.batch {
-		row := b.Tokens[i*(p.seq+1):]
-		copy(tokens[i*p.seq:(i+1)*p.seq], row[:p.seq])
-		copy(targets[i*p.seq:(i+1)*p.seq], row[1:p.seq+1])
+	// The tokens of a row are those from the first one on, its targets those from the second one on.
+	for first, t := range []*tensor.Tensor{p.embedding.Indices, p.targets} {
+		err := tensor.Fill(t, func(tokens []int32) {
+			for i := range p.batch {
+				row := b.Tokens[i*(p.seq+1)+first:]
+				copy(tokens[i*p.seq:(i+1)*p.seq], row[:p.seq])
+			}
+		})
+		if err != nil {
+			return err
+		}
 	}
 	p.lossArgs.Weights = nil
 	if b.Weights != nil {
@@ -127,8 +136,7 @@ func (p *Pass) SetBatch(b batch.Batch) error {
 		p.lossArgs.Weights = p.weights
 	}
 	p.weight, p.lossArgs.Batch = b.Weight(), b
-	p.setDocuments(b)
-	return nil
+	return p.setDocuments(b)
 }
 
 // CheckFinite makes the pass look for NaN and Inf after each op, to name the first op at fault. It

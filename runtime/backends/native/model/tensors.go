@@ -1,6 +1,7 @@
 package model
 
 import (
+	"errors"
 	"math/rand/v2"
 	"slices"
 
@@ -13,9 +14,11 @@ import (
 // normal numbers of standard deviation init_method_std, those that write into the residual stream
 // divided by √(2·num_layers). Of adapters, A is uniform up to 1/√in and B is zero. The same seed
 // gives the same bits everywhere, and the same weights with and without adapters.
-func (m *Model) Init(seed uint64) {
-	param.Initialise(m.params, rand.New(rand.NewPCG(seed, 0x9e3779b97f4a7c15)))
-	param.Initialise(m.adapters, rand.New(rand.NewPCG(seed, 0xbf58476d1ce4e5b9)))
+func (m *Model) Init(seed uint64) error {
+	return errors.Join(
+		param.Initialise(m.params, rand.New(rand.NewPCG(seed, 0x9e3779b97f4a7c15))),
+		param.Initialise(m.adapters, rand.New(rand.NewPCG(seed, 0xbf58476d1ce4e5b9))),
+	)
 }
 
 // Tensors returns views of the weights under the names that Hugging Face's class

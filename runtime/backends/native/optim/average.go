@@ -63,11 +63,27 @@ func (a *Average) Means() []*tensor.Tensor { return a.means }
 func (a *Average) State() []State { return []State{{Tensors: a.means}} }
 
 // Swap exchanges the weights and their averages.
-func (a *Average) Swap() {
+func (a *Average) Swap() error {
 	for i, v := range a.values {
-		weight, mean := tensor.Data[float32](v), tensor.Data[float32](a.means[i])
-		for j := range weight {
-			weight[j], mean[j] = mean[j], weight[j]
+		if err := swap(v, a.means[i]); err != nil {
+			return fmt.Errorf("average of the weights: %w", err)
 		}
 	}
+	return nil
+}
+
+// swap exchanges the elements of two tensors of f32.
+func swap(x, y *tensor.Tensor) error {
+	if !x.OnHost() {
+		old, err := x.ToHost()
+		if err != nil {
+			return err
+		}
+		return errors.Join(x.CopyFrom(y), y.CopyFrom(old))
+	}
+	a, b := tensor.Data[float32](x), tensor.Data[float32](y)
+	for i := range a {
+		a[i], b[i] = b[i], a[i]
+	}
+	return nil
 }

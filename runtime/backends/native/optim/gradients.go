@@ -52,13 +52,19 @@ func (g *Gradients) Scaled(by float64) { g.by = by }
 
 // Norm returns the Euclidean norm of all true gradients.
 func (g *Gradients) Norm() (float64, error) {
-	tensor.Data[int32](g.flag)[0], tensor.Data[float32](g.total)[0] = 0, 0
+	if err := clearNorm(g.flag, g.total); err != nil {
+		return 0, fmt.Errorf("gradient norm: %w", err)
+	}
 	if len(g.count[0]) > 0 {
 		if err := g.norm.Call(optim.MultiTensorL2NormArgs{NoopFlag: g.flag, TensorLists: g.count[:], Norm: g.total}); err != nil {
 			return 0, fmt.Errorf("gradient norm: %w", err)
 		}
 	}
-	norm := float64(tensor.Data[float32](g.total)[0]) / g.by
+	total, err := tensor.Read[float32](g.total)
+	if err != nil {
+		return 0, fmt.Errorf("gradient norm: %w", err)
+	}
+	norm := float64(total[0]) / g.by
 	if g.add == nil {
 		return norm, nil
 	}
@@ -67,6 +73,14 @@ func (g *Gradients) Norm() (float64, error) {
 		return 0, fmt.Errorf("gradient norm: %w", err)
 	}
 	return math.Sqrt(square), nil
+}
+
+// clearNorm sets the flag and the sum of an op for norms to 0.
+func clearNorm(flag, total *tensor.Tensor) error {
+	return errors.Join(
+		tensor.Fill(flag, func(v []int32) { v[0] = 0 }),
+		tensor.Fill(total, func(v []float32) { v[0] = 0 }),
+	)
 }
 
 // Clip makes the gradients the true ones and returns their Euclidean norm. If that exceeds

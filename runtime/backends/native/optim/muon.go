@@ -243,12 +243,18 @@ func (u *muon) update(m matrix, up Update) error {
 
 // orthogonal returns the orthogonal factor of x, in memory of x or next.
 func (u *muon) orthogonal(m matrix) (*tensor.Tensor, error) {
-	tensor.Data[int32](u.flag)[0] = 0
+	if err := clearNorm(u.flag, u.total); err != nil {
+		return nil, err
+	}
 	if err := u.norm.Call(optim.MultiTensorL2NormArgs{NoopFlag: u.flag, TensorLists: [][]*tensor.Tensor{{m.x}}, Norm: u.total}); err != nil {
 		return nil, err
 	}
 	const least = 1e-7
-	if err := u.scaled(m.x, m.x, 1/max(float64(tensor.Data[float32](u.total)[0]), least)); err != nil {
+	total, err := tensor.Read[float32](u.total)
+	if err != nil {
+		return nil, err
+	}
+	if err := u.scaled(m.x, m.x, 1/max(float64(total[0]), least)); err != nil {
 		return nil, err
 	}
 	wide := m.x.Shape()[0] <= m.x.Shape()[1]
@@ -280,7 +286,9 @@ func (u *muon) orthogonal(m matrix) (*tensor.Tensor, error) {
 
 // descend calls the op of SGD for one matrix.
 func (u *muon) descend(g, p, momentum *tensor.Tensor, args optim.MultiTensorSGDArgs) error {
-	tensor.Data[int32](u.flag)[0] = 0
+	if err := tensor.Fill(u.flag, func(v []int32) { v[0] = 0 }); err != nil {
+		return err
+	}
 	args.NoopFlag, args.TensorLists = u.flag, [][]*tensor.Tensor{{g}, {p}, {momentum}}
 	return u.sgd.Call(args)
 }

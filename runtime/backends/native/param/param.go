@@ -2,6 +2,7 @@ package param
 
 import (
 	"cmp"
+	"fmt"
 	"math/rand/v2"
 
 	"github.com/primus-fl/primus/runtime/backends/native/layout"
@@ -67,27 +68,32 @@ type Named struct {
 }
 
 // Initialise fills weights with their initial values.
-func Initialise(params []*Param, rng *rand.Rand) {
+func Initialise(params []*Param, rng *rand.Rand) error {
 	for _, p := range params {
-		data := tensor.Data[float32](p.Value)
-		if p.Slice.Whole != nil { // the numbers of the others are drawn too
-			data = make([]float32, p.Slice.Whole.NumElements())
-		}
-		for i := range data {
-			switch {
-			case p.start.Std > 0:
-				data[i] = float32(rng.NormFloat64() * p.start.Std)
-			case p.start.bound > 0:
-				data[i] = float32((2*rng.Float64() - 1) * p.start.bound)
-			default:
-				data[i] = float32(p.start.value)
+		err := tensor.Fill(p.Value, func(own []float32) {
+			data := own
+			if p.Slice.Whole != nil { // the numbers of the others are drawn too
+				data = make([]float32, p.Slice.Whole.NumElements())
 			}
-		}
-		if p.Slice.Whole != nil {
-			own := tensor.Data[float32](p.Value)
-			p.Slice.Runs(0, len(own), func(at, to, n int) { copy(own[at:at+n], data[to:]) })
+			for i := range data {
+				switch {
+				case p.start.Std > 0:
+					data[i] = float32(rng.NormFloat64() * p.start.Std)
+				case p.start.bound > 0:
+					data[i] = float32((2*rng.Float64() - 1) * p.start.bound)
+				default:
+					data[i] = float32(p.start.value)
+				}
+			}
+			if p.Slice.Whole != nil {
+				p.Slice.Runs(0, len(own), func(at, to, n int) { copy(own[at:at+n], data[to:]) })
+			}
+		})
+		if err != nil {
+			return fmt.Errorf("initialise %s: %w", p.Name, err)
 		}
 	}
+	return nil
 }
 
 // ByName returns tensors of weights under the names of a checkpoint.

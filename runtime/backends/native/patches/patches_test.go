@@ -64,7 +64,7 @@ func TestZLossGradient(t *testing.T) {
 	device := cpu.New()
 	m, err := model.New(cfg, device)
 	require.NoError(t, err)
-	m.Init(7)
+	require.NoError(t, m.Init(7))
 	p, err := m.NewPass(mgr, sequences, cfg.SeqLength, true)
 	require.NoError(t, err)
 	b := batch.New(sequences, cfg.SeqLength)

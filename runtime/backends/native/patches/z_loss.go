@@ -57,25 +57,43 @@ func withZLoss(next model.Loss, coeff float64) model.Loss {
 			if err != nil {
 				return 0, err
 			}
-			lse := tensor.Data[float32](b.LSE)
+			lse, err := tensor.Read[float32](b.LSE)
+			if err != nil {
+				return 0, err
+			}
 			return loss + coeff*b.Mean(func(i int) float64 { return float64(lse[i]) * float64(lse[i]) }), nil
 		},
 		Backward: func(b *model.LossBatch) error {
-			lse, weights := tensor.Data[float32](b.LSE), tensor.Data[float32](b.DLosses)
+			lse, err := tensor.Read[float32](b.LSE)
+			if err != nil {
+				return err
+			}
 			terms = terms[:0]
-			for i, z := range lse {
-				terms = append(terms, float32(float64(weights[i])*2*coeff*float64(z)))
-				weights[i] += terms[i]
+			err = tensor.Edit(b.DLosses, func(weights []float32) {
+				for i, z := range lse {
+					terms = append(terms, float32(float64(weights[i])*2*coeff*float64(z)))
+					weights[i] += terms[i]
+				}
+			})
+			if err != nil {
+				return err
 			}
 			if err := next.Backward(b); err != nil {
 				return err
 			}
-			targets := tensor.Data[int32](b.Targets)
+			targets, err := tensor.Read[int32](b.Targets)
+			if err != nil {
+				return err
+			}
+			dLogits, err := b.DLogits.ToHost()
+			if err != nil {
+				return err
+			}
 			for i, term := range terms {
 				target := int(targets[i])
-				b.DLogits.Set(b.DLogits.At(i, target)+float64(term), i, target)
+				dLogits.Set(dLogits.At(i, target)+float64(term), i, target)
 			}
-			return nil
+			return b.DLogits.CopyFrom(dLogits)
 		},
 	}
 }

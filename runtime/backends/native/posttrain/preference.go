@@ -37,7 +37,10 @@ func (p *Preference) Loss() model.Loss {
 			if _, err := ce.Forward(b); err != nil {
 				return 0, err
 			}
-			p.own = logProbabilities(p.own, b)
+			var err error
+			if p.own, err = logProbabilities(p.own, b); err != nil {
+				return 0, err
+			}
 			if err := p.refer(b); err != nil {
 				return 0, err
 			}
@@ -48,12 +51,16 @@ func (p *Preference) Loss() model.Loss {
 			return sum / float64(pairs), nil
 		},
 		Backward: func(b *model.LossBatch) error {
-			gradients := tensor.Data[float32](b.DLosses)
-			for i := range gradients {
-				row := i / b.Batch.Seq
-				if w := b.Weights[i]; w != 0 {
-					gradients[i] *= float32(2*p.slope(row)) / w
+			err := tensor.Edit(b.DLosses, func(gradients []float32) {
+				for i := range gradients {
+					row := i / b.Batch.Seq
+					if w := b.Weights[i]; w != 0 {
+						gradients[i] *= float32(2*p.slope(row)) / w
+					}
 				}
+			})
+			if err != nil {
+				return err
 			}
 			return ce.Backward(b)
 		},
@@ -69,7 +76,7 @@ func (p *Preference) refer(b *model.LossBatch) error {
 	p.Reference.SetLoss(model.Loss{Forward: func(b *model.LossBatch) (float64, error) {
 		loss, err := ce.Forward(b)
 		if err == nil {
-			p.reference = logProbabilities(p.reference, b)
+			p.reference, err = logProbabilities(p.reference, b)
 		}
 		return loss, err
 	}})
@@ -78,10 +85,14 @@ func (p *Preference) refer(b *model.LossBatch) error {
 }
 
 // logProbabilities returns the log probability of the answer of each row, in the memory of into.
-func logProbabilities(into []float64, b *model.LossBatch) []float64 {
+func logProbabilities(into []float64, b *model.LossBatch) ([]float64, error) {
+	losses, err := tensor.Read[float32](b.Losses)
+	if err != nil {
+		return nil, err
+	}
 	seq := b.Batch.Seq
 	into = into[:0]
-	for at, loss := range tensor.Data[float32](b.Losses) {
+	for at, loss := range losses {
 		if at%seq == 0 {
 			into = append(into, 0)
 		}
@@ -89,7 +100,7 @@ func logProbabilities(into []float64, b *model.LossBatch) []float64 {
 			into[len(into)-1] -= float64(loss)
 		}
 	}
-	return into
+	return into, nil
 }
 
 // margin returns how much more the model prefers the chosen answer of a pair than the reference

@@ -34,7 +34,7 @@ func TestPreference(t *testing.T) {
 	newPass := func(train bool) (*model.Model, *model.Pass) {
 		m, err := model.New(cfg, backend)
 		require.NoError(t, err)
-		m.Init(3)
+		require.NoError(t, m.Init(3))
 		p, err := m.NewPass(mgr, 4, cfg.SeqLength, train)
 		require.NoError(t, err)
 		t.Cleanup(func() { assert.NoError(t, p.Close()); assert.NoError(t, m.Close()) })

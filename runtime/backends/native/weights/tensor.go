@@ -3,6 +3,7 @@ package weights
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -56,12 +57,17 @@ func (t Tensor) ReadFloat32(dst []float32, at int64) error {
 func (t Tensor) read(to *tensor.Tensor) error {
 	switch to.DType() {
 	case tensor.F32:
-		return t.ReadFloat32(tensor.Data[float32](to), 0)
+		return fill(to, func(dst []float32) error { return t.ReadFloat32(dst, 0) })
 	case tensor.BF16:
-		return readNarrow(t, tensor.Data[tensor.BFloat16](to))
+		return fill(to, func(dst []tensor.BFloat16) error { return readNarrow(t, dst) })
 	default:
-		return readNarrow(t, tensor.Data[tensor.Float16](to))
+		return fill(to, func(dst []tensor.Float16) error { return readNarrow(t, dst) })
 	}
+}
+
+func fill[T tensor.Element](to *tensor.Tensor, read func([]T) error) (err error) {
+	copied := tensor.Fill(to, func(dst []T) { err = read(dst) })
+	return errors.Join(err, copied)
 }
 
 func readNarrow[T tensor.BFloat16 | tensor.Float16](t Tensor, dst []T) error {

@@ -80,7 +80,7 @@ func newModel(t *testing.T, cfg model.Config, seed uint64) *model.Model {
 		assert.NoError(t, m.Close())
 		assert.NoError(t, backend.Close())
 	})
-	m.Init(seed)
+	require.NoError(t, m.Init(seed))
 	return m
 }
 

@@ -68,7 +68,7 @@ func newModel(t *testing.T, cfg model.Config) *model.Model {
 		assert.NoError(t, m.Close())
 		assert.NoError(t, backend.Close())
 	})
-	m.Init(1)
+	require.NoError(t, m.Init(1))
 	for _, p := range m.Params() { // norms and biases are constants otherwise
 		if len(p.Value.Shape()) == 1 {
 			for i, v := range tensor.Data[float32](p.Value) {
