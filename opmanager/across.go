@@ -43,6 +43,9 @@ func (b *binding) serveAcross(t *table, r *row, tried []error, skipped []oppolic
 		return nil, fmt.Errorf("op %q: %w", b.name, err)
 	}
 	defer on.Release()
+	if err := on.Call.Validate(); err != nil { // now with the values of operands
+		return nil, err
+	}
 	used, err := b.serveSlow(t, host, on.Call)
 	if err != nil {
 		return nil, withTried(err, tried)

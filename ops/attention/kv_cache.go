@@ -51,8 +51,9 @@ func (a CopyToKVCacheArgs) Active() int {
 }
 
 func (a *CopyToKVCacheArgs) page(b, i int) int {
-	s := a.PageTable.Strides()
-	return int(tensor.Data[int32](a.PageTable)[b*s[0]+i*s[1]])
+	t := check.Host(a.PageTable)
+	s := t.Strides()
+	return int(tensor.Data[int32](t)[b*s[0]+i*s[1]])
 }
 
 func checkKVCache(c *opregistry.Check, a *CopyToKVCacheArgs) {

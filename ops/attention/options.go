@@ -214,6 +214,7 @@ func rising(c *opregistry.Check, name string, t *tensor.Tensor) {
 	if !c.Given(name, t) || !c.Rank(name, t, 1) {
 		return
 	}
+	t = check.Host(t)
 	if t.NumElements() == 0 || check.Element(t, 0) != 0 {
 		c.Fail(name, "0 first", "%v", t.Float64s())
 	}

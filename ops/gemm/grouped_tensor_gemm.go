@@ -190,7 +190,7 @@ func checkGroup(c *opregistry.Check, name groupNames, g *GroupedTensor, discrete
 		sum += n
 	}
 	if sum != rows {
-		c.Fail(name.dims, "rows that add up to "+check.Itoa(rows), "%v", g.FirstDims.Float64s())
+		c.Fail(name.dims, "rows that add up to "+check.Itoa(rows), "%v", check.Host(g.FirstDims).Float64s())
 	}
 }
 

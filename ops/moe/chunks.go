@@ -42,7 +42,7 @@ func sortedChunks(c *opregistry.Check, a *MoESortChunksFwdArgs) {
 		}
 	}
 	if sum != rows {
-		c.Fail("split_sizes", "sizes that add up to "+check.Itoa(rows), "%v", a.SplitSizes.Float64s())
+		c.Fail("split_sizes", "sizes that add up to "+check.Itoa(rows), "%v", check.Host(a.SplitSizes).Float64s())
 	}
 	within(c, "sorted_idxs", a.SortedIdxs, chunks)
 	distinct(c, "sorted_idxs", a.SortedIdxs)
@@ -134,9 +134,13 @@ func rowGroups(c *opregistry.Check, name string, groups []int, matrixName string
 	}
 }
 
-// distinct requires that no value occurs twice in a vector of n values in [0, n).
+// distinct requires that no value occurs twice in a vector of n values in [0, n), where it lies in
+// host memory.
 func distinct(c *opregistry.Check, name string, t *tensor.Tensor) {
 	const block = 1024
+	if !t.OnHost() {
+		return
+	}
 	n := t.NumElements()
 	for base := 0; c.OK() && base < n; base += block {
 		var seen [block]bool

@@ -111,7 +111,7 @@ func rowIDMap(c *opregistry.Check, t *tensor.Tensor, rowsName string, rows *tens
 	if n == 0 && t.NumElements() > 0 || n > 0 && t.NumElements()%n != 0 {
 		c.Fail(name, "as many entries for each of the "+check.Itoa(n)+" rows of "+tokensName, "%v", t)
 	}
-	for i := 0; c.OK() && i < t.NumElements(); i++ {
+	for i := 0; c.OK() && t.OnHost() && i < t.NumElements(); i++ {
 		if r := check.Element(t, i); r < -1 || r >= limit {
 			c.Fail(name, "-1 or a row of "+rowsName+", below "+check.Itoa(limit), "%d at element %d", r, i)
 		}

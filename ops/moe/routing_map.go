@@ -71,9 +71,10 @@ var MoEUnpermuteWithRoutingMap = opregistry.NewOp("moe_unpermute_with_routing_ma
 	Tolerance: opregistry.Arithmetic(5e-6, 2e-6, "sums of up to 60 rows, partial sums near 5"),
 })
 
-// within requires every element of a vector of integers to lie in [0, limit).
+// within requires every element of a vector of integers to lie in [0, limit), where it lies in host
+// memory.
 func within(c *opregistry.Check, name string, t *tensor.Tensor, limit int) {
-	for i := 0; c.OK() && i < t.NumElements(); i++ {
+	for i := 0; c.OK() && t.OnHost() && i < t.NumElements(); i++ {
 		if v := check.Integer(t, i); v < 0 || v >= limit {
 			c.Fail(name, "values in [0, "+check.Itoa(limit)+")", "%d at element %d", v, i)
 		}

@@ -141,6 +141,7 @@ func cuSeqlens(c *opregistry.Check, name string, t *tensor.Tensor, tokens, ranks
 	if !c.OK() {
 		return
 	}
+	t = check.Host(t)
 	n := t.NumElements()
 	if n == 0 || check.Element(t, 0) != 0 || check.Element(t, n-1) != tokens*ranks {
 		c.Fail(name, "0 first and "+check.Itoa(tokens*ranks)+" last", "%v", t.Float64s())

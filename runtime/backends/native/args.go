@@ -50,6 +50,10 @@ type Args struct {
 	Load         string `param:"load"` // "" continues from the run's own checkpoints, "none" starts a new run
 	DumpBatches  int    `param:"dump_batches"`
 
+	// Device is the device that trains, such as opencl:0; "" means the one that STEPMESH_BACKEND names,
+	// or the CPU. What chooses the backend has read it before.
+	Device string `param:"device"`
+
 	DisableTensorboard bool `param:"disable_tensorboard"`
 
 	VocabDivisor int `param:"make_vocab_size_divisible_by"` // vocab_size is rounded up to a multiple; 0 means 1
@@ -89,7 +93,7 @@ func newArgs(tc *backend.TrainContext) (*Args, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(a.validate(), a.Trackers.Validate(variables(tc)), a.validateStage(), tokenizerErr, refused); err != nil {
+	if err := errors.Join(a.validate(), a.Trackers.Validate(variables(tc)), a.validateStage(), a.checkDevice(tc), tokenizerErr, refused); err != nil {
 		return nil, describe(tc, err)
 	}
 	return a, nil

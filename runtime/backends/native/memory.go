@@ -11,6 +11,7 @@ import (
 	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/internal/sysmem"
 	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/backends/native/model"
 	"github.com/primus-fl/primus/runtime/backends/native/optim"
 	"github.com/primus-fl/primus/runtime/config"
@@ -39,6 +40,26 @@ func ProjectMemory(m *config.Module, manager *opmanager.Manager, dev device.Back
 	}
 	parts, err := args.memoryParts(manager, dev, limit, max(tc.WorldSize, 1))
 	return parts, warnings, err
+}
+
+// checkDevice returns an error unless the run has the device that it asks for, and that can do what
+// is asked of it.
+func (a *Args) checkDevice(tc *backend.TrainContext) error {
+	if tc.Device == nil {
+		return nil
+	}
+	at, err := tc.Device.Device()
+	if err != nil {
+		return fmt.Errorf("device: %w", err)
+	}
+	name, _, _ := strings.Cut(a.Device, ":")
+	switch {
+	case name != "" && !strings.EqualFold(strings.TrimSpace(name), tc.Device.Name()):
+		return fmt.Errorf("device: got %s, but this program trains on %v", a.Device, at)
+	case at.Type != device.TypeCPU && tc.WorldSize > 1:
+		return fmt.Errorf("device: got %v in a run of %d ranks, want the CPU: ranks exchange host memory", at, tc.WorldSize)
+	}
+	return nil
 }
 
 // memoryParts counts what is allocated before the first step, without the scratch memory of

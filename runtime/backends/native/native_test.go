@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/device/cpu"
 	"github.com/primus-fl/primus/document/formats"
 	"github.com/primus-fl/primus/impls/flagos"
@@ -60,6 +61,7 @@ type lab struct {
 	strict    bool
 	policy    func(*oppolicy.Policy)
 	patches   []patch.Patch
+	device    device.Backend     // nil for host memory
 	manager   *opmanager.Manager // of the current run
 	log       *strings.Builder   // of the current run
 }
@@ -118,8 +120,12 @@ func (l *lab) train(ctx context.Context, name string, overrides ...string) error
 	manager := opmanager.New(reg, policy, opmanager.Settings{Exec: opregistry.NewExec(pool, 0), Timing: true, Listeners: l.listeners})
 	defer manager.Close()
 	l.manager = manager
-	device := cpu.New()
-	defer func() { assert.NoError(l.t, device.Close(), "every tensor is released") }()
+	host := cpu.New()
+	defer func() { assert.NoError(l.t, host.Close(), "every tensor is released") }()
+	var trains device.Backend = host
+	if l.device != nil {
+		trains = l.device
+	}
 	backends, err := backend.NewRegistry(native.Factory())
 	require.NoError(l.t, err)
 	all, err := patch.Sorted(append(patches.All(), l.patches...))
@@ -130,7 +136,7 @@ func (l *lab) train(ctx context.Context, name string, overrides ...string) error
 	return train.Run(ctx, train.Settings{
 		Experiment: experiment, ModuleName: "pre_trainer", Stage: "pretrain", Backends: backends, Patches: all,
 		StrictPatches: true, Environ: backend.MapEnviron(env),
-		Manager: manager, Device: device, Observer: l.observer,
+		Manager: manager, Device: trains, Observer: l.observer,
 		Log: slog.New(slog.NewTextHandler(l.log, nil)), LogFile: &backend.LogFile{},
 	})
 }

@@ -2,9 +2,11 @@ package model
 
 import (
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 
+	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/runtime/backends/native/layout"
 	"github.com/primus-fl/primus/runtime/backends/native/param"
 	"github.com/primus-fl/primus/tensor"
@@ -19,6 +21,23 @@ func (m *Model) Init(seed uint64) error {
 		param.Initialise(m.params, rand.New(rand.NewPCG(seed, 0x9e3779b97f4a7c15))),
 		param.Initialise(m.adapters, rand.New(rand.NewPCG(seed, 0xbf58476d1ce4e5b9))),
 	)
+}
+
+// Copy returns the model, which has all of its weights, in other memory, without gradients: it
+// cannot train. Close returns the memory.
+func (m *Model) Copy(backend device.Backend) (*Model, error) {
+	c, err := NewFrozen(m.cfg, backend)
+	if err != nil {
+		return nil, err
+	}
+	from, to := slices.Concat(m.Tensors(), m.Adapters()), slices.Concat(c.Tensors(), c.Adapters())
+	for i, n := range to {
+		if err := n.Tensor.CopyFrom(from[i].Tensor); err != nil {
+			return nil, errors.Join(fmt.Errorf("copy %s: %w", n.Name, err), c.Close())
+		}
+	}
+	c.WeightsChanged()
+	return c, nil
 }
 
 // Tensors returns views of the weights under the names that Hugging Face's class
