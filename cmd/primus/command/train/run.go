@@ -107,7 +107,7 @@ func runTrain(ctx context.Context, prog cli.Program, s experiments.Stage, opts O
 
 	show := report.NewProgress(report.Screen{SetStatus: screen.Status(), Width: prog.Width, Log: log, FileLog: slog.New(toFile), Out: prog.Out})
 	set := graph.Config{
-		Threads: place.threads(opts.Threads), Timing: true, Log: log, Policy: opts.PolicySources(module), Extras: prog.Extras,
+		Threads: place.threads(opts.Threads), Timing: true, Log: log, Policy: opts.PolicySources(module), Extras: prog.Extras, Device: graph.DeviceOf(module),
 		OpLog: slog.NewMultiHandler(prog.Lines(screen, opLevel).As(opFormat), toFile.As(opFormat)),
 	}
 	services := service.Config{

@@ -18,6 +18,7 @@ import (
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/dispatch"
 	"github.com/primus-fl/primus/device"
+	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/internal/parallel"
 	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/primus-fl/primus/opmanager"
@@ -26,6 +27,8 @@ import (
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/ops"
 	"github.com/primus-fl/primus/runtime/backend"
+	"github.com/primus-fl/primus/runtime/backends/native"
+	"github.com/primus-fl/primus/runtime/config"
 	"github.com/primus-fl/primus/runtime/patch"
 	"github.com/primus-fl/primus/vendors/plugin/pluginset"
 	"go.uber.org/fx"
@@ -40,7 +43,21 @@ type Config struct {
 	OpLog       slog.Handler // of the op manager; nil keeps it silent
 	Policy      dispatch.Sources
 	ListPlugins bool        // plugins that cannot be used are only listed
+	Device      DeviceName  // what an experiment asks for
 	Extras      []fx.Option // of Main
+}
+
+// DeviceName names a device and says where the name comes from. The zero DeviceName leaves the choice
+// to STEPMESH_BACKEND.
+type DeviceName struct{ Name, Source string }
+
+// DeviceOf returns the device that a module asks for, if it trains in this program.
+func DeviceOf(m *config.Module) DeviceName {
+	v, ok := m.Params.Lookup("device")
+	if m.Framework != native.Framework || !ok || v.Kind() != document.KindString || strings.TrimSpace(v.Text()) == "" {
+		return DeviceName{}
+	}
+	return DeviceName{v.Text(), v.Origin().String() + ": device"}
 }
 
 // Core wires what every command with an op manager needs.
@@ -200,7 +217,13 @@ func newDevices(backends []device.Backend, lc fx.Lifecycle) (*device.Registry, e
 }
 
 func selectDevice(reg *device.Registry, set Config) (device.Backend, error) {
-	s, err := device.Select(reg, os.LookupEnv)
+	var s device.Selection
+	var err error
+	if d := set.Device; d.Name != "" {
+		s, err = device.Choose(reg, d.Source, d.Name)
+	} else {
+		s, err = device.Select(reg, os.LookupEnv)
+	}
 	if errors.Is(err, device.ErrNotFound) || errors.Is(err, device.ErrNoDevice) || errors.Is(err, device.ErrConflict) {
 		return nil, cli.UsageError{Err: err}
 	}
