@@ -126,8 +126,8 @@ func (t *Tensor) copyAcross(src *Tensor) error {
 	return t.update("CopyFrom", func(to *Tensor) error { return to.CopyFrom(host) })
 }
 
-// Read returns the elements of t as Data does: without a copy from host memory, else copied from the
-// device after the work that is queued there. The caller does not change them.
+// Read returns the elements of t as Data does: without a copy from host memory, else copied from
+// the device after the work that is queued there. The caller does not change them.
 func Read[T Element](t *Tensor) ([]T, error) {
 	host, err := t.ToHost()
 	if err != nil {
@@ -136,8 +136,8 @@ func Read[T Element](t *Tensor) ([]T, error) {
 	return Data[T](host), nil
 }
 
-// Fill calls fill with the elements of a contiguous tensor, to set all of them. On a device they are
-// copied there when fill has returned; what fill gets then has zeros.
+// Fill calls fill with the elements of a contiguous tensor, to set all of them. On a device they
+// are copied there when fill has returned; what fill gets then has zeros.
 func Fill[T Element](t *Tensor, fill func(elements []T)) error {
 	if t.OnHost() {
 		fill(Data[T](t))
@@ -149,8 +149,8 @@ func Fill[T Element](t *Tensor, fill func(elements []T)) error {
 	})
 }
 
-// Edit calls edit with the elements of t, as Data returns them, to change them. On a device they are
-// copied to the host before and back when edit has returned.
+// Edit calls edit with the elements of t, as Data returns them, to change them. On a device they
+// are copied to the host before and back when edit has returned.
 func Edit[T Element](t *Tensor, edit func(elements []T)) error {
 	host, err := t.ToHost()
 	if err != nil {

@@ -21,8 +21,8 @@ type Entry struct {
 	write func(io.Writer) error // nil when data holds the bytes
 }
 
-// FromTensor returns an entry that borrows t's memory until it was written. t must be contiguous and
-// lie in host memory, or on a device from which it can be copied.
+// FromTensor returns an entry that borrows t's memory until it was written. t must be contiguous
+// and lie in host memory, or on a device from which it can be copied.
 func FromTensor(name string, t *tensor.Tensor) (Entry, error) {
 	data, err := contentOf(t)
 	if err != nil {

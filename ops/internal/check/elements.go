@@ -6,8 +6,8 @@ import "github.com/primus-fl/primus/tensor"
 // host memory. One that lies on a device is copied to the host each time, so loops read from what
 // Host returns, and checks of many values are left to the impls there.
 
-// Host returns a tensor with the elements of t in host memory: t itself if it lies there. If t cannot
-// be copied, which is reported by the call that follows, all of its elements are 0.
+// Host returns a tensor with the elements of t in host memory: t itself if it lies there. If t
+// cannot be copied, which is reported by the call that follows, all of its elements are 0.
 func Host(t *tensor.Tensor) *tensor.Tensor {
 	if t.OnHost() {
 		return t

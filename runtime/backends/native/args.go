@@ -50,8 +50,8 @@ type Args struct {
 	Load         string `param:"load"` // "" continues from the run's own checkpoints, "none" starts a new run
 	DumpBatches  int    `param:"dump_batches"`
 
-	// Device is the device that trains, such as opencl:0; "" means the one that STEPMESH_BACKEND names,
-	// or the CPU. What chooses the backend has read it before.
+	// Device is the device that trains, such as opencl:0; "" means the one that STEPMESH_BACKEND
+	// names, or the CPU. What chooses the backend has read it before.
 	Device string `param:"device"`
 
 	DisableTensorboard bool `param:"disable_tensorboard"`

@@ -82,8 +82,8 @@ func TestVariantsOnADevice(t *testing.T) {
 	}
 }
 
-// A run on a device goes on from its checkpoint bit for bit, and a device that is lost leaves the last
-// checkpoint whole.
+// A run on a device goes on from its checkpoint bit for bit, and a device that is lost leaves the
+// last checkpoint whole.
 func TestResumeOnADevice(t *testing.T) {
 	l := newLab(t)
 	l.device = fardevice.New(0)

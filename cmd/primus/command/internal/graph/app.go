@@ -47,8 +47,8 @@ type Config struct {
 	Extras      []fx.Option // of Main
 }
 
-// DeviceName names a device and says where the name comes from. The zero DeviceName leaves the choice
-// to STEPMESH_BACKEND.
+// DeviceName names a device and says where the name comes from. The zero DeviceName leaves the
+// choice to STEPMESH_BACKEND.
 type DeviceName struct{ Name, Source string }
 
 // DeviceOf returns the device that a module asks for, if it trains in this program.

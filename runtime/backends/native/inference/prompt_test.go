@@ -1,9 +1,10 @@
-package native
+package inference_test
 
 import (
 	"strings"
 	"testing"
 
+	"github.com/primus-fl/primus/runtime/backends/native/inference"
 	"github.com/stretchr/testify/assert"
 )
 
@@ -23,6 +24,6 @@ func TestFirstWords(t *testing.T) {
 		{"no text", " \n\n", "\n"},
 		{"no UTF-8", "\xff\xff", "\n"},
 	} {
-		assert.Equal(t, tt.want, firstWords(tt.give), tt.name)
+		assert.Equal(t, tt.want, inference.FirstWords(tt.give), tt.name)
 	}
 }
