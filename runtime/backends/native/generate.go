@@ -4,11 +4,8 @@ import (
 	"context"
 	"errors"
 
-	"github.com/primus-fl/primus/device"
-	"github.com/primus-fl/primus/device/cpu"
 	"github.com/primus-fl/primus/runtime/backends/native/batch"
 	"github.com/primus-fl/primus/runtime/backends/native/inference"
-	"github.com/primus-fl/primus/runtime/backends/native/model"
 )
 
 // sampleLength is the number of tokens of generated text at the end of a run.
@@ -24,7 +21,7 @@ func (t *trainer) generate(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	m, release, err := t.onHost()
+	m, release, err := t.model.OnHost()
 	if err != nil {
 		return err
 	}
@@ -53,22 +50,6 @@ func (t *trainer) generate(ctx context.Context) (err error) {
 	}
 	t.prompt, t.sample = prompt, prompt+text.Text
 	return nil
-}
-
-// onHost returns the model, or a copy of it in host memory where generation reads and writes its
-// cache token by token. release returns the memory of the copy.
-func (t *trainer) onHost() (m *model.Model, release func() error, err error) {
-	nothing := func() error { return nil }
-	at, err := t.tc.Device.Device()
-	if err != nil || at.Type == device.TypeCPU {
-		return t.model, nothing, err
-	}
-	host := cpu.New()
-	m, err = t.model.Copy(host)
-	if err != nil {
-		return nil, nothing, errors.Join(err, host.Close())
-	}
-	return m, func() error { return errors.Join(m.Close(), host.Close()) }, nil
 }
 
 // choosePrompt returns sample_prompt or, if that is empty, the first words of a line of the text
