@@ -115,7 +115,7 @@ func TestRanksTrainAsOne(t *testing.T) {
 			"global_batch_size=8", "num_experts=4", "moe_router_topk=2", "train_iters=12", "tensor_model_parallel_size=2", "sequence_parallel=true", "recompute_granularity=selective", "recompute_modules=['layernorm', 'moe']",
 		}},
 		{"sequences and experts apart", "moe_8x3M", "openmpi", 4, []string{
-			"global_batch_size=8", "num_experts=4", "moe_router_topk=2", "tensor_model_parallel_size=2", "sequence_parallel=true", "expert_model_parallel_size=2",
+			"global_batch_size=8", "num_experts=4", "moe_router_topk=2", "train_iters=20", "tensor_model_parallel_size=2", "sequence_parallel=true", "expert_model_parallel_size=2",
 			"use_distributed_optimizer=true", "overlap_grad_reduce=true", "eval_iters=5",
 		}},
 		{"experts apart", "moe_8x3M", "openmpi", 2, []string{"global_batch_size=8", "num_experts=4", "moe_router_topk=2", "expert_model_parallel_size=2"}},
