@@ -79,6 +79,7 @@ func (o *LoadOptions) Settings() inference.LoadSettings {
 // AddWeightsFlags gives a command the flags that say which weights of a folder are read.
 func AddWeightsFlags(cmd *cobra.Command, s *weights.Settings) {
 	cmd.Flags().BoolVar(&s.Average, "ema", false, "the averages that a run with ema_decay saves, in place of the weights")
+	cli.WithoutVariable(cmd.Flags(), "ema")
 }
 
 // Check returns the first mistake in the flags.
