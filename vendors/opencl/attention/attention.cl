@@ -18,23 +18,30 @@
 #define ROW(x, b, h) ((size_t)(b) * x##_batch + (size_t)(h) * x##_head)
 
 static inline float sum4(float4 v) { return (v.x + v.y) + (v.z + v.w); }
-static inline float max4(float4 v) { return fmax(fmax(v.x, v.y), fmax(v.z, v.w)); }
+static inline float max4(float4 v) {
+  const float a = v.x > v.y ? v.x : v.y, b = v.z > v.w ? v.z : v.w;
+  return a > b ? a : b;
+}
 #if W == 16
 static inline float sum(float16 v) { const float8 a = v.lo + v.hi; return sum4(a.lo + a.hi); }
-static inline float largest(float16 v) { const float8 a = fmax(v.lo, v.hi); return max4(fmax(a.lo, a.hi)); }
+static inline float largest(float16 v) {
+  const float8 a = select(v.lo, v.hi, v.hi > v.lo);
+  return max4(select(a.lo, a.hi, a.hi > a.lo));
+}
 #elif W == 8
 static inline float sum(float8 v) { return sum4(v.lo + v.hi); }
-static inline float largest(float8 v) { return max4(fmax(v.lo, v.hi)); }
+static inline float largest(float8 v) { return max4(select(v.lo, v.hi, v.hi > v.lo)); }
 #else
 #define sum sum4
 #define largest max4
 #endif
 
-// EXPO defines e^x for x up to 88 within 2 units in the last place; below −87 it is 0.
+// EXPO defines e^x for x up to 88 within 2 units in the last place; below −87 it is 0. Adding and
+// subtracting 1.5·2²³ rounds: rint and fmax are calls for each element in PoCL.
 #define EXPO(name, T, to_int, as_float)                                                            \
   static inline T name(T x) {                                                                      \
     const T at = select(x, (T)(-87.0f), x < -87.0f);                                               \
-    const T n = rint(at * 1.44269504f);                                                            \
+    const T n = fma(at, (T)(1.44269504f), (T)(12582912.0f)) - 12582912.0f; /* rounds */            \
     T r = fma(n, (T)(-0.693359375f), at);                                                          \
     r = fma(n, (T)(2.12194440e-4f), r);                                                            \
     T p = (T)(1.9875691500e-4f);                                                                   \
@@ -231,9 +238,9 @@ __kernel void forward(BUFFER(TYPE(T), q), HEADS(q), BUFFER(float, keys), BUFFER(
         UNROLL for (int j = 0; j < NV; j++) {
           const VI key = LANES + (t * NR + j * W);
           s[i][j] = select((VF)(-INFINITY), s[i][j] * scale, key >= lo[i] && key < hi[i]);
-          high = fmax(high, s[i][j]);
+          high = select(high, s[i][j], s[i][j] > high);
         }
-        const float now = fmax(top[i], largest(high));
+        const float here = largest(high), now = here > top[i] ? here : top[i];
         const float safe = now == -INFINITY ? 0 : now;
         const float fade = expo1(top[i] - safe);
         VF part = 0;
