@@ -8,10 +8,10 @@
 // # Concepts
 //
 // Each sub-test asks for a fresh backend and checks one promise of device.Backend, or of
-// device.StreamQueue where the backend has that ability. The sub-tests are skipped with the reason
-// when the backend is not usable on the machine. The contract has no way to read a device's memory,
-// so what memory holds is checked only for devices of type CPU. A backend that has a method Close()
-// error is closed at the end of each sub-test, with nothing left in it.
+// device.StreamQueue or device.Copier where the backend has that ability. The sub-tests are skipped
+// with the reason when the backend is not usable on the machine. What memory holds is checked for
+// devices of type CPU and for those that copy. A backend that has a method Close() error is closed
+// at the end of each sub-test, with nothing left in it.
 //
 // # Concurrency
 //

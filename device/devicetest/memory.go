@@ -1,6 +1,7 @@
 package devicetest
 
 import (
+	"bytes"
 	"cmp"
 	"math"
 	"slices"
@@ -42,29 +43,26 @@ var memoryChecks = []check{
 		}
 	}},
 	{"memory_is_zeroed_also_when_used_before", func(t *testing.T, b device.Backend) {
-		skipUnlessReadable(t, b)
+		skipUnlessAccessible(t, b)
 		for range 3 {
 			for _, size := range blockSizes {
 				p, err := b.Alloc(size)
 				require.NoError(t, err)
-				content := unsafe.Slice((*byte)(p), size)
-				assert.Truef(t, isZero(content), "block of %d bytes is not zero", size)
-				fill(content, 0xff)
+				assert.Truef(t, isZero(read(t, b, p, size)), "block of %d bytes is not zero", size)
+				write(t, b, p, filled(size, 0xff))
 				require.NoError(t, b.Free(p))
 			}
 		}
 	}},
 	{"memory_keeps_what_is_written", func(t *testing.T, b device.Backend) {
-		skipUnlessReadable(t, b)
-		contents := make([][]byte, len(blockSizes))
+		skipUnlessAccessible(t, b)
+		blocks := make([]unsafe.Pointer, len(blockSizes))
 		for i, size := range blockSizes {
-			contents[i] = unsafe.Slice((*byte)(alloc(t, b, size)), size)
-			fill(contents[i], byte(i+1))
+			blocks[i] = alloc(t, b, size)
+			write(t, b, blocks[i], filled(size, byte(i+1)))
 		}
-		for i, content := range contents {
-			want := make([]byte, len(content))
-			fill(want, byte(i+1))
-			assert.Truef(t, slices.Equal(want, content), "block of %d bytes has changed", len(content))
+		for i, size := range blockSizes {
+			assert.Truef(t, slices.Equal(filled(size, byte(i+1)), read(t, b, blocks[i], size)), "block of %d bytes has changed", size)
 		}
 	}},
 	{"size_zero_is_an_error", func(t *testing.T, b device.Backend) { assertNoBlock(t, b, 0) }},
@@ -99,7 +97,7 @@ var memoryChecks = []check{
 		assert.NoError(t, b.Free(p))
 	}},
 	{"goroutines_share_the_backend", func(t *testing.T, b device.Backend) {
-		readable := isReadable(t, b)
+		accessible := isAccessible(t, b)
 		var wg sync.WaitGroup
 		for g := range 8 {
 			wg.Go(func() {
@@ -109,10 +107,9 @@ var memoryChecks = []check{
 					if !assert.NoError(t, err) {
 						return
 					}
-					if readable {
-						content := unsafe.Slice((*byte)(p), size)
-						assert.True(t, isZero(content), "somebody else writes to the block")
-						fill(content, byte(g+1))
+					if accessible {
+						assert.True(t, isZero(read(t, b, p, size)), "somebody else writes to the block")
+						write(t, b, p, filled(size, byte(g+1)))
 					}
 					assert.NoError(t, b.Free(p))
 				}
@@ -139,26 +136,51 @@ func assertNoBlock(t *testing.T, b device.Backend, size uint64) {
 	assert.Nilf(t, p, "alloc of %d bytes", size)
 }
 
-func isReadable(t *testing.T, b device.Backend) bool {
+// isAccessible reports whether the content of blocks can be read and written: by the processor, or
+// because the backend is a device.Copier.
+func isAccessible(t *testing.T, b device.Backend) bool {
+	t.Helper()
+	_, copies := b.(device.Copier)
+	return copies || onHost(t, b)
+}
+
+func onHost(t *testing.T, b device.Backend) bool {
 	t.Helper()
 	d, err := b.Device()
-	require.NoError(t, err)
+	assert.NoError(t, err)
 	return d.Type == device.TypeCPU
 }
 
-func skipUnlessReadable(t *testing.T, b device.Backend) {
+func skipUnlessAccessible(t *testing.T, b device.Backend) {
 	t.Helper()
-	if !isReadable(t, b) {
-		t.Skip("the contract has no way to read the memory of this device")
+	if !isAccessible(t, b) {
+		t.Skipf("backend %s is no device.Copier, and the processor cannot read its memory", b.Name())
 	}
+}
+
+// read returns a copy of a block.
+func read(t *testing.T, b device.Backend, p unsafe.Pointer, size uint64) []byte {
+	t.Helper()
+	if onHost(t, b) {
+		return slices.Clone(unsafe.Slice((*byte)(p), size))
+	}
+	content := filled(size, 0x55)
+	assert.NoError(t, b.(device.Copier).CopyOut(content, p, device.DefaultStream))
+	return content
+}
+
+// write copies to a block.
+func write(t *testing.T, b device.Backend, p unsafe.Pointer, content []byte) {
+	t.Helper()
+	if onHost(t, b) {
+		copy(unsafe.Slice((*byte)(p), len(content)), content)
+		return
+	}
+	assert.NoError(t, b.(device.Copier).CopyIn(p, content, device.DefaultStream))
 }
 
 func isZero(content []byte) bool {
 	return !slices.ContainsFunc(content, func(c byte) bool { return c != 0 })
 }
 
-func fill(content []byte, c byte) {
-	for i := range content {
-		content[i] = c
-	}
-}
+func filled(size uint64, c byte) []byte { return bytes.Repeat([]byte{c}, int(size)) }

@@ -21,6 +21,7 @@ func Run(t *testing.T, newBackend func(t *testing.T) device.Backend) {
 		{"identity", identityChecks},
 		{"device", deviceChecks},
 		{"memory", memoryChecks},
+		{"copy", copyChecks},
 		{"event", eventChecks},
 		{"stream", streamChecks},
 	}
