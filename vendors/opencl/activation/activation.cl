@@ -1,4 +1,5 @@
-// Options: X names the storage of all operands. The argument f of kernels is one of these functions.
+// Options: X names the storage of all operands. The argument f of kernels is one of these
+// functions.
 #define GELU 0
 #define QGELU 1
 #define RELU 2

@@ -1,7 +1,7 @@
 // Options: X names the storage of the elements.
 
-// A work-item takes BLOCK elements at a time: lane l of the vectors has the four numbers of elements 4l
-// to 4l + 3.
+// A work-item takes BLOCK elements at a time: lane l of the vectors has the four numbers of
+// elements 4l to 4l + 3.
 #define BLOCK (4 * W)
 
 #if W == 4

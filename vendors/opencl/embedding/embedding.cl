@@ -11,8 +11,8 @@ KERNEL void embed_fwd(BUFFER(INDEX, index), MAT(X, w), MAT(X, y), uint rows, uin
   }
 }
 
-// embed_chain links the positions of each index in ascending order: head[v] is the first one, next[i]
-// the one after i, both -1 at the end. Each work-item owns span indices.
+// embed_chain links the positions of each index in ascending order: head[v] is the first one,
+// next[i] the one after i, both -1 at the end. Each work-item owns span indices.
 KERNEL void embed_chain(BUFFER(INDEX, index), BUFFER(int, head), BUFFER(int, next), uint n, uint vocab, uint span) {
   uint lo = min(vocab, (GID * GROUP + LID) * span), hi = min(vocab, lo + span);
   for (uint v = lo; v < hi; v++)

@@ -1,5 +1,5 @@
-// Options: X names the storage of probabilities and of the loss; COUNT is the type of the numbers of
-// tokens; without it STORED names their storage.
+// Options: X names the storage of probabilities and of the loss; COUNT is the type of the numbers
+// of tokens; without it STORED names their storage.
 
 #ifdef COUNT
 #define COUNTS BUFFER(COUNT, count)
@@ -9,8 +9,8 @@
 #define COUNTED(e) LOAD(STORED, AT(count) + e, 0)
 #endif
 
-// aux_loss adds up the probabilities of all tokens, each times the number of tokens of its expert. Sums
-// carry what they lose to rounding.
+// aux_loss adds up the probabilities of all tokens, each times the number of tokens of its expert.
+// Sums carry what they lose to rounding.
 KERNEL void aux_loss(MAT(X, probs), COUNTS, VEC(X, loss), VEC(F32, factor), uint tokens, uint experts, float c) {
   SHARED;
   float sum = 0.0f, lost = 0.0f;

@@ -1,8 +1,8 @@
 // Options: X names the storage of rows; PROB: rows have weights.
 
-// place ranks the pairs of token and expert: by expert, those of one expert in order. Ranks from limit
-// on have no row, which is -1. A single work-item counts the pairs of each expert if there are at most
-// FEW; otherwise each pair is compared with all others.
+// place ranks the pairs of token and expert: by expert, those of one expert in order. Ranks from
+// limit on have no row, which is -1. A single work-item counts the pairs of each expert if there
+// are at most FEW; otherwise each pair is compared with all others.
 #define FEW 256
 #define PLACE(i, rank) AT(order)[i % topk * tokens + i / topk] = rank < limit ? (int)rank : -1
 

@@ -1,6 +1,6 @@
-// Options: X names the storage of logits and their gradients, Y that of probabilities and theirs, B that
-// of a bias; SCORE is the score function; BIAS: there is one; ALL: softmax runs over all experts; AUX: all
-// experts get their score.
+// Options: X names the storage of logits and their gradients, Y that of probabilities and theirs, B
+// that of a bias; SCORE is the score function; BIAS: there is one; ALL: softmax runs over all
+// experts; AUX: all experts get their score.
 
 #define SIGMOID 1
 #define SOFTMAX 2
@@ -20,8 +20,8 @@ float score(float x, float top) {
 #endif
 }
 
-// router chooses the experts of each token and weights them. Without a bias the order of scores is that
-// of logits.
+// router chooses the experts of each token and weights them. Without a bias the order of scores is
+// that of logits.
 KERNEL void router(MAT(X, logits), MAT(Y, probs), MAT(U8, map), MAT(F32, saved),
 #ifdef BIAS
   VEC(B, bias),

@@ -1,5 +1,5 @@
-// Options: G, Q, M, N name the storage of gradients, parameters and the two moments; MASTER: there are
-// f32 weights of which the parameters are a rounded copy.
+// Options: G, Q, M, N name the storage of gradients, parameters and the two moments; MASTER: there
+// are f32 weights of which the parameters are a rounded copy.
 
 KERNEL void adam(VEC(G, g), VEC(Q, p), VEC(M, m), VEC(N, v),
 #ifdef MASTER

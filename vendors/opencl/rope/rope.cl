@@ -1,5 +1,6 @@
-// Options: X names the storage of both operands; INTERLEAVED: pairs are neighbours; STARTS: sequences
-// have a first position; PACKED: one sequence holds several; BACKWARD: the transposed rotation.
+// Options: X names the storage of both operands; INTERLEAVED: pairs are neighbours; STARTS:
+// sequences have a first position; PACKED: one sequence holds several; BACKWARD: the transposed
+// rotation.
 
 // Strides of a vector by sequence, position and head, in elements.
 #define HEADS(x) VEC(X, x), ulong x##_seq, ulong x##_step, ulong x##_head

@@ -1,5 +1,5 @@
-// Options: X names the storage of operands; CAUSAL: row i of sq has the columns up to i + cols - sq;
-// REPLACE: a mask of U8 replaces elements; ADDED: a mask with storage K is added.
+// Options: X names the storage of operands; CAUSAL: row i of sq has the columns up to i + cols -
+// sq; REPLACE: a mask of U8 replaces elements; ADDED: a mask with storage K is added.
 
 #ifdef CAUSAL
 #define COLUMNS_OF(r) (uint) clamp((int)((r) % sq + 1) + (int)cols - (int)sq, 0, (int)cols)

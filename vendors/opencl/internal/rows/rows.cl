@@ -1,5 +1,5 @@
-// What kernels over rows share. GROUP is the size of a work-group, W the width of vectors. A group of
-// one work-item goes through rows alone, as CPUs like it; a larger group shares each row.
+// What kernels over rows share. GROUP is the size of a work-group, W the width of vectors. A group
+// of one work-item goes through rows alone, as CPUs like it; a larger group shares each row.
 
 #define KERNEL __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
 #define LID ((uint)get_local_id(0))
@@ -7,8 +7,8 @@
 
 #define TYPE_U8 uchar
 
-// VEC declares a dense operand. MAT declares one with rows of one pitch, in blocks; ROW is the first
-// element of a row.
+// VEC declares a dense operand. MAT declares one with rows of one pitch, in blocks; ROW is the
+// first element of a row.
 #define VEC(t, x) BUFFER(TYPE(t), x)
 #define AT(x) (x##_memory + x##_offset)
 #define MAT(t, x) VEC(t, x), ulong x##_pitch, uint x##_block, ulong x##_jump
@@ -28,8 +28,8 @@
   for (uint r = GID * per, r##_end = min(rows, (GID + 1) * per); r < r##_end; r++)
 #define COLUMNS(c) for (uint c = LID * W; c < cols; c += GROUP * W)
 
-// WHOLE_VECTORS goes through the vectors of a row that have all their elements; LAST_VECTOR is the other
-// one, for the work-item whose turn it is.
+// WHOLE_VECTORS goes through the vectors of a row that have all their elements; LAST_VECTOR is the
+// other one, for the work-item whose turn it is.
 #define WHOLE_VECTORS(c) for (uint c = LID * W; c + W <= cols; c += GROUP * W)
 #define LAST_VECTOR(c) for (uint c = cols / W * W; c < cols && cols / W % GROUP == LID; c += W)
 
@@ -113,8 +113,8 @@ static inline VF exponential(VF x) {
 #define exponential(x) exp(x)
 #endif
 
-// GROUP_SUM and GROUP_MAX combine one number of each work-item of a group that has SHARED memory, in
-// the order of a tree. All work-items must get there.
+// GROUP_SUM and GROUP_MAX combine one number of each work-item of a group that has SHARED memory,
+// in the order of a tree. All work-items must get there.
 #if GROUP == 1
 #define SHARED
 #define GROUP_SUM(x) (x)
