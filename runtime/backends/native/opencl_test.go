@@ -1,0 +1,35 @@
+package native_test
+
+import (
+	"testing"
+
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/vendors/opencl"
+	"github.com/primus-fl/primus/vendors/opencl/opencltest"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// Models train on an OpenCL device as on the processor, and twice with the same bits.
+func TestTrainOnOpenCL(t *testing.T) {
+	device := opencltest.Backend(t)
+	for name, overrides := range families() {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t)
+			l.model, l.sources = name, []opregistry.Source{opencl.Source()}
+			overrides := append(overrides, "train_iters=6", "eval_interval=0", "save_interval=3")
+			require.NoError(t, l.train(t.Context(), "host", overrides...))
+			l.device = device
+			require.NoError(t, l.train(t.Context(), "opencl", overrides...))
+			require.NoError(t, l.train(t.Context(), "parts", append(overrides, "train_iters=3", "lr_decay_iters=6")...))
+			require.NoError(t, l.train(t.Context(), "parts", append(overrides, "lr_decay_iters=6")...))
+			host, onDevice := l.metrics("host"), l.metrics("opencl")
+			require.Len(t, onDevice, len(host))
+			for i := range host {
+				assert.InEpsilon(t, host[i].Loss, onDevice[i].Loss, 1e-4, i)
+				assert.InEpsilon(t, host[i].GradNorm, onDevice[i].GradNorm, 1e-3, i)
+			}
+			assert.Equal(t, weightsOf(t, l, "opencl"), weightsOf(t, l, "parts"), "a run in two parts has the bits of one")
+		})
+	}
+}
