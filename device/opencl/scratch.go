@@ -82,7 +82,19 @@ func (s *Scratch) At(first int) *tensor.Tensor {
 // Release lets others use the scratch in kernels that they queue after those that are queued now.
 func (s *Scratch) Release() { s.mu.Unlock() }
 
-// close returns the memory.
+// drop returns the memory of a stream.
+func (s *scratches) drop(stream device.Stream) error {
+	s.mu.Lock()
+	one := s.of[stream]
+	delete(s.of, stream)
+	s.mu.Unlock()
+	if one == nil || one.block == nil {
+		return nil
+	}
+	return one.block.Release()
+}
+
+// close returns the memory of all streams.
 func (s *scratches) close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -340,7 +340,7 @@ func (b *Backend) FreeStream(s device.Stream) error {
 	if err != nil {
 		return err
 	}
-	err = q.end()
+	err = errors.Join(q.device.scratches.drop(s), q.end())
 	h := b.handles
 	h.mu.Lock()
 	defer h.mu.Unlock()

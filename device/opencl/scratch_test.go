@@ -1,0 +1,48 @@
+package opencl_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/primus-fl/primus/device"
+	"github.com/primus-fl/primus/device/opencl"
+)
+
+// Scratch is kept for the next call of a stream, grows, and goes with its stream. The backend,
+// which the test closes, would report blocks that are left.
+func TestScratch(t *testing.T) {
+	b := open(t)
+	d, err := b.Of(0)
+	require.NoError(t, err)
+	allocated := func() uint64 {
+		use, err := b.MemoryUse(0)
+		require.NoError(t, err)
+		return use.Allocated
+	}
+	lend := func(s device.Stream, n int) {
+		scratch, err := d.Scratch(s, n)
+		require.NoError(t, err)
+		defer scratch.Release()
+		at := scratch.At(n / 2)
+		assert.GreaterOrEqual(t, at.NumElements(), n-n/2)
+		on, _, ok := opencl.Of(at)
+		assert.True(t, ok)
+		assert.Equal(t, d, on)
+	}
+	lend(device.DefaultStream, 100)
+	first := allocated()
+	lend(device.DefaultStream, 50)
+	assert.Equal(t, first, allocated())
+	lend(device.DefaultStream, 10000)
+	grown := allocated()
+	assert.Greater(t, grown, first)
+
+	s, err := b.CreateStream()
+	require.NoError(t, err)
+	lend(s, 100)
+	assert.Greater(t, allocated(), grown)
+	require.NoError(t, b.FreeStream(s))
+	assert.Equal(t, grown, allocated())
+}
