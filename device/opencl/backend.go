@@ -185,8 +185,7 @@ func (b *Backend) current() (*Device, error) { return b.Of(b.threads.Get()) }
 
 // Close waits for the work in all streams and releases streams, events, programs and memory. It
 // returns the failures of work that no SyncEvent has returned, and an error when blocks are still
-// allocated, whose memory is then released nevertheless. Every later use of the backend is an
-// error, but for Free.
+// allocated. Such blocks may still be freed; every other use of the backend is an error afterwards.
 func (b *Backend) Close() error {
 	if b.closed.Swap(true) {
 		return nil

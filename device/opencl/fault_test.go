@@ -212,6 +212,23 @@ func TestClosed(t *testing.T) {
 	require.ErrorIs(t, err, device.ErrClosed)
 }
 
+// What is still allocated when a backend is closed is reported, and goes back when it is freed.
+func TestCloseWithBlocks(t *testing.T) {
+	b := opencl.New(opencl.Options{})
+	if err := b.Usable(); err != nil {
+		t.Skip(err)
+	}
+	p, err := b.Alloc(100)
+	require.NoError(t, err)
+	require.ErrorContains(t, b.Close(), "still allocated: 100 bytes")
+	require.NoError(t, b.Free(p))
+	use, err := b.MemoryUse(0)
+	require.NoError(t, err)
+	assert.Zero(t, use.Allocated)
+	assert.Zero(t, use.Reserved)
+	require.Error(t, b.Free(p))
+}
+
 func TestWithoutLibrary(t *testing.T) {
 	b := opencl.New(opencl.Options{Files: []string{"/nowhere/libOpenCL.so.1"}})
 	err := b.Usable()

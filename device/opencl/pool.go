@@ -168,6 +168,9 @@ func (p *pool) release(c *chunk, address uintptr) error {
 	if c.free = append(c.free, i); len(c.free) == 1 {
 		p.open[c.block] = append(p.open[c.block], c)
 	}
+	if p.closed {
+		p.trimLocked()
+	}
 	return nil
 }
 
