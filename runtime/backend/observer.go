@@ -110,7 +110,7 @@ type Step struct {
 	TokensPerSecond float64
 	Duration        time.Duration
 	TFLOPSPerDevice float64                   // as a framework reports it; 0 when it does not
-	MemoryBytes     int64                     // of a device, as a framework reports it; 0 when it does not
+	MemoryBytes     int64                     // of a device, as its backend or a framework reports it; 0 when none does
 	ReferenceShare  float64                   // the part of Duration spent in impls of kind reference
 	Reference       []opmanager.ReferenceCost // the ops responsible if that is more than a tenth
 	Ranks           *RankTimes                // nil for one rank

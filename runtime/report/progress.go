@@ -95,7 +95,7 @@ func (p *Progress) line(s backend.Step) string {
 		line += fmt.Sprintf("  %.1f TFLOP/s per device", s.TFLOPSPerDevice)
 	}
 	if s.MemoryBytes > 0 {
-		line += fmt.Sprintf("  %.1f GiB per device", float64(s.MemoryBytes)/(1<<30))
+		line += "  " + bytesText(s.MemoryBytes) + " per device"
 	}
 	return line + p.eta(s.Step)
 }

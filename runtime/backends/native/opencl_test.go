@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/vendors/opencl"
 	"github.com/primus-fl/primus/vendors/opencl/opencltest"
 	"github.com/stretchr/testify/assert"
@@ -20,7 +21,11 @@ func TestTrainOnOpenCL(t *testing.T) {
 			overrides := append(overrides, "train_iters=6", "eval_interval=0", "save_interval=3")
 			require.NoError(t, l.train(t.Context(), "host", overrides...))
 			l.device = device
+			quiet, inUse := l.observer, int64(0)
+			l.observer = onStep{do: func(s backend.Step) { inUse = s.MemoryBytes }}
 			require.NoError(t, l.train(t.Context(), "opencl", overrides...))
+			l.observer = quiet
+			assert.Greater(t, inUse, int64(1<<16), "weights, gradients and moments are in the memory of the device")
 			require.NoError(t, l.train(t.Context(), "parts", append(overrides, "train_iters=3", "lr_decay_iters=6")...))
 			require.NoError(t, l.train(t.Context(), "parts", append(overrides, "lr_decay_iters=6")...))
 			host, onDevice := l.metrics("host"), l.metrics("opencl")

@@ -18,6 +18,7 @@ import (
 	"github.com/primus-fl/primus/runtime/backends/native/batch"
 	"github.com/primus-fl/primus/runtime/backends/native/checkpoint"
 	"github.com/primus-fl/primus/runtime/backends/native/data"
+	"github.com/primus-fl/primus/runtime/backends/native/memory"
 	"github.com/primus-fl/primus/runtime/backends/native/model"
 	"github.com/primus-fl/primus/runtime/backends/native/posttrain"
 	"github.com/primus-fl/primus/runtime/patch"
@@ -254,7 +255,7 @@ func (t *trainer) step(ctx, late context.Context) error {
 	s := backend.Step{
 		Step: step, Loss: loss, CrossEntropy: t.state.CrossEntropy, LR: lr, GradNorm: norm, Duration: took,
 		Tokens: tokens, TokensPerSecond: float64(tokens) / took.Seconds(),
-		ReferenceShare: t.watch.Share(), Reference: slow, Ranks: t.times,
+		ReferenceShare: t.watch.Share(), Reference: slow, Ranks: t.times, MemoryBytes: memory.InUse(t.tc.Device),
 	}
 	if err := t.validate(late, &s); err != nil {
 		return err
