@@ -75,9 +75,9 @@ func TestOpsListPrefersAVendorWithoutLibraries(t *testing.T) {
 func TestOpsListFollowsThePolicy(t *testing.T) {
 	t.Setenv("TE_FL_PER_OP", "swiglu=reference|flagos")
 	rows := listOps(t, "swiglu", "dswiglu")
-	require.Len(t, rows, 4)
+	require.Len(t, rows, 6)
 	assert.Equal(t, commandtest.ImplRow{Op: "swiglu", Impl: "reference.go", Kind: "reference", Priority: 50, Available: true, Rank: 1}, rows[0])
-	assert.Equal(t, "default.flagos", rows[2].Impl)
+	assert.Equal(t, "default.flagos", rows[3].Impl)
 }
 
 func TestOpsListTable(t *testing.T) {
@@ -85,16 +85,17 @@ func TestOpsListTable(t *testing.T) {
 	require.Zero(t, got.Code)
 	assert.Equal(t, strings.TrimPrefix(`
 op      impl            kind       vendor  priority  available  rank  reason
-──────────────────────────────────────────────────────────────────────────────
+─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 swiglu  default.flagos  flagos     -            150  yes           1
 swiglu  reference.go    reference  -             50  yes           2
+swiglu  vendor.opencl   vendor     opencl       100  yes           -  unsupported: operands on cpu: declared for opencl
 `, "\n"), got.Out)
 	assert.Empty(t, got.Stderr)
 }
 
 func TestOpsOfTransformerEngineThatAreNotDispatched(t *testing.T) {
 	rows := listOps(t, "get_cudnn_version", "swiglu")
-	require.Len(t, rows, 3)
+	require.Len(t, rows, 4)
 	assert.Equal(t, commandtest.ImplRow{Op: "get_cudnn_version", Reason: rows[0].Reason}, rows[0])
 	assert.Regexp(t, "^not dispatched here: primus plugins list shows", rows[0].Reason)
 

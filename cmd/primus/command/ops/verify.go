@@ -15,6 +15,7 @@ import (
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/dispatch"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/graph"
+	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opregistry"
@@ -100,12 +101,14 @@ func (o *verifyOptions) check(cmd *cobra.Command) ([]tensor.DType, error) {
 	return dtypes, nil
 }
 
+// wants reports whether an impl is looked at. The kit has its operands in host memory, which impls
+// for other devices do not serve.
 func (o *verifyOptions) wants(op string, only []string, e opregistry.Entry) bool {
 	fits := func(pattern, name string) bool {
 		ok, err := path.Match(pattern, name)
 		return pattern == "" || ok && err == nil
 	}
-	return (len(only) == 0 || slices.Contains(only, op)) && fits(o.op, op) && fits(o.impl, e.ID) &&
+	return (len(only) == 0 || slices.Contains(only, op)) && fits(o.op, op) && fits(o.impl, e.ID) && e.Support.On(device.TypeCPU) == nil &&
 		(o.impl != "" || e.Kind != opregistry.KindReference)
 }
 
