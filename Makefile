@@ -12,7 +12,7 @@ RACE ?= $$(./scripts/concurrent.sh)
 
 # What the race detector has nothing to see in: programs that a test builds without it, arithmetic,
 # and dozens of training runs in a row that differ in their files only.
-RACE_SKIP ?= ^(TestWritingAVendor|TestPluginsBuild.*|TestPluginsNewLibraries|TestKindsAgree|TestRecordedExperiments|TestWaysToWriteAnOverride|TestTheNextCommand|TestCheckpointsThatCannotBeUsed|TestLastEvaluation|TestWhatTheOptimizerSpoilsIsNotSaved|TestFromTextToAnswers|TestPyTorchReplaysARun|TestLossesIn.*|TestOptimizersTrainAndResume)$$
+RACE_SKIP ?= ^(TestWritingAVendor|TestPluginsBuild.*|TestPluginsNewLibraries|TestKindsAgree|TestRecordedExperiments|TestWaysToWriteAnOverride|TestTheNextCommand|TestCheckpointsThatCannotBeUsed|TestLastEvaluation|TestWhatTheOptimizerSpoilsIsNotSaved|TestFromTextToAnswers|TestPyTorchReplaysARun|TestLossesIn.*|TestOptimizersTrainAndResume|TestTrainOn.*|TestVariantsOnADevice)$$
 
 BENCH     ?= .
 BENCH_PKG ?= ./...
