@@ -29,6 +29,7 @@ var guides = map[string]func(*testing.T){
 	"docs/tracking.md":             TestTrackingGuide,
 	"docs/tuning.md":               TestTuningGuide,
 	"docs/writing-a-backend.md":    TestDocuments,
+	"docs/writing-a-device.md":     TestDocuments,
 	"docs/writing-a-patch.md":      TestDocuments,
 	"docs/writing-a-vendor.md":     TestWritingAVendor,
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/dispatch"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/graph"
+	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opmanager/recording"
@@ -117,7 +118,11 @@ func (o *replayOptions) replay(cmd *cobra.Command, m *opmanager.Manager, snap *o
 		if e.Kind == opregistry.KindReference && reference == nil {
 			reference = &e
 		}
-		if len(o.impls) == 0 || slices.ContainsFunc(o.impls, func(pattern string) bool { ok, _ := path.Match(pattern, e.ID); return ok }) {
+		wanted := slices.ContainsFunc(o.impls, func(pattern string) bool { ok, _ := path.Match(pattern, e.ID); return ok })
+		if len(o.impls) == 0 {
+			wanted = e.Support.On(device.TypeCPU) == nil // the file has its operands in host memory
+		}
+		if wanted {
 			selected = append(selected, e)
 		}
 	}
