@@ -25,6 +25,15 @@ type Change struct {
 	Places []Place `json:"-"`
 }
 
+// ChangedOps returns the number of ops in changes, which may have several of one op.
+func ChangedOps(changes []Change) int {
+	ops := map[string]bool{}
+	for _, c := range changes {
+		ops[c.Op] = true
+	}
+	return len(ops)
+}
+
 // Place is the part of the model that calls come from.
 type Place struct {
 	Layer int // negative for calls outside of layers

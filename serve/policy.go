@@ -91,7 +91,7 @@ func (s *Server) registerPolicy() {
 			return Proposal{}, err
 		}
 		p, err := s.set.Control.Apply(text, in.Generation)
-		s.report(who, "apply policy", err, "generation", p.Generation, "ops_changed", len(p.Changes), "document", shorten(text))
+		s.report(who, "apply policy", err, "generation", p.Generation, "ops_changed", opmanager.ChangedOps(p.Changes), "document", shorten(text))
 		return p, err
 	})
 	change(s, huma.Operation{
@@ -99,7 +99,7 @@ func (s *Server) registerPolicy() {
 		Summary: "Remove the policy of the service, so that only the other sources count", Errors: []int{http.StatusConflict},
 	}, func(who actor, in *Expected) (Proposal, error) {
 		p, err := s.set.Control.Withdraw(in.Generation)
-		s.report(who, "withdraw policy", err, "generation", p.Generation, "ops_changed", len(p.Changes))
+		s.report(who, "withdraw policy", err, "generation", p.Generation, "ops_changed", opmanager.ChangedOps(p.Changes))
 		return p, err
 	})
 	paths := s.api.OpenAPI().Paths // described after the registration, because huma also decodes a body described before it

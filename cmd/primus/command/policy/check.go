@@ -81,7 +81,7 @@ func checkPolicies(ctx context.Context, prog cli.Program, files []string, opts p
 			if err == nil && opts.service != nil {
 				var v runVerdict
 				if v, err = checkForRun(ctx, opts.service, file); err == nil {
-					verdict = fmt.Sprintf("valid for the run at %s, where %d ops change their implementation", opts.service, changedOps(v.Changes))
+					verdict = fmt.Sprintf("valid for the run at %s, where %d ops change their implementation", opts.service, opmanager.ChangedOps(v.Changes))
 				}
 				for _, warning := range v.Warnings {
 					log.Warn(plaintext.Printable(warning))
@@ -125,13 +125,4 @@ func withoutImpl(m, view *opmanager.Manager) []string {
 		found = append(found, fmt.Sprintf("policy: op %q would have no impl%s: impl %q: %s; a run that uses the op refuses the policy", c.Op, c.Where(), c.From, c.Reason))
 	}
 	return found
-}
-
-// changedOps counts the ops among changes, which name an op once for each type of device.
-func changedOps(changes []opmanager.Change) int {
-	ops := map[string]bool{}
-	for _, c := range changes {
-		ops[c.Op] = true
-	}
-	return len(ops)
 }
