@@ -36,7 +36,7 @@ train: build ## train a small model from scratch (CONFIG=file.yaml ARGS='key=val
 
 .PHONY: test
 test: ## run all tests in random order
-	CGO_ENABLED=0 go test -shuffle=on ./...
+	CGO_ENABLED=0 go test -shuffle=on -timeout 30m ./...
 
 .PHONY: race
 race: ## run the tests of concurrent packages under the race detector, with invariants checked
