@@ -205,7 +205,8 @@ func (l *Library) join(d *dialect, g collective.Group) (*member, error) {
 	defer l.mu.Unlock()
 	if l.world == nil && l.failure == nil {
 		h, err := l.open[d]()
-		if err == nil && !d.own(l.lookup) {
+		launched := d.own(l.lookup) // before the meeting sets the variables of a launcher
+		if err == nil && !launched {
 			err = l.meeting.begin(l.lookup, l.lost)
 		}
 		if err == nil {
@@ -214,7 +215,7 @@ func (l *Library) join(d *dialect, g collective.Group) (*member, error) {
 		if err == nil {
 			h.together = l.onOneMachine(l.place.Ranks)
 			h.watch = newWatch(&l.limit, func(function string) { l.hangs(function, l.place) })
-			if d.own(l.lookup) && l.lost != nil && l.place.Ranks > 1 {
+			if launched && l.lost != nil && l.place.Ranks > 1 {
 				err = l.meeting.attend(h, l.place.Rank, l.place.Ranks, l.lost, l.warn)
 			}
 		}
