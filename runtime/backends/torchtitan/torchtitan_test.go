@@ -22,7 +22,7 @@ func TestPlan(t *testing.T) {
 	p, err = l.Plan(t)
 	require.NoError(t, err)
 	assert.Equal(t, "0.2.2", p.Version)
-	assert.Equal(t, []string{"sink_level", "trainable"}, p.Added)
+	assert.Equal(t, []string{"trainable"}, p.Added)
 	got, _ := traintest.Argument(p, "training.steps")
 	assert.Equal(t, "10", got)
 }

@@ -21,18 +21,27 @@ type Yarn struct {
 func (c Config) yarn() bool { return c.PositionEmbedding == YaRN }
 
 func (c Config) validateYarn(f *faults) {
+	const largest = math.MaxFloat32
 	y := c.Yarn.resolved()
 	switch {
 	case !c.yarn():
-		if c.Factor != 0 {
-			f.bad("yarn_rotary_scaling_factor", c.Factor, "null without position_embedding_type yarn")
+		for _, given := range []struct {
+			name           string
+			value, neutral float64
+		}{
+			{"yarn_rotary_scaling_factor", c.Factor, 0}, {"yarn_beta_fast", c.BetaFast, 32}, {"yarn_beta_slow", c.BetaSlow, 1},
+			{"yarn_mscale", c.MScale, 1}, {"yarn_mscale_all_dim", c.MScaleAllDim, 0},
+		} {
+			if given.value != 0 && given.value != given.neutral {
+				f.bad(given.name, given.value, "null without position_embedding_type yarn")
+			}
 		}
 		return
 	case c.UseScaling || c.interpolated():
 		f.bad("position_embedding_type", c.PositionEmbedding, "rope with use_rope_scaling or rotary_seq_len_interpolation_factor")
 	}
-	if !(y.Factor >= 1) {
-		f.bad("yarn_rotary_scaling_factor", c.Factor, "a number >= 1")
+	if !(y.Factor >= 1 && y.Factor <= largest) {
+		f.bad("yarn_rotary_scaling_factor", c.Factor, "a number >= 1 that f32 can hold")
 	}
 	if y.Context < 1 {
 		f.bad("yarn_original_max_position_embeddings", c.Context, "a number >= 1")
@@ -40,11 +49,14 @@ func (c Config) validateYarn(f *faults) {
 	if !(y.BetaSlow > 0) {
 		f.bad("yarn_beta_slow", c.BetaSlow, "a number > 0")
 	}
-	if !(y.BetaFast > y.BetaSlow) {
-		f.bad("yarn_beta_fast", c.BetaFast, "a number > yarn_beta_slow")
+	if !(y.BetaFast > y.BetaSlow && y.BetaFast <= largest) {
+		f.bad("yarn_beta_fast", c.BetaFast, "a number > yarn_beta_slow that f32 can hold")
 	}
-	if !(y.MScale > 0) || !(y.MScaleAllDim >= 0) {
-		f.bad("yarn_mscale", c.MScale, "a number > 0, and yarn_mscale_all_dim >= 0")
+	if !(y.MScale > 0 && y.MScale <= largest) {
+		f.bad("yarn_mscale", c.MScale, "a number > 0 that f32 can hold")
+	}
+	if !(y.MScaleAllDim >= 0 && y.MScaleAllDim <= largest) {
+		f.bad("yarn_mscale_all_dim", c.MScaleAllDim, "a number >= 0 that f32 can hold")
 	}
 }
 
