@@ -101,7 +101,7 @@ func TestManyFaultsAreCut(t *testing.T) {
 	config := fleetAt(fleettest.Start(t).Address)
 	c := open(t, config)
 	text := &strings.Builder{}
-	for range 20000 {
+	for range 10000 {
 		text.WriteString("unknown_key_é: 1\n")
 	}
 	revision, err := c.SetPolicy(t.Context(), text.String(), -1)

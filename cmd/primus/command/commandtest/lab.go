@@ -175,7 +175,7 @@ func Leftovers(t *testing.T, dir string) []string {
 // WaitFor returns when a process has written some text.
 func WaitFor(t *testing.T, b *primustest.Buffer, text string) {
 	t.Helper()
-	require.Eventually(t, func() bool { return strings.Contains(b.String(), text) }, 30*time.Second, time.Millisecond,
+	require.Eventually(t, func() bool { return strings.Contains(b.String(), text) }, 2*time.Minute, time.Millisecond,
 		"no %q in time", text)
 }
 

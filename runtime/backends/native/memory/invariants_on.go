@@ -24,6 +24,9 @@ func (g *guards) allocate(b device.Backend, d tensor.DType, shape ...int) (*tens
 	if _, counts := b.(*Counter); counts { // it has no memory
 		return tensor.New(b, d, shape...)
 	}
+	if at, err := b.Device(); err != nil || at.Type != device.TypeCPU { // the guards are read and written on the host
+		return tensor.New(b, d, shape...)
+	}
 	if g.backend == nil {
 		g.backend = &guardedBackend{Backend: b, sizes: map[unsafe.Pointer]uint64{}}
 	}
