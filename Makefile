@@ -39,8 +39,9 @@ test: ## run all tests in random order
 	CGO_ENABLED=0 go test -shuffle=on -timeout 30m ./...
 
 .PHONY: race
-race: ## run the tests of concurrent packages under the race detector, with invariants checked
+race: ## run the tests of concurrent packages under the race detector, and check invariants
 	CGO_ENABLED=1 go test -race -tags invariants -shuffle=on -timeout 40m -skip '$(RACE_SKIP)' $(RACE)
+	CGO_ENABLED=0 go test -tags invariants -shuffle=on -timeout 30m ./runtime/backends/native/model
 
 .PHONY: bench
 bench: ## run benchmarks (BENCH=regexp BENCH_PKG=packages COUNT=runs)
