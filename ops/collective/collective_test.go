@@ -18,7 +18,7 @@ func TestAllReduce(t *testing.T) {
 	}
 	checktest.Validation(t, collective.AllReduce, good, []checktest.Refusal[args]{
 		{Name: "no input", Edit: func(a *args) { a.Input = nil }, Operand: "input", Want: "a tensor"},
-		{Name: "halves", Edit: func(a *args) { a.Input = checktest.Zeros(tensor.F16, 3, 7) }, Operand: "input", Want: "dtype f32, bf16, f64, i32 or i64"},
+		{Name: "bytes", Edit: func(a *args) { a.Input = checktest.Zeros(tensor.U8, 3, 7) }, Operand: "input", Want: "dtype f32, bf16, f16, f64, i32 or i64"},
 		{Name: "dtype of output", Edit: func(a *args) { a.Output = checktest.Zeros(tensor.F64, 3, 7) }, Operand: "output", Want: "the dtype of input, f32"},
 		{Name: "shape of output", Edit: func(a *args) { a.Output = checktest.F32(21) }, Operand: "output", Want: "the shape of input, [3 7]"},
 		{Name: "overlap", Edit: func(a *args) { a.Output = checktest.Shifted(&a.Input) }, Operand: "output", Want: "the same view as input"},

@@ -16,10 +16,10 @@
 //
 // # Reductions
 //
-// The sum of bf16 numbers is computed in f32 and rounded once. The impl chooses the order in which
-// ranks are added: it is the same in all calls with the same number of ranks and elements, and all
-// ranks receive the same bits. A sum with a NaN is NaN; maxima and minima with a NaN are not
-// specified.
+// The sum of bf16 or f16 numbers is computed in f32 and rounded once. The impl chooses the order in
+// which ranks are added: it is the same in all calls with the same number of ranks and elements,
+// and all ranks receive the same bits. A sum with a NaN is NaN; maxima and minima with a NaN are
+// not specified.
 //
 // Package ops says what holds for every op of the catalogue.
 package collective

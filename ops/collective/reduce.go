@@ -7,7 +7,7 @@ import (
 
 // AllReduceArgs are the arguments of AllReduce.
 type AllReduceArgs struct {
-	Input     *tensor.Tensor `op:"0 input read f32 f64 bf16 i32 i64 contiguous [..]"`
+	Input     *tensor.Tensor `op:"0 input read f32 f64 bf16 f16 i32 i64 contiguous [..]"`
 	Output    *tensor.Tensor `op:"1 output write =input contiguous [..] may=input"`
 	Reduction Reduction      `op:"2 reduction"`
 	Group     `op:"3"`
@@ -27,7 +27,7 @@ var AllReduce = opregistry.NewOp("all_reduce", opregistry.Schema[AllReduceArgs]{
 
 // ReduceArgs are the arguments of Reduce.
 type ReduceArgs struct {
-	Input     *tensor.Tensor `op:"0 input read f32 f64 bf16 i32 i64 contiguous [..]"`
+	Input     *tensor.Tensor `op:"0 input read f32 f64 bf16 f16 i32 i64 contiguous [..]"`
 	Output    *tensor.Tensor `op:"1 output write =input contiguous [..] ? may=input"` // nil where rank is not root
 	Reduction Reduction      `op:"2 reduction"`
 	Root      int            `op:"3 root >=0"`
@@ -52,8 +52,8 @@ var Reduce = opregistry.NewOp("reduce", opregistry.Schema[ReduceArgs]{
 
 // ReduceScatterArgs are the arguments of ReduceScatter.
 type ReduceScatterArgs struct {
-	Input     *tensor.Tensor `op:"0 input read f32 f64 bf16 i32 i64 contiguous lead"` // ranks·n elements
-	Output    *tensor.Tensor `op:"1 output write =input contiguous"`                  // n elements
+	Input     *tensor.Tensor `op:"0 input read f32 f64 bf16 f16 i32 i64 contiguous lead"` // ranks·n elements
+	Output    *tensor.Tensor `op:"1 output write =input contiguous"`                      // n elements
 	Reduction Reduction      `op:"2 reduction"`
 	Group     `op:"3"`
 }

@@ -18,92 +18,66 @@ const maxCount = math.MaxInt32
 const piece = 4 << 20
 
 func allReduce(x *opregistry.Exec, h *member, a collective.AllReduceArgs) error {
-	return reduced(x, a.Input, a.Output, a.Reduction, a.Ranks, func(in, out *tensor.Tensor) error {
-		from, into, n := address(in), address(out), in.NumElements()
-		inPlace, size, most := from == into, in.DType().Size(), max(n, 1)
-		if h.together {
-			most = piece / size
+	if a.Input.DType().Size() == halfSize {
+		return allReduceHalves(x, h, a.Input.DType(), halvesOf(a.Input), halvesOf(a.Output), a.Reduction, a.Ranks)
+	}
+	from, into, n := address(a.Input), address(a.Output), a.Input.NumElements()
+	inPlace, size, most := from == into, a.Input.DType().Size(), max(n, 1)
+	if h.together {
+		most = piece / size
+	}
+	for lo := 0; lo == 0 || lo < n; lo += most { // once for an empty operand, as on the other ranks
+		source := from + uintptr(lo*size)
+		if inPlace {
+			source = h.inPlace
 		}
-		for lo := 0; lo == 0 || lo < n; lo += most { // once for an empty operand, as on the other ranks
-			source := from + uintptr(lo*size)
-			if inPlace {
-				source = h.inPlace
-			}
-			if err := h.do("MPI_Allreduce", h.allReduce, source, into+uintptr(lo*size), uintptr(min(most, n-lo)),
-				h.datatype(in.DType()), h.operator(a.Reduction), h.ranks); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
-func reduce(x *opregistry.Exec, h *member, a collective.ReduceArgs) error {
-	return reduced(x, a.Input, a.Output, a.Reduction, a.Ranks, func(in, out *tensor.Tensor) error {
-		from, into := address(in), uintptr(0)
-		if out != nil {
-			if into = address(out); from == into {
-				from = h.inPlace
-			}
-		}
-		return h.do("MPI_Reduce", h.reduce, from, into, uintptr(in.NumElements()),
-			h.datatype(in.DType()), h.operator(a.Reduction), uintptr(a.Root), h.ranks)
-	})
-}
-
-func reduceScatter(x *opregistry.Exec, h *member, a collective.ReduceScatterArgs) error {
-	return reduced(x, a.Input, a.Output, a.Reduction, a.Ranks, func(in, out *tensor.Tensor) error {
-		return h.do("MPI_Reduce_scatter_block", h.reduceScatter, address(in), address(out), uintptr(out.NumElements()),
-			h.datatype(in.DType()), h.operator(a.Reduction), h.ranks)
-	})
-}
-
-// reduced calls a function that reduces, with f32 in place of bf16, and divides its result by the
-// number of ranks when the reduction is avg.
-func reduced(x *opregistry.Exec, in, out *tensor.Tensor, r collective.Reduction, ranks int, call func(in, out *tensor.Tensor) error) error {
-	wideIn, wideOut := in, out
-	if in.DType() == tensor.BF16 {
-		numbers := x.Scratch(in.NumElements())
-		defer x.Release(numbers)
-		for i, v := range tensor.Data[tensor.BFloat16](in) {
-			numbers[i] = v.Float32()
-		}
-		wideIn = vector(numbers)
-		if out != nil {
-			sums := x.Scratch(out.NumElements())
-			defer x.Release(sums)
-			wideOut = vector(sums)
+		if err := h.do("MPI_Allreduce", h.allReduce, source, into+uintptr(lo*size), uintptr(min(most, n-lo)),
+			h.datatype(a.Input.DType()), h.operator(a.Reduction), h.ranks); err != nil {
+			return err
 		}
 	}
-	if err := call(wideIn, wideOut); err != nil || out == nil {
-		return err
-	}
-	if r == collective.Avg {
-		divide(wideOut, ranks)
-	}
-	if out.DType() == tensor.BF16 {
-		narrow := tensor.Data[tensor.BFloat16](out)
-		for i, v := range tensor.Data[float32](wideOut) {
-			narrow[i] = tensor.ToBFloat16(v)
-		}
-	}
+	divide(a.Output, a.Reduction, a.Ranks)
 	return nil
 }
 
-// vector returns a tensor of numbers.
-func vector(numbers []float32) *tensor.Tensor {
-	t, err := tensor.FromSlice(numbers, len(numbers))
-	if err != nil {
-		panic("BUG: mpi: " + err.Error())
+func reduce(x *opregistry.Exec, h *member, a collective.ReduceArgs) error {
+	if a.Input.DType().Size() == halfSize {
+		return allReduceHalves(x, h, a.Input.DType(), halvesOf(a.Input), halvesOf(a.Output), a.Reduction, a.Ranks)
 	}
-	return t
+	from, into := address(a.Input), uintptr(0)
+	if a.Output != nil {
+		if into = address(a.Output); from == into {
+			from = h.inPlace
+		}
+	}
+	if err := h.do("MPI_Reduce", h.reduce, from, into, uintptr(a.Input.NumElements()),
+		h.datatype(a.Input.DType()), h.operator(a.Reduction), uintptr(a.Root), h.ranks); err != nil {
+		return err
+	}
+	divide(a.Output, a.Reduction, a.Ranks)
+	return nil
 }
 
-// divide divides floats by the number of ranks, by a product with the rounded reciprocal.
-func divide(t *tensor.Tensor, ranks int) {
-	if t.DType() == tensor.F64 {
+func reduceScatter(x *opregistry.Exec, h *member, a collective.ReduceScatterArgs) error {
+	if a.Input.DType().Size() == halfSize {
+		return reduceScatterHalves(x, h, a.Input.DType(), halvesOf(a.Input), halvesOf(a.Output), a.Reduction, a.Ranks)
+	}
+	if err := h.do("MPI_Reduce_scatter_block", h.reduceScatter, address(a.Input), address(a.Output), uintptr(a.Output.NumElements()),
+		h.datatype(a.Input.DType()), h.operator(a.Reduction), h.ranks); err != nil {
+		return err
+	}
+	divide(a.Output, a.Reduction, a.Ranks)
+	return nil
+}
+
+// divide divides a sum of floats by the number of ranks, by a product with the rounded reciprocal,
+// when the reduction is avg. A rank without an output has none.
+func divide(t *tensor.Tensor, r collective.Reduction, ranks int) {
+	switch {
+	case t == nil || r != collective.Avg:
+	case t.DType() == tensor.F64:
 		scale(tensor.Data[float64](t), 1/float64(ranks))
-	} else {
+	default:
 		scale(tensor.Data[float32](t), 1/float32(ranks))
 	}
 }

@@ -157,7 +157,7 @@ func TestRank(t *testing.T) {
 	reg := opregistry.NewRegistry()
 	require.NoError(t, reg.Register(lib.Source()))
 	t.Log(lib.Info())
-	for _, d := range []tensor.DType{tensor.F32, tensor.F64, tensor.BF16, tensor.I32, tensor.I64} {
+	for _, d := range []tensor.DType{tensor.F32, tensor.F64, tensor.BF16, tensor.F16, tensor.I32, tensor.I64} {
 		sizes := []int{0, 1, 7, 5000}
 		if g.Ranks > 2 { // more ranks than CPUs wait for each other by spinning
 			sizes = sizes[:3]
@@ -174,6 +174,7 @@ func TestRank(t *testing.T) {
 	checkMoves(t, lib, g, tensor.U8, 13)
 	if g.Ranks == 2 {
 		checkPieces(t, lib, g)
+		checkHalfPieces(t, lib, g)
 	}
 	for _, group := range groups(g) {
 		checkReductions(t, lib, group, tensor.F32, 7, collective.Sum)
@@ -213,7 +214,7 @@ func call[A any](t *testing.T, lib *mpi.Library, op *opregistry.Op[A], a A) erro
 	return nil
 }
 
-// number is element i of a rank: a small number, exact in bf16.
+// number is element i of a rank: a small number, exact in bf16 and f16.
 func number(rank, i int) float64 { return float64((i*7+rank*3)%16 - 5) }
 
 // numbers returns the elements of a rank.
@@ -308,6 +309,26 @@ func checkPieces(t *testing.T, lib *mpi.Library, g collective.Group) {
 			if want := float32(i % 1000 * 3); v != want {
 				t.Fatalf("element %d: got %v, want %v", i, v, want)
 			}
+		}
+	}
+}
+
+// checkHalfPieces does the same with halves, of which the last part of a piece is smaller. They are
+// added up in f32 and rounded once.
+func checkHalfPieces(t *testing.T, lib *mpi.Library, g collective.Group) {
+	t.Helper()
+	const n = 2<<20 + 7
+	number := func(rank, i int) float32 { return []float32{0x1p-9, 1}[rank] * float32(1+i%3) }
+	numbers := make([]tensor.BFloat16, n)
+	for i := range numbers {
+		numbers[i] = tensor.ToBFloat16(number(g.Rank, i))
+	}
+	x, err := tensor.FromSlice(numbers, n)
+	require.NoError(t, err)
+	require.NoError(t, call(t, lib, collective.AllReduce, collective.AllReduceArgs{Input: x, Output: x, Group: g}))
+	for i, v := range numbers {
+		if want := tensor.ToBFloat16(number(0, i) + number(1, i)); v != want {
+			t.Fatalf("element %d: got %v, want %v", i, v.Float32(), want.Float32())
 		}
 	}
 }

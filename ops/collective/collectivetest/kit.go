@@ -31,15 +31,9 @@ var (
 	reduced = []collective.Reduction{collective.Sum, collective.Max, collective.Min, collective.Avg}
 )
 
-// reduces reports whether the ops that reduce take a dtype.
-func reduces(d tensor.DType) bool { return d != tensor.F16 }
-
 // reductions makes a case for each shape and reduction, and one in place.
 func reductions[A any](d tensor.DType, make func(in, out *tensor.Tensor, r collective.Reduction) A) []opstest.Case[A] {
 	var cases []opstest.Case[A]
-	if !reduces(d) {
-		return nil
-	}
 	for _, shape := range shapes {
 		for _, r := range reduced {
 			cases = append(cases, opstest.Case[A]{Name: fmt.Sprintf("%v/%v", tensor.Shape(shape), r), Make: func(s *opstest.Stage) A {
@@ -54,11 +48,7 @@ func allReduceCases(d tensor.DType) []opstest.Case[collective.AllReduceArgs] {
 	of := func(in, out *tensor.Tensor, r collective.Reduction) collective.AllReduceArgs {
 		return collective.AllReduceArgs{Input: in, Output: out, Reduction: r, Group: alone}
 	}
-	cases := reductions(d, of)
-	if !reduces(d) {
-		return cases
-	}
-	return append(cases, opstest.Case[collective.AllReduceArgs]{Name: "in_place", Make: func(s *opstest.Stage) collective.AllReduceArgs {
+	return append(reductions(d, of), opstest.Case[collective.AllReduceArgs]{Name: "in_place", Make: func(s *opstest.Stage) collective.AllReduceArgs {
 		x := s.In(opstest.Dense, d, 4, 9)
 		return of(x, x, collective.Sum)
 	}})
