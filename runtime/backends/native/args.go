@@ -197,15 +197,12 @@ func (a *Args) validate() error {
 		if a.AttentionDropout > 0 && (a.SeqLength%2 != 0 || a.ResetAttention || a.tunes() && a.Packing) {
 			faults = append(faults, fmt.Errorf("tensor_model_parallel_size: got %d, want 1 with attention_dropout where sequences are packed (reset_attention_mask, packing) or seq_length is odd", n))
 		}
+		if a.LoRA.Dropout > 0 && a.Adapts() {
+			faults = append(faults, fmt.Errorf("lora_dropout: got %v, want 0 with tensor_model_parallel_size %d", a.LoRA.Dropout, n))
+		}
 		if a.NumExperts > 0 && !a.SequenceParallel {
 			faults = append(faults, fmt.Errorf("sequence_parallel: got false, want true with num_experts %d and tensor_model_parallel_size %d, as in Megatron", a.NumExperts, n))
 		}
-		if a.FP16 || a.Format != "" || a.Optimizer == optim.Muon {
-			faults = append(faults, fmt.Errorf("tensor_model_parallel_size: got %d, want 1 with fp16, fp8 or optimizer muon", n))
-		}
-	}
-	if a.DividesModel() && a.Adapts() {
-		faults = append(faults, fmt.Errorf("lora_rank: got %d, want 0 where ranks have parts of a model (tensor_model_parallel_size, expert_model_parallel_size)", a.Rank))
 	}
 	if !(a.DistributedTimeout >= 0) {
 		faults = append(faults, fmt.Errorf("distributed_timeout_minutes: got %v, want a number >= 0", a.DistributedTimeout))

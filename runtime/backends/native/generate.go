@@ -15,11 +15,18 @@ const sampleLength = 200
 const sampleTemperature = 0.8
 
 // generate lets the model continue a prompt and keeps both. It returns errGivenUp if ctx ends
-// first.
+// first. Ranks that have parts of a model generate the same text together, which nothing gives up.
 func (t *trainer) generate(ctx context.Context) (err error) {
 	prompt, err := t.choosePrompt()
 	if err != nil {
 		return err
+	}
+	if t.divided() {
+		shared, err := t.world.Share("share the prompt", []byte(prompt))
+		if err != nil {
+			return err
+		}
+		ctx, prompt = context.WithoutCancel(ctx), string(shared)
 	}
 	m, release, err := t.model.OnHost()
 	if err != nil {

@@ -59,7 +59,7 @@ func (t *trainer) Train(ctx context.Context) (err error) {
 	case t.state.Step < t.args.TrainIters:
 		return t.interrupted(ctx)
 	}
-	if !t.world.Leads() || t.divided() { // a part of a model generates no text
+	if !t.world.Leads() && !t.divided() {
 		return nil
 	}
 	if err = t.generate(late); errors.Is(err, errGivenUp) {

@@ -128,14 +128,9 @@ func (t *trainer) saveWith(w *world.World) (err error) {
 // of a model with adapters have the adapters merged, so that they are a model by themselves, and
 // the adapters follow as PEFT writes them. release frees the merged weights.
 func (t *trainer) files(w *world.World) (files []shards.File, release func() error, err error) {
-	tensors, release := t.model.Tensors(), func() error { return nil }
-	if t.args.Adapts() {
-		if tensors, release, err = t.model.Merged(t.manager); err != nil {
-			return nil, nil, err
-		}
-	}
+	release = func() error { return nil }
 	defer func() {
-		if err != nil {
+		if err != nil && release != nil {
 			err = errors.Join(err, release())
 		}
 	}()
@@ -147,27 +142,39 @@ func (t *trainer) files(w *world.World) (files []shards.File, release func() err
 			files = append(files, f)
 		}
 	}
-	if t.args.Adapts() {
-		whole(lora.WeightsFile, lora.Named(t.model), format)
-	}
-	spread := func(name string, s *shards.Shard, states []optim.State, metadata map[string]string) {
+	spread := func(name string, s *shards.Shard, places func(*model.Model) []model.Place, states []optim.State, metadata map[string]string) {
 		if err == nil {
 			var f shards.File
-			f, err = t.spread(name, s, states, metadata)
+			f, err = t.spread(name, s, places, states, metadata)
 			files = append(files, f)
 		}
 	}
-	if t.weights == nil {
+	switch {
+	case t.weights == nil && t.args.Adapts():
+		var tensors []model.Named
+		if tensors, release, err = t.model.Merged(t.manager); err != nil {
+			return nil, nil, err
+		}
+		whole(lora.WeightsFile, lora.Named(t.model), format)
 		whole(weightsFile, tensors, format)
-	} else {
-		spread(weightsFile, t.weights, t.weights.Values(), format)
+	case t.weights == nil:
+		whole(weightsFile, t.model.Tensors(), format)
+	case t.args.Adapts():
+		var merged *shards.Shard
+		if merged, release, err = t.merged(); err != nil {
+			return nil, nil, err
+		}
+		spread(lora.WeightsFile, t.weights, lora.Places, t.weights.Values(), format)
+		spread(weightsFile, merged, (*model.Model).WeightPlaces, merged.Values(), format)
+	default:
+		spread(weightsFile, t.weights, (*model.Model).Places, t.weights.Values(), format)
 	}
 	switch {
 	case t.average == nil:
 	case t.shard == nil:
 		whole(averageFile, t.averages(), format)
 	default:
-		spread(averageFile, t.shard, t.average.State(), format)
+		spread(averageFile, t.shard, (*model.Model).Places, t.average.State(), format)
 	}
 	if scales := t.model.Scales(); scales != nil {
 		whole(scalesFile, scales, nil)
@@ -175,7 +182,7 @@ func (t *trainer) files(w *world.World) (files []shards.File, release func() err
 	if t.shard == nil {
 		whole(optimizerFile, t.optimizerState(), nil)
 	} else {
-		spread(optimizerFile, t.shard, t.optimizer.State(), nil)
+		spread(optimizerFile, t.shard, (*model.Model).Places, t.optimizer.State(), nil)
 	}
 	return files, release, err
 }

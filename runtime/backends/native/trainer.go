@@ -122,7 +122,7 @@ func (t *trainer) Init(ctx context.Context) error {
 	if err := t.refer(); err != nil {
 		return err
 	}
-	if err := t.agree(); err != nil {
+	if err := t.world.Compare(t.claim); err != nil {
 		return err
 	}
 	t.state = state{Seed: t.args.Seed, Data: t.data.Fingerprint()}

@@ -27,10 +27,10 @@ func TestWhatHasNoEffectIsTold(t *testing.T) {
 	l := newLab(t)
 	end := &ended{}
 	l.observer = end
-	require.NoError(t, l.train(t.Context(), "run", "train_iters=2", "grad_reduce_in_bf16=false", "optimizer=adam", "log_throughput=true", "train_iter=10", "z_loss_coeff=0.0"))
+	require.NoError(t, l.train(t.Context(), "run", "train_iters=2", "fp16_lm_cross_entropy=false", "optimizer=adam", "log_throughput=true", "train_iter=10", "z_loss_coeff=0.0"))
 	assert.Equal(t, []string{"log_throughput", "train_iter"}, end.result.Ignored)
 	assert.Contains(t, l.log.String(), "log_throughput: the native backend has no such parameter")
-	for _, name := range []string{"grad_reduce_in_bf16", "optimizer", "z_loss_coeff:"} {
+	for _, name := range []string{"fp16_lm_cross_entropy", "optimizer", "z_loss_coeff:"} {
 		assert.NotContains(t, l.log.String(), name)
 	}
 }
@@ -46,7 +46,7 @@ func TestStrictRefusesWhatHasNoEffect(t *testing.T) {
 	}
 	l := newLab(t)
 	l.strict = true
-	require.NoError(t, l.train(t.Context(), "run", "train_iters=1", "grad_reduce_in_bf16=false", "z_loss_coeff=0.1"))
+	require.NoError(t, l.train(t.Context(), "run", "train_iters=1", "fp16_lm_cross_entropy=false", "z_loss_coeff=0.1"))
 }
 
 // A parameter that a patch serves is served.

@@ -2,41 +2,31 @@ package native
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/binary"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/internal/buildinfo"
 	"github.com/primus-fl/primus/internal/durable"
-	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/ops/collective"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/backends/native/layout"
+	"github.com/primus-fl/primus/runtime/backends/native/lora"
 	"github.com/primus-fl/primus/runtime/backends/native/model"
 	"github.com/primus-fl/primus/runtime/backends/native/optim"
 	"github.com/primus-fl/primus/runtime/backends/native/shards"
 	"github.com/primus-fl/primus/runtime/backends/native/world"
+	"github.com/primus-fl/primus/runtime/config"
 	"github.com/primus-fl/primus/tensor"
 	"github.com/primus-fl/primus/tensor/safetensors"
 )
-
-// otherLaunchers are variables in which launchers pass the number of processes that they start
-// without a library for collectives.
-var otherLaunchers = []struct{ name, launcher string }{
-	{"SLURM_STEP_NUM_TASKS", "srun"},
-	{"MV2_COMM_WORLD_SIZE", "mpirun of MVAPICH2"},
-}
 
 // checkWorld returns an error if this is one of several processes that cannot train together.
 // WORLD_SIZE=1 declares the processes of a launcher to be separate runs.
@@ -48,12 +38,11 @@ func checkWorld(tc *backend.TrainContext) error {
 	if _, told := tc.Environ.Lookup("WORLD_SIZE"); told || tc.WorldSize > 1 {
 		return nil
 	}
-	for _, v := range otherLaunchers {
-		text, _ := tc.Environ.Lookup(v.name)
-		if n, err := strconv.Atoi(strings.TrimSpace(text)); err == nil && n > 1 {
-			return fmt.Errorf("%s has started %d processes (%s), and it does not connect them: %s, or set WORLD_SIZE=1 and another exp_name for each, if they are runs of their own",
-				v.launcher, n, v.name, remedy)
-		}
+	const mvapich = "MV2_COMM_WORLD_SIZE"
+	text, _ := tc.Environ.Lookup(mvapich)
+	if n, err := strconv.Atoi(strings.TrimSpace(text)); err == nil && n > 1 {
+		return fmt.Errorf("mpirun of MVAPICH2 has started %d processes (%s), and primus does not use its library: %s of Open MPI or MPICH, or set WORLD_SIZE=1 and another exp_name for each, if they are runs of their own",
+			n, mvapich, remedy)
 	}
 	return nil
 }
@@ -67,117 +56,68 @@ func newWorld(tc *backend.TrainContext, a *Args) (*world.World, error) {
 	if err := a.Fits(tc.WorldSize); tc.Manager != nil && err != nil {
 		return nil, describe(tc, err)
 	}
-	ranks := max(tc.WorldSize/a.TensorRanks(), 1) // with sequences of their own
-	if share := a.GlobalBatchSize / ranks; share < a.MicroBatchSize && share > 0 && a.GlobalBatchSize%ranks == 0 {
-		if tc.Rank == 0 {
-			tc.Log.Warn(fmt.Sprintf("micro_batch_size is %d in place of %d: global_batch_size %d on %d ranks leaves no more", share, a.MicroBatchSize, a.GlobalBatchSize, ranks))
-		}
-		a.MicroBatchSize = share
-	}
-	if each := a.MicroBatchSize * ranks; a.GlobalBatchSize%each != 0 {
-		return nil, describe(tc, fmt.Errorf("global_batch_size: got %d, want a multiple of %d, which is micro_batch_size %d on %d ranks", a.GlobalBatchSize, each, a.MicroBatchSize, ranks))
-	}
-	if err := a.RampupBatchSize.Validate(a.GlobalBatchSize, a.MicroBatchSize*ranks); err != nil {
+	micro, err := a.microBatchOn(tc.WorldSize)
+	if err != nil {
 		return nil, describe(tc, err)
 	}
+	if micro < a.MicroBatchSize && tc.Rank == 0 {
+		tc.Log.Warn(fmt.Sprintf("micro_batch_size is %d in place of %d: global_batch_size %d on %d ranks leaves no more", micro, a.MicroBatchSize, a.GlobalBatchSize, tc.WorldSize/a.TensorRanks()))
+	}
+	a.MicroBatchSize = micro
 	if tc.Manager == nil { // the run is only planned
 		return world.Single(), nil
 	}
 	return world.New(tc.Manager, collective.Group{Rank: tc.Rank, Ranks: tc.WorldSize}), nil
 }
 
-// claim is what has to be the same on all ranks.
-type claim struct {
-	Version    string             `json:"version"`
-	Program    string             `json:"program"` // checksum of its file
-	Data       string             `json:"data"`
-	Parameters map[string]any     `json:"parameters"`
-	Manifest   opmanager.Manifest `json:"manifest"`
+// microBatchOn returns the micro batch of each rank, which may be smaller than micro_batch_size, or
+// why a job of some ranks cannot train the batch.
+func (a *Args) microBatchOn(ranks int) (int, error) {
+	ranks = max(ranks/a.TensorRanks(), 1) // with sequences of their own
+	micro := a.MicroBatchSize
+	if share := a.GlobalBatchSize / ranks; share < micro && share > 0 && a.GlobalBatchSize%ranks == 0 {
+		micro = share
+	}
+	if each := micro * ranks; a.GlobalBatchSize%each != 0 {
+		return 0, fmt.Errorf("global_batch_size: got %d, want a multiple of %d, which is micro_batch_size %d on %d ranks", a.GlobalBatchSize, each, micro, ranks)
+	}
+	return micro, a.RampupBatchSize.Validate(a.GlobalBatchSize, micro*ranks)
 }
 
-func (t *trainer) claim() claim {
-	c := claim{Version: buildinfo.Read().Version, Program: programChecksum(), Data: t.data.Fingerprint(), Parameters: t.compared(), Manifest: t.tc.Manager.Manifest()}
-	for key, v := range map[string]int{
-		"eval_interval": t.args.EvalInterval, "eval_iters": t.args.EvalIters, "final_eval_windows": t.args.FinalWindows,
-		"save_interval": t.args.SaveInterval,
-	} {
-		c.Parameters[key] = float64(v)
+// Fits returns a function that says why a number of ranks cannot train a module together, nil if
+// they can as far as its batch and its parallel groups go.
+func Fits(m *config.Module) (func(ranks int) error, error) {
+	tc, _, err := standalone(m)
+	if err != nil {
+		return nil, err
+	}
+	a := &Args{}
+	if _, err := document.Decode(tc.Args.Map(), a); err != nil {
+		return nil, err
+	}
+	return func(ranks int) error {
+		if a.MicroBatchSize < 1 || a.GlobalBatchSize < 1 || a.Parallel.Validate() != nil {
+			return nil // what is wrong with these is not their number
+		}
+		_, err := a.microBatchOn(ranks)
+		if err = errors.Join(a.Fits(ranks), err); err != nil {
+			return describe(tc, err)
+		}
+		return nil
+	}, nil
+}
+
+// claim returns what has to be the same on all ranks.
+func (t *trainer) claim() world.Claim {
+	c := world.Claim{Version: buildinfo.Read().Version, Program: buildinfo.Checksum(), Data: t.data.Fingerprint(), Manifest: t.tc.Manager.Manifest()}
+	c.Parameters = map[string]string{
+		"eval_interval": strconv.Itoa(t.args.EvalInterval), "eval_iters": strconv.Itoa(t.args.EvalIters), "final_eval_windows": strconv.Itoa(t.args.FinalWindows),
+		"save_interval": strconv.Itoa(t.args.SaveInterval),
+	}
+	for name, v := range t.compared() {
+		c.Parameters[strings.TrimPrefix(name, patchPrefix)] = fmt.Sprint(v)
 	}
 	return c
-}
-
-// programChecksum returns the SHA-256 of the file of this program, as far as it tells two builds
-// apart; where it cannot be read, why.
-func programChecksum() string {
-	f, err := os.Open("/proc/self/exe") // also when the file has been replaced
-	if err != nil {
-		var name string
-		if name, err = os.Executable(); err == nil {
-			f, err = os.Open(name)
-		}
-	}
-	if err != nil {
-		return err.Error()
-	}
-	defer func() { _ = f.Close() }() // it was only read
-	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return err.Error()
-	}
-	return hex.EncodeToString(h.Sum(nil)[:8])
-}
-
-// agree returns an error if a rank of the job would compute otherwise than the first one.
-func (t *trainer) agree() error {
-	if t.world.Alone() {
-		return nil
-	}
-	own, err := json.Marshal(t.claim())
-	if err != nil {
-		return fmt.Errorf("compare the ranks: %w", err)
-	}
-	all, err := t.world.Gather("compare the ranks", own)
-	if err != nil {
-		return fmt.Errorf("rank %d of %d cannot reach the others: %w; start all ranks with mpirun of Open MPI or mpiexec of MPICH", t.world.Rank, t.world.Ranks, err)
-	}
-	claims := make([]claim, len(all))
-	for i, text := range all {
-		if err := json.Unmarshal(text, &claims[i]); err != nil {
-			return fmt.Errorf("compare the ranks: rank %d: %w", i, err)
-		}
-	}
-	var faults []error
-	for i, c := range claims[1:] {
-		if err := claims[0].check(c); err != nil {
-			faults = append(faults, fmt.Errorf("rank %d differs from rank 0, so nothing was trained: %w", i+1, err))
-		}
-	}
-	if faults != nil {
-		return &world.CommonError{Err: errors.Join(faults...)}
-	}
-	return nil
-}
-
-// check returns an error that joins every difference of another rank from this one.
-func (c claim) check(other claim) error {
-	var faults []error
-	differs := func(what string, first, second any) {
-		if first != second {
-			faults = append(faults, fmt.Errorf("%s: got %v, want %v as on rank 0", what, shown(second), shown(first)))
-		}
-	}
-	if c.Version != other.Version {
-		differs("version of primus", c.Version, other.Version)
-	} else {
-		differs("program (SHA-256 of its file)", c.Program, other.Program)
-	}
-	differs("fingerprint of the data", c.Data, other.Data)
-	names := maps.Clone(c.Parameters)
-	maps.Copy(names, other.Parameters)
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		differs(strings.TrimPrefix(name, patchPrefix), c.Parameters[name], other.Parameters[name])
-	}
-	return errors.Join(append(faults, c.Manifest.Check(other.Manifest))...)
 }
 
 // share gives all ranks the state, the weights and the moments of the first one.
@@ -199,11 +139,12 @@ func (t *trainer) share() error {
 		t.sampler.Seek(t.state.Position)
 		t.savedStep = t.state.Step
 	}
+	var tensors []*tensor.Tensor
+	for _, scale := range t.model.Scales() {
+		tensors = append(tensors, scale.Tensor)
+	}
 	if !t.divided() {
-		tensors := []*tensor.Tensor{t.model.Flats()[0].Values}
-		for _, scale := range t.model.Scales() {
-			tensors = append(tensors, scale.Tensor)
-		}
+		tensors = append(tensors, t.model.Flats()[0].Values)
 		if t.state.Step > 0 && t.shard == nil {
 			if t.average != nil {
 				tensors = append(tensors, t.average.Means()...)
@@ -216,11 +157,11 @@ func (t *trainer) share() error {
 				}
 			}
 		}
-		if err := t.world.Copy("share the weights", tensors...); err != nil {
-			return err
-		}
 	}
-	if t.divided() && t.args.LoadHF != "" && t.state.Step == 0 { // each rank reads its part
+	if err := t.world.Copy("share the weights", tensors...); err != nil {
+		return err
+	}
+	if t.divided() && t.args.LoadHF != "" && (t.state.Step == 0 || t.args.Adapts()) { // each rank reads its part
 		if err := t.world.Agree("load the weights", t.loadWeights()); err != nil {
 			return err
 		}
@@ -407,7 +348,7 @@ func (e *engine) link(f model.Flat, w *world.World) error {
 	if w.Alone() {
 		return nil
 	}
-	x, err := w.NewExchange(f.Values, f.Grads, f.Used, sharded)
+	x, err := w.NewExchange(f.Values, f.Grads, f.Used, e.args.Parallel)
 	if err != nil {
 		return err
 	}
@@ -422,6 +363,12 @@ func (e *engine) link(f model.Flat, w *world.World) error {
 func (e *engine) whole(p *model.Param) optim.Param {
 	own := optim.Param{Value: p.Value, Grad: p.Grad, Decay: p.Decay, LRScale: e.points.lrScale.Func()(p)}
 	own.Matrices, own.InOut = p.Matrices(e.args.SplitQKV)
+	if p.OfLayer() && p.Shared() && !p.Apart {
+		ranks := e.near.Tensor
+		own.Divided = &optim.Divided{Ranks: ranks.Ranks, Columns: p.Slice.Cols != nil, Sum: func(t *tensor.Tensor) error {
+			return ranks.Total("orthogonalise a matrix", t)
+		}}
+	}
 	return own
 }
 
@@ -466,13 +413,27 @@ func (e *engine) outline() (*model.Model, error) {
 	return model.Outline(e.args.Config)
 }
 
-// spread returns a file of tensors of which this rank has pieces.
-func (e *engine) spread(name string, s *shards.Shard, states []optim.State, metadata map[string]string) (shards.File, error) {
+// spread returns a file of tensors of which this rank has pieces, at the places of a model.
+func (e *engine) spread(name string, s *shards.Shard, places func(*model.Model) []model.Place, states []optim.State, metadata map[string]string) (shards.File, error) {
 	all, err := e.outline()
 	if err != nil {
 		return shards.File{}, err
 	}
-	return s.Spread(name, all, e.model.Places(), states, metadata)
+	return s.Spread(name, places(all), places(e.model), states, metadata)
+}
+
+// merged returns the weights of this rank with their adapters added, as pieces, and a function that
+// returns their memory.
+func (e *engine) merged() (*shards.Shard, func() error, error) {
+	values, release, err := e.model.MergedValues(e.manager)
+	if err != nil {
+		return nil, nil, err
+	}
+	all := &shards.Shard{}
+	for i, p := range e.model.Params() {
+		all.Add(p, optim.Param{Value: values[i]}, e.near.Data.Leads() && e.writes(p))
+	}
+	return all, release, nil
 }
 
 // loadShards loads what each rank has of the weights, where they are divided, and of the state of
@@ -480,13 +441,17 @@ func (e *engine) spread(name string, s *shards.Shard, states []optim.State, meta
 func (t *trainer) loadShards() error {
 	var err error
 	if t.weights != nil {
-		err = t.loadShard(weightsFile, t.weights, t.weights.Values())
+		file, places := weightsFile, (*model.Model).Places
+		if t.args.Adapts() {
+			file, places = lora.WeightsFile, lora.Places
+		}
+		err = t.loadShard(file, t.weights, places, t.weights.Values())
 	}
 	if err == nil && t.average != nil {
-		err = t.loadShard(averageFile, t.shard, t.average.State())
+		err = t.loadShard(averageFile, t.shard, (*model.Model).Places, t.average.State())
 	}
 	if err == nil {
-		err = t.loadShard(optimizerFile, t.shard, t.optimizer.State())
+		err = t.loadShard(optimizerFile, t.shard, (*model.Model).Places, t.optimizer.State())
 	}
 	if _, lost := errors.AsType[*world.Error](err); lost {
 		return err
@@ -497,7 +462,7 @@ func (t *trainer) loadShards() error {
 	return t.world.Agree("check what was loaded", err)
 }
 
-func (t *trainer) loadShard(name string, s *shards.Shard, states []optim.State) error {
+func (t *trainer) loadShard(name string, s *shards.Shard, places func(*model.Model) []model.Place, states []optim.State) error {
 	all, err := t.outline()
 	if err != nil {
 		return err
@@ -509,7 +474,7 @@ func (t *trainer) loadShard(name string, s *shards.Shard, states []optim.State) 
 		}
 		defer file.Close()
 	}
-	return s.Load(t.world, file, all, t.model.Places(), states)
+	return s.Load(t.world, file, places(all), places(t.model), states)
 }
 
 // counted returns the gradients that this rank counts for the norm of all: each is counted by one

@@ -21,11 +21,10 @@ func TestAnUnconnectedWorldIsRefused(t *testing.T) {
 		{"nodes", map[string]string{"NODE_RANK": "1", "NNODES": "2"}, []string{"rank 1 of 2 cannot reach the others"}},
 		{"local", map[string]string{"LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "8"}, []string{"LOCAL_WORLD_SIZE"}},
 		{"uneven ranks", map[string]string{"RANK": "1", "WORLD_SIZE": "3"}, []string{"global_batch_size: got 4, want a multiple of 6, which is micro_batch_size 2 on 3 ranks"}},
-		{"srun", map[string]string{"SLURM_STEP_NUM_TASKS": "3"}, []string{"srun has started 3 processes", "WORLD_SIZE=1"}},
-		{"srun with one node", map[string]string{"SLURM_STEP_NUM_TASKS": "3", "NNODES": "1"}, []string{"srun"}},
 		{"Open MPI", map[string]string{"OMPI_COMM_WORLD_SIZE": "2"}, []string{"rank 0 of 2 cannot reach the others"}},
 		{"PMI", map[string]string{"PMI_SIZE": "2", "PMI_RANK": "1"}, []string{"rank 1 of 2 cannot reach the others"}},
-		{"MVAPICH2", map[string]string{"MV2_COMM_WORLD_SIZE": "2"}, []string{"MV2_COMM_WORLD_SIZE"}},
+		{"MVAPICH2", map[string]string{"MV2_COMM_WORLD_SIZE": "2"}, []string{"mpirun of MVAPICH2 has started 2 processes (MV2_COMM_WORLD_SIZE)", "WORLD_SIZE=1"}},
+		{"MVAPICH2 with one node", map[string]string{"MV2_COMM_WORLD_SIZE": "2", "NNODES": "1"}, []string{"MVAPICH2"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			l := newLab(t)
@@ -45,8 +44,8 @@ func TestAnUnconnectedWorldIsRefused(t *testing.T) {
 func TestAWorldOfOneTrains(t *testing.T) {
 	for name, env := range map[string]map[string]string{
 		"torchrun": {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_WORLD_SIZE": "1"},
-		"srun":     {"SLURM_STEP_NUM_TASKS": "1", "MV2_COMM_WORLD_SIZE": "x"},
-		"sweep":    {"SLURM_STEP_NUM_TASKS": "4", "WORLD_SIZE": "1"},
+		"MVAPICH2": {"MV2_COMM_WORLD_SIZE": "x"},
+		"sweep":    {"MV2_COMM_WORLD_SIZE": "4", "WORLD_SIZE": "1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t)
@@ -63,8 +62,8 @@ func TestWhatPartsCannotDo(t *testing.T) {
 		want string
 	}{
 		{[]string{"tensor_model_parallel_size=3"}, "tensor_model_parallel_size: got 3, want a divisor of num_attention_heads"},
-		{[]string{"tensor_model_parallel_size=2", "fp16=true"}, "tensor_model_parallel_size: got 2, want 1 with"},
 		{[]string{"tensor_model_parallel_size=2", "attention_dropout=0.1", "seq_length=31"}, "want 1 with attention_dropout where"},
+		{[]string{"tensor_model_parallel_size=2", "lora_rank=2", "lora_dropout=0.1"}, "lora_dropout: got 0.1, want 0 with tensor_model_parallel_size 2"},
 		{[]string{"tensor_model_parallel_size=2", "vocab_size=1"}, "tensor_model_parallel_size: got 2, want at most vocab_size 1"},
 		{[]string{"tensor_model_parallel_size=2", "sequence_parallel=true", "seq_length=31"}, "seq_length that tensor_model_parallel_size 2 divides, in place of 31"},
 		{[]string{"tensor_model_parallel_size=2", "sequence_parallel=true", "hidden_dropout=0.1", "seq_length=2", "hidden_size=34", "kv_channels=16"}, "a part of a sequence of 1·34 elements"},

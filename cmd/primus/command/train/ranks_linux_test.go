@@ -60,8 +60,8 @@ func newJob(t *testing.T, l *commandtest.Lab, launcher string, groups ...[]strin
 	return j
 }
 
-// trainRanks trains with some ranks.
-func trainRanks(t *testing.T, l *commandtest.Lab, launcher string, ranks int, args ...string) {
+// trainRanks trains with some ranks, and returns the text that they generate at the end.
+func trainRanks(t *testing.T, l *commandtest.Lab, launcher string, ranks int, args ...string) string {
 	t.Helper()
 	j := newJob(t, l, launcher, append([]string{strconv.Itoa(ranks)}, args...))
 	var out bytes.Buffer
@@ -69,59 +69,92 @@ func trainRanks(t *testing.T, l *commandtest.Lab, launcher string, ranks int, ar
 	require.NoError(t, j.Run(), j.stderr.String())
 	assert.Equal(t, 1, strings.Count(out.String(), " finished\n"), "one summary: %s", out.String())
 	assert.Regexp(t, fmt.Sprintf(`\nranks       %d: \d+ %% of the time of steps went to waiting for others; \d+ %% of the exchange of gradients was hidden; rank \d computed longest, `, ranks), out.String())
+	return generated(t, out.String())
+}
+
+// generated returns the text that a run has printed at the end.
+func generated(t *testing.T, out string) string {
+	t.Helper()
+	parts := strings.Split(out, "\ngenerated text after ")
+	require.Len(t, parts, 2, "one text: %s", out)
+	return parts[1]
 }
 
 // checkLosses compares losses with those of one rank.
 func checkLosses(t *testing.T, want, got []commandtest.Record) {
 	t.Helper()
+	checkWithin(t, 1e-5, want, got)
+}
+
+// checkWithin compares losses with those of one rank, within a part of each.
+func checkWithin(t *testing.T, part float64, want, got []commandtest.Record) {
+	t.Helper()
 	require.Len(t, got, len(want))
 	for i, w := range want {
 		assert.Equal(t, w.Step, got[i].Step)
-		assert.InEpsilon(t, w.Loss, got[i].Loss, 1e-5, "step %d", w.Step)
-		assert.InEpsilon(t, w.GradNorm, got[i].GradNorm, 1e-4, "step %d", w.Step)
+		assert.InEpsilon(t, w.Loss, got[i].Loss, part, "step %d", w.Step)
+		assert.InEpsilon(t, w.GradNorm, got[i].GradNorm, 10*part, "step %d", w.Step)
 		if w.ValidLoss != nil {
 			require.NotNil(t, got[i].ValidLoss)
-			assert.InEpsilon(t, *w.ValidLoss, *got[i].ValidLoss, 1e-5, "step %d", w.Step)
+			assert.InEpsilon(t, *w.ValidLoss, *got[i].ValidLoss, part, "step %d", w.Step)
 		}
 	}
 }
+
+// The parts of a loss by which many ranks may differ from one: in f32, with sums of several ranks
+// that are rounded to 16 bits, and with other scales of fp8.
+const (
+	asOne  = 1e-5
+	asBF16 = 2e-3
+	asFP8  = 1e-2
+)
 
 // Any number of ranks trains the model that one rank trains.
 func TestRanksTrainAsOne(t *testing.T) {
 	for _, tt := range []struct {
 		name, model, launcher string
 		ranks                 int
+		within                float64
 		args                  []string
 	}{
-		{"llama", "llama_2M", "openmpi", 2, []string{"global_batch_size=8"}},
-		{"llama on 4 ranks", "llama_2M", "openmpi", 4, []string{"global_batch_size=8", "train_iters=12", "overlap_grad_reduce=true"}},
-		{"gpt2 with dropout", "gpt2_10M", "mpich", 2, []string{"hidden_dropout=0.1", "attention_dropout=0.1"}},
-		{"llama with shards", "llama_2M", "openmpi", 4, []string{"global_batch_size=8", "train_iters=12", "use_distributed_optimizer=true", "overlap_grad_reduce=true", "overlap_param_gather=true", "ema_decay=0.8"}},
-		{"gpt2 with shards", "gpt2_10M", "mpich", 2, []string{"train_iters=12", "use_distributed_optimizer=true", "clip_grad=0.1"}},
-		{"experts", "moe_8x3M", "mpich", 2, []string{"global_batch_size=8", "num_experts=4", "moe_router_topk=2"}},
-		{"bf16 with shards", "llama_2M", "mpich", 2, []string{"train_iters=12", "bf16=true", "use_distributed_optimizer=true"}},
-		{"layers apart", "llama_2M", "openmpi", 2, []string{"global_batch_size=8", "tensor_model_parallel_size=2"}},
-		{"layers apart on 4 ranks", "llama_2M", "mpich", 4, []string{
+		{"llama", "llama_2M", "openmpi", 2, asOne, []string{"global_batch_size=8"}},
+		{"llama on 4 ranks", "llama_2M", "openmpi", 4, asOne, []string{"global_batch_size=8", "train_iters=12", "overlap_grad_reduce=true"}},
+		{"gpt2 with dropout", "gpt2_10M", "mpich", 2, asOne, []string{"hidden_dropout=0.1", "attention_dropout=0.1"}},
+		{"llama with shards", "llama_2M", "openmpi", 4, asOne, []string{"global_batch_size=8", "train_iters=12", "use_distributed_optimizer=true", "overlap_grad_reduce=true", "overlap_param_gather=true", "ema_decay=0.8"}},
+		{"gpt2 with shards", "gpt2_10M", "mpich", 2, asOne, []string{"train_iters=12", "use_distributed_optimizer=true", "clip_grad=0.1"}},
+		{"experts", "moe_8x3M", "mpich", 2, asOne, []string{"global_batch_size=8", "num_experts=4", "moe_router_topk=2"}},
+		{"bf16 with shards", "llama_2M", "mpich", 2, asOne, []string{"train_iters=12", "bf16=true", "use_distributed_optimizer=true"}},
+		{"layers apart", "llama_2M", "openmpi", 2, asOne, []string{"global_batch_size=8", "tensor_model_parallel_size=2"}},
+		{"layers apart on 4 ranks", "llama_2M", "mpich", 4, asOne, []string{
 			"global_batch_size=8", "train_iters=12", "tensor_model_parallel_size=2", "overlap_grad_reduce=true", "use_distributed_optimizer=true", "overlap_param_gather=true", "eval_iters=5",
 		}},
-		{"layers apart with biases", "gpt2_10M", "openmpi", 2, []string{"train_iters=12", "tensor_model_parallel_size=2", "hidden_dropout=0.1"}},
-		{"sequences apart", "llama_2M", "openmpi", 2, []string{"global_batch_size=8", "tensor_model_parallel_size=2", "sequence_parallel=true"}},
-		{"sequences apart with biases", "gpt2_10M", "mpich", 2, []string{"train_iters=12", "tensor_model_parallel_size=2", "sequence_parallel=true", "hidden_dropout=0.1", "attention_dropout=0.1"}},
-		{"sequences apart with norms of heads", "qwen_6M", "openmpi", 4, []string{
+		{"layers apart with biases", "gpt2_10M", "openmpi", 2, asOne, []string{"train_iters=12", "tensor_model_parallel_size=2", "hidden_dropout=0.1"}},
+		{"sequences apart", "llama_2M", "openmpi", 2, asOne, []string{"global_batch_size=8", "tensor_model_parallel_size=2", "sequence_parallel=true"}},
+		{"sequences apart with biases", "gpt2_10M", "mpich", 2, asOne, []string{"train_iters=12", "tensor_model_parallel_size=2", "sequence_parallel=true", "hidden_dropout=0.1", "attention_dropout=0.1"}},
+		{"sequences apart with norms of heads", "qwen_6M", "openmpi", 4, asOne, []string{
 			"global_batch_size=8", "train_iters=12", "tensor_model_parallel_size=2", "sequence_parallel=true", "vocab_size=301",
 			"use_distributed_optimizer=true", "overlap_grad_reduce=true", "recompute_granularity=selective", "recompute_modules=['layernorm', 'mlp']", "seq_length=64",
 		}},
-		{"sequences apart with experts", "moe_8x3M", "mpich", 2, []string{
+		{"sequences apart with experts", "moe_8x3M", "mpich", 2, asOne, []string{
 			"global_batch_size=8", "num_experts=4", "moe_router_topk=2", "train_iters=12", "tensor_model_parallel_size=2", "sequence_parallel=true", "recompute_granularity=selective", "recompute_modules=['layernorm', 'moe']",
 		}},
-		{"sequences and experts apart", "moe_8x3M", "openmpi", 4, []string{
+		{"sequences and experts apart", "moe_8x3M", "openmpi", 4, asOne, []string{
 			"global_batch_size=8", "num_experts=4", "moe_router_topk=2", "train_iters=20", "tensor_model_parallel_size=2", "sequence_parallel=true", "expert_model_parallel_size=2",
 			"use_distributed_optimizer=true", "overlap_grad_reduce=true", "eval_iters=5",
 		}},
-		{"experts apart", "moe_8x3M", "openmpi", 2, []string{"global_batch_size=8", "num_experts=4", "moe_router_topk=2", "expert_model_parallel_size=2"}},
-		{"experts apart on 4 ranks", "moe_8x3M", "mpich", 4, []string{
+		{"experts apart", "moe_8x3M", "openmpi", 2, asOne, []string{"global_batch_size=8", "num_experts=4", "moe_router_topk=2", "expert_model_parallel_size=2"}},
+		{"experts apart on 4 ranks", "moe_8x3M", "mpich", 4, asOne, []string{
 			"global_batch_size=8", "num_experts=4", "moe_router_topk=2", "train_iters=12", "expert_model_parallel_size=2", "overlap_grad_reduce=true", "use_distributed_optimizer=true", "eval_iters=5",
 		}},
+		{"gradients in bf16", "llama_2M", "openmpi", 2, asBF16, []string{"train_iters=12", "bf16=true", "grad_reduce_in_bf16=true", "overlap_grad_reduce=true"}},
+		{"gradients in bf16 with shards", "llama_2M", "mpich", 2, asBF16, []string{"train_iters=12", "grad_reduce_in_bf16=true", "use_distributed_optimizer=true"}},
+		{"fp16 with shards", "llama_2M", "openmpi", 2, asOne, []string{"train_iters=12", "fp16=true", "initial_loss_scale=1024", "use_distributed_optimizer=true"}},
+		{"layers apart in bf16", "llama_2M", "mpich", 2, asBF16, []string{"train_iters=12", "bf16=true", "tensor_model_parallel_size=2", "sequence_parallel=true"}},
+		{"layers apart in fp16", "gpt2_10M", "openmpi", 2, asBF16, []string{"train_iters=12", "fp16=true", "initial_loss_scale=1024", "tensor_model_parallel_size=2"}},
+		{"layers apart in fp8", "llama_2M", "openmpi", 2, asFP8, []string{"train_iters=12", "bf16=true", "fp8=hybrid", "tensor_model_parallel_size=2"}},
+		{"matrices of Muon apart", "llama_2M", "mpich", 2, asOne, []string{"train_iters=12", "optimizer=muon", "tensor_model_parallel_size=2", "overlap_grad_reduce=true"}},
+		{"adapters with shards", "llama_2M", "mpich", 2, asOne, []string{"train_iters=12", "lora_rank=4", "use_distributed_optimizer=true"}},
+		{"adapters apart", "gpt2_10M", "openmpi", 2, asOne, []string{"train_iters=12", "lora_rank=4", "lora_alpha=32", "lr=1e-2", "tensor_model_parallel_size=2"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			args := append([]string{"train_iters=50", "eval_interval=10", "eval_iters=3", "final_eval_windows=8"}, tt.args...)
@@ -132,7 +165,7 @@ func TestRanksTrainAsOne(t *testing.T) {
 			got := one.Train(slices.DeleteFunc(slices.Clone(args), func(a string) bool { return strings.Contains(a, "_parallel") })...)
 			require.Zero(t, got.Code, got.Stderr)
 			trainRanks(t, many, tt.launcher, tt.ranks, args...)
-			checkLosses(t, one.Records(), many.Records())
+			checkWithin(t, tt.within, one.Records(), many.Records())
 		})
 	}
 }
@@ -224,10 +257,12 @@ func TestPartsGoOn(t *testing.T) {
 		args  []string
 		parts []string
 	}{
-		"layers":  {"llama_2M", []string{"global_batch_size=8", "ema_decay=0.9", "eval_interval=5", "eval_iters=2"}, []string{"tensor_model_parallel_size=2"}},
-		"gpt2":    {"gpt2_10M", []string{"global_batch_size=8"}, []string{"tensor_model_parallel_size=2"}},
-		"experts": {"moe_8x3M", []string{"num_experts=4", "moe_router_topk=2", "global_batch_size=8"}, []string{"expert_model_parallel_size=2"}},
-		"both":    {"moe_8x3M", []string{"num_experts=4", "moe_router_topk=2", "global_batch_size=8"}, []string{"tensor_model_parallel_size=2", "sequence_parallel=true", "expert_model_parallel_size=2"}},
+		"layers":   {"llama_2M", []string{"global_batch_size=8", "ema_decay=0.9", "eval_interval=5", "eval_iters=2"}, []string{"tensor_model_parallel_size=2"}},
+		"gpt2":     {"gpt2_10M", []string{"global_batch_size=8"}, []string{"tensor_model_parallel_size=2"}},
+		"experts":  {"moe_8x3M", []string{"num_experts=4", "moe_router_topk=2", "global_batch_size=8"}, []string{"expert_model_parallel_size=2"}},
+		"adapters": {"llama_2M", []string{"global_batch_size=8", "lora_rank=4", "lora_target_modules=['q_proj', 'v_proj', 'o_proj', 'up_proj']", "lr=1e-2"}, []string{"tensor_model_parallel_size=2", "sequence_parallel=true"}},
+		"muon":     {"llama_2M", []string{"global_batch_size=8", "optimizer=muon"}, []string{"tensor_model_parallel_size=2"}},
+		"both":     {"moe_8x3M", []string{"num_experts=4", "moe_router_topk=2", "global_batch_size=8"}, []string{"tensor_model_parallel_size=2", "sequence_parallel=true", "expert_model_parallel_size=2"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			args := func(steps int, more ...string) []string {
@@ -239,13 +274,19 @@ func TestPartsGoOn(t *testing.T) {
 			}
 			got := whole.Train(args(12)...)
 			require.Zero(t, got.Code, got.Stderr)
-			trainRanks(t, parts, "openmpi", 4, args(3, append(tt.parts, "use_distributed_optimizer=true")...)...)
+			shards := "use_distributed_optimizer=" + strconv.FormatBool(name != "muon") // which needs whole matrices
+			trainRanks(t, parts, "openmpi", 4, args(3, append(tt.parts, shards)...)...)
 			trainRanks(t, parts, "mpich", 2, args(6, tt.parts...)...)
 			got = parts.Train(args(9)...)
 			require.Zero(t, got.Code, got.Stderr)
 			assert.Contains(t, got.Stderr, "resuming from checkpoint step=6")
-			trainRanks(t, parts, "openmpi", 2, args(12, tt.parts...)...)
+			text := trainRanks(t, parts, "openmpi", 2, args(12, tt.parts...)...)
 			checkLosses(t, whole.Records(), parts.Records())
+			got = parts.Train(args(12)...)
+			require.Zero(t, got.Code, got.Stderr)
+			assert.Equal(t, generated(t, got.Out), text, "one rank has the same weights, and nothing to train")
+			got = commandtest.Run(t, "generate", "--checkpoint", parts.Path("checkpoints"), "--prompt", "func f", "--max-tokens", "4")
+			require.Zero(t, got.Code, got.Stderr)
 		})
 	}
 }

@@ -19,6 +19,7 @@ type adapter struct {
 	hidden, dHidden  *tensor.Tensor // x·Aᵀ [T rank], scratch
 	out, grad        columns        // the columns of y and of dy
 	drop             *adapterDropout
+	sum              vectorGrad // of the matrix that ranks have in common, of those that share the projection
 	fwd, bwd         *opmanager.Bound[gemm.GenericGemmArgs]
 }
 
@@ -44,6 +45,13 @@ func (b *Builder) adapters(w param.LinearWeights, in int) []adapter {
 			AdapterWeights: one, matrixA: b.matrix(one.A), matrixB: b.matrix(one.B), scale: opregistry.Float(float32(b.Config.Scale())),
 			hidden: hidden, dHidden: dHidden,
 			fwd: opmanager.MustBind(b.Fwd, gemm.GenericGemm), bwd: opmanager.MustBind(b.Bwd, gemm.GenericGemm),
+		}
+		if w.Shared != nil {
+			common := one.A
+			if w.Sums {
+				common = one.B
+			}
+			a.sum = b.vectorGrad(common).over(w.Shared)
 		}
 		if dropped != nil {
 			n := t * in
@@ -89,14 +97,26 @@ func (a *adapter) Backward(r *Run, x, dy, dx *tensor.Tensor) {
 	used := a.down(r, x)
 	dy = a.grad.slice(dy, a.Lo, a.Hi)
 	Call(r, a.bwd, gemm.GenericGemmArgs{A: a.matrixB, B: dy, D: a.dHidden, Alpha: a.scale})
-	Call(r, a.bwd, gemm.GenericGemmArgs{A: a.hidden, B: dy, TransB: true, D: a.B.Grad, Grad: true, Accumulate: r.Accumulate, Alpha: a.scale})
-	Call(r, a.bwd, gemm.GenericGemmArgs{A: used, B: a.dHidden, TransB: true, D: a.A.Grad, Grad: true, Accumulate: r.Accumulate})
+	a.gradient(r, a.B, gemm.GenericGemmArgs{A: a.hidden, B: dy, TransB: true, Grad: true, Alpha: a.scale})
+	a.gradient(r, a.A, gemm.GenericGemmArgs{A: used, B: a.dHidden, TransB: true, Grad: true})
 	if used == x {
 		Call(r, a.bwd, gemm.GenericGemmArgs{A: a.matrixA, B: a.dHidden, D: dx, Accumulate: true})
 		return
 	}
 	Call(r, a.bwd, gemm.GenericGemmArgs{A: a.matrixA, B: a.dHidden, D: a.drop.grad})
 	a.drop.Backward(r, dx)
+}
+
+// gradient writes the product that is the gradient of a matrix.
+func (a *adapter) gradient(r *Run, of *param.Param, args gemm.GenericGemmArgs) {
+	if a.sum.param != of {
+		args.D, args.Accumulate = of.Grad, r.Accumulate
+		Call(r, a.bwd, args)
+		return
+	}
+	args.D = a.sum.to(r)
+	Call(r, a.bwd, args)
+	a.sum.done(r)
 }
 
 // adapterDropout is the dropout of the input of an adapter, which has a result of its own.

@@ -128,6 +128,8 @@ func (p *vocabularyParts) place(r *Run, targets *tensor.Tensor) {
 	switch p.all.DType() {
 	case tensor.BF16:
 		fill(tensor.Data[tensor.BFloat16](p.all), int(last), pitch, tensor.ToBFloat16(float32(math.Inf(-1))))
+	case tensor.F16:
+		fill(tensor.Data[tensor.Float16](p.all), int(last), pitch, tensor.ToFloat16(float32(math.Inf(-1))))
 	default:
 		fill(tensor.Data[float32](p.all), int(last), pitch, float32(math.Inf(-1)))
 	}

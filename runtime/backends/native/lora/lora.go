@@ -35,6 +35,15 @@ func Named(m *model.Model) []model.Named {
 	return all
 }
 
+// Places returns where the adapters of a model lie, under the same names.
+func Places(m *model.Model) []model.Place {
+	all := m.Places()
+	for i := range all {
+		all[i].Name = prefix + all[i].Name
+	}
+	return all
+}
+
 // Config returns the content of adapter_config.json for the adapters of an architecture; base is
 // the path or the name of the weights that they adapt, "" if it is not known.
 func Config(c model.Config, base string) map[string]any {

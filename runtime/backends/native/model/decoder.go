@@ -11,6 +11,7 @@ import (
 	embeddingops "github.com/primus-fl/primus/ops/embedding"
 	"github.com/primus-fl/primus/runtime/backends/native/architecture"
 	"github.com/primus-fl/primus/runtime/backends/native/block"
+	"github.com/primus-fl/primus/runtime/backends/native/layout"
 	"github.com/primus-fl/primus/runtime/backends/native/memory"
 	"github.com/primus-fl/primus/runtime/backends/native/param"
 	"github.com/primus-fl/primus/tensor"
@@ -32,7 +33,8 @@ func (s DecoderSettings) resolved(c architecture.Config) DecoderSettings {
 
 // Decoder continues sequences of tokens. It keeps the keys and values of the tokens so far, so that
 // a token is computed once. Each sequence has a slot of the cache. A Decoder is used by one
-// goroutine at a time.
+// goroutine at a time. Where ranks have parts of a model, each has a Decoder, and all make the same
+// calls and get the same logits.
 type Decoder struct {
 	m        *Model
 	mgr      *opmanager.Manager
@@ -42,6 +44,7 @@ type Decoder struct {
 	freqs    *tensor.Tensor // [capacity 1 1 d]; nil without rotary positions
 	chosen   *tensor.Tensor // i32 [rows]: the rows whose logits are wanted
 	logits   *tensor.Tensor // f32 [rows vocab]
+	parts    *logitParts    // nil where this rank has the whole vocabulary
 	rounder  *rounder
 	passes   map[int]*decoderPass
 	lengths  []int
@@ -77,7 +80,7 @@ func (m *Model) NewDecoder(mgr *opmanager.Manager, s DecoderSettings) (*Decoder,
 
 // decoder allocates a decoder, whose memory has an error if that fails.
 func (m *Model) decoder(mgr *opmanager.Manager, s DecoderSettings, backend device.Backend) *Decoder {
-	c := m.cfg
+	c := m.local()
 	a := &memory.Arena{Backend: backend}
 	d := &Decoder{m: m, mgr: mgr, settings: s, memory: a, passes: map[int]*decoderPass{}, lengths: make([]int, s.Slots)}
 	d.cache = &block.KVCache{
@@ -93,6 +96,9 @@ func (m *Model) decoder(mgr *opmanager.Manager, s DecoderSettings, backend devic
 		d.freqs = a.New(tensor.F32, s.Capacity, 1, 1, c.HeadDim())
 	}
 	d.chosen, d.logits = a.New(tensor.I32, s.Rows), a.New(tensor.F32, s.Rows, c.VocabSize)
+	if m.part.Tensor != nil {
+		d.parts = newLogitParts(m, s.Rows, a)
+	}
 	outside := block.Builder{Config: c, Keep: &memory.Pool{Arena: a}}
 	d.rounder = m.rounder(mgr, &outside, a)
 	return d
@@ -137,7 +143,10 @@ func (d *Decoder) Step(chunks []Chunk) (*tensor.Tensor, error) {
 		d.rounder.round(r, depth)
 	}
 	logits := memory.Rows(d.logits, 0, wanted)
-	p.forward(r, d, wanted, logits)
+	p.forward(r, d, wanted, d.own(wanted, logits))
+	if r.Err == nil && wanted > 0 {
+		r.Err = d.together(logits)
+	}
 	d.memory.Check()
 	if r.Err != nil {
 		return nil, r.Err
@@ -219,10 +228,12 @@ func (d *Decoder) pass(n int) (*decoderPass, error) {
 }
 
 func (d *Decoder) build(n int) *decoderPass {
-	c := d.m.cfg
+	c := d.m.local()
 	c.AuxLossCoeff, c.HiddenDropout, c.AttentionDropout = 0, 0, 0
 	own := &memory.Pool{Arena: d.memory}
-	b := block.Builder{Config: c, Batch: 1, Seq: n, Keep: own, Cache: d.cache, Scales: d.m.scales}
+	part := d.m.part
+	part.Sequence = false // there are few rows
+	b := block.Builder{Config: c, Batch: 1, Seq: n, Keep: own, Cache: d.cache, Scales: d.m.scales, Part: part, Rooms: new([4]layout.Room)}
 	b.At(d.mgr)
 	b.Stream()
 	p := &decoderPass{

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -32,9 +33,19 @@ func (m *Model) Adapters() []param.Named {
 	return param.ByName(m.adapters, func(i int) *tensor.Tensor { return m.adapters[i].Value })
 }
 
-// Merged returns copies of the weights, under the names of Tensors, to which the products of their
-// adapters are added, and a function that returns their memory. Weights without adapters are views.
+// Merged returns the weights under the names of Tensors, with the products of their adapters added
+// as MergedValues does.
 func (m *Model) Merged(mgr *opmanager.Manager) (all []param.Named, release func() error, err error) {
+	values, release, err := m.MergedValues(mgr)
+	if err != nil {
+		return nil, nil, err
+	}
+	return param.ByName(m.params, func(i int) *tensor.Tensor { return values[i] }), release, nil
+}
+
+// MergedValues returns the values of Params, those of weights with adapters as copies to which the
+// products of these are added, and a function that returns their memory.
+func (m *Model) MergedValues(mgr *opmanager.Manager) (all []*tensor.Tensor, release func() error, err error) {
 	own := &memory.Arena{Backend: m.memory.Backend}
 	product := opmanager.MustBind(mgr, gemm.GenericGemm)
 	scale := opregistry.Float(float32(m.cfg.Scale()))
@@ -64,11 +75,8 @@ func (m *Model) Merged(mgr *opmanager.Manager) (all []param.Named, release func(
 			}
 		}
 	}
-	all = param.ByName(m.params, func(i int) *tensor.Tensor {
-		if v := values[m.params[i]]; v != nil {
-			return v
-		}
-		return m.params[i].Value
-	})
+	for _, p := range m.params {
+		all = append(all, cmp.Or(values[p], p.Value))
+	}
 	return all, own.Close, nil
 }

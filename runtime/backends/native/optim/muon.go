@@ -48,6 +48,13 @@ func (c MuonConfig) validate(f *faults) {
 // factor returns the factor of the update of a matrix.
 func (c MuonConfig) factor(m matrix) float64 {
 	out, in := float64(m.value.Shape()[0]), float64(m.value.Shape()[1])
+	switch d := m.divided; {
+	case d == nil:
+	case d.Columns:
+		in *= float64(d.Ranks)
+	default:
+		out *= float64(d.Ranks)
+	}
 	if m.inOut {
 		out, in = in, out
 	}
@@ -86,12 +93,12 @@ type muon struct {
 	matrices []matrix
 	momentum []*tensor.Tensor // of each weight, nil for those of rest
 
-	sgd   *opmanager.Bound[optim.MultiTensorSGDArgs]
-	scale *opmanager.Bound[optim.MultiTensorScaleArgs]
-	norm  *opmanager.Bound[optim.MultiTensorL2NormArgs]
-	gemm  *opmanager.Bound[gemm.GenericGemmArgs]
-	flag  *tensor.Tensor
-	total *tensor.Tensor
+	sgd    *opmanager.Bound[optim.MultiTensorSGDArgs]
+	scale  *opmanager.Bound[optim.MultiTensorScaleArgs]
+	l2norm *opmanager.Bound[optim.MultiTensorL2NormArgs]
+	gemm   *opmanager.Bound[gemm.GenericGemmArgs]
+	flag   *tensor.Tensor
+	total  *tensor.Tensor
 	memory
 }
 
@@ -99,8 +106,9 @@ type muon struct {
 type matrix struct {
 	value, grad, momentum *tensor.Tensor
 	x, next               *tensor.Tensor // of its shape
-	square, poly          *tensor.Tensor // of the size of its shorter axis
+	square, poly          *tensor.Tensor // [n n], of the size of rows if it is wide, else of columns
 	inOut                 bool
+	divided               *Divided
 	decay                 bool
 	lrScale               float64
 }
@@ -109,7 +117,7 @@ func newMuon(cfg OptimizerConfig, params []Param, m *opmanager.Manager, backend 
 	u := &muon{
 		cfg: cfg, weights: len(params), momentum: make([]*tensor.Tensor, len(params)), memory: memory{backend: backend},
 		sgd: opmanager.MustBind(m, optim.MultiTensorSGD), scale: opmanager.MustBind(m, optim.MultiTensorScale),
-		norm: opmanager.MustBind(m, optim.MultiTensorL2Norm), gemm: opmanager.MustBind(m, gemm.GenericGemm),
+		l2norm: opmanager.MustBind(m, optim.MultiTensorL2Norm), gemm: opmanager.MustBind(m, gemm.GenericGemm),
 	}
 	var rest []Param
 	for i, p := range params {
@@ -151,7 +159,7 @@ func (u *muon) allocate(params []Param) (err error) {
 func (u *muon) cut(p Param, momentum *tensor.Tensor) error {
 	from := 0
 	for _, rows := range p.Matrices {
-		m := matrix{inOut: p.InOut, decay: p.Decay, lrScale: p.lrScale()}
+		m := matrix{inOut: p.InOut, divided: p.Divided, decay: p.Decay, lrScale: p.lrScale()}
 		for to, t := range map[**tensor.Tensor]*tensor.Tensor{&m.value: p.Value, &m.grad: p.Grad, &m.momentum: momentum} {
 			var err error
 			if *to, err = t.Slice(0, from, from+rows); err != nil {
@@ -164,12 +172,29 @@ func (u *muon) cut(p Param, momentum *tensor.Tensor) error {
 	return nil
 }
 
+// wide reports whether polynomials of XXᵀ are multiplied with X from the left, and not those of XᵀX
+// from the right. Both give the same: the smaller of the two is taken or, of a matrix that ranks
+// share, that to which each of them can add its part.
+func (m *matrix) wide() bool {
+	if m.divided != nil {
+		return m.divided.Columns
+	}
+	return m.value.Shape()[0] <= m.value.Shape()[1]
+}
+
+// side is the size of these products.
+func (m *matrix) side() int {
+	if m.wide() {
+		return m.value.Shape()[0]
+	}
+	return m.value.Shape()[1]
+}
+
 // share allocates the scratch and gives each matrix views of it.
 func (u *muon) share() error {
 	size, square := 0, 0
 	for _, m := range u.matrices {
-		shape := m.value.Shape()
-		size, square = max(size, shape.NumElements()), max(square, min(shape[0], shape[1]))
+		size, square = max(size, m.value.NumElements()), max(square, m.side())
 	}
 	var scratch [4]*tensor.Tensor
 	for i, n := range []int{size, size, square * square, square * square} {
@@ -188,7 +213,7 @@ func (u *muon) share() error {
 	for i := range u.matrices {
 		m := &u.matrices[i]
 		rows, cols := m.value.Shape()[0], m.value.Shape()[1]
-		n := min(rows, cols)
+		n := m.side()
 		var errs [4]error
 		m.x, errs[0] = view(scratch[0], rows, cols)
 		m.next, errs[1] = view(scratch[1], rows, cols)
@@ -243,25 +268,24 @@ func (u *muon) update(m matrix, up Update) error {
 
 // orthogonal returns the orthogonal factor of x, in memory of x or next.
 func (u *muon) orthogonal(m matrix) (*tensor.Tensor, error) {
-	if err := clearNorm(u.flag, u.total); err != nil {
-		return nil, err
-	}
-	if err := u.norm.Call(optim.MultiTensorL2NormArgs{NoopFlag: u.flag, TensorLists: [][]*tensor.Tensor{{m.x}}, Norm: u.total}); err != nil {
-		return nil, err
-	}
 	const least = 1e-7
-	total, err := tensor.Read[float32](u.total)
+	norm, err := u.norm(m)
 	if err != nil {
 		return nil, err
 	}
-	if err := u.scaled(m.x, m.x, 1/max(float64(total[0]), least)); err != nil {
+	if err := u.scaled(m.x, m.x, 1/max(norm, least)); err != nil {
 		return nil, err
 	}
-	wide := m.x.Shape()[0] <= m.x.Shape()[1]
+	wide := m.wide()
 	for step := range u.cfg.Steps {
 		a, b, c := newtonSchulz(step)
 		if err := u.gemm.Call(gemm.GenericGemmArgs{A: m.x, TransA: wide, B: m.x, TransB: !wide, D: m.square}); err != nil {
 			return nil, err
+		}
+		if m.divided != nil {
+			if err := m.divided.Sum(m.square); err != nil {
+				return nil, err
+			}
 		}
 		if err := u.scaled(m.square, m.poly, b); err != nil {
 			return nil, err
@@ -282,6 +306,34 @@ func (u *muon) orthogonal(m matrix) (*tensor.Tensor, error) {
 		m.x, m.next = m.next, m.x
 	}
 	return m.x, nil
+}
+
+// norm returns the Euclidean norm of x.
+func (u *muon) norm(m matrix) (float64, error) {
+	if err := clearNorm(u.flag, u.total); err != nil {
+		return 0, err
+	}
+	if err := u.l2norm.Call(optim.MultiTensorL2NormArgs{NoopFlag: u.flag, TensorLists: [][]*tensor.Tensor{{m.x}}, Norm: u.total}); err != nil {
+		return 0, err
+	}
+	total, err := tensor.Read[float32](u.total)
+	if err != nil {
+		return 0, err
+	}
+	if m.divided == nil {
+		return float64(total[0]), nil
+	}
+	if err := tensor.Fill(u.total, func(v []float32) { v[0] = total[0] * total[0] }); err != nil {
+		return 0, err
+	}
+	if err := m.divided.Sum(u.total); err != nil {
+		return 0, err
+	}
+	total, err = tensor.Read[float32](u.total)
+	if err != nil {
+		return 0, err
+	}
+	return math.Sqrt(float64(total[0])), nil
 }
 
 // descend calls the op of SGD for one matrix.

@@ -20,6 +20,16 @@ type Param struct {
 	// weight that is no matrix of a layer. InOut says that columns belong to outputs, not rows.
 	Matrices []int
 	InOut    bool
+
+	Divided *Divided // nil for a weight that is whole
+}
+
+// Divided says that this rank has a part of each matrix of a weight, and others the rest. All parts
+// have the same size.
+type Divided struct {
+	Ranks   int
+	Columns bool                       // the matrices are divided by columns, not by rows
+	Sum     func(*tensor.Tensor) error // replaces a tensor by its sum over the ranks
 }
 
 func (p Param) lrScale() float64 { return cmp.Or(p.LRScale, 1) }

@@ -134,10 +134,16 @@ func (b *WeightBuilder) share(w *LinearWeights, groups ...int) {
 			continue
 		}
 		p.Slice, p.Shape = s, s.Shape()
+		if p.matrices != nil {
+			p.matrices = []int{p.Shape[0]}
+		}
 		for k := range p.Parts {
 			p.Parts[k].Whole, p.Parts[k].Rows = p.Parts[k].Rows, p.Parts[k].Rows/t.Ranks
 			p.Parts[k].From = p.Parts[k].Rows * t.Rank
 		}
+	}
+	for i := range w.Adapters {
+		w.Adapters[i].share(groups, t.Rank, t.Ranks)
 	}
 }
 

@@ -14,11 +14,11 @@ import (
 // Load fills states of the pieces of all ranks from a file, which only the first rank has. Other
 // ranks receive it tensor by tensor. all are the tensors of all ranks, own are those of this one,
 // as far as it has them.
-func (s *Shard) Load(w *world.World, file *safetensors.File, all *model.Model, own []model.Place, states []optim.State) error {
+func (s *Shard) Load(w *world.World, file *safetensors.File, all, own []model.Place, states []optim.State) error {
 	longest := 0
 	want := map[string]safetensors.Info{}
 	for _, state := range states {
-		for _, p := range all.Places() {
+		for _, p := range s.kept(state, all) {
 			want[named(p, state)] = safetensors.Info{DType: tensor.F32, Shape: p.Slice.Whole}
 			longest = max(longest, p.Slice.Whole.NumElements())
 		}
@@ -37,7 +37,7 @@ func (s *Shard) Load(w *world.World, file *safetensors.File, all *model.Model, o
 		parts[p.Name] = p
 	}
 	for _, state := range states {
-		for _, p := range all.Places() {
+		for _, p := range s.kept(state, all) {
 			one := span(memory, 0, p.Slice.Whole.NumElements())
 			if w.Leads() {
 				shaped, err := one.Reshape(p.Slice.Whole...)

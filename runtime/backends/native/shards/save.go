@@ -52,10 +52,10 @@ func Whole(w *world.World, name string, tensors []model.Named, metadata map[stri
 
 // Spread returns a file of tensors of which the ranks have pieces. all are the tensors of all
 // ranks, own are those of this one, as far as it has them.
-func (s *Shard) Spread(name string, all *model.Model, own []model.Place, states []optim.State, metadata map[string]string) (File, error) {
+func (s *Shard) Spread(name string, all, own []model.Place, states []optim.State, metadata map[string]string) (File, error) {
 	var entries []safetensors.Entry
 	for _, state := range states {
-		for _, p := range all.Places() {
+		for _, p := range s.kept(state, all) {
 			e, err := safetensors.Stream(named(p, state), tensor.F32, p.Slice.Whole, elsewhere)
 			if err != nil {
 				return File{}, err
@@ -70,7 +70,7 @@ func (s *Shard) Spread(name string, all *model.Model, own []model.Place, states 
 	f := File{Name: name, layout: layout}
 	for _, state := range states {
 		s.meet(own, func(i int, p model.Place, lo, hi int) {
-			if !s.pieces[i].writes {
+			if !s.pieces[i].writes || state.Tensors[i] == nil {
 				return
 			}
 			begin, data := layout.Begin[named(p, state)], bytes(state.Tensors[i])

@@ -1,6 +1,8 @@
 package shards
 
 import (
+	"slices"
+
 	"github.com/primus-fl/primus/runtime/backends/native/model"
 	"github.com/primus-fl/primus/runtime/backends/native/optim"
 	"github.com/primus-fl/primus/runtime/backends/native/world"
@@ -61,10 +63,22 @@ func (s *Shard) State(states []optim.State) []model.Named {
 	var all []model.Named
 	for _, state := range states {
 		for i, t := range state.Tensors {
+			if t == nil {
+				continue
+			}
 			all = append(all, model.Named{Name: stateName(s.pieces[i].param.Name, state), Tensor: t})
 		}
 	}
 	return all
+}
+
+// kept returns the places of a state, of those of all ranks: an optimizer may keep nothing of some
+// weights. Of a weight that other ranks have, something is kept.
+func (s *Shard) kept(state optim.State, all []model.Place) []model.Place {
+	return slices.DeleteFunc(slices.Clone(all), func(p model.Place) bool {
+		i := slices.IndexFunc(s.pieces, func(own piece) bool { return own.param.Name == p.Param.Name })
+		return i >= 0 && state.Tensors[i] == nil
+	})
 }
 
 // named returns the name of a state of a tensor in checkpoints.

@@ -70,7 +70,7 @@ func TestRank(t *testing.T) {
 	require.NoError(t, err)
 	weights, err := shards.Whole(w, "model.safetensors", m.Tensors(), nil)
 	require.NoError(t, err)
-	moments, err := s.Spread("optimizer.safetensors", m, m.Places(), states, nil)
+	moments, err := s.Spread("optimizer.safetensors", m.Places(), m.Places(), states, nil)
 	require.NoError(t, err)
 
 	// A rank that cannot write leaves no checkpoint, and all ranks say so.
@@ -111,7 +111,7 @@ func TestRank(t *testing.T) {
 	}
 
 	again, loaded := newShard(t, w, m)
-	require.NoError(t, again.Load(w, file, m, m.Places(), loaded))
+	require.NoError(t, again.Load(w, file, m.Places(), m.Places(), loaded))
 	for i, p := range again.Params {
 		for _, of := range loaded {
 			assert.Equal(t, tensor.Data[float32](p.Value), tensor.Data[float32](of.Tensors[i]))
@@ -139,7 +139,7 @@ func newModel(t *testing.T) *model.Model {
 func newShard(t *testing.T, w *world.World, m *model.Model) (*shards.Shard, []optim.State) {
 	t.Helper()
 	f := m.Flats()[0]
-	x, err := w.NewExchange(f.Values, f.Grads, f.Used, true)
+	x, err := w.NewExchange(f.Values, f.Grads, f.Used, world.Parallel{Sharded: true})
 	require.NoError(t, err)
 	s := &shards.Shard{}
 	s.Cut(f, x.Parts(), func(p *model.Param) optim.Param { return optim.Param{Value: p.Value, Grad: p.Grad, Decay: p.Decay} }, func(*model.Param) bool { return true })

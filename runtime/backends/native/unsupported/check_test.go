@@ -101,10 +101,10 @@ func TestCheck(t *testing.T) {
 		config  model.Config
 		refused bool
 	}{
-		{"grad_reduce_in_bf16", true, llama(), true},
-		{"grad_reduce_in_bf16", false, llama(), false},
-		{"grad_reduce_in_bf16", nil, llama(), false},
-		{"grad_reduce_in_bf16", "false", llama(), true},
+		{"fp16_lm_cross_entropy", true, llama(), true},
+		{"fp16_lm_cross_entropy", false, llama(), false},
+		{"fp16_lm_cross_entropy", nil, llama(), false},
+		{"fp16_lm_cross_entropy", "false", llama(), true},
 		{"fp4", "e2m1", llama(), true},
 		{"fp8_wgrad", true, llama(), false},
 		{"exp_avg_dtype", "fp32", llama(), false},

@@ -24,7 +24,6 @@ func precision() map[string]rule {
 	return map[string]rule{
 		"fp8_wgrad":                only("gradients of weights are products of fp8, too", true),
 		"fp4":                      only(f32, false),
-		"grad_reduce_in_bf16":      off(f32),
 		"fp16_lm_cross_entropy":    off(f32),
 		"main_grads_dtype":         only(f32, "fp32"),
 		"main_params_dtype":        only(f32, "fp32"),

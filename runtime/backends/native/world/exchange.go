@@ -5,11 +5,12 @@ import (
 	"time"
 
 	"github.com/primus-fl/primus/ops/collective"
+	"github.com/primus-fl/primus/ops/optim"
 	"github.com/primus-fl/primus/tensor"
 )
 
 // Exchange adds up the gradients of all ranks, in buckets, which are ranges of the memory that all
-// gradients lie in. With Shard each rank receives the sums of its part of each bucket only, and
+// gradients lie in. With Sharded each rank receives the sums of its part of each bucket only, and
 // Gather returns the weights of that part to all.
 type Exchange struct {
 	world   *World
@@ -18,6 +19,13 @@ type Exchange struct {
 	sent    int // buckets whose gradients are on their way
 	waited  time.Duration
 	scratch []float32 // what Gather sends
+	narrow  *narrow   // nil where gradients are sent as they are
+}
+
+// narrow sends gradients as bf16.
+type narrow struct {
+	all, part *tensor.Tensor // bf16, of a bucket and of a part of it
+	flag      *tensor.Tensor
 }
 
 // bucket is the range lo to hi of gradients and of weights. Its parts, one for each rank, have the
@@ -42,9 +50,10 @@ const (
 	partAlign      = 16           // numbers: parts begin on cache lines
 )
 
-// NewExchange returns the exchange of gradients, f32 [n], and of the weights they belong to. Of
-// both the first used numbers are exchanged; the last bucket is filled up with what follows.
-func (w *World) NewExchange(values, grads *tensor.Tensor, used int, shard bool) (*Exchange, error) {
+// NewExchange returns the exchange of gradients, f32 [n], and of the weights they belong to, as the
+// parameters ask for. Of both the first used numbers are exchanged; the last bucket is filled up
+// with what follows.
+func (w *World) NewExchange(values, grads *tensor.Tensor, used int, p Parallel) (*Exchange, error) {
 	step := partAlign * w.Ranks
 	end := (used + step - 1) / step * step
 	if end > grads.NumElements() {
@@ -52,17 +61,21 @@ func (w *World) NewExchange(values, grads *tensor.Tensor, used int, shard bool) 
 	}
 	size := min(max(end/bucketsAtLeast, smallestBucket), largestBucket)
 	size = (size + step - 1) / step * step
-	x := &Exchange{world: w, shard: shard}
+	x := &Exchange{world: w, shard: p.Sharded}
 	for lo := 0; lo < end; lo += size {
 		b := bucket{lo: lo, hi: min(lo+size, end)}
 		b.grads, b.values = span(grads, b.lo, b.hi), span(values, b.lo, b.hi)
-		if shard {
+		if x.shard {
 			b.sums = vector(make([]float32, b.part(w.Ranks)))
 		}
 		x.buckets = append(x.buckets, b)
 	}
-	if shard {
-		x.scratch = make([]float32, min(size, end)/w.Ranks)
+	size = min(size, end)
+	if x.shard {
+		x.scratch = make([]float32, size/w.Ranks)
+	}
+	if p.ReduceInBF16 {
+		x.narrow = &narrow{all: vector(make([]tensor.BFloat16, size)), part: vector(make([]tensor.BFloat16, size/w.Ranks)), flag: vector(make([]int32, 1))}
 	}
 	return x, nil
 }
@@ -138,11 +151,42 @@ func (x *Exchange) await(what string, buckets []bucket) error {
 func (x *Exchange) end() int { return x.buckets[len(x.buckets)-1].hi }
 
 func (x *Exchange) reduce(b *bucket) error {
-	w := x.world
-	if b.sums == nil {
-		return w.allReduce.Call(collective.AllReduceArgs{Input: b.grads, Output: b.grads, Group: w.Group})
+	if x.narrow != nil {
+		return x.narrow.reduce(x.world, b)
 	}
-	return w.reduceScatter.Call(collective.ReduceScatterArgs{Input: b.grads, Output: b.sums, Group: w.Group})
+	return x.world.reduce(b.grads, b.sums)
+}
+
+// reduce replaces a tensor by its sum over all ranks or, with a part, writes that of this rank.
+func (w *World) reduce(all, part *tensor.Tensor) error {
+	if part == nil {
+		return w.allReduce.Call(collective.AllReduceArgs{Input: all, Output: all, Group: w.Group})
+	}
+	return w.reduceScatter.Call(collective.ReduceScatterArgs{Input: all, Output: part, Group: w.Group})
+}
+
+// reduce adds up the gradients of a bucket, rounded to bf16.
+func (n *narrow) reduce(w *World, b *bucket) error {
+	all := span(n.all, 0, b.hi-b.lo)
+	if err := n.convert(w, b.grads, all); err != nil {
+		return err
+	}
+	if b.sums == nil {
+		if err := w.reduce(all, nil); err != nil {
+			return err
+		}
+		return n.convert(w, all, b.grads)
+	}
+	part := span(n.part, 0, b.part(w.Ranks))
+	if err := w.reduce(all, part); err != nil {
+		return err
+	}
+	return n.convert(w, part, b.sums)
+}
+
+// convert writes a tensor to one of another type.
+func (n *narrow) convert(w *World, from, to *tensor.Tensor) error {
+	return w.scale.Call(optim.MultiTensorScaleArgs{NoopFlag: n.flag, TensorLists: [][]*tensor.Tensor{{from}, {to}}, Scale: 1})
 }
 
 func (x *Exchange) gather(b *bucket) error {

@@ -12,6 +12,7 @@ import (
 type Parallel struct {
 	OverlapGradReduce bool `param:"overlap_grad_reduce"`        // gradients are sent while the backward pass goes on
 	Sharded           bool `param:"use_distributed_optimizer"`  // each rank has the state of the optimizer for a part of the weights
+	ReduceInBF16      bool `param:"grad_reduce_in_bf16"`        // gradients are sent as bf16, and added up in f32
 	OverlapGather     bool `param:"overlap_param_gather"`       // updated weights are sent while the next forward pass goes on
 	TensorParallel    int  `param:"tensor_model_parallel_size"` // ranks that share the projections of each layer and the vocabulary; 0 means 1
 	SequenceParallel  bool `param:"sequence_parallel"`          // these ranks divide the sequence between the projections; nothing without them

@@ -8,6 +8,7 @@ import (
 
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/ops/collective"
+	"github.com/primus-fl/primus/ops/optim"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -20,6 +21,7 @@ type World struct {
 	allGather     *counted[collective.AllGatherArgs]
 	broadcast     *counted[collective.BroadcastArgs]
 	allToAll      *counted[collective.AllToAllArgs]
+	scale         *opmanager.Bound[optim.MultiTensorScaleArgs]
 }
 
 // New returns the World of a rank, which Close ends. One rank alone needs no manager.
@@ -34,6 +36,7 @@ func New(m *opmanager.Manager, g collective.Group) *World {
 	w.allGather = count(m, collective.AllGather, func(a collective.AllGatherArgs) *tensor.Tensor { return a.Input })
 	w.allToAll = count(m, collective.AllToAll, func(a collective.AllToAllArgs) *tensor.Tensor { return a.Input })
 	w.broadcast = count(m, collective.Broadcast, func(a collective.BroadcastArgs) *tensor.Tensor { return a.Buffer })
+	w.scale = opmanager.MustBind(m, optim.MultiTensorScale)
 	return w
 }
 
