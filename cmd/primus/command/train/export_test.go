@@ -7,6 +7,7 @@ import (
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/experiments"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
+	"github.com/primus-fl/primus/runtime/backends/native"
 	"github.com/primus-fl/primus/runtime/config"
 	"github.com/spf13/cobra"
 )
@@ -71,5 +72,9 @@ func Fitting(args []string, ranks int) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	return fitting(module, ranks), nil
+	fits, err := native.Fits(module)
+	if err != nil {
+		return 0, err
+	}
+	return fitting(ranks, fits), nil
 }

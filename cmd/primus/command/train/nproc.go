@@ -55,7 +55,7 @@ func (o *Options) members(module *config.Module) (elastic.Settings, bool, error)
 		return s, true, err
 	}
 	if !isRank {
-		return s, false, cli.UsageError{Err: errors.New("--max-restarts: mpirun, mpiexec and srun --mpi end all ranks when one fails: start them with --nproc, with srun --mpi=none, or with the variables of torchrun")}
+		return s, false, cli.UsageError{Err: errors.New("--max-restarts: mpirun, mpiexec and srun --mpi end all ranks, and themselves, when one fails: start the ranks with --nproc, with srun --mpi=none or with the variables of torchrun, or start the same command again, which goes on from the last checkpoint")}
 	}
 	s.Member, s.Members = d.Rank, d.WorldSize
 	s.Address = address(d.MasterAddr, os.Getenv("MASTER_PORT"))
@@ -96,8 +96,17 @@ func startRanks(ctx context.Context, prog cli.Program, s elastic.Settings, modul
 			return fmt.Errorf("the address of node 0: %w", err)
 		}
 	}
+	fits, err := native.Fits(module)
+	if err != nil {
+		return err
+	}
+	if s.Members == 1 { // each rank would say the same
+		if err := fits(s.Slots); err != nil {
+			return err
+		}
+	}
 	s.Port = launch.FreePort
-	s.Fit = func(n int) int { return fitting(module, n) }
+	s.Fit = func(n int) int { return fitting(n, fits) }
 	s.Log = func(text string) { fmt.Fprintln(prog.Err, "primus:", text) }
 	s.Command = func(p elastic.Place) *exec.Cmd {
 		cmd := exec.Command(program, line...)
@@ -130,24 +139,11 @@ func startRanks(ctx context.Context, prog cli.Program, s elastic.Settings, modul
 	return err
 }
 
-// fitting returns the largest number of ranks up to n that can train an experiment together: that
-// its batch can be divided among, and that model parallel groups divide.
-func fitting(module *config.Module, n int) int {
-	number := func(name string) int {
-		v, _ := module.Params.Lookup(name)
-		number, _ := v.Int64()
-		return int(number)
+// fitting returns the largest number of ranks up to n that can train together, 0 for none.
+func fitting(n int, fits func(ranks int) error) int {
+	for ; n > 0 && fits(n) != nil; n-- {
 	}
-	batch, group, experts := number("global_batch_size"), 1, max(1, number("expert_model_parallel_size"))
-	for _, name := range []string{"tensor_model_parallel_size", "pipeline_model_parallel_size", "context_parallel_size"} {
-		group *= max(1, number(name))
-	}
-	for ; n > 0; n-- {
-		if replicas := n / group; n%group == 0 && replicas%experts == 0 && (batch < 1 || batch%replicas == 0) {
-			return n
-		}
-	}
-	return 0
+	return n
 }
 
 // lineOfRank returns the arguments with which a command trains in its own process.

@@ -119,7 +119,7 @@ func TestRestartsUsedUp(t *testing.T) {
 	}
 	m := newJob(t, l, "openmpi", []string{"2", "--max-restarts", "1"})
 	require.Error(t, m.Run(), launcher)
-	assert.Contains(t, m.stderr.String(), "--max-restarts: mpirun, mpiexec and srun --mpi end all ranks when one fails")
+	assert.Contains(t, m.stderr.String(), "--max-restarts: mpirun, mpiexec and srun --mpi end all ranks, and themselves, when one fails")
 	assert.NoFileExists(t, filepath.Join(l.Workspace, "group"))
 }
 
@@ -133,11 +133,13 @@ func TestDryRunOfRanks(t *testing.T) {
 
 // What cannot be divided is refused, and not trained by fewer ranks.
 func TestRanksThatDoNotFit(t *testing.T) {
-	needMPICH(t)
 	l := commandtest.NewLab(t)
-	j := start(t, l, nil, "--nproc", "3", "train_iters=2")
-	assert.Equal(t, 1, commandtest.ExitCode(t, j.Wait()))
-	assert.Contains(t, j.stderr.String(), "global_batch_size: got 4, want a multiple of 6, which is micro_batch_size 2 on 3 ranks")
+	got := l.Train("--nproc", "3", "train_iters=2")
+	assert.Equal(t, 1, got.Code)
+	assert.Contains(t, commandtest.OnlyError(t, got), "global_batch_size: got 4, want a multiple of 6, which is micro_batch_size 2 on 3 ranks")
+	got = l.Train("--nproc-per-node", "-1")
+	assert.Equal(t, 2, got.Code)
+	assert.Contains(t, commandtest.OnlyError(t, got), "--nproc-per-node: got -1, want a whole number, 0 for the default")
 }
 
 // A signal to the process that has started the ranks ends them at one step, which is saved, and
@@ -162,9 +164,10 @@ func TestFitting(t *testing.T) {
 		args        string
 		ranks, want int
 	}{
-		{"global_batch_size=8", 4, 4}, {"global_batch_size=8", 3, 2}, {"global_batch_size=6", 5, 3}, {"global_batch_size=7", 5, 1},
+		{"global_batch_size=8", 4, 4}, {"global_batch_size=8", 3, 2}, {"global_batch_size=6", 5, 3}, {"global_batch_size=7 micro_batch_size=1", 5, 1},
+		{"global_batch_size=12", 4, 3}, {"global_batch_size=2", 3, 2},
 		{"global_batch_size=8 tensor_model_parallel_size=2", 7, 4}, {"global_batch_size=8 tensor_model_parallel_size=4", 3, 0},
-		{"global_batch_size=12 expert_model_parallel_size=2", 5, 4}, {"global_batch_size=12 expert_model_parallel_size=2", 3, 2},
+		{"global_batch_size=16 expert_model_parallel_size=2", 5, 4}, {"global_batch_size=16 expert_model_parallel_size=2", 3, 2},
 	} {
 		got, err := train.Fitting(append([]string{"--config", l.Exp}, strings.Fields(tt.args)...), tt.ranks)
 		require.NoError(t, err)

@@ -170,6 +170,15 @@ func (o *Options) check(cmd *cobra.Command, overrides []string) error {
 	if o.run.Grace < 0 {
 		return cli.Usagef(cmd, "--grace: got %v, want %s", o.run.Grace, cli.Wants(cmd.Flags().Lookup("grace")))
 	}
+	l := o.run.Launch
+	for _, given := range []struct {
+		flag string
+		n    int
+	}{{"nodes", l.Nodes}, {"node-rank", l.NodeRank}, {"nproc-per-node", l.PerNode}, {"master-port", l.MasterPort}} {
+		if given.n < 0 {
+			return cli.Usagef(cmd, "--%s: got %d, want %s", given.flag, given.n, cli.Wants(cmd.Flags().Lookup(given.flag)))
+		}
+	}
 	if err := o.fleet.Check(cmd); err != nil {
 		return err
 	}

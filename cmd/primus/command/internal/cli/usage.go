@@ -144,7 +144,7 @@ func Wants(f *pflag.Flag) string {
 		return "a number of TFLOP/s"
 	case "memory-bandwidth", "intra-node-bandwidth", "inter-node-bandwidth":
 		return "a number of GB/s"
-	case "target-nodes", "nproc-per-node", "nodes":
+	case "target-nodes", "nproc-per-node", "nodes", "node-rank", "master-port":
 		return "a whole number, 0 for the default"
 	case "peak-tflops":
 		return "a number of TFLOP/s, 0 when it is not known"
