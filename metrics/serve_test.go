@@ -85,7 +85,7 @@ func TestCloseDoesNotWaitLongerThanAsked(t *testing.T) {
 	require.NoError(t, err)
 	answered := make(chan error, 1)
 	go func() {
-		client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 5 * time.Second}
+		client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: time.Minute}
 		resp, err := client.Get("http://" + s.Addr() + "/metrics")
 		if err == nil {
 			err = resp.Body.Close()

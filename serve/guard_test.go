@@ -85,7 +85,7 @@ func TestBodies(t *testing.T) {
 			conn, err := net.Dial("tcp", strings.TrimPrefix(b.server.URL(), "http://"))
 			require.NoError(t, err)
 			defer conn.Close()
-			require.NoError(t, conn.SetDeadline(time.Now().Add(5*time.Second)))
+			require.NoError(t, conn.SetDeadline(time.Now().Add(time.Minute)))
 			_, err = io.WriteString(conn, tt.request)
 			require.NoError(t, err)
 			resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
@@ -111,7 +111,7 @@ func TestConnectionsAreLimited(t *testing.T) {
 			t.Skip("this machine has one loopback address")
 		}
 		require.NoError(t, err)
-		require.NoError(t, conn.SetDeadline(time.Now().Add(10*time.Second)))
+		require.NoError(t, conn.SetDeadline(time.Now().Add(time.Minute)))
 		t.Cleanup(func() { _ = conn.Close() })
 		return conn
 	}
@@ -360,7 +360,7 @@ func TestSlowRequest(t *testing.T) {
 	_, err = conn.Write([]byte("GET / HT"))
 	require.NoError(t, err)
 	assert.Equal(t, http.StatusOK, b.ask(http.MethodGet, "/healthz", "").status)
-	require.NoError(t, conn.SetReadDeadline(time.Now().Add(8*time.Second)))
+	require.NoError(t, conn.SetReadDeadline(time.Now().Add(time.Minute)))
 	_, err = io.ReadAll(conn)
 	assert.NoError(t, err, "the service ended it first")
 }

@@ -59,7 +59,7 @@ func (b *bench) follow(ctx context.Context, lastID string) <-chan serve.Event {
 // next returns the next event of a type.
 func next(t *testing.T, events <-chan serve.Event, kind string) serve.Event {
 	t.Helper()
-	timeout := time.After(10 * time.Second)
+	timeout := time.After(time.Minute)
 	for {
 		select {
 		case e, open := <-events:

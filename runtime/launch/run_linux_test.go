@@ -27,7 +27,7 @@ func TestProcessesEndWithTheLauncher(t *testing.T) {
 		}
 		return pids
 	}
-	require.Eventually(t, func() bool { return len(mustGlob(t, filepath.Join(dir, "rank-*.log"))) == 2 }, 20*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return len(mustGlob(t, filepath.Join(dir, "rank-*.log"))) == 2 }, time.Minute, 10*time.Millisecond)
 	require.Len(t, logs(), 2)
 	require.NoError(t, cmd.Process.Kill())
 	_ = cmd.Wait()

@@ -24,7 +24,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// childMode is the variable that makes this test binary a rank of a job.
+// childMode is the variable that makes this test binary a rank of a job. It names a file that ranks
+// may write for each other.
 const childMode = "PRIMUS_TEST_LAUNCH_CHILD"
 
 func TestMain(m *testing.M) {
@@ -53,7 +54,11 @@ func child(mode string) int {
 	case "late": // rank 1 raises, and its peer ends first
 		if rank == "1" {
 			fmt.Println("Traceback (most recent call last):\n  File \"train.py\", line 1, in <module>\nValueError: no data")
+			_ = os.WriteFile(os.Getenv(childMode), nil, 0o600)
 			time.Sleep(time.Minute)
+		}
+		for _, err := os.Stat(os.Getenv(childMode)); err != nil; _, err = os.Stat(os.Getenv(childMode)) {
+			time.Sleep(10 * time.Millisecond)
 		}
 		time.Sleep(500 * time.Millisecond)
 		fmt.Println("Traceback (most recent call last):\n  File \"train.py\", line 2, in <module>\nRuntimeError: connection closed by peer")
@@ -136,7 +141,7 @@ func (l *lines) show(who, line string) {
 // run runs two ranks in a mode.
 func run(ctx context.Context, t *testing.T, mode string, change func(*launch.Options)) (*lines, string, error) {
 	t.Helper()
-	t.Setenv(childMode, "1")
+	t.Setenv(childMode, filepath.Join(t.TempDir(), "raised"))
 	dir := t.TempDir()
 	o := options(2)
 	if change != nil {

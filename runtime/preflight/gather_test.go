@@ -138,7 +138,7 @@ func TestHostsThatAreNotReached(t *testing.T) {
 		var err error
 		conn, err = net.Dial("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 		return err == nil
-	}, 10*time.Second, 10*time.Millisecond)
+	}, time.Minute, 10*time.Millisecond)
 	defer conn.Close()
 	_, err := fmt.Fprintf(conn, `{"protocol":"primus preflight 1","world_size":2,"report":{"rank":1,"host":"node1","time":"2020-01-01T00:00:00Z"},"listen":"%d"}`+"\n", closed)
 	require.NoError(t, err)
@@ -164,7 +164,7 @@ func TestStrangersAreIgnored(t *testing.T) {
 	r := &preflight.Report{World: 2, Host: "node0", Time: time.Now()}
 	done := make(chan outcome)
 	go func() {
-		got, err := preflight.Gather(t.Context(), r, preflight.Place{World: 2, Address: "127.0.0.1", Port: port}, preflight.DefaultLimits(), 2*time.Second)
+		got, err := preflight.Gather(t.Context(), r, preflight.Place{World: 2, Address: "127.0.0.1", Port: port}, preflight.DefaultLimits(), 5*time.Second)
 		done <- outcome{got, err}
 	}()
 	for _, text := range []string{"GET / HTTP/1.1\r\n\r\n", "{}\n", `{"protocol":"primus preflight 1","world_size":2,"report":{"rank":0}}` + "\n", `{"protocol":"primus preflight 1","world_size":3,"report":{"rank":1}}` + "\n", ""} {
@@ -173,7 +173,7 @@ func TestStrangersAreIgnored(t *testing.T) {
 			var err error
 			conn, err = net.Dial("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 			return err == nil
-		}, time.Second, 10*time.Millisecond)
+		}, time.Minute, 10*time.Millisecond)
 		_, err := conn.Write([]byte(text))
 		require.NoError(t, err)
 		defer conn.Close()

@@ -344,7 +344,7 @@ func TestClientsThatLeaveAndWait(t *testing.T) {
 		require.Eventually(t, func() bool {
 			a, w := s.engine.Load()
 			return a == active && w == waiting
-		}, 10*time.Second, time.Millisecond)
+		}, time.Minute, time.Millisecond)
 	}
 	begin()
 	load(1, 0)

@@ -89,7 +89,7 @@ func (s *events) find(t *testing.T, what string, is func(serve.Event) bool) (fou
 			}
 		}
 		return false
-	}, 20*time.Second, 20*time.Millisecond, "no event: %s", what)
+	}, time.Minute, 20*time.Millisecond, "no event: %s", what)
 	return found
 }
 
@@ -164,7 +164,7 @@ func TestEndToEnd(t *testing.T) {
 	require.Eventually(t, func() bool {
 		after = onlyMember(t, etcd.Address)
 		return after.Generation >= changed.Generation
-	}, 10*time.Second, 100*time.Millisecond)
+	}, time.Minute, 100*time.Millisecond)
 	assert.Equal(t, before.ID, after.ID)
 	assert.NotEqual(t, before.Fingerprint, after.Fingerprint)
 	assert.NotEqual(t, before.Manifest, after.Manifest, "other decisions")

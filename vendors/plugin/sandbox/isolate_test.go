@@ -182,7 +182,7 @@ func TestIsolatedLog(t *testing.T) {
 			out.Lock()
 			defer out.Unlock()
 			return strings.Contains(out.String(), want)
-		}, 10*time.Second, time.Millisecond, want)
+		}, time.Minute, time.Millisecond, want)
 	}
 }
 

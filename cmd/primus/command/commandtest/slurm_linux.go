@@ -86,7 +86,7 @@ PartitionName=main Nodes=HOST Default=YES State=UP
 	t.Setenv("SLURM_CONF", filepath.Join(dir, "slurm.conf"))
 	daemon("munged", "--force", "--foreground", "--socket="+filepath.Join(dir, "munge.sock"), "--key-file="+filepath.Join(dir, "key"),
 		"--log-file="+filepath.Join(dir, "munge.log"), "--pid-file="+filepath.Join(dir, "munge.pid"), "--seed-file="+filepath.Join(dir, "munge.seed"))
-	require.Eventually(t, func() bool { _, err := os.Stat(filepath.Join(dir, "munge.sock")); return err == nil }, 20*time.Second, 20*time.Millisecond)
+	require.Eventually(t, func() bool { _, err := os.Stat(filepath.Join(dir, "munge.sock")); return err == nil }, time.Minute, 20*time.Millisecond)
 	daemon("slurmctld", "-D", "-c", "-f", filepath.Join(dir, "slurm.conf"))
 	daemon("slurmd", "-D", "-c", "-f", filepath.Join(dir, "slurm.conf"))
 	ready := func() bool {

@@ -19,7 +19,7 @@ import (
 
 // Whatever takes long ends soon after SIGTERM, with 130, and leaves nothing half made.
 func TestEveryLongCommandListens(t *testing.T) {
-	const soon = 20 * time.Second // on a machine that does other things, too
+	const soon = time.Minute // on a machine that does other things, too
 	many := func(file string) []string { return slices.Repeat([]string{file}, 20_000) }
 	tests := []struct {
 		name string
@@ -88,5 +88,5 @@ func TestInterruptedWhileWriting(t *testing.T) {
 	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
 	sent := time.Now()
 	assert.Zero(t, commandtest.ExitCode(t, cmd.Wait()), stderr)
-	assert.Less(t, time.Since(sent), 20*time.Second)
+	assert.Less(t, time.Since(sent), time.Minute)
 }

@@ -484,14 +484,7 @@ func TestKilledRank(t *testing.T) {
 				j.started(t)
 				commandtest.WaitFor(t, &j.stderr, "saved checkpoint step=3")
 				require.NoError(t, syscall.Kill(j.process(t, m.rank, rank), syscall.SIGKILL))
-				ended := make(chan error, 1)
-				go func() { ended <- j.Wait() }()
-				select {
-				case err := <-ended:
-					require.Error(t, err)
-				case <-time.After(10 * time.Second):
-					t.Fatal("the job goes on without a rank")
-				}
+				j.fails(t)
 				trained := l.Records()
 				saved := l.Checkpoints()
 				require.NotEmpty(t, saved)
@@ -514,7 +507,7 @@ func TestRankKilledInASave(t *testing.T) {
 			commandtest.WaitFor(t, &j.stderr, "saved checkpoint step=2")
 			pid := j.process(t, mpiLaunchers["openmpi"].rank, rank)
 			begun := l.Path("checkpoints", "step-*.tmp*", "optimizer.safetensors")
-			for deadline := time.Now().Add(20 * time.Second); ; {
+			for deadline := time.Now().Add(time.Minute); ; {
 				found, err := filepath.Glob(begun)
 				require.NoError(t, err)
 				if len(found) > 0 {
