@@ -157,7 +157,7 @@ func runBlock(t *testing.T, b commandtest.Block, code int) string {
 	t.Helper()
 	var got commandtest.Outcome
 	for _, line := range b.Lines {
-		words := strings.Fields(line)
+		words := commandtest.Words(t, line)
 		require.Equal(t, "primus", words[0])
 		got = commandtest.Run(t, words[1:]...)
 		require.Equal(t, code, got.Code, "%s: %s", line, got.Stderr)

@@ -84,18 +84,11 @@ func runConsole(t *testing.T, page, text string) {
 }
 
 // runGuide runs a line of a shell as far as the guide needs one: words before primus set variables,
-// single quotes hold words together, and > /dev/null at the end hides the output.
+// and > /dev/null at the end hides the output.
 func runGuide(t *testing.T, line string) string {
 	t.Helper()
 	line, hidden := strings.CutSuffix(line, " > /dev/null")
-	var words []string
-	for i, part := range strings.Split(line, "'") {
-		if i%2 == 1 {
-			words[len(words)-1] += part
-			continue
-		}
-		words = append(words, strings.Fields(part)...)
-	}
+	words := commandtest.Words(t, line)
 	for ; strings.Contains(words[0], "="); words = words[1:] {
 		name, value, _ := strings.Cut(words[0], "=")
 		before, set := os.LookupEnv(name)
