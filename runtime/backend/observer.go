@@ -1,6 +1,7 @@
 package backend
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/primus-fl/primus/opmanager"
@@ -89,15 +90,18 @@ type Run struct {
 	TokensPerStep int
 	FLOPsPerToken float64 // those of a training step; 0 if unknown
 	LogInterval   int     // steps between lines of the log
-	LossUnit      string  // "" means nats per token
+	LossUnit      string  // "" means nats per token, see LossIn
 	Devices       int     // that the processes of a framework use; 0 for a run in this program
 }
+
+// LossIn returns the unit of losses.
+func (r Run) LossIn() string { return cmp.Or(r.LossUnit, "nats per token") }
 
 // Step is one step of training.
 type Step struct {
 	Step            int
 	Steps           int      // the last step of the run, as a framework reports it; 0 when it does not
-	Loss            float64  // mean over the global batch, in nats per token
+	Loss            float64  // mean over the global batch
 	CrossEntropy    *float64 // Loss without the effect of patches; nil if no patch changes it
 	ValidLoss       *float64 // nil if no evaluation followed the step
 	ValidTokens     int      // the number of tokens in ValidLoss

@@ -40,7 +40,7 @@ func Summary(out io.Writer, r backend.Result) error {
 		fmt.Fprintf(&b, "restarts    %s\n", r.Restarts)
 	}
 	if r.LastStep > 0 {
-		fmt.Fprintf(&b, "loss        %.4f at step 1, %.4f at step %d (%s)\n", r.FirstLoss, r.Loss, r.LastStep, cmp.Or(r.LossUnit, "nats per token"))
+		fmt.Fprintf(&b, "loss        %.4f at step 1, %.4f at step %d (%s)\n", r.FirstLoss, r.Loss, r.LastStep, r.LossIn())
 	}
 	if r.CrossEntropy != nil {
 		fmt.Fprintf(&b, "            %.4f at step %d without what patches add: the cross entropy alone\n", *r.CrossEntropy, r.LastStep)

@@ -86,9 +86,9 @@ func (d *Dir) WriteFile(name string, data []byte) error {
 	return nil
 }
 
-// PlotLoss writes the plot of the records into the directory.
-func (d *Dir) PlotLoss(title string, records []Record) error {
-	png, err := PlotLoss(title, records)
+// PlotLoss writes the plot of the losses into the directory.
+func (d *Dir) PlotLoss(run Losses) error {
+	png, err := PlotLoss(run)
 	if err != nil {
 		return err
 	}

@@ -38,7 +38,7 @@ func FuzzMetrics(f *testing.F) {
 			whole = whole[at+1:]
 		}
 		if len(records) > 0 {
-			_, _ = PlotLoss("run", records) // an error for losses that cannot be drawn
+			_, _ = PlotLoss(Losses{Name: "run", Records: records}) // an error for losses that cannot be drawn
 		}
 	})
 }

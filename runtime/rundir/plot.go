@@ -30,22 +30,25 @@ const (
 	maxMarks = 60
 )
 
-// PlotLoss returns a PNG with the training and validation losses over the steps. With enough
-// records the training loss is drawn faint and a centred moving average of it over it; long runs
-// are averaged to the resolution of the image. Losses beyond the range of f32 and steps that f64
-// cannot represent are left out. It is an error if there are no records.
-func PlotLoss(title string, records []Record) ([]byte, error) {
-	train, valid := curves(records)
+// PlotLoss returns a PNG with the training and validation losses of a run over the steps. With
+// enough records the training loss is drawn faint and a centred moving average of it over it; long
+// runs are averaged to the resolution of the image. Losses beyond the range of f32 and steps that
+// f64 cannot represent are left out. It is an error if there are no records.
+func PlotLoss(run Losses) ([]byte, error) {
+	train, valid := curves(run.Records)
 	if len(train) == 0 && len(valid) == 0 {
 		return nil, fmt.Errorf("rundir: plot: got no finite loss of a step, want at least one")
 	}
 	lines := append(trainLines(thin(train, maxPoints)), validLines(thin(valid, maxPoints))...)
-	return plot(chart.Chart{Title: title, Width: 648, Height: 360}, lines)
+	return plot(chart.Chart{Title: run.Name, Width: 648, Height: 360}, run.Unit, lines)
 }
 
-// plot draws lines in a chart whose axes span them.
-func plot(c chart.Chart, lines []chart.Line) ([]byte, error) {
+// plot draws lines of losses in a chart whose axes span them.
+func plot(c chart.Chart, unit string, lines []chart.Line) ([]byte, error) {
 	c.X, c.Y = axes(lines)
+	if unit != "" {
+		c.Y.Label += " (" + unit + ")"
+	}
 	for _, l := range lines {
 		c.Series = append(c.Series, l)
 	}
@@ -110,7 +113,7 @@ func smoothingOf(points []chart.Point) int { return max(int(smoothing*float64(le
 func axes(lines []chart.Line) (x, y chart.Axis) {
 	inf := math.Inf(1)
 	x = chart.Axis{Label: "step", Min: inf, Max: -inf, Grid: true}
-	y = chart.Axis{Label: "loss (nats per token)", Min: inf, Max: -inf, Grid: true}
+	y = chart.Axis{Label: "loss", Min: inf, Max: -inf, Grid: true}
 	for _, l := range lines {
 		for _, p := range l.Points {
 			x.Min, x.Max = min(x.Min, p.X), max(x.Max, p.X)

@@ -7,9 +7,10 @@ import (
 	"github.com/primus-fl/primus/internal/chart"
 )
 
-// Losses is the curve of one of several runs.
+// Losses is the curve of a run.
 type Losses struct {
-	Name    string // as the legend shows it
+	Name    string // as the title or the legend shows it
+	Unit    string // of the losses; "" is left out
 	Records []Record
 }
 
@@ -21,14 +22,19 @@ var palette = []color.RGBA{
 
 // PlotRuns returns a PNG with the losses of several runs over the steps: each in a colour of its
 // own, the training loss as a line, averaged as in PlotLoss if there are enough steps, and
-// validation losses as dots. What PlotLoss leaves out is left out here. It is an error if a run has
-// no loss, or if there are more runs than colours.
+// validation losses as dots. The axis has the unit if all runs have the same. What PlotLoss leaves
+// out is left out here. It is an error if a run has no loss, or if there are more runs than
+// colours.
 func PlotRuns(title string, runs []Losses) ([]byte, error) {
 	if len(runs) == 0 || len(runs) > len(palette) {
 		return nil, fmt.Errorf("rundir: plot: got %d runs, want 1 to %d", len(runs), len(palette))
 	}
 	var lines []chart.Line
+	unit := runs[0].Unit
 	for i, r := range runs {
+		if r.Unit != unit {
+			unit = ""
+		}
 		train, valid := curves(r.Records)
 		if len(train) == 0 && len(valid) == 0 {
 			return nil, fmt.Errorf("rundir: plot: %s has no finite loss of a step, want at least one", r.Name)
@@ -42,5 +48,5 @@ func PlotRuns(title string, runs []Losses) ([]byte, error) {
 			lines = append(lines, chart.Line{Name: r.Name + ", validation", Color: palette[i], Width: 0.9, Marks: true, Points: thin(valid, maxMarks)})
 		}
 	}
-	return plot(chart.Chart{Title: title, Width: 864, Height: 480}, lines)
+	return plot(chart.Chart{Title: title, Width: 864, Height: 480}, unit, lines)
 }

@@ -70,7 +70,7 @@ func TestPlotShowsBothCurves(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			b, err := rundir.PlotLoss(tt.name, run(tt.steps, tt.valid))
+			b, err := rundir.PlotLoss(rundir.Losses{Name: tt.name, Unit: "nats per token", Records: run(tt.steps, tt.valid)})
 			require.NoError(t, err)
 			img := decode(t, b)
 			assert.Equal(t, image.Pt(990, 550), img.Bounds().Size())
@@ -88,23 +88,23 @@ func TestPlotLeavesOutWhatIsNotFinite(t *testing.T) {
 	records := run(100, 10)
 	records[50].Loss = math.NaN()
 	*records[59].ValidLoss = math.Inf(1)
-	_, err := rundir.PlotLoss("nan", records)
+	_, err := rundir.PlotLoss(rundir.Losses{Records: records})
 	require.NoError(t, err)
 
-	_, err = rundir.PlotLoss("huge", []rundir.Record{{Step: 1, Loss: 1e18}})
+	_, err = rundir.PlotLoss(rundir.Losses{Records: []rundir.Record{{Step: 1, Loss: 1e18}}})
 	require.NoError(t, err)
 
-	_, err = rundir.PlotLoss("nothing", []rundir.Record{{Step: 1, Loss: math.NaN()}})
+	_, err = rundir.PlotLoss(rundir.Losses{Records: []rundir.Record{{Step: 1, Loss: math.NaN()}}})
 	require.ErrorContains(t, err, "no finite loss")
-	_, err = rundir.PlotLoss("nothing", nil)
+	_, err = rundir.PlotLoss(rundir.Losses{})
 	require.ErrorContains(t, err, "no finite loss")
 }
 
 func TestPlotGoesIntoTheRunDirectory(t *testing.T) {
 	t.Parallel()
 	d := open(t, location(t.TempDir()))
-	require.Error(t, d.PlotLoss("exp", nil))
-	require.NoError(t, d.PlotLoss("exp", run(10, 5)))
+	require.Error(t, d.PlotLoss(rundir.Losses{Name: "exp"}))
+	require.NoError(t, d.PlotLoss(rundir.Losses{Name: "exp", Records: run(10, 5)}))
 	b, err := os.ReadFile(d.Path(rundir.PlotName))
 	require.NoError(t, err)
 	decode(t, b)
@@ -120,6 +120,14 @@ func TestPlotRuns(t *testing.T) {
 	if dir := os.Getenv("PRIMUS_TEST_PLOTS"); dir != "" {
 		require.NoError(t, os.WriteFile(dir+"/two.png", b, 0o644))
 	}
+	same := []rundir.Losses{{Name: "a", Unit: "nats per pair", Records: run(300, 50)}, {Name: "b", Unit: "nats per pair", Records: run(20, 0)}}
+	pairs, err := rundir.PlotRuns("two", same)
+	require.NoError(t, err)
+	assert.NotEqual(t, b, pairs, "the axis has the unit")
+	same[1].Unit = "nats per token"
+	mixed, err := rundir.PlotRuns("two", same)
+	require.NoError(t, err)
+	assert.Equal(t, b, mixed, "there is no unit of both")
 	_, err = rundir.PlotRuns("none", nil)
 	require.ErrorContains(t, err, "got 0 runs, want 1 to 10")
 	_, err = rundir.PlotRuns("many", make([]rundir.Losses, 11))

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/rundir"
 )
 
@@ -179,6 +180,7 @@ func (a *Archive) read(id string, r *archived) (Run, []Use) {
 	}
 	run := rec.Run
 	run.ID, run.Dir = id, r.dir
+	run.LossUnit = backend.Run{LossUnit: run.LossUnit}.LossIn()
 	if last := r.metrics.last; last != nil {
 		run.Step = int(last.Step)
 		run.Loss, run.LR, run.GradNorm, run.TokensPerSecond = finite(last.Loss), finite(last.LR), finite(last.GradNorm), finite(last.TokensPerSecond)

@@ -46,7 +46,7 @@ func (b *Board) RunStarted(r backend.Run) {
 	b.run = &Run{
 		ID: r.Name, Name: r.Name, Model: r.Model, Dir: dir, Host: b.host, PID: os.Getpid(), Rank: b.set.Rank, WorldSize: max(b.set.WorldSize, 1),
 		State: Running, Parameters: r.Parameters, FirstStep: r.FirstStep, Step: r.FirstStep - 1, Steps: r.Steps, TokensPerStep: r.TokensPerStep,
-		Started: time.Now(), CheckpointStep: r.FirstStep - 1,
+		LossUnit: r.LossIn(), Started: time.Now(), CheckpointStep: r.FirstStep - 1,
 	}
 	b.curve = curve{}
 	b.ranks = &backend.RankDispatch{}

@@ -38,7 +38,8 @@ type Run struct {
 	Step            int        `json:"step" doc:"last finished step"`
 	Steps           int        `json:"steps" doc:"the step at which the run is done; 0 when it is not known"`
 	TokensPerStep   int        `json:"tokens_per_step"`
-	Loss            *float64   `json:"loss" doc:"of the last step, nats per token; null when it is not known or not a number"`
+	LossUnit        string     `json:"loss_unit" doc:"of losses, such as nats per token"`
+	Loss            *float64   `json:"loss" doc:"of the last step; null when it is not known or not a number"`
 	ValidLoss       *float64   `json:"valid_loss"`
 	LR              *float64   `json:"lr"`
 	GradNorm        *float64   `json:"grad_norm"`

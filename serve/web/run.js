@@ -48,6 +48,8 @@ function showCurves(list, points) {
     speed.push({ label: one ? 'tokens/s' : run.id, kind, points: averaged(points[i], p => p.tokens_per_second), value: p => p.mean });
     if (one) loss.push({ label: 'validation', kind: 'valid', points: points[i], value: p => p.valid_loss, dots: true });
   });
+  const units = new Set(list.map(run => run.loss_unit));
+  $('loss-name').textContent = units.size === 1 ? `Loss, ${list[0].loss_unit}` : 'Loss';
   draw('loss', 'Loss', loss, false);
   draw('speed', 'Throughput', speed, true);
 }

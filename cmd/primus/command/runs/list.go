@@ -20,7 +20,8 @@ func newListCommand(prog cli.Program) *cobra.Command {
 		Short: "List the runs of a workspace with their last figures",
 		Long: `List the runs of a workspace with their last figures. The state is running, done,
 interrupted, failed, dead (the process is gone) or unknown (there is no record). loss is
-that of the last step and valid that of the last evaluation, both in nats per token.`,
+that of the last step and valid that of the last evaluation, in nats per token, or nats
+per pair in a run of the stage dpo.`,
 		Example: `  primus runs list
   primus runs list --workspace output --sort valid_loss
   primus runs list -o json`,

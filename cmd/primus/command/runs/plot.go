@@ -73,7 +73,7 @@ func losses(a *runs.Archive, all []runs.Run) []rundir.Losses {
 	var result []rundir.Losses
 	for _, r := range all {
 		points, _ := a.Curve(r.ID, 0)
-		one := rundir.Losses{Name: r.ID}
+		one := rundir.Losses{Name: r.ID, Unit: r.LossUnit}
 		for _, p := range points {
 			record := rundir.Record{Step: int64(p.Step), Loss: math.NaN(), ValidLoss: p.ValidLoss}
 			if p.Loss != nil {

@@ -246,7 +246,7 @@ func (t *trainer) Cleanup(cause error) error {
 		records, err := t.metrics.Records()
 		faults = append(faults, err)
 		if len(records) > 0 {
-			faults = append(faults, t.dir.PlotLoss(t.run.Name, records))
+			faults = append(faults, t.dir.PlotLoss(rundir.Losses{Name: t.run.Name, Unit: t.run.LossIn(), Records: records}))
 		}
 		faults = append(faults, t.metrics.Close())
 	}
