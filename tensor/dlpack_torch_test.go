@@ -11,6 +11,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -33,7 +34,7 @@ func TestDLPackWithTorch(t *testing.T) {
 	if unsafe.Sizeof(uintptr(0)) != 8 {
 		t.Skip("the structs are those of a 64-bit machine")
 	}
-	cmd := exec.Command(torchPython(t), filepath.Join("testdata", "dlpack.py"))
+	cmd := exec.Command(primustest.Python(t, "torch"), filepath.Join("testdata", "dlpack.py"))
 	stdin, err := cmd.StdinPipe()
 	require.NoError(t, err)
 	stdout, err := cmd.StdoutPipe()
@@ -76,18 +77,6 @@ func TestDLPackWithTorch(t *testing.T) {
 		assert.Equal(t, want.Shape, back.Shape)
 		assert.Equal(t, want.Values, back.Values)
 	}
-}
-
-// torchPython returns an interpreter that has PyTorch.
-func torchPython(t *testing.T) string {
-	t.Helper()
-	for _, name := range []string{"python3", "/usr/bin/python3"} {
-		if python, err := exec.LookPath(name); err == nil && exec.Command(python, "-c", "import torch").Run() == nil {
-			return python
-		}
-	}
-	t.Skip("no Python with torch")
-	return ""
 }
 
 // take makes a tensor from what PyTorch exported, with its pointers replaced by pointers to copies.

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -29,7 +30,7 @@ type process struct {
 // start runs PyTorch until the test ends. It skips the test when PyTorch is not installed.
 func start(t *testing.T) *process {
 	t.Helper()
-	cmd := exec.Command(python(t), "-B", filepath.Join("testdata", "oracle"))
+	cmd := exec.Command(primustest.Python(t, "torch"), "-B", filepath.Join("testdata", "oracle"))
 	cmd.Env = append(os.Environ(), "OMP_NUM_THREADS=1", "OPENBLAS_NUM_THREADS=1") // idle threads would spin beside other tests
 	stdin, err := cmd.StdinPipe()
 	require.NoError(t, err)
@@ -50,18 +51,6 @@ func start(t *testing.T) *process {
 	require.NoError(t, p.line(&greeting), &stderr)
 	p.version, p.ops = greeting.Version, greeting.Ops
 	return p
-}
-
-// python returns an interpreter that has PyTorch.
-func python(t *testing.T) string {
-	t.Helper()
-	for _, name := range []string{"/usr/bin/python3", "python3"} {
-		if exec.CommandContext(t.Context(), name, "-c", "import torch").Run() == nil {
-			return name
-		}
-	}
-	t.Skip("no Python with PyTorch: install python3-torch")
-	return ""
 }
 
 func (p *process) line(v any) error {

@@ -1,5 +1,5 @@
 // Package primustest helps the tests of several packages: with buffers that are read while they are
-// written, with certificates, and with recorded behaviour.
+// written, with certificates, with recorded behaviour, and with Python.
 //
 // # Concepts
 //

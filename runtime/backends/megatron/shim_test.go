@@ -4,11 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/primus-fl/primus/runtime/launch"
 	"github.com/primus-fl/primus/runtime/train/traintest"
 	"github.com/stretchr/testify/assert"
@@ -21,18 +21,6 @@ func shaped(t *testing.T) string {
 	dir, err := filepath.Abs(filepath.Join("testdata", "Megatron-LM"))
 	require.NoError(t, err)
 	return dir
-}
-
-// pythonWith returns the interpreter that has a module, or skips the test.
-func pythonWith(t *testing.T, module string) string {
-	t.Helper()
-	for _, name := range []string{"python3", "/usr/bin/python3"} {
-		if exec.Command(name, "-c", "import "+module).Run() == nil {
-			return name
-		}
-	}
-	t.Skipf("no python3 with %s; scripts/install-test-deps.sh installs it", module)
-	return ""
 }
 
 // TestRecordedNamespace compares what Megatron-LM gets with the recorded namespace, attribute for
@@ -48,7 +36,7 @@ func TestRecordedNamespace(t *testing.T) {
 	}
 	cases := traintest.Recorded[[]recorded](t, "golden_megatron.json")
 	parser := traintest.Recorded[json.RawMessage](t, "megatron_argparse.json")
-	python := pythonWith(t, "torch")
+	python := primustest.Python(t, "torch")
 	for _, c := range cases {
 		t.Run(c.Config, func(t *testing.T) {
 			dir := t.TempDir()
@@ -95,7 +83,7 @@ func TestRecordedNamespace(t *testing.T) {
 // arguments.
 func TestNewerLayout(t *testing.T) {
 	l := newLab("train_iters: 2\nlr: 0.25\nmine: 3\n")
-	l.Launch = launch.Options{PerNode: 1, Python: pythonWith(t, "json")}
+	l.Launch = launch.Options{PerNode: 1, Python: primustest.Python(t, "json")}
 	l.BackendPath = traintest.Tree(t, map[string]string{
 		"megatron/core/enums.py":          "import enum\n\n\nclass ModelType(enum.Enum):\n    encoder_or_decoder = 1\n",
 		"megatron/training/initialize.py": "",

@@ -8,27 +8,16 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
-
-// pythonWithTorch returns a Python that can import PyTorch, or skips the test.
-func pythonWithTorch(t *testing.T) string {
-	t.Helper()
-	for _, python := range []string{"/usr/bin/python3", "python3"} {
-		if exec.CommandContext(t.Context(), python, "-c", "import torch, numpy").Run() == nil {
-			return python
-		}
-	}
-	t.Skip("no Python with PyTorch and numpy: install python3-torch")
-	return ""
-}
 
 // Models that were written in PyTorch, from the papers and for this test alone,
 // make the same steps of the same batches: forward, gradients of accumulated
 // micro-batches, clipping, schedule and AdamW.
 func TestPyTorchReplaysARun(t *testing.T) {
-	python := pythonWithTorch(t)
+	python := primustest.Python(t, "torch", "numpy")
 	const steps = 20
 	labs, runs := map[string]*lab{}, []string{}
 	for name, tt := range map[string]struct {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/primus-fl/primus/runtime/tokenizer/chat"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -73,13 +74,7 @@ type rendered struct {
 // withJinja renders templates with Jinja.
 func withJinja(t *testing.T, cases []map[string]any) []rendered {
 	t.Helper()
-	python, err := exec.LookPath("python3")
-	if err != nil {
-		t.Skip("no python3")
-	}
-	if err := exec.Command(python, "-c", "import jinja2").Run(); err != nil {
-		t.Skip("python3 has no jinja2; scripts/install-test-deps.sh installs it")
-	}
+	python := primustest.Python(t, "jinja2")
 	var in bytes.Buffer
 	for _, c := range cases {
 		require.NoError(t, json.NewEncoder(&in).Encode(c))

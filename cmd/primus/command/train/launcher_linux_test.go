@@ -39,15 +39,7 @@ modules:
 // shapedRun returns the flags of a run of two ranks, and its run directory.
 func shapedRun(t *testing.T) (flags []string, dir string) {
 	t.Helper()
-	python := ""
-	for _, name := range []string{"python3", "/usr/bin/python3"} {
-		if exec.Command(name, "-c", "import torch, yaml, tomllib").Run() == nil {
-			python = name
-		}
-	}
-	if python == "" {
-		t.Skip("no python3 with PyTorch and PyYAML; scripts/install-test-deps.sh installs them")
-	}
+	python := primustest.Python(t, "torch", "yaml", "tomllib")
 	t.Setenv(commandtest.RoleEnv, "primus") // of what the launcher starts
 	t.Setenv("PYTHONDONTWRITEBYTECODE", "1")
 	dir = t.TempDir()

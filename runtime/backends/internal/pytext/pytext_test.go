@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/primus-fl/primus/document"
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/primus-fl/primus/runtime/backends/internal/pytext"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -26,15 +27,7 @@ for line in sys.stdin:
 
 // TestPyYAML compares with PyYAML and Python.
 func TestPyYAML(t *testing.T) {
-	python := ""
-	for _, name := range []string{"python3", "/usr/bin/python3"} {
-		if exec.Command(name, "-c", "import yaml").Run() == nil {
-			python = name
-		}
-	}
-	if python == "" {
-		t.Skip("no python3 with PyYAML; scripts/install-test-deps.sh installs it")
-	}
+	python := primustest.Python(t, "yaml")
 	values := []any{
 		nil, true, false, 0, -12, 1.0, 0.1, 1e-6, 1.5e-8, 3e20, 1e16, 123456789.0, 1e15, []any{}, map[string]any{}, []any{1, []any{2, "a"}, map[string]any{"b": 1, "a": []any{3}}},
 		map[string]any{"list": []any{"x", map[string]any{"k": []any{}}}, "nested": map[string]any{"z": nil, "yes": "no"}},

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/backends/maxdiffusion"
 	"github.com/primus-fl/primus/runtime/backends/maxtext"
@@ -56,7 +57,7 @@ func TestExperimentsOfPrimus(t *testing.T) {
 		}
 	}
 	checkout := os.Getenv("PRIMUS_CHECKOUT")
-	interpreter := pythonWith(t, "yaml, tomllib, pip")
+	interpreter := primustest.Python(t, "yaml", "tomllib", "pip")
 	factories := map[string]backend.Factory{
 		"megatron": megatron.Factory(), "torchtitan": torchtitan.Factory(), "maxtext": maxtext.Factory(), "maxdiffusion": maxdiffusion.Factory(),
 		"megatron_bridge": megatronbridge.Factory(),
@@ -155,7 +156,7 @@ func TestAMDPatchesRun(t *testing.T) {
 			if checkout == "" || tree == "" {
 				t.Skipf("PRIMUS_CHECKOUT and %s do not name checkouts of Primus and of the framework that it pins", tt.tree)
 			}
-			interpreter := pythonWith(t, "yaml, tomllib, pip")
+			interpreter := primustest.Python(t, "yaml", "tomllib", "pip")
 			l := &traintest.Lab{
 				Factory: tt.factory, Patches: tt.patches, BackendPath: tree, Launch: launch.Options{PerNode: 1},
 				File:    filepath.Join(checkout, "examples", filepath.FromSlash(tt.file)),

@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
@@ -70,19 +70,7 @@ func interpreter(t *testing.T) string {
 	if testing.Short() {
 		t.Skip("it starts Python processes")
 	}
-	return pythonWith(t, "torch, yaml, tomllib")
-}
-
-// pythonWith returns a Python that has some modules, or skips the test.
-func pythonWith(t *testing.T, modules string) string {
-	t.Helper()
-	for _, name := range []string{"python3", "/usr/bin/python3"} {
-		if exec.Command(name, "-c", "import "+modules).Run() == nil {
-			return name
-		}
-	}
-	t.Skipf("no python3 with %s; scripts/install-test-deps.sh installs them", modules)
-	return ""
+	return primustest.Python(t, "torch", "yaml", "tomllib")
 }
 
 // port returns a port that is free.
@@ -262,7 +250,7 @@ func light(t *testing.T, iterations string) (*traintest.Lab, *record) {
 	observer := &record{}
 	return &traintest.Lab{
 		Factory: megatron.Factory(), Patches: megatron.Patches(), Params: "train_iters: " + iterations + "\nlr: 0.05\n", Observer: observer, Dir: t.TempDir(),
-		Launch: launch.Options{PerNode: 2, Python: pythonWith(t, "json"), MasterPort: port(t), MasterAddr: "127.0.0.1", Ranks: "all"},
+		Launch: launch.Options{PerNode: 2, Python: primustest.Python(t, "json"), MasterPort: port(t), MasterAddr: "127.0.0.1", Ranks: "all"},
 		BackendPath: traintest.Tree(t, map[string]string{
 			"shaped_dispatch.py":              string(dispatch),
 			"megatron/core/package_info.py":   "MAJOR = 0\nMINOR = 16\nPATCH = 0\n",

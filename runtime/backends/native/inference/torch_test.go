@@ -11,23 +11,13 @@ import (
 	"testing"
 
 	"github.com/primus-fl/primus/device/cpu"
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/primus-fl/primus/runtime/backends/native/inference"
 	"github.com/primus-fl/primus/runtime/backends/native/model"
 	"github.com/primus-fl/primus/tensor/safetensors"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
-
-func pythonWithTorch(t *testing.T) string {
-	t.Helper()
-	for _, python := range []string{"/usr/bin/python3", "python3"} {
-		if exec.CommandContext(t.Context(), python, "-c", "import torch, numpy").Run() == nil {
-			return python
-		}
-	}
-	t.Skip("no Python with PyTorch and numpy: install python3-torch")
-	return ""
-}
 
 // save writes a folder of weights as Hugging Face's transformers does.
 func save(t *testing.T, m *model.Model, dir string) {
@@ -47,7 +37,7 @@ func save(t *testing.T, m *model.Model, dir string) {
 // Greedy text is that of PyTorch, which computes the whole text again for each of the 200 tokens.
 // Several prompts of different lengths are continued at once.
 func TestGreedyTextEqualsPyTorch(t *testing.T) {
-	python := pythonWithTorch(t)
+	python := primustest.Python(t, "torch", "numpy")
 	for name, cfg := range architectures() {
 		t.Run(name, func(t *testing.T) {
 			const count = 200

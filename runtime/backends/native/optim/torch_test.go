@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"testing"
 
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -28,15 +29,7 @@ type question struct {
 
 // Five steps of each optimizer are those of PyTorch.
 func TestOptimizersEqualPyTorch(t *testing.T) {
-	python := ""
-	for _, candidate := range []string{"/usr/bin/python3", "python3"} {
-		if python == "" && exec.CommandContext(t.Context(), candidate, "-c", "import torch").Run() == nil {
-			python = candidate
-		}
-	}
-	if python == "" {
-		t.Skip("no Python with PyTorch: install python3-torch")
-	}
+	python := primustest.Python(t, "torch")
 	config := func(edit func(*optim.OptimizerConfig)) optim.OptimizerConfig {
 		c := config
 		edit(&c)

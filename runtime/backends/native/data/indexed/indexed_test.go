@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -193,13 +194,7 @@ func TestMegatronReadsAndWrites(t *testing.T) {
 	if checkout == "" {
 		t.Skip("MEGATRON_CHECKOUT does not name a checkout of Megatron-LM")
 	}
-	python := "/usr/bin/python3"
-	if exec.Command(python, "-c", "import numpy, torch").Run() != nil {
-		python = "python3"
-	}
-	if exec.Command(python, "-c", "import numpy, torch").Run() != nil {
-		t.Skip("no Python with numpy and torch is installed")
-	}
+	python := primustest.Python(t, "numpy", "torch")
 	dir := t.TempDir()
 	documents := [][]int32{{1, 2, 3}, {65499}, {4, 5, 6, 7, 8}}
 	for dtype, numpy := range map[indexed.DType]string{indexed.Uint8: "uint8", indexed.Uint16: "uint16", indexed.Int32: "int32"} {

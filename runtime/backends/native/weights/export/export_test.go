@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -236,15 +237,7 @@ func TestFolderNamesItsTokenizer(t *testing.T) {
 // Models in PyTorch, with readers of their own, compute the logits of the exported models.
 func TestPyTorchReadsExports(t *testing.T) {
 	t.Parallel()
-	python := ""
-	for _, p := range []string{"/usr/bin/python3", "python3"} {
-		if python == "" && exec.CommandContext(t.Context(), p, "-c", "import torch, numpy").Run() == nil {
-			python = p
-		}
-	}
-	if python == "" {
-		t.Skip("no Python with PyTorch and numpy: install python3-torch")
-	}
+	python := primustest.Python(t, "torch", "numpy")
 	dir := t.TempDir()
 	want, within := map[string][]float32{}, map[string]float64{}
 	for name, cfg := range architectures() {
