@@ -20,6 +20,10 @@ COUNT     ?= 6
 
 TOOL := go tool -modfile=internal/tools/go.mod
 
+# Programs, tests and the programs that tests build share what the build cache has compiled if all of
+# them are compiled with the same flags.
+export GOFLAGS := $(filter-out -trimpath,$(GOFLAGS)) -trimpath
+
 .DEFAULT_GOAL := help
 
 .PHONY: help
@@ -28,7 +32,7 @@ help: ## list the targets
 
 .PHONY: build
 build: ## build bin/primus, which needs no C library
-	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/primus
+	CGO_ENABLED=0 go build -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/primus
 
 .PHONY: train
 train: build ## train a small model from scratch (CONFIG=file.yaml ARGS='key=value …')
