@@ -2,11 +2,14 @@ package command_test
 
 import (
 	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/primus-fl/primus/cmd/primus/command"
+	"github.com/primus-fl/primus/cmd/primus/command/commandtest"
 	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -14,6 +17,8 @@ import (
 
 // Every command has examples, and each is a line that this program takes.
 func TestExamplesOfHelp(t *testing.T) {
+	t.Chdir(t.TempDir())
+	require.NoError(t, os.MkdirAll(filepath.Join("Primus", "primus", "configs"), 0o755))
 	seen := 0
 	var check func(c *cobra.Command)
 	check = func(c *cobra.Command) {
@@ -38,7 +43,9 @@ func TestExamplesOfHelp(t *testing.T) {
 			found, rest, err := root.Find(words[1:])
 			require.NoError(t, err, line)
 			own = own || found.CommandPath() == c.CommandPath()
-			if found.DisableFlagParsing {
+			if found.DisableFlagParsing { // it takes overrides, and ends because the experiment is not here
+				got := commandtest.Run(t, words[1:]...)
+				assert.Equal(t, 1, got.Code, "%s: %s", line, got.Stderr)
 				continue
 			}
 			require.NoError(t, found.ParseFlags(rest), line)

@@ -34,9 +34,9 @@ func newTokenizeCommand(prog cli.Program) *cobra.Command {
 		Short: "Write the tokens of text as a dataset, PREFIX.bin and PREFIX.idx",
 		Long: `Write the tokens of text as a dataset, PREFIX.bin and PREFIX.idx.
 
-A path is a file, a directory or a glob. Each line of *.jsonl, each row of *.parquet and each
-other file is one document; lines and text may be compressed (*.gz, *.zst). The dataset appears when it is whole,
-and it is the same for any number of workers.`,
+A path is a file, a directory or a glob. Each line of *.jsonl, each row of *.parquet and
+each other file is one document; lines and text may be compressed (*.gz, *.zst). The
+dataset appears when it is whole, and it is the same for any number of workers.`,
 		Example: `  primus data tokenize --input corpus.jsonl.gz --tokenizer tokenizer.json -o data/corpus
   primus data tokenize --input 'shards/*.jsonl' --text-key content -t models/llama -o shards
   primus data tokenize --input book.txt --tokenizer byte --append-eod=false -o book`,

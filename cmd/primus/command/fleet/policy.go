@@ -68,8 +68,8 @@ func newFleetPolicyApplyCommand(prog cli.Program) *cobra.Command {
 		Use:   "apply FILE",
 		Short: "Give all runs of a fleet the policy in a file",
 		Long: `Give all runs of a fleet the policy in a file, and wait until each of them has answered.
-A file with faults is not sent. The policy stays for runs that begin
-later, until another one replaces it; the file {} removes it.
+A file with faults is not sent. The policy stays for runs that begin later, until
+another one replaces it; the file {} removes it.
 
 In each run it comes between policy file and experiment: what the experiment, the
 environment or flags of the run set stays as it is. A run rejects a policy that is not

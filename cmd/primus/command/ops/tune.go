@@ -42,7 +42,7 @@ dropped.
 What is faster for most calls of an op is chosen for the op, and another one for the
 calls where that is faster. The ops of a family, such as attention and its gradient, are
 chosen together.`,
-		Example: `  primus ops tune --config exp.yaml --output tune.json
+		Example: `  primus ops tune --config exp.yaml --tuning-file tune.json
   primus ops tune --config exp.yaml --budget 5m --threads 1 -o json
   primus train --config exp.yaml --tune tune.json`,
 	}

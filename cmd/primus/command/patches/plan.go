@@ -36,8 +36,8 @@ func newPatchesPlanCommand(prog cli.Program) *cobra.Command {
 		Short: "Say which patches an experiment would run, in order, and why not the others",
 		Long: `Say which patches an experiment would run, in order, and why not the others.
 
-With --run DIR it says what happened to them in a run that has ended: applied, failed or skipped, by
-primus or by the Python processes of a framework, and why.`,
+With --run DIR it says what happened to them in a run that has ended: applied, failed or
+skipped, by primus or by the Python processes of a framework, and why.`,
 		Example: `  primus patches plan --config exp.yaml
   primus patches plan --config exp.yaml z_loss_coeff=1e-4 -o json
   primus patches plan --config exp.yaml --repo ~/Primus --backend-version 0.16.0

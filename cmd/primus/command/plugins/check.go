@@ -33,7 +33,7 @@ func newPluginsCheckCommand(prog cli.Program) *cobra.Command {
 		Short: "Check the ops in a shared library and write a report for its release",
 		Long: `Check a shared library with ops: its description; every op in all cases of the
 conformance kit against the reference, with guard bands around all memory; calls from
-many threads; memory and open files after 10,000 calls; and the time of a call compared
+many threads; memory and open files over 30,000 calls; and the time of a call compared
 with flagos.
 
 Each op is checked in a process of its own. If one crashes or hangs, that is reported and
