@@ -3,6 +3,7 @@ package native_test
 import (
 	"testing"
 
+	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/vendors/opencl"
@@ -11,7 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Models train on an OpenCL device as on the processor, and twice with the same bits.
+// Models train on an OpenCL device as on the processor, without a copy of an operand to it, and
+// twice with the same bits.
 func TestTrainOnOpenCL(t *testing.T) {
 	device := opencltest.Backend(t)
 	for name, overrides := range families() {
@@ -20,11 +22,13 @@ func TestTrainOnOpenCL(t *testing.T) {
 			l.model, l.sources = name, []opregistry.Source{opencl.Source()}
 			overrides := append(overrides, "train_iters=6", "eval_interval=0", "save_interval=3")
 			require.NoError(t, l.train(t.Context(), "host", overrides...))
-			l.device = device
+			crossed := &crossings{}
+			l.device, l.listeners = device, []opmanager.Listener{crossed}
 			quiet, inUse := l.observer, int64(0)
 			l.observer = onStep{do: func(s backend.Step) { inUse = s.MemoryBytes }}
 			require.NoError(t, l.train(t.Context(), "opencl", overrides...))
 			l.observer = quiet
+			assert.Zero(t, crossed.calls, "every op has an impl for the device")
 			assert.Greater(t, inUse, int64(1<<16), "weights, gradients and moments are in the memory of the device")
 			require.NoError(t, l.train(t.Context(), "parts", append(overrides, "train_iters=3", "lr_decay_iters=6")...))
 			require.NoError(t, l.train(t.Context(), "parts", append(overrides, "lr_decay_iters=6")...))

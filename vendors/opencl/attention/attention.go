@@ -25,21 +25,24 @@ type family struct {
 func Impls() []opregistry.Impl { return newFamily().impls() }
 
 func newFamily() *family {
-	return &family{program: kernel.NewProgram[variant]("attention", source), tiles: tilesFor}
+	return &family{program: kernel.NewProgram[variant]("attention", kernel.WithPhilox(source)), tiles: tilesFor}
 }
 
 func (f *family) impls() []opregistry.Impl {
 	return []opregistry.Impl{
 		kernel.Impl(attention.FusedAttnFwd, f.forward, kernel.Storage),
 		kernel.Impl(attention.FusedAttnBwd, f.backward, kernel.Storage),
+		kernel.Impl(attention.CopyToKVCache, copyToKVCache, nil),
 	}
 }
 
-// variant is a program: the dtype of the operands, the vectors that a head takes and the tiles.
+// variant is a program: the dtype of the operands, the vectors that a head takes, the tiles, and
+// whether calls have options.
 type variant struct {
 	dtype               tensor.DType
 	vectorsQK, vectorsV int
 	tiles               tiles
+	options             bool
 }
 
 // tiles are rows by vectors of width columns. A work-item computes that many blocks of rows.
@@ -47,10 +50,14 @@ type tiles struct{ width, rows, vectors, blocks int }
 
 // Options returns the macros that attention.cl asks for.
 func (v variant) Options() []string {
-	return []string{
+	list := []string{
 		kernel.Define("T", kernel.Name(v.dtype)), kernel.Define("VQK", v.vectorsQK), kernel.Define("VDV", v.vectorsV),
 		kernel.Define("W", v.tiles.width), kernel.Define("MR", v.tiles.rows), kernel.Define("NV", v.tiles.vectors), kernel.Define("BLOCKS", v.tiles.blocks),
 	}
+	if v.options {
+		list = append(list, "-DOPTIONS")
+	}
+	return list
 }
 
 // vectorsOf returns how many vectors n elements take, at least 1.
@@ -99,11 +106,12 @@ type call struct {
 	stream  device.Stream
 	variant variant
 	batch   int // entries of the tensors: 1 with THD
-	scale   opencl.Arg
+	scale   float32
 	q, k, v heads
 	o       heads
 	stats   heads
 	group   int // work-items of a group
+	options options
 }
 
 // heads is a [batch, row, head, element] tensor with the distances of its axes.
@@ -142,18 +150,7 @@ func headsOf(v *kernel.Views, name string, t *tensor.Tensor, f attention.QKVForm
 // callOf views the operands of a forward call.
 func (f *family) callOf(v *kernel.Views, x *opregistry.Exec, a attention.FusedAttnFwdArgs) call {
 	left, right := a.WindowSize.Bounds()
-	switch {
-	case a.AttnMaskType == attention.ArbitraryMask:
-		v.Decline("attn_mask_type %v, this impl serves the others", a.AttnMaskType)
-	case a.BiasType != attention.NoBias:
-		v.Decline("bias_type %v, this impl serves %v", a.BiasType, attention.NoBias)
-	case a.SoftmaxType != attention.VanillaSoftmax:
-		v.Decline("softmax_type %v, this impl serves %v", a.SoftmaxType, attention.VanillaSoftmax)
-	case a.PDropout > 0:
-		v.Decline("p_dropout %v, this impl has no dropout", a.PDropout)
-	case a.MaxLogit != nil:
-		v.Decline("max_logit, this impl does not compute it")
-	case max(left, right) > math.MaxInt32:
+	if max(left, right) > math.MaxInt32 {
 		v.Decline("window_size (%d, %d), this impl serves sizes below 2³¹", left, right)
 	}
 	c := call{family: f, AttnDims: a.Dims(), args: a, stream: x.Stream()}
@@ -172,13 +169,14 @@ func (f *family) callOf(v *kernel.Views, x *opregistry.Exec, a attention.FusedAt
 			v.Decline("strides %v of cu_seqlens, this impl serves contiguous elements", t.Strides())
 		}
 	}
+	c.options = optionsOf(v, a)
 	if v.Err != nil || v.Device == nil {
 		return c
 	}
 	c.device = v.Device
 	t := f.tiles(c.device, c.AttnDims)
-	c.variant = variant{dtype: a.Q.DType(), vectorsQK: t.vectorsOf(c.DimQK), vectorsV: t.vectorsOf(c.DimV), tiles: t}
-	c.scale = opencl.F32(a.AttnScale.Or(float32(1 / math.Sqrt(float64(c.DimQK)))))
+	c.variant = variant{dtype: a.Q.DType(), vectorsQK: t.vectorsOf(c.DimQK), vectorsV: t.vectorsOf(c.DimV), tiles: t, options: c.options.flags != 0}
+	c.scale = a.AttnScale.Or(float32(1 / math.Sqrt(float64(c.DimQK))))
 	c.group = 1
 	if c.variant.tiles.rows == 1 {
 		c.group = min(64, c.device.Info().MaxWorkGroup)
@@ -186,8 +184,7 @@ func (f *family) callOf(v *kernel.Views, x *opregistry.Exec, a attention.FusedAt
 	return c
 }
 
-// forward implements attention.FusedAttnFwd for f32, bf16 and f16, without arbitrary masks, biases,
-// other softmaxes, dropout and max_logit.
+// forward implements attention.FusedAttnFwd for f32, bf16 and f16.
 func (f *family) forward(x *opregistry.Exec, a attention.FusedAttnFwdArgs) error {
 	var v kernel.Views
 	c := f.callOf(&v, x, a)
@@ -195,17 +192,20 @@ func (f *family) forward(x *opregistry.Exec, a attention.FusedAttnFwdArgs) error
 		return v.Err
 	}
 	var plan layout
-	visible, keys := plan.add(c.visible()), plan.add(c.panelsOf(c.SeqKV, c.Groups, c.DimQK))
+	visible, keys := plan.add(placesOf(c.batch, c.SeqQ)), plan.add(c.panelsOf(c.SeqKV, c.Groups, c.DimQK))
+	kept, peaks := plan.add(c.decisions(c.SeqQ, c.wordsKV())), plan.add(c.peaks())
 	scratch, err := c.device.Scratch(c.stream, plan.size)
 	if err != nil {
 		return err
 	}
 	defer scratch.Release()
 	q := queue{call: &c}
-	q.bounds(kernel.Buf(scratch.At(visible)), kernel.Buf(scratch.At(visible)), 1)
+	q.bounds(scratch.At(visible), scratch.At(visible), 1)
 	q.panels(c.k, kernel.Buf(scratch.At(keys)), c.SeqKV, c.Groups, c.DimQK)
+	q.decide(scratch.At(kept), scratch.At(visible))
 	q.rows("forward", c.SeqQ, c.Heads, join(c.q.arguments(), []opencl.Arg{kernel.Buf(scratch.At(keys))}, c.v.arguments(), c.o.arguments(), c.stats.arguments(),
-		[]opencl.Arg{kernel.Buf(scratch.At(visible)), kernel.Int(c.SeqQ), kernel.Int(c.SeqKV), kernel.Int(c.Heads), kernel.Int(c.Heads / c.Groups), c.scale, kernel.Int(c.DimQK), kernel.Int(c.DimV)}))
+		[]opencl.Arg{kernel.Buf(scratch.At(visible))}, c.sizes(c.SeqQ, c.SeqKV), c.optionArgs(scratch.At(kept), c.wordsKV(), false), c.sinkArgs(scratch.At(peaks))))
+	q.highest(scratch.At(peaks))
 	return q.err
 }
 
@@ -215,39 +215,51 @@ func (f *family) backward(x *opregistry.Exec, a attention.FusedAttnBwdArgs) erro
 	c := f.callOf(&v, x, a.Fwd())
 	dO := headsOf(&v, "dO", a.DO, a.QKVFormat)
 	dq, dk, dv := headsOf(&v, "dQ", a.DQ, a.QKVFormat), headsOf(&v, "dK", a.DK, a.QKVFormat), headsOf(&v, "dV", a.DV, a.QKVFormat)
+	c.options.gradientsOf(&v, a)
 	if v.Err != nil || v.Device == nil {
 		return v.Err
 	}
 	var plan layout
-	visible, seen := plan.add(c.visible()), plan.add(2*c.batch*c.SeqKV)
+	visible, seen := plan.add(placesOf(c.batch, c.SeqQ)), plan.add(placesOf(c.batch, c.SeqKV))
 	keys, values := plan.add(c.panelsOf(c.SeqKV, c.Groups, c.DimQK)), plan.add(c.panelsOf(c.SeqKV, c.Groups, c.DimV))
 	queries, grads := plan.add(c.panelsOf(c.SeqQ, c.Heads, c.DimQK)), plan.add(c.panelsOf(c.SeqQ, c.Heads, c.DimV))
-	sums := plan.add(c.panelsOf(c.SeqQ, c.Heads, 2))
+	sums, scores := plan.add(c.panelsOf(c.SeqQ, c.Heads, 2)), plan.add(c.scores())
+	kept, turned := plan.add(c.decisions(c.SeqQ, c.wordsKV())), plan.add(c.decisions(c.SeqKV, c.wordsQ()))
 	scratch, err := c.device.Scratch(c.stream, plan.size)
 	if err != nil {
 		return err
 	}
 	defer scratch.Release()
 	q := queue{call: &c}
-	q.bounds(kernel.Buf(scratch.At(visible)), kernel.Buf(scratch.At(seen)), 2)
+	q.bounds(scratch.At(visible), scratch.At(seen), 2)
 	q.panels(c.k, kernel.Buf(scratch.At(keys)), c.SeqKV, c.Groups, c.DimQK)
 	q.panels(c.v, kernel.Buf(scratch.At(values)), c.SeqKV, c.Groups, c.DimV)
 	q.panels(c.q, kernel.Buf(scratch.At(queries)), c.SeqQ, c.Heads, c.DimQK)
 	q.panels(dO, kernel.Buf(scratch.At(grads)), c.SeqQ, c.Heads, c.DimV)
+	q.decide(scratch.At(kept), scratch.At(visible))
+	q.turn(scratch.At(kept), scratch.At(turned))
 	q.launch("rowsums", c.tilesOf(c.SeqQ)*c.variant.tiles.columns(), kernel.Group, c.Heads, c.batch,
 		join(c.o.arguments(), dO.arguments(), c.stats.arguments(), []opencl.Arg{kernel.Buf(scratch.At(sums)), kernel.Int(c.SeqQ), kernel.Int(c.tilesOf(c.SeqQ)), kernel.Int(c.Heads), kernel.Int(c.DimV)}))
-	group := kernel.Int(c.Heads / max(c.Groups, 1))
 	q.rows("queries", c.SeqQ, c.Heads, join(c.q.arguments(), c.k.arguments(), dO.arguments(),
 		[]opencl.Arg{kernel.Buf(scratch.At(keys)), kernel.Buf(scratch.At(values)), kernel.Buf(scratch.At(sums))}, dq.arguments(),
-		[]opencl.Arg{kernel.Buf(scratch.At(visible)), kernel.Int(c.SeqQ), kernel.Int(c.SeqKV), kernel.Int(c.Heads), group, c.scale, kernel.Int(c.DimQK), kernel.Int(c.DimV)}))
+		[]opencl.Arg{kernel.Buf(scratch.At(visible))}, c.sizes(c.SeqQ, c.SeqKV), c.optionArgs(scratch.At(kept), c.wordsKV(), false), c.gradientArgs(scratch.At(scores))))
 	q.rows("keys", c.SeqKV, c.Groups, join(c.q.arguments(), c.k.arguments(), c.v.arguments(), dO.arguments(),
 		[]opencl.Arg{kernel.Buf(scratch.At(queries)), kernel.Buf(scratch.At(grads)), kernel.Buf(scratch.At(sums))}, dk.arguments(), dv.arguments(),
-		[]opencl.Arg{kernel.Buf(scratch.At(seen)), kernel.Int(c.SeqKV), kernel.Int(c.SeqQ), kernel.Int(c.Heads), group, c.scale, kernel.Int(c.DimQK), kernel.Int(c.DimV)}))
+		[]opencl.Arg{kernel.Buf(scratch.At(seen))}, c.sizes(c.SeqKV, c.SeqQ), c.optionArgs(scratch.At(turned), c.wordsQ(), true)))
+	q.biasGradient(scratch.At(scores), scratch.At(visible))
+	q.sinkGradient(scratch.At(sums))
 	return q.err
 }
 
-// visible returns the size of what each query sees.
-func (c *call) visible() int { return 2 * c.batch * c.SeqQ }
+// sizes are the arguments of a kernel whose work-items compute rows, from columns.
+func (c *call) sizes(rows, columns int) []opencl.Arg {
+	return []opencl.Arg{
+		kernel.Int(rows), kernel.Int(columns), kernel.Int(c.Heads), kernel.Int(c.Heads / max(c.Groups, 1)), opencl.F32(c.scale), kernel.Int(c.DimQK), kernel.Int(c.DimV),
+	}
+}
+
+// placesOf returns the size of what kernel bounds says of rows.
+func placesOf(batch, rows int) int { return 6 * batch * rows }
 
 // tilesOf returns how many tiles a number of columns takes.
 func (c *call) tilesOf(columns int) int {
@@ -301,9 +313,9 @@ func (q *queue) panels(x heads, to opencl.Arg, rows, heads, dim int) {
 }
 
 // bounds queues the search for what each query sees and, with 2 directions, what sees each key.
-func (q *queue) bounds(visible, seen opencl.Arg, directions int) {
-	a := &q.args
-	lengthsQ, lengthsKV, startsQ, startsKV := visible, visible, visible, visible
+func (q *queue) bounds(visible, seen *tensor.Tensor, directions int) {
+	a, to := &q.args, kernel.Buf(visible)
+	lengthsQ, lengthsKV, startsQ, startsKV := to, to, to, to
 	if a.AttnMaskType.Padding() {
 		lengthsQ, lengthsKV = kernel.Buf(a.CuSeqlensQ), kernel.Buf(a.CuSeqlensKV)
 		startsQ, startsKV = lengthsQ, lengthsKV
@@ -317,7 +329,7 @@ func (q *queue) bounds(visible, seen opencl.Arg, directions int) {
 		rows = max(rows, q.SeqKV)
 	}
 	q.launch("bounds", rows, kernel.Group, q.batch, directions, []opencl.Arg{
-		visible, seen, lengthsQ, lengthsKV, startsQ, startsKV, kernel.Int(q.Batch), truth(a.AttnMaskType.Padding()), truth(a.QKVFormat == attention.THD),
+		to, kernel.Buf(seen), lengthsQ, lengthsKV, startsQ, startsKV, kernel.Int(q.Batch), truth(a.AttnMaskType.Padding()), truth(a.QKVFormat == attention.THD),
 		kernel.Int(q.SeqQ), kernel.Int(q.SeqKV), truth(a.AttnMaskType.Causal()), truth(a.BottomRight()), kernel.Int(left), kernel.Int(right),
 	})
 }

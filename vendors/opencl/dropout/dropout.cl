@@ -4,36 +4,10 @@
 // elements 4l to 4l + 3.
 #define BLOCK (4 * W)
 
-#if W == 4
-#define LANES (VU)(0, 1, 2, 3)
-#elif W == 8
-#define LANES (VU)(0, 1, 2, 3, 4, 5, 6, 7)
-#else
-#define LANES (VU)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)
-#endif
-#define WIDE JOIN(convert_ulong, W)
-#define NARROW JOIN(convert_uint, W)
-
-// kept returns for each lane the bits of its four elements that are kept, by Philox4x32-10.
-VU kept(ulong counter, uint2 key, uint limit) {
-  VU x = (uint)counter + LANES, y = (uint)(counter >> 32), z = 0, w = 0;
-  y = select(y, y + 1, x < LANES);
-  for (int round = 0; round < 10; round++) {
-    JOIN(ulong, W) p = WIDE(x) * 0xD2511F53ul, q = WIDE(z) * 0xCD9E8D57ul;
-    x = NARROW(q >> 32) ^ y ^ key.x;
-    z = NARROW(p >> 32) ^ w ^ key.y;
-    y = NARROW(q);
-    w = NARROW(p);
-    key += (uint2)(0x9E3779B9u, 0xBB67AE85u);
-  }
-  return select((VU)0, (VU)1, x >= limit) | select((VU)0, (VU)2, y >= limit) |
-         select((VU)0, (VU)4, z >= limit) | select((VU)0, (VU)8, w >= limit);
-}
-
 // apply scales the elements whose bit is set and clears the others.
 void apply(__global const TYPE(X) *x, __global TYPE(X) *y, ulong bits, ulong n, float by) {
   for (uint i = 0; i < BLOCK && i < n; i += W) {
-    VU keep = (VU)(uint)(bits >> i) >> LANES & 1u;
+    VU keep = (VU)(uint)(bits >> i) >> PHILOX_LANES & 1u;
     SET(X, y + i, select((VF)0.0f, GET(X, x + i, n - i) * by, keep != 0u), n - i);
   }
 }
@@ -43,7 +17,7 @@ KERNEL void dropout_fwd(VEC(X, x), VEC(X, y), BUFFER(uchar, mask), ulong n, uint
   ITEMS(i, (n + BLOCK - 1) / BLOCK, per) {
     ulong first = i * BLOCK, left = min(n - first, (ulong)BLOCK), bits = 0;
     uint lane[W];
-    JOIN(vstore, W)(kept(offset + i * W, (uint2)((uint)seed, (uint)(seed >> 32)), limit), 0, lane);
+    VSTORE(at_least(offset + i * W, seed, limit), 0, lane);
     for (uint l = 0; l < W; l++)
       bits |= (ulong)lane[l] << 4 * l;
     if (left < BLOCK)

@@ -13,7 +13,7 @@ import (
 //go:embed dropout.cl
 var source string
 
-var program = rows.NewProgram("dropout", source, []string{"X"}, nil)
+var program = rows.NewProgram("dropout", kernel.WithPhilox(source), []string{"X"}, nil)
 
 // Impls returns the impls of the family.
 func Impls() []opregistry.Impl {

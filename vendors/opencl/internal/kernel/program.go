@@ -13,6 +13,9 @@ import (
 //go:embed prelude.cl
 var prelude string
 
+//go:embed philox.cl
+var philox string
+
 // Variant is what is fixed when a program is built.
 type Variant interface {
 	comparable
@@ -42,6 +45,10 @@ func NewProgram[V Variant](name, source string) *Program[V] {
 	p.built.Store(&map[key[V]]*opencl.Kernel{})
 	return p
 }
+
+// WithPhilox returns the source after one of the random numbers of ops/random, for a program whose
+// variants define W.
+func WithPhilox(source string) string { return philox + source }
 
 // Kernel returns a kernel of a variant. The first call for a device and a variant builds it; others
 // allocate nothing.
