@@ -62,9 +62,36 @@ func reduceScatter(x *opregistry.Exec, h *member, a collective.ReduceScatterArgs
 	if a.Input.DType().Size() == halfSize {
 		return reduceScatterHalves(x, h, a.Input.DType(), halvesOf(a.Input), halvesOf(a.Output), a.Reduction, a.Ranks)
 	}
+	if h.together {
+		return reduceScatterHere(x, h, a)
+	}
 	if err := h.do("MPI_Reduce_scatter_block", h.reduceScatter, address(a.Input), address(a.Output), uintptr(a.Output.NumElements()),
 		h.datatype(a.Input.DType()), h.operator(a.Reduction), h.ranks); err != nil {
 		return err
+	}
+	divide(a.Output, a.Reduction, a.Ranks)
+	return nil
+}
+
+// reduceScatterHere is reduceScatter for ranks on one machine: each receives its part of the
+// elements of all, and reduces them in the order of the ranks. The function of the library gets
+// memory for large operands in each call, and is several times slower.
+func reduceScatterHere(x *opregistry.Exec, h *member, a collective.ReduceScatterArgs) error {
+	d, n := a.Output.DType(), a.Output.NumElements()
+	numbers := x.Scratch(a.Ranks*n*d.Size()/4 + 1)
+	defer x.Release(numbers)
+	parts := uintptr(unsafe.Pointer(unsafe.SliceData(numbers)))
+	count, kind := h.bits(d, n)
+	if err := h.do("MPI_Alltoall", h.allToAll, address(a.Input), count, kind, parts, count, kind, h.ranks); err != nil {
+		return err
+	}
+	size := n * d.Size()
+	first := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(numbers))), size)
+	copy(unsafe.Slice((*byte)(a.Output.Pointer()), size), first)
+	for q := 1; q < a.Ranks; q++ {
+		if err := h.do("MPI_Reduce_local", h.reduceLocal, parts+uintptr(q*size), address(a.Output), uintptr(n), h.datatype(d), h.operator(a.Reduction)); err != nil {
+			return err
+		}
 	}
 	divide(a.Output, a.Reduction, a.Ranks)
 	return nil

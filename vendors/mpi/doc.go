@@ -20,7 +20,8 @@
 // # Memory
 //
 // Operands are passed to the library where they are, and large ones of all_reduce in pieces that
-// stay in the caches when all ranks are on one machine. Elements of bf16 and f16, which MPI does
+// stay in the caches when all ranks are on one machine, where the parts of reduce_scatter are also
+// reduced here, in scratch memory of the Exec. Elements of bf16 and f16, which MPI does
 // not know, are sent as bytes: each rank receives a part of those of all, reduces it in f32 in the
 // order of the ranks, and sends it to the others. That takes half of the bytes of f32, and scratch
 // memory of the Exec.

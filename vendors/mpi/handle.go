@@ -20,9 +20,9 @@ type handle struct {
 	watch    *watch // of calls, once MPI is initialised
 	together bool   // all ranks of the job are on this machine
 
-	initThread, finalize, errorString, setErrorHandler, rankOf, sizeOf        uintptr
-	allReduce, reduce, reduceScatter, allGather, broadcast, allToAll, barrier uintptr
-	groupOf, rangeOf, freeGroup, createGroup                                  uintptr
+	initThread, finalize, errorString, setErrorHandler, rankOf, sizeOf                     uintptr
+	allReduce, reduce, reduceScatter, reduceLocal, allGather, broadcast, allToAll, barrier uintptr
+	groupOf, rangeOf, freeGroup, createGroup                                               uintptr
 
 	groups map[[3]int]uintptr // communicators of groups by first, stride and number of ranks
 }
@@ -60,7 +60,7 @@ func open(d *dialect, names []string) (*handle, error) {
 		"MPI_Init_thread":         &h.initThread, "MPI_Finalize": &h.finalize,
 		"MPI_Error_string": &h.errorString, "MPI_Comm_set_errhandler": &h.setErrorHandler,
 		"MPI_Comm_rank": &h.rankOf, "MPI_Comm_size": &h.sizeOf,
-		"MPI_Allreduce": &h.allReduce, "MPI_Reduce": &h.reduce, "MPI_Reduce_scatter_block": &h.reduceScatter,
+		"MPI_Allreduce": &h.allReduce, "MPI_Reduce": &h.reduce, "MPI_Reduce_scatter_block": &h.reduceScatter, "MPI_Reduce_local": &h.reduceLocal,
 		"MPI_Allgather": &h.allGather, "MPI_Bcast": &h.broadcast, "MPI_Alltoall": &h.allToAll, "MPI_Barrier": &h.barrier,
 		"MPI_Comm_group": &h.groupOf, "MPI_Group_range_incl": &h.rangeOf, "MPI_Group_free": &h.freeGroup, "MPI_Comm_create_group": &h.createGroup,
 	} {

@@ -34,6 +34,7 @@ int PMPI_Comm_size(int, int *);
 int PMPI_Allreduce(const void *, void *, int, int, int, int);
 int PMPI_Reduce(const void *, void *, int, int, int, int, int);
 int PMPI_Reduce_scatter_block(const void *, void *, int, int, int, int);
+int PMPI_Reduce_local(const void *, void *, int, int, int);
 int PMPI_Allgather(const void *, int, int, void *, int, int, int);
 int PMPI_Bcast(void *, int, int, int, int);
 int PMPI_Alltoall(const void *, int, int, void *, int, int, int);
@@ -75,6 +76,10 @@ int MPI_Reduce(const void *in, void *out, int n, handle t, handle op, int root, 
 
 int MPI_Reduce_scatter_block(const void *in, void *out, int n, handle t, handle op, handle c) {
     return PMPI_Reduce_scatter_block(from(in), out, n, own(t), own(op), own(c));
+}
+
+int MPI_Reduce_local(const void *in, void *out, int n, handle t, handle op) {
+    return PMPI_Reduce_local(in, out, n, own(t), own(op));
 }
 
 int MPI_Allgather(const void *in, int n, handle t, void *out, int m, handle u, handle c) {
