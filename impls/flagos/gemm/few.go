@@ -11,6 +11,10 @@ import (
 // equally long.
 const fewRows = 8
 
+// unwidenedRows is the number of rows of left up to which narrow columns of right are multiplied
+// where they are. For more rows a column is widened once.
+const unwidenedRows = 1
+
 // fewWidth is the least number of columns of a part whose products are added step by step.
 const fewWidth = 256
 
@@ -46,11 +50,20 @@ func (g *blocked) fewPart(part int) {
 		rows[i] = g.left.WidenedRow(i, lines[i*g.k:][:g.k])
 	}
 	columns := g.right.Transposed()
+	unwidened := columns.Narrow() && g.m <= unwidenedRows
+	var column []float32
 	for j := lo; j < hi; j++ {
-		column := columns.WidenedRow(j, lines[g.m*g.k:][:g.k])
+		if !unwidened {
+			column = columns.WidenedRow(j, lines[g.m*g.k:][:g.k])
+		}
 		for i := range g.m {
+			var product float32
+			if unwidened {
+				product = g.alpha * columns.Dot(rows[i], j*columns.RowStep)
+			} else {
+				product = g.alpha * vector.Dot(rows[i], column)
+			}
 			to := &t.at(i, j)[0]
-			product := g.alpha * vector.Dot(rows[i], column)
 			if g.beta != 0 {
 				product += g.beta * *to
 			}

@@ -26,6 +26,10 @@ func scaleFiniteVector(_, _ []float32, _ float32) (int, bool) { return 0, true }
 
 func sumSquaresVector([]float32) (int, float64) { return 0, 0 }
 
+func dotBF16(x []float32, y []uint16) float32 { return dotBF16Generic(x, y) }
+
+func dotF16(x []float32, y []uint16) float32 { return dotF16Generic(x, y) }
+
 func widenBF16Vector(_ []float32, _ []uint16) (done int) { return 0 }
 
 func widenF16Vector(_ []float32, _ []uint16) (done int) { return 0 }

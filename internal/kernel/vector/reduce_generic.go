@@ -3,7 +3,15 @@ package vector
 import "math"
 
 func dotGeneric(x, y []float32) float32 {
-	var s0, s1, s2, s3 float32
+	var s [4]float32
+	addProducts(&s, x, y)
+	return (s[0] + s[1]) + (s[2] + s[3])
+}
+
+// addProducts adds each product of four adjacent elements to a sum of its own, and those of the
+// elements that are left to the first sum.
+func addProducts(s *[4]float32, x, y []float32) {
+	s0, s1, s2, s3 := s[0], s[1], s[2], s[3]
 	for len(x) >= 4 && len(y) >= 4 {
 		s0 += x[0] * y[0]
 		s1 += x[1] * y[1]
@@ -14,7 +22,7 @@ func dotGeneric(x, y []float32) float32 {
 	for i, v := range x {
 		s0 += v * y[i]
 	}
-	return (s0 + s1) + (s2 + s3)
+	*s = [4]float32{s0, s1, s2, s3}
 }
 
 func sumGeneric(x []float32) float32 {
