@@ -135,5 +135,5 @@ func TestCompose(t *testing.T) {
 	assert.Equal(t, "file", providers.Providers[0].Type)
 	dashboards, err := filepath.Glob(filepath.Join(grafana.host(t, providers.Providers[0].Options.Path), "*.json"))
 	require.NoError(t, err)
-	assert.Len(t, dashboards, 2)
+	assert.Len(t, dashboards, 3)
 }

@@ -180,7 +180,7 @@ func (d *Dashboard) Queries() []Query {
 }
 
 // All returns the dashboards.
-func All() []*Dashboard { return []*Dashboard{dispatch(), training()} }
+func All() []*Dashboard { return []*Dashboard{dispatch(), training(), generation()} }
 
 // Write writes all dashboards into a directory.
 func Write(dir string) error {

@@ -161,7 +161,7 @@ func (panel) check(at string, v any) []string {
 	}
 	want[fields] = object{
 		"defaults": object{
-			"unit?": match("ops|percentunit|none|short|s|cps|flops|bytes|Bps"), "min?": number{}, "max?": number{}, "decimals?": whole{0, 9},
+			"unit?": match("ops|reqps|percentunit|none|short|s|cps|flops|bytes|Bps"), "min?": number{}, "max?": number{}, "decimals?": whole{0, 9},
 			"thresholds?": thresholds{}, "custom?": object{"*": anything{}},
 		},
 		"overrides": list{anything{}},

@@ -38,7 +38,7 @@ func TestServeModel(t *testing.T) {
 	assert.Contains(t, body, "fewer than the 64")
 
 	_, figures := s.Ask("GET", "/metrics", "")
-	assert.Regexp(t, `(?m)^primus_inference_generated_tokens_total\{.*\} 5$`, figures)
+	assert.Regexp(t, `(?m)^primus_inference_generated_tokens_total\{rank="0",run="tiny"\} 5$`, figures)
 
 	resp, err := http.Post(s.Base+"/v1/completions", "application/json", strings.NewReader(`{"prompt": "a"}`)) //nolint:noctx // a test
 	require.NoError(t, err)

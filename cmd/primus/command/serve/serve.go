@@ -117,6 +117,9 @@ func runServe(ctx context.Context, prog cli.Program, opts serveOptions, policy d
 	}
 	set := graph.Config{Threads: int(opts.model.threads), Log: log, Timing: true, Policy: policy.Sources(nil), Extras: prog.Extras}
 	services := service.Config{Log: log, Archive: archive, Patches: patches, Serve: opts.Config, Fleet: of.Process(), Model: opts.model.handler()}
+	if services.Model != nil {
+		services.Metrics = service.ModelMetrics(services.Model.Name())
+	}
 	var p modelParams
 	return graph.Run(ctx, func() error {
 		if services.Model != nil {

@@ -34,6 +34,9 @@ type MetricsConfig struct {
 	linger    time.Duration // how long to wait for a last scrape; below 0 until the next one, if there were any
 }
 
+// ModelMetrics returns the metrics of a process that serves a model.
+func ModelMetrics(name string) MetricsConfig { return MetricsConfig{run: name} }
+
 // MetricsFlags are the flags about the metrics of a run.
 type MetricsFlags struct {
 	addr, textfile string
