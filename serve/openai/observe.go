@@ -70,7 +70,7 @@ func (t *text) end(result inference.Result, err error) {
 		t.begin()
 	case !t.began:
 		return
-	case errors.Is(err, context.Canceled):
+	case errors.Is(err, context.Canceled), errors.Is(err, errGone):
 		finish = "cancelled"
 	default:
 		finish = "error"

@@ -325,6 +325,9 @@ func (j *job) event(v any) error {
 	return j.line(string(text))
 }
 
+// errGone is the error of an event that could not be sent.
+var errGone = errors.New("the client went away")
+
 func (j *job) line(data string) error {
 	control := http.NewResponseController(j.w)
 	if !j.began {
@@ -336,10 +339,14 @@ func (j *job) line(data string) error {
 	if err := control.SetWriteDeadline(time.Now().Add(eventTimeout)); err != nil {
 		return err
 	}
-	if _, err := fmt.Fprintf(j.w, "data: %s\n\n", data); err != nil {
-		return err
+	_, err := fmt.Fprintf(j.w, "data: %s\n\n", data)
+	if err == nil {
+		err = control.Flush()
 	}
-	return control.Flush()
+	if err != nil {
+		return fmt.Errorf("%w: %w", errGone, err)
+	}
+	return nil
 }
 
 // fail answers with an error, in the stream if that has begun.
