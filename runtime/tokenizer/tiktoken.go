@@ -116,18 +116,27 @@ func readTiktoken(data []byte) ([][]byte, error) {
 
 // parseTiktoken reads a file of tiktoken.
 func parseTiktoken(data []byte) (*builder, error) {
-	tokens, err := readTiktoken(data)
+	tokens, e, err := readEncoding(data)
 	if err != nil {
 		return nil, err
+	}
+	return buildTiktoken(tokens, e)
+}
+
+// readEncoding returns the tokens of a file by their ranks, and which encoding it is.
+func readEncoding(data []byte) (tokens [][]byte, e encoding, err error) {
+	tokens, err = readTiktoken(data)
+	if err != nil {
+		return nil, e, err
 	}
 	var known []string
 	for _, e := range encodings() {
 		if e.tokens == len(tokens) {
-			return buildTiktoken(tokens, e)
+			return tokens, e, nil
 		}
 		known = append(known, fmt.Sprintf("%s (%d)", e.name, e.tokens))
 	}
-	return nil, &UnsupportedError{What: fmt.Sprintf("a file of tiktoken with %d tokens, whose pattern and special tokens are not in it,", len(tokens)), Supported: known}
+	return nil, e, &UnsupportedError{What: fmt.Sprintf("a file of tiktoken with %d tokens, whose pattern and special tokens are not in it,", len(tokens)), Supported: known}
 }
 
 // buildTiktoken returns the builder for the tokens of an encoding.

@@ -2,6 +2,7 @@ package export_test
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -135,12 +136,39 @@ func TestLlamaCppEncodes(t *testing.T) {
 		f["pre_tokenizer"] = map[string]any{"type": "Metaspace", "replacement": "▁", "prepend_scheme": "first", "split": false}
 	}))
 	addFile("sentencepiece", ".model", pieces(t, characters(t, func(map[string]any) {}), 2, 0))
+	addFile("tiktoken", ".tiktoken", tiktoken())
 	got := read(t, 1, corpus, files)
 	for file, tok := range tokenizers {
 		want := tok.Encode(nil, []byte(corpus))
 		assert.Less(t, len(want), len(corpus)*4/5, file)
 		assert.Equal(t, want, got[file].Text, filepath.Base(file))
 	}
+}
+
+// tiktoken returns a file with as many tokens as GPT-2's: bytes, and the beginnings of words of the
+// corpus.
+func tiktoken() []byte {
+	var file bytes.Buffer
+	seen := map[string]bool{}
+	add := func(token string) {
+		if !seen[token] {
+			fmt.Fprintf(&file, "%s %d\n", base64.StdEncoding.EncodeToString([]byte(token)), len(seen))
+			seen[token] = true
+		}
+	}
+	for b := range 256 {
+		add(string([]byte{byte(b)}))
+	}
+	for _, word := range strings.Fields(corpus) {
+		for end := 2; end <= len(word); end++ {
+			add(" " + word[:end-1])
+			add(word[:end])
+		}
+	}
+	for i := 0; len(seen) < 50256; i++ {
+		add(fmt.Sprintf("unused %d", i))
+	}
+	return file.Bytes()
 }
 
 func TestSentencePieceThatLlamaCppCannotRead(t *testing.T) {

@@ -42,9 +42,7 @@ type jsonTokenizer struct {
 func (g *ggufWriter) vocabulary() error {
 	file, ok := g.m.Tokenizer.(*tokenizer.File)
 	if !ok {
-		g.tokens("gpt2", byteTokens(), map[int32]int32{})
-		g.set("tokenizer.ggml.pre", "gpt-2")
-		g.set("tokenizer.ggml.merges", []string{})
+		g.byteLevel(byteTokens(), map[int32]int32{}, "gpt-2", nil)
 		// llama.cpp ends a text at some token. No text has the byte 0.
 		g.set("tokenizer.ggml.bos_token_id", uint32(0))
 		g.set("tokenizer.ggml.eos_token_id", uint32(0))
@@ -69,14 +67,18 @@ func (g *ggufWriter) vocabulary() error {
 	return nil
 }
 
-// writeFile writes the tokens of a tokenizer.json or of a model of SentencePiece.
+// writeFile writes the tokens of a tokenizer.json, of a model of SentencePiece or of a file of
+// tiktoken.
 func (g *ggufWriter) writeFile(raw tokenizer.Raw, file *tokenizer.File) error {
+	if file.Format() == "tiktoken" {
+		return g.writeTiktoken(raw.Data, file)
+	}
 	if strings.HasSuffix(raw.Name, ".model") {
 		return g.writePieces(raw.Data, file)
 	}
 	var t jsonTokenizer
 	if err := json.Unmarshal(raw.Data, &t); err != nil {
-		return fmt.Errorf("the vocabulary of a GGUF file is made of a tokenizer.json or a tokenizer.model, and this is neither: %w", err)
+		return fmt.Errorf("the vocabulary of a GGUF file is made of a tokenizer.json, a tokenizer.model or a file of tiktoken, and this is none: %w", err)
 	}
 	return g.writeBPE(&t)
 }
@@ -113,6 +115,38 @@ func (g *ggufWriter) writePieces(data []byte, file *tokenizer.File) error {
 	g.set("tokenizer.ggml.scores", scores)
 	g.set("tokenizer.ggml.add_space_prefix", s.DummyPrefix)
 	return nil
+}
+
+// writeTiktoken writes a file of tiktoken, with the special tokens that it lacks.
+func (g *ggufWriter) writeTiktoken(data []byte, file *tokenizer.File) error {
+	t, err := tokenizer.ReadTiktoken(data)
+	if err != nil {
+		return err
+	}
+	split, ok := splits[t.Pattern]
+	if !ok {
+		return fmt.Errorf("llama.cpp has no name for the pattern %q", t.Pattern)
+	}
+	tokens, kinds := make([]string, file.VocabSize()), map[int32]int32{}
+	copy(tokens, t.Tokens)
+	for id := range tokens {
+		if token, special := file.Token(int32(id)); special {
+			tokens[id], kinds[int32(id)] = token, tokenControl
+		}
+	}
+	g.byteLevel(tokens, kinds, split, t.Merges)
+	return nil
+}
+
+// byteLevel writes a tokenizer whose tokens are bytes.
+func (g *ggufWriter) byteLevel(tokens []string, kinds map[int32]int32, split string, merges [][2]string) {
+	g.tokens("gpt2", tokens, kinds)
+	g.set("tokenizer.ggml.pre", split)
+	joined := make([]string, len(merges))
+	for i, m := range merges {
+		joined[i] = m[0] + " " + m[1]
+	}
+	g.set("tokenizer.ggml.merges", joined)
 }
 
 // writeBPE writes the tokens and merges of the two kinds that llama.cpp calls gpt2, whose tokens
@@ -157,13 +191,7 @@ func (g *ggufWriter) writeBPE(t *jsonTokenizer) error {
 	if err != nil {
 		return err
 	}
-	g.tokens("gpt2", tokens, kinds)
-	g.set("tokenizer.ggml.pre", split)
-	joined := make([]string, len(merges))
-	for i, m := range merges {
-		joined[i] = m[0] + " " + m[1]
-	}
-	g.set("tokenizer.ggml.merges", joined)
+	g.byteLevel(tokens, kinds, split, merges)
 	return nil
 }
 
