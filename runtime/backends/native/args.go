@@ -8,6 +8,7 @@ import (
 
 	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/runtime/backend"
+	"github.com/primus-fl/primus/runtime/backends/native/architecture"
 	"github.com/primus-fl/primus/runtime/backends/native/batch"
 	"github.com/primus-fl/primus/runtime/backends/native/data"
 	"github.com/primus-fl/primus/runtime/backends/native/model"
@@ -72,6 +73,9 @@ const loadNone = "none"
 // newArgs converts the arguments of a run to Args and checks them.
 func newArgs(tc *backend.TrainContext) (*Args, error) {
 	a := &Args{OptimizerConfig: optim.DefaultConfig(), LossScaleConfig: optim.DefaultLossScale(), stage: cmp.Or(tc.Stage, stagePretrain)}
+	if err := architecture.WriteOutWindows(tc.Args); err != nil {
+		return nil, err
+	}
 	if _, err := document.Decode(tc.Args.Map(), a); err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/runtime/backend"
+	"github.com/primus-fl/primus/runtime/backends/native/architecture"
 	"github.com/primus-fl/primus/runtime/backends/native/unsupported"
 )
 
@@ -38,7 +39,7 @@ func (adapter) ConvertConfig(tc *backend.TrainContext) (*backend.Args, []documen
 
 // unknownParams returns the parameters of the module that Args does not have.
 func unknownParams(tc *backend.TrainContext) ([]document.UnknownKey, error) {
-	return document.Decode(tc.Module.Params, &Args{})
+	return document.Decode(tc.Module.Params.Without(architecture.WindowsParam), &Args{}) // which may be a number
 }
 
 // noEffect reports whether a parameter that Args does not have is without any effect, since nothing

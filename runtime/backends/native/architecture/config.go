@@ -151,7 +151,7 @@ func (c Config) Validate() error {
 		f.bad("window_size", c.Window, "[n, 0] for the n tokens before a token and itself, or null")
 	}
 	if n := len(c.WindowLayers); n > 0 && (n != c.NumLayers || c.KeysBefore() < 0 || slices.ContainsFunc(c.WindowLayers, func(v int) bool { return v != 0 && v != 1 })) {
-		f.bad("window_attn_skip_freq", c.WindowLayers, fmt.Sprintf("null, or with window_size a list of 0 or 1 for each of num_layers %d", c.NumLayers))
+		f.bad("window_attn_skip_freq", c.WindowLayers, fmt.Sprintf("null, or with window_size a number, or a list of 0 or 1 for each of num_layers %d", c.NumLayers))
 	}
 	c.RopeScaling.validate(f, c.Rotary())
 	c.validateYarn(f)
