@@ -34,9 +34,14 @@ type LoadSettings struct {
 	DType tensor.DType
 }
 
-// Load reads a model without gradients from a folder that weights.Open opens. The caller closes the
-// Model.
+// Load reads a model without gradients from a folder that weights.Open opens. backend has host
+// memory. The caller closes the Model.
 func Load(dir string, backend device.Backend, s LoadSettings) (_ *Loaded, err error) {
+	if at, err := backend.Device(); err != nil {
+		return nil, err
+	} else if at.Type != device.TypeCPU {
+		return nil, fmt.Errorf("device %v: models generate text, and are evaluated, in host memory: unset STEPMESH_BACKEND", at)
+	}
 	folder, err := weights.Open(dir, s.Settings)
 	if err != nil {
 		return nil, err
