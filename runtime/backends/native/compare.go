@@ -42,7 +42,7 @@ var modelKeys = map[string]string{
 	"normalization": "normalization", "position_embedding_type": "position_embedding_type",
 	"tie_word_embeddings": "untie_embeddings_and_output_weights",
 	"num_local_experts":   "num_experts", "num_experts_per_tok": "moe_router_topk", "moe_router_pre_softmax": "moe_router_pre_softmax",
-	"layer_types": "window_attn_skip_freq",
+	"layer_types": "window_attn_skip_freq", "num_experts": "num_experts", "moe_intermediate_size": "moe_ffn_hidden_size", "norm_topk_prob": "moe_router_pre_softmax",
 }
 
 // modelDefaults are the values of keys of config.json that older versions of this program wrote as

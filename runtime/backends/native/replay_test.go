@@ -39,7 +39,8 @@ func TestPyTorchReplaysARun(t *testing.T) {
 		"yarn": {"llama_2M", []string{
 			"position_embedding_type=yarn", "yarn_rotary_scaling_factor=4", "yarn_original_max_position_embeddings=32", "yarn_beta_fast=4", "rotary_base=500",
 		}},
-		"windows of some layers": {"llama_2M", []string{"add_qkv_bias=true", "window_size=[6,0]", "window_attn_skip_freq=[0,1]"}},
+		"windows of some layers": {"llama_2M", []string{"add_qkv_bias=true", "window_size=[6,0]", "window_attn_skip_freq=2"}},
+		"qwen 3 moe":             {"moe_8x3M", []string{"moe_ffn_hidden_size=16", "micro_batch_size=4", "qk_layernorm=true", "kv_channels=16"}},
 		"single experts":         {"moe_8x3M", []string{"moe_ffn_hidden_size=16", "micro_batch_size=4", "moe_router_topk=1", "moe_router_pre_softmax=true"}},
 		"weights before choice":  {"moe_8x3M", []string{"moe_ffn_hidden_size=16", "micro_batch_size=4", "moe_router_pre_softmax=true"}},
 		"mixture of experts":     {"moe_8x3M", []string{"moe_ffn_hidden_size=16", "micro_batch_size=4"}},

@@ -16,6 +16,7 @@ const (
 	familyMistral
 	familyQwen2
 	familyQwen3
+	familyQwen3MoE
 	familyOwn // a mixture of traits that Hugging Face has no class for; the names are Llama's and Mixtral's
 )
 
@@ -26,6 +27,8 @@ func (c Config) family() family {
 	switch {
 	case llama && c.Mixture() && !c.QKNorm && !c.HasQKVBias() && !c.PreSoftmax && c.WindowLayers == nil:
 		return familyMixtral
+	case llama && c.Mixture() && c.QKNorm && !c.HasQKVBias() && !windowed:
+		return familyQwen3MoE
 	case llama && !c.Mixture():
 		return c.llamaFamily(windowed)
 	case c.HasLayerNorm() && c.LearnedPositions() && c.Activation == GELU && c.AddBiasLinear && c.Groups() == c.NumAttentionHeads &&
@@ -68,10 +71,14 @@ type Names struct {
 
 // Names returns the names of the weights, and whether checkpoints have matrices as [in out].
 func (c Config) Names() (n Names, inOut bool) {
-	if c.family() == familyGPT2 {
+	switch c.family() {
+	case familyGPT2:
 		return gpt2Names, true
+	case familyQwen3MoE:
+		return qwen3MoENames, false
+	default:
+		return llamaNames, false
 	}
-	return llamaNames, false
 }
 
 var gpt2Names = Names{
@@ -88,6 +95,13 @@ var llamaNames = Names{
 	Router: "block_sparse_moe.gate", Experts: "block_sparse_moe.experts.", ExpertsUp: "w1_w3", ExpertsDown: "w2",
 	ExpertGate: "w1", ExpertUp: "w3", ExpertDown: "w2",
 }
+
+var qwen3MoENames = func() Names {
+	n := llamaNames
+	n.Router, n.Experts, n.ExpertsUp, n.ExpertsDown = "mlp.gate", "mlp.experts.", "gate_up_proj", "down_proj"
+	n.ExpertGate, n.ExpertUp, n.ExpertDown = "gate_proj", "up_proj", "down_proj"
+	return n
+}()
 
 // HFDType returns the name of f32, bf16 or f16 in a config.json, "" for other types.
 func HFDType(d tensor.DType) string {
@@ -169,14 +183,17 @@ func (c Config) HFConfig() map[string]any {
 		common["sliding_window"] = w + 1
 	}
 	if c.Mixture() {
-		add(map[string]any{
-			"intermediate_size":    c.ExpertSize(),
-			"num_local_experts":    c.NumExperts,
-			"num_experts_per_tok":  c.Topk(),
-			"router_aux_loss_coef": c.AuxLossCoeff,
-		})
+		add(map[string]any{"num_experts_per_tok": c.Topk(), "router_aux_loss_coef": c.AuxLossCoeff})
+		if c.family() != familyQwen3MoE {
+			add(map[string]any{"intermediate_size": c.ExpertSize(), "num_local_experts": c.NumExperts})
+		}
 	}
 	switch c.family() {
+	case familyQwen3MoE:
+		add(map[string]any{
+			"num_experts": c.NumExperts, "moe_intermediate_size": c.ExpertSize(), "norm_topk_prob": !c.PreSoftmax,
+			"decoder_sparse_step": 1, "mlp_only_layers": []int{}, "attention_bias": false, "use_sliding_window": false, "sliding_window": nil,
+		})
 	case familyLlama:
 		add(map[string]any{"attention_bias": c.AddBiasLinear, "mlp_bias": c.AddBiasLinear})
 	case familyQwen2, familyQwen3:
@@ -218,6 +235,8 @@ func (c Config) class() (class, kind string) {
 		return "Qwen2ForCausalLM", "qwen2"
 	case familyQwen3:
 		return "Qwen3ForCausalLM", "qwen3"
+	case familyQwen3MoE:
+		return "Qwen3MoeForCausalLM", "qwen3_moe"
 	case familyGPT2:
 		return "GPT2LMHeadModel", "gpt2"
 	default:

@@ -10,6 +10,7 @@ import (
 	"github.com/primus-fl/primus/device/cpu"
 	"github.com/primus-fl/primus/impls/flagos"
 	"github.com/primus-fl/primus/impls/reference"
+	"github.com/primus-fl/primus/internal/fardevice"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
@@ -42,7 +43,9 @@ func architectures() map[string]model.Config {
 	qwen3.PositionEmbedding = model.YaRN
 	qwen3.Yarn = model.Yarn{Factor: 4, Context: 60, BetaFast: 4}
 	llama3.RopeScaling = model.RopeScaling{UseScaling: true, ScalingFactor: 4, OldContext: 60}
-	return map[string]model.Config{"llama": llama(), "gpt2": gpt2, "mixtral": mixtral, "qwen3 with yarn": qwen3, "windows of some layers": mistral, "llama3": llama3}
+	qwen3MoE := mixtral
+	qwen3MoE.QKNorm, qwen3MoE.KVChannels, qwen3MoE.PreSoftmax = true, 6, true
+	return map[string]model.Config{"qwen3 moe": qwen3MoE, "llama": llama(), "gpt2": gpt2, "mixtral": mixtral, "qwen3 with yarn": qwen3, "windows of some layers": mistral, "llama3": llama3}
 }
 
 // newManager returns a manager that uses the fast impls only.
@@ -96,6 +99,11 @@ func generate(t *testing.T, e *inference.Engine, r inference.Request) inference.
 	assert.Equal(t, got.Text, text.String())
 	assert.Equal(t, got.IDs, ids)
 	return got
+}
+
+func TestModelsOfADeviceAreRefused(t *testing.T) {
+	_, err := inference.Load(t.TempDir(), fardevice.New(0), inference.LoadSettings{})
+	assert.ErrorContains(t, err, "in host memory: unset STEPMESH_BACKEND")
 }
 
 func TestSamplingDependsOnTheSeedOnly(t *testing.T) {

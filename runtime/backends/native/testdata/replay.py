@@ -100,7 +100,7 @@ def attention(x, w, at, config, window):
         return y.reshape(batch, seq, count, dim)
 
     q, k, v = project("q_proj", heads), project("k_proj", groups), project("v_proj", groups)
-    if config["model_type"] == "qwen3":
+    if config["model_type"] in ("qwen3", "qwen3_moe"):
         eps = config["rms_norm_eps"]
         q, k = normalise(q, w[at + "q_norm.weight"], eps), normalise(k, w[at + "k_norm.weight"], eps)
     return attend(rotate(q, config), rotate(k, config), v, window) @ w[at + "o_proj.weight"].T
@@ -132,17 +132,19 @@ def mlp(x, w, at, config):
 
 def mixture(x, w, at, config):
     """Each token goes to the best experts; the second result is the loss of unequal use."""
-    at += "block_sparse_moe."
-    count, topk = config["num_local_experts"], config["num_experts_per_tok"]
+    qwen = config["model_type"] == "qwen3_moe"
+    at += "mlp." if qwen else "block_sparse_moe."
+    names = ("gate_proj", "up_proj", "down_proj") if qwen else ("w1", "w3", "w2")
+    count, topk = config["num_experts" if qwen else "num_local_experts"], config["num_experts_per_tok"]
     logits = x @ w[at + "gate.weight"].T
     best, chosen = logits.topk(topk, -1)
     weights = torch.softmax(best, -1)
-    if config.get("moe_router_pre_softmax"):
+    if config.get("moe_router_pre_softmax") or qwen and not config["norm_topk_prob"]:
         weights = torch.softmax(logits, -1).gather(-1, chosen)
     share = torch.zeros_like(logits).scatter(-1, chosen, weights)
     y = sum(
         share[..., i : i + 1]
-        * swiglu(x, *(w[f"{at}experts.{i}.{name}.weight"] for name in ("w1", "w3", "w2")))
+        * swiglu(x, *(w[f"{at}experts.{i}.{name}.weight"] for name in names))
         for i in range(count)
     )
     tokens = x.shape[0] * x.shape[1]
@@ -153,7 +155,7 @@ def mixture(x, w, at, config):
 
 def llama(tokens, w, config):
     eps, extra = config["rms_norm_eps"], 0
-    feed = mixture if config.get("num_local_experts") else mlp
+    feed = mixture if config.get("num_local_experts") or config.get("num_experts") else mlp
     x = w["model.embed_tokens.weight"][tokens]
     for layer in range(config["num_hidden_layers"]):
         at = f"model.layers.{layer}."

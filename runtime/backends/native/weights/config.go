@@ -22,23 +22,32 @@ const maxSize = 1 << 28
 // the default of the class in transformers. Every fault of the text is part of the error. The
 // length of sequences is the largest number of positions.
 func ParseConfig(text []byte) (model.Config, error) {
-	c, _, err := parseConfig(text)
-	return c, err
+	d, err := parseConfig(text)
+	return d.config, err
 }
 
-// parseConfig also returns the type of numbers.
-func parseConfig(text []byte) (model.Config, tensor.DType, error) {
+// description is what a config.json says.
+type description struct {
+	config model.Config
+	dtype  tensor.DType // of numbers
+	class  string
+}
+
+func parseConfig(text []byte) (description, error) {
 	r := &reader{}
 	if err := json.Unmarshal(text, &r.keys); err != nil {
-		return model.Config{}, 0, fmt.Errorf("got text that is not a JSON object: %w", err)
+		return description{}, fmt.Errorf("got text that is not a JSON object: %w", err)
 	}
 	class := r.text("model_type", "")
 	parse, known := classes()[class]
 	if !known {
-		return model.Config{}, 0, fmt.Errorf("model_type: got %q, want one of %s", class, strings.Join(slices.Sorted(maps.Keys(classes())), ", "))
+		return description{}, fmt.Errorf("model_type: got %q, want one of %s", class, strings.Join(slices.Sorted(maps.Keys(classes())), ", "))
 	}
 	var c model.Config
 	parse(r, &c)
+	if r.has("quantization_config") {
+		r.fault("quantization_config", short(r.keys["quantization_config"]), "none: weights are read as f32, bf16 or f16; use the folder that this one was made of")
+	}
 	c.SeqLength = c.MaxPositionEmbeddings
 	dtype, name := tensor.F32, r.text("dtype", r.text("torch_dtype", ""))
 	for _, d := range dtypes() {
@@ -49,13 +58,14 @@ func parseConfig(text []byte) (model.Config, tensor.DType, error) {
 	if r.faults == nil {
 		r.faults = append(r.faults, c.Validate())
 	}
-	return c, dtype, errors.Join(r.faults...)
+	return description{c, dtype, class}, errors.Join(r.faults...)
 }
 
 // classes are the classes of models by their model_type.
 func classes() map[string]func(*reader, *model.Config) {
 	return map[string]func(*reader, *model.Config){
-		"llama": llama, "mistral": mistral, "mixtral": mixtral, "qwen2": qwen2, "qwen3": qwen3, "gpt2": gpt2, "primus": own,
+		"llama": llama, "mistral": mistral, "mixtral": mixtral, "qwen2": qwen2, "qwen3": qwen3, "qwen3_moe": qwen3MoE, phi3Class: phi3,
+		"gpt2": gpt2, "primus": own,
 	}
 }
 
@@ -84,10 +94,55 @@ func qwen2(r *reader, c *model.Config) {
 func qwen3(r *reader, c *model.Config) {
 	decoder(r, c, defaults{groups: 32, positions: 32768, headDim: 128})
 	c.QKNorm = true
+	noAttentionBias(r)
+	layerWindows(r, c)
+}
+
+func qwen3MoE(r *reader, c *model.Config) {
+	decoder(r, c, defaults{groups: 4, positions: 32768})
+	c.QKNorm = true
+	noAttentionBias(r)
+	c.NumExperts, c.RouterTopk = r.size("num_experts", 128), r.size("num_experts_per_tok", 8)
+	c.MoEFFNHiddenSize = r.size("moe_intermediate_size", 768)
+	c.AuxLossCoeff = r.number("router_aux_loss_coef", 0.001)
+	c.PreSoftmax = !r.flag("norm_topk_prob", false)
+	if step := r.size("decoder_sparse_step", 1); step != 1 {
+		r.fault("decoder_sparse_step", step, "1: every layer has experts")
+	}
+	var dense []int
+	if r.read("mlp_only_layers", &dense, "a list of whole numbers") && len(dense) > 0 {
+		r.fault("mlp_only_layers", dense, "an empty list: every layer has experts")
+	}
+	if r.flag("use_sliding_window", false) {
+		r.fault("use_sliding_window", true, "false with experts")
+	}
+}
+
+func noAttentionBias(r *reader) {
 	if r.flag("attention_bias", false) {
 		r.fault("attention_bias", true, "false: there is no bias of the output of attention without one of the MLP")
 	}
-	layerWindows(r, c)
+}
+
+// phi3Class is the class whose folders have the matrices of queries, keys and values in one, and
+// those of gate and value.
+const phi3Class = "phi3"
+
+func phi3(r *reader, c *model.Config) {
+	decoder(r, c, defaults{positions: 4096, epsilon: 1e-5})
+	window(r, c, 0)
+	oneDropout(r, c, 0)
+	if part := r.number("partial_rotary_factor", 1); part != 1 {
+		r.fault("partial_rotary_factor", part, "1: whole heads are rotated")
+	}
+}
+
+// oneDropout reads the dropout of embeddings and of what a layer adds.
+func oneDropout(r *reader, c *model.Config, absent float64) {
+	c.HiddenDropout = r.number("resid_pdrop", absent)
+	if d := r.number("embd_pdrop", absent); d != c.HiddenDropout {
+		r.fault("embd_pdrop", d, fmt.Sprintf("resid_pdrop %v: a model has one dropout for both", c.HiddenDropout))
+	}
 }
 
 // own is the class of models that are mixtures of the others, with the parameters of this program.
@@ -270,12 +325,14 @@ func gpt2(r *reader, c *model.Config) {
 	c.FFNHiddenSize = r.size("n_inner", 4*c.HiddenSize)
 	c.MaxPositionEmbeddings = r.size("n_positions", 1024)
 	c.NormEpsilon, c.InitMethodStd = r.number("layer_norm_epsilon", 1e-5), r.number("initializer_range", 0.02)
-	c.HiddenDropout, c.AttentionDropout = r.number("resid_pdrop", 0.1), r.number("attn_pdrop", 0.1)
-	if d := r.number("embd_pdrop", 0.1); d != c.HiddenDropout {
-		r.fault("embd_pdrop", d, fmt.Sprintf("resid_pdrop %v: a model has one dropout for both", c.HiddenDropout))
-	}
+	oneDropout(r, c, 0.1)
+	c.AttentionDropout = r.number("attn_pdrop", 0.1)
 	c.Untie = !r.flag("tie_word_embeddings", true)
-	r.only("activation_function", "gelu_new", "gelu_new", "gelu_pytorch_tanh")
+	if r.text("activation_function", "") == "gelu" {
+		r.fault("activation_function", `"gelu"`, "gelu_new or gelu_pytorch_tanh: GELU is computed in its tanh form, and gelu is the exact one with erf")
+	} else {
+		r.only("activation_function", "gelu_new", "gelu_new", "gelu_pytorch_tanh")
+	}
 	if !r.flag("scale_attn_weights", true) {
 		r.fault("scale_attn_weights", false, "true: scores are divided by the square root of the head dimension")
 	}

@@ -38,10 +38,27 @@ func TestParseConfigNamesWhatIsNotSupported(t *testing.T) {
 		{"llama", "rope_scaling", map[string]any{"rope_type": "yarn"}, "rope_scaling.factor: got nothing, want a value"},
 		{"llama", "rope_scaling", map[string]any{"rope_type": "yarn", "factor": 2, "attention_factor": 1.5}, "rope_scaling.attention_factor: got 1.5, want nothing"},
 		{"mistral", "sliding_window", 1, "sliding_window: got 1, want at least 2"},
-		{"gpt2", "activation_function", "gelu", `activation_function: got "gelu", want gelu_new or gelu_pytorch_tanh`},
+		{"gpt2", "activation_function", "gelu", `activation_function: got "gelu", want gelu_new or gelu_pytorch_tanh: GELU is computed in its tanh form`},
+		{"gpt2", "activation_function", "relu", `activation_function: got "relu", want gelu_new or gelu_pytorch_tanh`},
+		{"qwen3 moe", "mlp_only_layers", []int{0}, "mlp_only_layers: got [0], want an empty list"},
+		{"qwen3 moe", "decoder_sparse_step", 2, "decoder_sparse_step: got 2, want 1"},
+		{"qwen3 moe", "use_sliding_window", true, "use_sliding_window: got true, want false"},
+		{"qwen3 moe", "attention_bias", true, "attention_bias: got true, want false"},
+		{"llama", "quantization_config", map[string]any{"quant_method": "fp8"}, `quantization_config: got {"quant_method":"fp8"}, want none`},
+		{"llama", "model_type", "phi3", ""},
+		{"phi 3", "partial_rotary_factor", 0.75, "partial_rotary_factor: got 0.75, want 1"},
+		{"phi 3", "embd_pdrop", 0.1, "embd_pdrop: got 0.1, want resid_pdrop 0"},
+		{"phi 3", "rope_scaling", map[string]any{"type": "longrope"}, `rope_scaling.rope_type: got "longrope"`},
 		{"gpt2", "scale_attn_weights", false, "scale_attn_weights: got false, want true"},
 	} {
-		config := architectures()[tt.class].HFConfig()
+		class := tt.class
+		if class == "phi 3" {
+			class = "llama"
+		}
+		config := architectures()[class].HFConfig()
+		if class != tt.class {
+			config["model_type"] = "phi3"
+		}
 		config[tt.key] = tt.value
 		text, err := json.Marshal(config)
 		require.NoError(t, err)
@@ -104,6 +121,31 @@ func TestParseConfigOfPublishedFolders(t *testing.T) {
 			model.Config{
 				NumLayers: 24, HiddenSize: 896, FFNHiddenSize: 4864, NumAttentionHeads: 14, NumQueryGroups: 2, SeqLength: 32768,
 				MaxPositionEmbeddings: 32768, VocabSize: 151936, RotaryBase: 1e6, NormEpsilon: 1e-6, InitMethodStd: 0.02, AddQKVBias: true,
+			},
+		},
+		"qwen 3 30B A3B": {
+			`{"attention_bias": false, "decoder_sparse_step": 1, "head_dim": 128, "hidden_act": "silu", "hidden_size": 2048,
+			"intermediate_size": 6144, "max_position_embeddings": 40960, "max_window_layers": 48, "mlp_only_layers": [],
+			"model_type": "qwen3_moe", "moe_intermediate_size": 768, "norm_topk_prob": true, "num_attention_heads": 32, "num_experts": 128,
+			"num_experts_per_tok": 8, "num_hidden_layers": 48, "num_key_value_heads": 4, "output_router_logits": false, "rms_norm_eps": 1e-06,
+			"rope_scaling": null, "rope_theta": 1000000.0, "router_aux_loss_coef": 0.001, "sliding_window": null,
+			"tie_word_embeddings": false, "use_sliding_window": false, "vocab_size": 151936}`,
+			model.Config{
+				NumLayers: 48, HiddenSize: 2048, FFNHiddenSize: 6144, NumAttentionHeads: 32, NumQueryGroups: 4, KVChannels: 128, SeqLength: 40960,
+				MaxPositionEmbeddings: 40960, VocabSize: 151936, RotaryBase: 1e6, NormEpsilon: 1e-6, InitMethodStd: 0.02, QKNorm: true, Untie: true,
+				Experts: model.Experts{NumExperts: 128, RouterTopk: 8, AuxLossCoeff: 0.001, MoEFFNHiddenSize: 768},
+			},
+		},
+		"phi 3 mini 4k": {
+			`{"attention_bias": false, "attention_dropout": 0.0, "embd_pdrop": 0.0, "hidden_act": "silu", "hidden_size": 3072,
+			"intermediate_size": 8192, "max_position_embeddings": 4096, "model_type": "phi3", "num_attention_heads": 32,
+			"num_hidden_layers": 32, "num_key_value_heads": 32, "original_max_position_embeddings": 4096, "resid_pdrop": 0.0,
+			"rms_norm_eps": 1e-05, "rope_scaling": null, "rope_theta": 10000.0, "sliding_window": 2047, "tie_word_embeddings": false,
+			"vocab_size": 32064}`,
+			model.Config{
+				NumLayers: 32, HiddenSize: 3072, FFNHiddenSize: 8192, NumAttentionHeads: 32, NumQueryGroups: 32, SeqLength: 4096,
+				MaxPositionEmbeddings: 4096, VocabSize: 32064, RotaryBase: 10000, NormEpsilon: 1e-5, InitMethodStd: 0.02, Untie: true,
+				Window: [2]int{2046, 0},
 			},
 		},
 		"gpt2": {

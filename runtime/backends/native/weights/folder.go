@@ -37,12 +37,11 @@ type Settings struct {
 // Folder is a folder of weights whose description has been read and checked.
 type Folder struct {
 	Settings
-	path   string
-	text   []byte // of config.json
-	config model.Config
-	dtype  tensor.DType
-	files  []*safetensors.File
-	where  map[string]*safetensors.File // by the name of a tensor in its file
+	description
+	path  string
+	text  []byte // of config.json
+	files []*safetensors.File
+	where map[string]*safetensors.File // by the name of a tensor in its file
 }
 
 // Open opens a checkpoint, the newest checkpoint of a run directory or of a directory of
@@ -57,7 +56,7 @@ func Open(dir string, s Settings) (*Folder, error) {
 	if f.text, err = durable.ReadRegular(name, maxJSON); err != nil {
 		return nil, fmt.Errorf("weights: read the architecture: %w", durable.Explain(err))
 	}
-	if f.config, f.dtype, err = parseConfig(f.text); err != nil {
+	if f.description, err = parseConfig(f.text); err != nil {
 		return nil, fmt.Errorf("weights: %s: %w", name, err)
 	}
 	if err := f.open(); err != nil {
@@ -132,6 +131,10 @@ func (f *Folder) Config() model.Config { return f.config }
 // DType returns the type of numbers that config.json recommends: that of the weights, or in which a
 // run computed. It is f32 unless the file says another.
 func (f *Folder) DType() tensor.DType { return f.dtype }
+
+// Joined reports whether the folder has matrices in one that Tensors returns by themselves, under
+// the names of Config's class.
+func (f *Folder) Joined() bool { return f.class == phi3Class }
 
 // ConfigJSON returns the text of config.json, which the caller must not change.
 func (f *Folder) ConfigJSON() []byte { return f.text }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"regexp"
 	"slices"
@@ -84,31 +85,82 @@ func (f *Folder) tensors(m *model.Model) ([]Tensor, error) {
 	var all []Tensor
 	for _, n := range m.Tensors() {
 		s := sources[n.Name]
-		data, err := s.file.Section(s.name)
+		data, err := s.section()
 		if err != nil {
 			return nil, fmt.Errorf("weights: %w", err)
 		}
-		info, _ := s.file.Info(s.name)
+		info := s.info()
 		all = append(all, Tensor{n.Name, info.DType, info.Shape, data})
 	}
 	return all, nil
 }
 
-// source is where the values of a weight are.
+// source is where the values of a weight are: a tensor, or some of its rows.
 type source struct {
-	file *safetensors.File
-	name string
+	file        *safetensors.File
+	name        string
+	first, rows int // 0 rows mean all
+}
+
+// info returns dtype and shape of the weight.
+func (s source) info() safetensors.Info {
+	info, _ := s.file.Info(s.name)
+	if s.rows > 0 {
+		info.Shape = append(tensor.Shape{s.rows}, info.Shape[1:]...)
+	}
+	return info
+}
+
+// section returns the elements of the weight.
+func (s source) section() (*io.SectionReader, error) {
+	data, err := s.file.Section(s.name)
+	if err != nil || s.rows == 0 {
+		return data, err
+	}
+	info, _ := s.file.Info(s.name)
+	row := data.Size() / int64(info.Shape[0])
+	return io.NewSectionReader(data, row*int64(s.first), row*int64(s.rows)), nil
+}
+
+// parts returns the weights that a tensor holds, by name: several if the class of the folder joins
+// matrices.
+func (f *Folder) parts(name string, whole source, d *differences) map[string]source {
+	names, _ := f.config.Names()
+	type part struct {
+		name string
+		rows int
+	}
+	var parts []part
+	stem, joined := strings.CutSuffix(name, names.QKV+".weight")
+	if joined {
+		heads, groups := f.config.NumAttentionHeads*f.config.HeadDim(), f.config.Groups()*f.config.HeadDim()
+		parts = []part{{names.Q, heads}, {names.K, groups}, {names.V, groups}}
+	} else if stem, joined = strings.CutSuffix(name, names.GateUp+".weight"); joined {
+		parts = []part{{names.Gate, f.config.FFNHiddenSize}, {names.Up, f.config.FFNHiddenSize}}
+	}
+	if !joined || !f.Joined() {
+		return map[string]source{name: whole}
+	}
+	sources, rows := map[string]source{}, 0
+	for _, p := range parts {
+		sources[stem+p.name+".weight"] = source{whole.file, whole.name, rows, p.rows}
+		rows += p.rows
+	}
+	if shape := whole.info().Shape; len(shape) != 2 || shape[0] != rows {
+		d.add("tensor %q has the shape %v, want %d rows as %s says", whole.name, shape, rows, configName)
+		return nil
+	}
+	return sources
 }
 
 // match finds the tensor of each weight. It returns every difference.
 func (f *Folder) match(weights []model.Named) (map[string]source, error) {
-	sources := map[string]source{}
-	for name, file := range f.where {
+	sources, d := map[string]source{}, &differences{}
+	for _, name := range slices.Sorted(maps.Keys(f.where)) {
 		if !ignored.MatchString(name) {
-			sources[f.prefix()+name] = source{file, name}
+			maps.Copy(sources, f.parts(f.prefix()+name, source{file: f.where[name], name: name}, d))
 		}
 	}
-	d := &differences{}
 	found := map[string]bool{}
 	for _, w := range weights {
 		s, ok := sources[w.Name]
@@ -117,7 +169,7 @@ func (f *Folder) match(weights []model.Named) (map[string]source, error) {
 			continue
 		}
 		found[w.Name] = true
-		info, _ := s.file.Info(s.name)
+		info := s.info()
 		if !info.Shape.Equal(w.Tensor.Shape()) {
 			d.add("tensor %q has the shape %v, want %v as %s says", s.name, info.Shape, w.Tensor.Shape(), configName)
 		}

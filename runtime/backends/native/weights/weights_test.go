@@ -62,10 +62,15 @@ func architectures() map[string]model.Config {
 	some.AddQKVBias, some.Window, some.WindowLayers = true, [2]int{3, 0}, []int{0, 1}
 	own.Window, own.WindowLayers = [2]int{3, 0}, []int{1, 0}
 	early.PreSoftmax, early.RouterTopk = true, 1
+	qwen3MoE := mixtral()
+	qwen3MoE.QKNorm, qwen3MoE.KVChannels, qwen3MoE.MoEFFNHiddenSize = true, 6, 5
+	free := qwen3MoE
+	free.PreSoftmax = true
 	tied := llama()
 	tied.Untie = false
 	return map[string]model.Config{
 		"yarn": yarn, "windows of some layers": some, "windows of some layers, own": own, "pre softmax": early,
+		"qwen3 moe": qwen3MoE, "qwen3 moe with free weights": free,
 		"llama": llama(), "tied": tied, "gpt2": gpt2(), "mixtral": mixtral(), "mixed": mixed(),
 		"qwen2": qwen2, "qwen3": qwen3, "mistral": mistral, "qwen3 with a window": window, "llama3": llama3, "linear": linear, "norms": norms,
 	}

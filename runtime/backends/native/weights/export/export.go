@@ -36,6 +36,9 @@ func FromFolder(f *weights.Folder) (*Model, error) {
 	if err != nil {
 		return nil, fmt.Errorf("export: %s: %w", configName, err)
 	}
+	if f.Joined() {
+		m.JSON = m.separate()
+	}
 	if m.Tensors, err = f.Tensors(); err != nil {
 		return nil, err
 	}
@@ -50,6 +53,15 @@ func FromFolder(f *weights.Folder) (*Model, error) {
 		return nil, fmt.Errorf("export: the tokenizer has %d tokens and the model %d: the files are not of one model", n, m.Config.VocabSize)
 	}
 	return m, nil
+}
+
+// separate returns a config.json of the class that has each matrix by itself.
+func (m *Model) separate() map[string]any {
+	config := m.Config.HFConfig()
+	for _, key := range []string{"bos_token_id", "eos_token_id", "pad_token_id"} {
+		config[key] = m.JSON[key]
+	}
+	return config
 }
 
 // newDir makes a directory whose files write creates: under a temporary name first, so that it

@@ -30,6 +30,7 @@ import (
 	"github.com/primus-fl/primus/runtime/tokenizer"
 	"github.com/primus-fl/primus/runtime/tokenizer/trainer"
 	"github.com/primus-fl/primus/tensor"
+	"github.com/primus-fl/primus/tensor/safetensors"
 )
 
 const (
@@ -55,8 +56,11 @@ func architectures() map[string]model.Config {
 	linear.Interpolation = 4
 	gpt2.NumQueryGroups, gpt2.Untie, gpt2.RotaryBase, gpt2.AddBiasLinear = 4, false, 0, true
 	gpt2.Normalization, gpt2.PositionEmbedding, gpt2.Activation = model.LayerNorm, model.LearnedAbsolute, model.GELU
+	qwen3MoE := mixtral
+	qwen3MoE.QKNorm, qwen3MoE.KVChannels = true, 32
 	return map[string]model.Config{
-		"llama": llama(), "qwen2": qwen2, "qwen3": qwen3, "mistral": mistral, "mixtral": mixtral, "llama3": llama3, "linear": linear, "gpt2": gpt2,
+		"qwen3 moe": qwen3MoE,
+		"llama":     llama(), "qwen2": qwen2, "qwen3": qwen3, "mistral": mistral, "mixtral": mixtral, "llama3": llama3, "linear": linear, "gpt2": gpt2,
 	}
 }
 
@@ -185,6 +189,87 @@ func TestFolderRoundTrips(t *testing.T) {
 			assertSameFiles(t, narrow, again)
 		})
 	}
+}
+
+// join makes a folder one of Phi 3, which has queries, keys and values in one matrix, and gate and
+// value.
+func join(t *testing.T, m *model.Model, dir string) {
+	t.Helper()
+	var rest []safetensors.Entry
+	add := func(name string, all *tensor.Tensor) {
+		e, err := safetensors.FromTensor(name, all)
+		require.NoError(t, err)
+		rest = append(rest, e)
+	}
+	joined := map[string]string{"q_proj": "qkv_proj", "k_proj": "qkv_proj", "v_proj": "qkv_proj", "gate_proj": "gate_up_proj", "up_proj": "gate_up_proj"}
+	together := map[string][]float32{}
+	for _, n := range m.Tensors() {
+		parts := strings.Split(n.Name, ".")
+		all, ok := joined[parts[len(parts)-2]]
+		if !ok {
+			add(n.Name, n.Tensor)
+			continue
+		}
+		parts[len(parts)-2] = all
+		name := strings.Join(parts, ".")
+		together[name] = append(together[name], tensor.Data[float32](n.Tensor)...)
+	}
+	h := m.Config().HiddenSize
+	for name, values := range together {
+		all, err := tensor.FromSlice(values, len(values)/h, h)
+		require.NoError(t, err)
+		add(name, all)
+	}
+	require.NoError(t, safetensors.WriteFile(filepath.Join(dir, "model.safetensors"), rest, nil))
+	setKeys(t, dir, map[string]any{"model_type": "phi3"})
+}
+
+// setKeys changes keys of the config.json of a folder.
+func setKeys(t *testing.T, dir string, keys map[string]any) {
+	t.Helper()
+	path := filepath.Join(dir, "config.json")
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	var config map[string]any
+	require.NoError(t, json.Unmarshal(text, &config))
+	maps.Copy(config, keys)
+	text, err = json.Marshal(config)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(path, text, 0o644))
+}
+
+func TestFolderWithJoinedMatrices(t *testing.T) {
+	t.Parallel()
+	cfg := llama()
+	cfg.KVChannels = 24
+	m := newModel(t, cfg)
+	plain, dir, again := filepath.Join(t.TempDir(), "plain"), filepath.Join(t.TempDir(), "phi"), filepath.Join(t.TempDir(), "again")
+	require.NoError(t, export.HF(plain, exported(t, m), export.HFSettings{}))
+	require.NoError(t, export.HF(dir, exported(t, m), export.HFSettings{}))
+	join(t, m, dir)
+	got := load(t, dir)
+	for i, p := range m.Params() {
+		assert.Equal(t, tensor.Data[float32](p.Value), tensor.Data[float32](got.Params()[i].Value), p.Name)
+	}
+
+	open := func() *weights.Folder {
+		f, err := weights.Open(dir, weights.Settings{})
+		require.NoError(t, err)
+		t.Cleanup(func() { assert.NoError(t, f.Close()) })
+		return f
+	}
+	e, err := export.FromFolder(open())
+	require.NoError(t, err)
+	require.NoError(t, export.HF(again, e, export.HFSettings{}))
+	assertSameFiles(t, plain, again)
+
+	setKeys(t, dir, map[string]any{"num_key_value_heads": 1})
+	_, err = open().Tensors()
+	assert.ErrorContains(t, err, `tensor "model.layers.0.self_attn.qkv_proj.weight" has the shape [192 64], want 144 rows as config.json says`)
+
+	setKeys(t, dir, map[string]any{"num_key_value_heads": 2, "model_type": "llama"})
+	_, err = open().Tensors()
+	assert.ErrorContains(t, err, `no tensor "model.layers.0.self_attn.q_proj.weight"`, "Llama has them by themselves")
 }
 
 func assertSameFiles(t *testing.T, a, b string) {

@@ -60,7 +60,7 @@ type ggufWriter struct {
 
 // architectures are the names of llama.cpp for the classes of transformers.
 var architectures = map[string]string{
-	"llama": "llama", "mistral": "llama", "mixtral": "llama", "qwen2": "qwen2", "qwen3": "qwen3", "gpt2": "gpt2",
+	"llama": "llama", "mistral": "llama", "mixtral": "llama", "qwen2": "qwen2", "qwen3": "qwen3", "qwen3_moe": "qwen3moe", "gpt2": "gpt2",
 }
 
 func (g *ggufWriter) convert() error {
@@ -77,6 +77,9 @@ func (g *ggufWriter) convert() error {
 	}
 	if left := g.c.Window[0]; left >= 0 && left+1 < g.c.MaxPositionEmbeddings {
 		return fmt.Errorf("window_size: llama.cpp computes models of the type %q without a window: got %d tokens of %d positions", kind, left+1, g.c.MaxPositionEmbeddings)
+	}
+	if arch == "qwen3moe" && g.c.PreSoftmax {
+		return errors.New("norm_topk_prob: llama.cpp weights the experts of a token so that they add up to 1: got false")
 	}
 	g.report.Architecture = arch
 	g.describe(arch)
@@ -116,7 +119,12 @@ func (g *ggufWriter) describe(arch string) {
 		g.set(arch+".attention.layer_norm_epsilon", float32(c.NormEpsilon))
 		return
 	}
-	number("feed_forward_length", c.MoEFFNHiddenSize)
+	if arch == "qwen3moe" {
+		number("feed_forward_length", c.FFNHiddenSize)
+		number("expert_feed_forward_length", c.MoEFFNHiddenSize)
+	} else {
+		number("feed_forward_length", c.MoEFFNHiddenSize)
+	}
 	number("attention.head_count_kv", c.NumQueryGroups)
 	number("attention.key_length", c.KVChannels)
 	number("attention.value_length", c.KVChannels)
@@ -158,14 +166,11 @@ var ggufNames = map[string]string{
 	"input_layernorm": "attn_norm", "post_attention_layernorm": "ffn_norm",
 	"self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k", "self_attn.v_proj": "attn_v", "self_attn.o_proj": "attn_output",
 	"self_attn.q_norm": "attn_q_norm", "self_attn.k_norm": "attn_k_norm",
-	"mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up", "mlp.down_proj": "ffn_down", "block_sparse_moe.gate": "ffn_gate_inp",
+	"mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up", "mlp.down_proj": "ffn_down", "block_sparse_moe.gate": "ffn_gate_inp", "mlp.gate": "ffn_gate_inp",
 
 	"transformer.wte": "token_embd", "transformer.wpe": "position_embd", "transformer.ln_f": "output_norm",
 	"ln_1": "attn_norm", "ln_2": "ffn_norm", "attn.c_attn": "attn_qkv", "attn.c_proj": "attn_output", "mlp.c_fc": "ffn_up", "mlp.c_proj": "ffn_down",
 }
-
-// expertNames are the names of the matrices of experts, which llama.cpp has in one tensor.
-var expertNames = map[string]string{"w1": "ffn_gate_exps", "w3": "ffn_up_exps", "w2": "ffn_down_exps"}
 
 // add adds a weight under the name that llama.cpp has for it.
 func (g *ggufWriter) add(t weights.Tensor, arch string) error {
@@ -219,16 +224,19 @@ func (g *ggufWriter) joinExperts() error {
 	for _, t := range g.m.Tensors {
 		byName[t.Name] = t
 	}
+	names, _ := g.c.Names()
 	for layer := range g.c.NumLayers {
-		for _, part := range []string{"w1", "w3", "w2"} {
+		for _, part := range []struct{ name, joined string }{
+			{names.ExpertGate, "ffn_gate_exps"}, {names.ExpertUp, "ffn_up_exps"}, {names.ExpertDown, "ffn_down_exps"},
+		} {
 			p := plan{to: g.Type}
 			for e := range g.c.NumExperts {
-				t := byName[fmt.Sprintf("model.layers.%d.block_sparse_moe.experts.%d.%s.weight", layer, e, part)]
+				t := byName[fmt.Sprintf("%s%d.%s%d.%s.weight", names.Layers, layer, names.Experts, e, part.name)]
 				p.tensors = append(p.tensors, t)
 			}
 			one := p.tensors[0].Shape
 			p.shape = tensor.Shape{g.c.NumExperts, one[0], one[1]}
-			if err := g.plan("blk."+strconv.Itoa(layer)+"."+expertNames[part]+".weight", p); err != nil {
+			if err := g.plan("blk."+strconv.Itoa(layer)+"."+part.joined+".weight", p); err != nil {
 				return err
 			}
 		}

@@ -114,6 +114,7 @@ GPT2_NAMES = {
     "attn_norm": "ln_1", "ffn_norm": "ln_2", "attn_qkv": "attn.c_attn", "attn_output": "attn.c_proj", "ffn_up": "mlp.c_fc", "ffn_down": "mlp.c_proj",
 }
 EXPERTS = {"ffn_gate_exps": "w1", "ffn_up_exps": "w3", "ffn_down_exps": "w2"}
+QWEN_EXPERTS = {"ffn_gate_exps": "gate_proj", "ffn_up_exps": "up_proj", "ffn_down_exps": "down_proj"}
 
 
 def halves(t, dim):
@@ -156,17 +157,21 @@ def read_gguf(path):
         at = f"model.layers.{layer}."
         if base in EXPERTS:
             for i, one in enumerate(t):
-                weights[f"{at}block_sparse_moe.experts.{i}.{EXPERTS[base]}.{suffix}"] = one
+                expert = f"mlp.experts.{i}.{QWEN_EXPERTS[base]}" if arch == "qwen3moe" else f"block_sparse_moe.experts.{i}.{EXPERTS[base]}"
+                weights[f"{at}{expert}.{suffix}"] = one
+            continue
+        if arch == "qwen3moe" and base == "ffn_gate_inp":
+            weights[f"{at}mlp.gate.{suffix}"] = t
             continue
         if arch == "llama" and base in ("attn_q", "attn_k"):
             t = halves(t, value("attention.key_length"))
         weights[f"{at}{NAMES[base]}.{suffix}"] = t
     config = {
-        "model_type": "mixtral" if value("expert_count") else arch, "num_hidden_layers": value("block_count"),
+        "model_type": {"qwen3moe": "qwen3_moe"}.get(arch, "mixtral" if value("expert_count") else arch), "num_hidden_layers": value("block_count"),
         "num_attention_heads": value("attention.head_count"), "num_key_value_heads": value("attention.head_count_kv"),
         "head_dim": value("attention.key_length"), "rms_norm_eps": value("attention.layer_norm_rms_epsilon"),
         "rope_theta": value("rope.freq_base"), "tie_word_embeddings": "lm_head.weight" not in weights,
-        "num_local_experts": value("expert_count"), "num_experts_per_tok": value("expert_used_count"), "router_aux_loss_coef": 0,
+        "num_local_experts": value("expert_count"), "num_experts": value("expert_count"), "norm_topk_prob": True, "num_experts_per_tok": value("expert_used_count"), "router_aux_loss_coef": 0,
         "rope_factors": factors,
     }
     if value("rope.scaling.type"):
