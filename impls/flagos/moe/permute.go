@@ -150,12 +150,22 @@ func (c *unpermute) part(part int) {
 	h := c.out.Cols
 	buf := c.exec.Scratch(2 * h)
 	for t := lo; t < hi; t++ {
-		out := c.out.Place(t, 0, h, buf[h:])
-		clear(out)
+		out, empty := c.out.Place(t, 0, h, buf[h:]), true
 		for k := range c.topk {
-			if r := c.row(t, k); r >= 0 {
+			if t+1 < hi && c.row(t+1, k) >= 0 {
+				prefetch(&c.in, c.row(t+1, k))
+			}
+			switch r := c.row(t, k); {
+			case r < 0:
+			case empty:
+				vector.Scale(c.weight(t, k), out, c.in.Piece(r, 0, h, buf))
+				empty = false
+			default:
 				vector.Axpy(c.weight(t, k), c.in.Piece(r, 0, h, buf), out)
 			}
+		}
+		if empty {
+			clear(out)
 		}
 		c.out.Settle(t, 0, out)
 	}

@@ -2,6 +2,7 @@ package moe
 
 import (
 	"github.com/primus-fl/primus/impls/flagos/internal/host"
+	kernel "github.com/primus-fl/primus/internal/kernel/gemm"
 	"github.com/primus-fl/primus/internal/kernel/vector"
 	"github.com/primus-fl/primus/internal/parallel"
 	"github.com/primus-fl/primus/opregistry"
@@ -123,6 +124,11 @@ func (c *sumByToken) part(part int) {
 	buf := c.exec.Scratch(2 * h)
 	for t := lo; t < hi; t++ {
 		rows := c.rows[c.first[t]:c.first[t+1]]
+		if t+1 < hi {
+			for _, r := range c.rows[c.first[t+1]:c.first[t+2]] {
+				prefetch(&c.in, int(r))
+			}
+		}
 		if len(rows) == 1 {
 			c.out.Take(t, &c.in, int(rows[0]))
 			continue
@@ -139,6 +145,14 @@ func (c *sumByToken) part(part int) {
 		c.out.Settle(t, 0, out)
 	}
 	c.exec.Release(buf)
+}
+
+// prefetch asks for a row that will be read soon: the processor does not predict rows that lie
+// apart.
+func prefetch(m *host.Matrix, row int) {
+	if !m.Narrow() {
+		kernel.Prefetch(m.Data[row*m.Pitch:], m.Pitch, 1, m.Cols)
+	}
 }
 
 // sortChunks implements moe.MoESortChunksFwd. Scratch: one number per row and chunk.

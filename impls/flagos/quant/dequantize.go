@@ -40,7 +40,7 @@ func dequantize(e *opregistry.Exec, a quant.DequantizeArgs) error {
 			scales, c.height = a.Input.ColumnwiseScaleInv, b
 		}
 	}
-	c.f, c.in = formatOf(data.DType()), newSide(&v, "input.data", data, "input.scale_inv", scales, b)
+	c.f, c.in = host.FP8Format(data.DType()), newSide(&v, "input.data", data, "input.scale_inv", scales, b)
 	if b == 0 {
 		c.inv = v.Vector("input.scale_inv", scales)
 	}
@@ -103,7 +103,7 @@ func (c *dequantization) scales(row, col, n int, buf []float32) (inv []float32, 
 	switch {
 	case c.scaling == quant.MXFP8Scaling:
 		inv = buf[:count]
-		powersOf(inv, c.in.codes.Piece(row, col, count))
+		fp8.DecodeE8M0(inv, c.in.codes.Piece(row, col, count))
 	case c.byColumns:
 		for i := range count {
 			buf[i] = c.in.scales.Data[(col+i)*c.in.scales.Pitch+row]

@@ -88,6 +88,49 @@
 	VPOR      Y3, Y1, Y1   \
 	VMULPS    Y10, Y1, Y1
 
+#define BROADCAST(value, x, y) \
+	MOVL         value, AX \
+	MOVQ         AX, x     \
+	VPBROADCASTD x, y
+
+#define EXPONENTS \
+	MOVQ         AX, X15             \
+	VPBROADCASTD X15, Y15            \
+	BROADCAST($0x1fffff, X14, Y14)   \
+	BROADCAST($0x7f800000, X13, Y13) \
+	BROADCAST($254, X12, Y12)        \
+	BROADCAST($0x400000, X11, Y11)   \
+	BROADCAST($0x7fc00000, X10, Y10) \
+	VPXOR        Y9, Y9, Y9
+
+#define CODES \
+	VMOVDQU      (SI), Y0       \
+	VPADDD       Y14, Y0, Y1    \
+	VPSRLD       $23, Y1, Y1    \
+	VPSUBD       Y15, Y1, Y1    \
+	VPMAXSD      Y9, Y1, Y1     \
+	VPCMPEQD     Y13, Y0, Y3    \
+	VPBLENDVB    Y3, Y12, Y1, Y1 \
+	VPSUBD       Y1, Y12, Y2    \
+	VPSLLD       $23, Y2, Y2    \
+	VPBLENDVB    Y3, Y11, Y2, Y2 \
+	VMOVDQU      Y2, (SI)       \
+	VEXTRACTI128 $1, Y1, X2     \
+	VPACKUSDW    X2, X1, X1     \
+	VPACKUSWB    X1, X1, X1     \
+	VMOVQ        X1, (DI)
+
+#define POWERS \
+	VPMOVZXBD (SI), Y0        \
+	VPSLLD    $23, Y0, Y1     \
+	VPCMPEQD  Y9, Y0, Y2      \
+	VPCMPGTD  Y12, Y0, Y3     \
+	VPBLENDVB Y2, Y11, Y1, Y1 \
+	VPBLENDVB Y3, Y10, Y1, Y1 \
+	VMOVDQU   Y1, (DI)
+
+#define ENCODEE8M0 ·encodeE8M0AVX2
+#define DECODEE8M0 ·decodeE8M0AVX2
 #define AMAXES ·amaxesAVX2
 #define RAISE ·raiseAVX2
 #define ENCODEBLOCKS ·encodeAVX2

@@ -84,6 +84,45 @@
 	VPORD     Z18, Z1, K2, Z1  \
 	VMULPS    Z21, Z1, Z1
 
+#define EXPONENTS \
+	VPBROADCASTD AX, Z16         \
+	MOVL         $0x1fffff, AX   \
+	VPBROADCASTD AX, Z17         \
+	MOVL         $0x7f800000, AX \
+	VPBROADCASTD AX, Z18         \
+	MOVL         $254, AX        \
+	VPBROADCASTD AX, Z19         \
+	MOVL         $0x400000, AX   \
+	VPBROADCASTD AX, Z20         \
+	MOVL         $0x7fc00000, AX \
+	VPBROADCASTD AX, Z21         \
+	VPXORD       Z22, Z22, Z22
+
+#define CODES \
+	VMOVDQU32 (SI), Z0        \
+	VPADDD    Z17, Z0, Z1     \
+	VPSRLD    $23, Z1, Z1     \
+	VPSUBD    Z16, Z1, Z1     \
+	VPMAXSD   Z22, Z1, Z1     \
+	VPCMPEQD  Z18, Z0, K1     \
+	VMOVDQA32 Z19, K1, Z1     \
+	VPMOVDB   Z1, (DI)        \
+	VPSUBD    Z1, Z19, Z2     \
+	VPSLLD    $23, Z2, Z2     \
+	VMOVDQA32 Z20, K1, Z2     \
+	VMOVDQU32 Z2, (SI)
+
+#define POWERS \
+	VPMOVZXBD (SI), Z0        \
+	VPSLLD    $23, Z0, Z1     \
+	VPCMPEQD  Z22, Z0, K1     \
+	VPCMPGTD  Z19, Z0, K2     \
+	VMOVDQA32 Z20, K1, Z1     \
+	VMOVDQA32 Z21, K2, Z1     \
+	VMOVDQU32 Z1, (DI)
+
+#define ENCODEE8M0 ·encodeE8M0AVX512
+#define DECODEE8M0 ·decodeE8M0AVX512
 #define AMAXES ·amaxesAVX512
 #define RAISE ·raiseAVX512
 #define ENCODEBLOCKS ·encodeAVX512

@@ -11,6 +11,9 @@
 //	WORDS              prepares for DECODE from the format at R8
 //	DECODE(from)       loads fp8 to V1
 //	GREATEST           leaves the largest element of V0 in X0
+//	EXPONENTS          prepares for CODES, from the bias in AX, and for POWERS
+//	CODES              stores the E8M0 codes of the elements at SI, and then their reciprocals there
+//	POWERS             stores the numbers of the E8M0 codes at SI
 //
 // Registers: DI destination, SI source, DX scales, BX blocks left, R9 elements of a block, R10 the
 // rest of it, R8 the format.
@@ -164,5 +167,39 @@ decodeEachLoop:
 	ADDQ    $(4*LANES), DI
 	SUBQ    $LANES, CX
 	JNZ     decodeEachLoop
+	VZEROUPPER
+	RET
+
+// func encodeE8M0(codes *byte, amax *float32, n int, bias int32)
+TEXT ENCODEE8M0(SB), NOSPLIT, $0-28
+	MOVQ codes+0(FP), DI
+	MOVQ amax+8(FP), SI
+	MOVQ n+16(FP), CX
+	MOVL bias+24(FP), AX
+	EXPONENTS
+
+encodeE8M0Loop:
+	CODES
+	ADDQ $(4*LANES), SI
+	ADDQ $LANES, DI
+	SUBQ $LANES, CX
+	JNZ  encodeE8M0Loop
+	VZEROUPPER
+	RET
+
+// func decodeE8M0(dst *float32, codes *byte, n int)
+TEXT DECODEE8M0(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), DI
+	MOVQ codes+8(FP), SI
+	MOVQ n+16(FP), CX
+	XORL AX, AX
+	EXPONENTS
+
+decodeE8M0Loop:
+	POWERS
+	ADDQ $LANES, SI
+	ADDQ $(4*LANES), DI
+	SUBQ $LANES, CX
+	JNZ  decodeE8M0Loop
 	VZEROUPPER
 	RET

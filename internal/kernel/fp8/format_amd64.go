@@ -107,6 +107,38 @@ func (f *Format) decodeEachVector(dst []float32, src []byte, scale []float32) (d
 	return done
 }
 
+func encodeE8M0Vector(codes []byte, amax []float32, bias int32) (done int) {
+	done = len(amax) &^ (unit - 1)
+	if done == 0 {
+		return 0
+	}
+	switch {
+	case cpufeat.Has(cpufeat.AVX512):
+		encodeE8M0AVX512(&codes[0], &amax[0], done, bias)
+	case cpufeat.Has(cpufeat.AVX2):
+		encodeE8M0AVX2(&codes[0], &amax[0], done, bias)
+	default:
+		return 0
+	}
+	return done
+}
+
+func decodeE8M0Vector(dst []float32, codes []byte) (done int) {
+	done = len(codes) &^ (unit - 1)
+	if done == 0 {
+		return 0
+	}
+	switch {
+	case cpufeat.Has(cpufeat.AVX512):
+		decodeE8M0AVX512(&dst[0], &codes[0], done)
+	case cpufeat.Has(cpufeat.AVX2):
+		decodeE8M0AVX2(&dst[0], &codes[0], done)
+	default:
+		return 0
+	}
+	return done
+}
+
 // The loops of an instruction set do the first whole elements, a positive multiple of the unit, of
 // each of at least one block.
 
@@ -145,3 +177,15 @@ func decodeEachAVX512(dst *float32, src *byte, scale *float32, n int, f *Format)
 
 //go:noescape
 func decodeEachAVX2(dst *float32, src *byte, scale *float32, n int, f *Format)
+
+//go:noescape
+func encodeE8M0AVX512(codes *byte, amax *float32, n int, bias int32)
+
+//go:noescape
+func encodeE8M0AVX2(codes *byte, amax *float32, n int, bias int32)
+
+//go:noescape
+func decodeE8M0AVX512(dst *float32, codes *byte, n int)
+
+//go:noescape
+func decodeE8M0AVX2(dst *float32, codes *byte, n int)

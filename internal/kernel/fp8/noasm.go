@@ -14,4 +14,8 @@ func (*Format) decodeVector(_ []float32, _ []byte, _ []float32, _ int) (done int
 
 func (*Format) decodeEachVector(_ []float32, _ []byte, _ []float32) (done int) { return 0 }
 
+func encodeE8M0Vector(_ []byte, _ []float32, _ int32) (done int) { return 0 }
+
+func decodeE8M0Vector(_ []float32, _ []byte) (done int) { return 0 }
+
 func transposeVector(_ []byte, _ int, _ []byte, _, _, _ int) (down, right int) { return 0, 0 }
