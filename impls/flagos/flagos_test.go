@@ -24,6 +24,7 @@ type maker struct {
 	rng    *rand.Rand
 	dtype  tensor.DType // of what an op stores in the dtype of its choice
 	big    bool         // enough work for many parts
+	short  bool         // never enough work for several parts
 	guards []func(tensortest.TB)
 }
 

@@ -46,7 +46,7 @@ func (m *maker) lists(n int) [][]*tensor.Tensor {
 	out := make([][]*tensor.Tensor, n)
 	for range m.rng.IntN(5) + 1 {
 		size := m.rng.IntN(200)
-		if m.big || m.rng.IntN(30) == 0 {
+		if m.big || !m.short && m.rng.IntN(30) == 0 {
 			size = 1<<15 + m.rng.IntN(1<<15)
 		}
 		for l := range out {

@@ -178,7 +178,5 @@ func buildDeltaNet(m *maker) attention.GatedDeltaNetForwardArgs {
 }
 
 func TestRandomDeltaNetsEqualTheReference(t *testing.T) {
-	compare(t, attention.GatedDeltaNetForward, func(r *random) attention.GatedDeltaNetForwardArgs {
-		return buildDeltaNet(newMakerOf(r.t, r.dtype, r.Uint64(), false))
-	})
+	compare(t, attention.GatedDeltaNetForward, made(buildDeltaNet))
 }

@@ -23,6 +23,16 @@ func quantSubjects() []subject {
 			return quant.ComputeAmaxArgs{Input: m.fill(m.out(m.size(9, 500), m.size(200, 300))), Amax: m.dense(tensor.F32, 1)}
 		}, tensortest.Tolerance{}},
 		subjectOf[quant.FP8TransposeArgs]{quant.FP8Transpose, buildTranspose, tensortest.Tolerance{}},
+		subjectOf[quant.PartialAmaxArgs]{quant.FP8BlockScalingComputePartialAmax, buildPartialAmax, tensortest.Tolerance{}},
+		subjectOf[quant.PartialCastArgs]{quant.FP8BlockScalingPartialCast, buildPartialCast, tol},
+		subjectOf[quant.MXFP8PartialAmaxArgs]{quant.MXFP8ScalingComputePartialAmax, buildMXFP8Amax, tensortest.Tolerance{}},
+		subjectOf[quant.MXFP8PartialCastArgs]{quant.MXFP8ScalingPartialCast, buildMXFP8Cast, tol},
+		subjectOf[quant.NVFP42DPartialCastArgs]{quant.NVFP42DPartialCast, buildNVFP4Cast, tensortest.Tolerance{}},
+		subjectOf[quant.NVFP42DMultiTensorTransposeArgs]{quant.NVFP42DMultiTensorTranspose, buildTilesTranspose, tensortest.Tolerance{}},
+		subjectOf[quant.SwapFirstDimsArgs]{quant.SwapFirstDims, func(m *maker) quant.SwapFirstDimsArgs {
+			a, b, c := m.size(20, 60), m.size(20, 60), m.size(30, 60)
+			return quant.SwapFirstDimsArgs{Tensor: m.fill(m.out(a, b, c)), Out: m.out(b, a, c)}
+		}, tensortest.Tolerance{}},
 	}
 }
 
@@ -163,6 +173,94 @@ func buildTranspose(m *maker) quant.FP8TransposeArgs {
 	a := quant.FP8TransposeArgs{Input: m.dense(tensor.F8E4M3, rows, cols), Out: m.dense(tensor.F8E4M3, cols, rows)}
 	m.fill(a.Input)
 	return a
+}
+
+// shard draws the axes of a matrix, and a shard of it that begins at an even element.
+func (m *maker) shard() (x *tensor.Tensor, h, w, start int) {
+	h, w = m.size(90, 300), 2*m.size(60, 150)
+	start = 2 * m.rng.IntN(h*w/2+1)
+	n := h*w - start
+	if !m.big {
+		n = m.rng.IntN(n + 1)
+	}
+	return m.fill(m.dense(m.dtype, n)), h, w, start
+}
+
+// tiles makes a matrix with a number for each tile.
+func (m *maker) tiles(d tensor.DType, h, height, w, width int) *tensor.Tensor {
+	return m.dense(d, (h+height-1)/height, (w+width-1)/width)
+}
+
+// codes fills a matrix with exponents of E8M0.
+func (m *maker) codes(x *tensor.Tensor) *tensor.Tensor {
+	values := make([]float64, x.NumElements())
+	for i := range values {
+		values[i] = float64(m.rng.IntN(256))
+	}
+	return set(m.t, x, values...)
+}
+
+func buildPartialAmax(m *maker) quant.PartialAmaxArgs {
+	x, h, w, start := m.shard()
+	b := 1 + m.rng.IntN(130)
+	return quant.PartialAmaxArgs{Tensor: x, Amax: m.tiles(tensor.F32, h, b, w, b), H: h, W: w, StartOffset: start, BlockLen: b}
+}
+
+func buildPartialCast(m *maker) quant.PartialCastArgs {
+	x, h, w, start := m.shard()
+	b, d := 1+m.rng.IntN(130), []tensor.DType{tensor.F8E4M3, tensor.F8E5M2}[m.rng.IntN(2)]
+	return quant.PartialCastArgs{
+		Inp: x, Out: m.dense(d, x.NumElements()), Scale: m.fill(m.tiles(tensor.F32, h, b, w, b)), H: h, W: w, StartOffset: start, BlockLen: b,
+	}
+}
+
+func buildMXFP8Amax(m *maker) quant.MXFP8PartialAmaxArgs {
+	x, h, w, start := m.shard()
+	return quant.MXFP8PartialAmaxArgs{
+		Input: x, AmaxRowwise: m.tiles(m.dtype, h, 1, w, 32), AmaxColwise: m.tiles(m.dtype, h, 32, w, 1), Rows: h, Cols: w, StartOffset: start,
+	}
+}
+
+func buildMXFP8Cast(m *maker) quant.MXFP8PartialCastArgs {
+	x, h, w, start := m.shard()
+	n := x.NumElements()
+	return quant.MXFP8PartialCastArgs{
+		Input: x, OutputRowwise: m.dense(tensor.F8E4M3, n), OutputColwise: m.dense(tensor.F8E4M3, n), ScaleInvRowwise: m.codes(m.tiles(tensor.U8, h, 1, w, 32)),
+		ScaleInvColwise: m.codes(m.tiles(tensor.U8, h, 32, w, 1)), Rows: h, Cols: w, StartOffset: start,
+	}
+}
+
+func buildNVFP4Cast(m *maker) quant.NVFP42DPartialCastArgs {
+	x, h, w, start := m.shard()
+	scale := m.tiles(tensor.F32, h, 16, w, 16)
+	values := make([]float64, scale.NumElements())
+	for i := range values {
+		values[i] = 500*m.rng.Float64() - 20
+	}
+	return quant.NVFP42DPartialCastArgs{
+		Inp: x, Out: m.codes(m.dense(tensor.U8, (x.NumElements()+1)/2)), Scale: set(m.t, scale, values...), GlobalScale: m.number(1000 * m.rng.Float64()),
+		H: h, W: w, StartOffset: start, BlockLen: 16,
+	}
+}
+
+func buildTilesTranspose(m *maker) quant.NVFP42DMultiTensorTransposeArgs {
+	var a quant.NVFP42DMultiTensorTransposeArgs
+	for range 1 + m.rng.IntN(3) {
+		rows, cols := 2*m.size(70, 200), 2*m.size(70, 200)
+		a.RowwiseDataList = append(a.RowwiseDataList, m.codes(m.dense(tensor.U8, rows, cols/2)))
+		a.ColumnwiseDataList = append(a.ColumnwiseDataList, m.dense(tensor.U8, cols, rows/2))
+		a.RowwiseScaleInvList = append(a.RowwiseScaleInvList, m.fill(m.dense(tensor.F8E4M3, rows+m.rng.IntN(3), (cols+15)/16)))
+		a.ColumnwiseScaleInvList = append(a.ColumnwiseScaleInvList, m.dense(tensor.F8E4M3, cols+m.rng.IntN(20), (rows+15)/16))
+	}
+	return a
+}
+
+func TestRandomShardsEqualTheReference(t *testing.T) {
+	compare(t, quant.FP8BlockScalingComputePartialAmax, made(buildPartialAmax))
+	compare(t, quant.FP8BlockScalingPartialCast, made(buildPartialCast))
+	compare(t, quant.MXFP8ScalingComputePartialAmax, made(buildMXFP8Amax))
+	compare(t, quant.MXFP8ScalingPartialCast, made(buildMXFP8Cast))
+	compare(t, quant.NVFP42DPartialCast, made(buildNVFP4Cast))
 }
 
 func TestRandomQuantisationEqualsTheReference(t *testing.T) {

@@ -24,7 +24,7 @@ var (
 )
 
 func subjects() []subject {
-	return slices.Concat(activationSubjects(), softmaxSubjects(), listSubjects(), quantSubjects(), routerSubjects(), []subject{
+	return slices.Concat(activationSubjects(), softmaxSubjects(), listSubjects(), quantSubjects(), routerSubjects(), layoutSubjects(), []subject{
 		subjectOf[norm.RMSNormFwdArgs]{norm.RMSNormFwd, buildNormFwd, elementwise},
 		subjectOf[norm.RMSNormBwdArgs]{norm.RMSNormBwd, buildNormBwd, summed},
 		subjectOf[norm.RMSNormBwdAddArgs]{norm.RMSNormBwdAdd, buildNormBwdAdd, summed},

@@ -17,6 +17,16 @@ func Impls() []opregistry.Impl {
 		host.Impl(attention.FusedAttnBwd, fusedAttnBwd),
 		host.Impl(attention.CopyToKVCache, copyToKVCache),
 		host.Impl(attention.GatedDeltaNetForward, gatedDeltaNet),
+		host.WithAny(host.Impl(attention.FAPrepareFwd, faPrepareFwd)),
+		host.WithAny(host.Impl(attention.FAPrepareBwd, faPrepareBwd)),
+		host.WithAny(host.Impl(attention.ConvertTHDToBSHD, convertTHDToBSHD)),
+		host.WithAny(host.Impl(attention.ConvertBSHDToTHD, convertBSHDToTHD)),
+		host.WithAny(host.Impl(attention.THDGetPartitionedIndices, thdGetPartitionedIndices)),
+		host.WithAny(host.Impl(attention.THDReadHalfTensor, thdReadHalfTensor)),
+		host.WithAny(host.Impl(attention.THDReadSecondHalfLSE, thdReadSecondHalfLSE)),
+		host.WithAny(host.Impl(attention.THDSecondHalfLSECorrection, thdSecondHalfLSECorrection)),
+		host.Impl(attention.THDOutCorrection, thdOutCorrection),
+		host.Impl(attention.THDGradCorrection, thdGradCorrection),
 	}
 }
 

@@ -15,6 +15,9 @@ func Impls() []opregistry.Impl {
 	return []opregistry.Impl{
 		host.Impl(gemm.GenericGemm, genericGemm),
 		host.Impl(gemm.TEGeneralGroupedGemm, groupedGemm),
+		host.Impl(gemm.TEGeneralGroupedGemmForGroupedTensor, groupedTensorGemm),
+		host.Impl(gemm.TEGeneralGroupedGemmForDiscreteIn, groupedTensorGemm),
+		host.Impl(gemm.TEGeneralGroupedGemmForDiscreteOut, groupedTensorGemm),
 	}
 }
 
@@ -100,7 +103,7 @@ func (p *product) run(e *opregistry.Exec) {
 		}
 		columnSums(e, rows, p.bias)
 	}
-	m, n, k := p.Dims()
+	m, n, k := p.left.Rows, p.right.Cols, p.left.Cols
 	if m == 0 || n == 0 {
 		return
 	}

@@ -19,6 +19,7 @@ func Impls() []opregistry.Impl {
 		host.Impl(optim.MultiTensorL2Norm, multiTensorL2Norm),
 		host.Impl(optim.MultiTensorScale, multiTensorScale),
 		host.Impl(optim.MultiTensorAdamParamRemainder, multiTensorAdamParamRemainder),
+		host.Impl(optim.MultiTensorAdamFP8, multiTensorAdamFP8),
 		host.Impl(optim.MultiTensorAdamCapturable, multiTensorAdamCapturable),
 		host.Impl(optim.MultiTensorAdamCapturableMaster, multiTensorAdamCapturable),
 		host.Impl(optim.MultiTensorSGD, multiTensorSGD),

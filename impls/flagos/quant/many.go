@@ -12,7 +12,7 @@ import (
 // castToFP8 implements quant.CastToFP8.
 func castToFP8(e *opregistry.Exec, a quant.CastToFP8Args) error {
 	var v host.Views
-	c := quantization{x: v.Matrix("input", a.Input), q: quant.Quantizer{Scaling: quant.DelayedScaling}, f: formatOf(a.Output.DType()), height: 1, width: pieceLen}
+	c := quantization{x: v.Matrix("input", a.Input), q: quant.Quantizer{Scaling: quant.DelayedScaling}, f: host.FP8Format(a.Output.DType()), height: 1, width: pieceLen}
 	c.rows = side{on: true, data: v.Bytes("output", a.Output)}
 	k := a.FP8Tensor
 	scale, inv, history := v.Vector("scale", a.FP8MetaTensor.Scale), v.Vector("scale_inv", a.FP8MetaTensor.ScaleInv), v.Vector("amax_history", a.FP8MetaTensor.AmaxHistory)

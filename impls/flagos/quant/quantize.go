@@ -3,6 +3,7 @@ package quant
 import (
 	"github.com/primus-fl/primus/impls/flagos/internal/host"
 	"github.com/primus-fl/primus/internal/kernel/fp8"
+	kernel "github.com/primus-fl/primus/internal/kernel/gemm"
 	"github.com/primus-fl/primus/internal/parallel"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/ops/quant"
@@ -63,7 +64,7 @@ func newQuantization(v *host.Views, x host.Matrix, q quant.Quantizer, out quant.
 	if d == nil {
 		d = out.ColumnwiseData
 	}
-	c.f = formatOf(d.DType())
+	c.f = host.FP8Format(d.DType())
 	b := q.Scaling.BlockLen()
 	switch {
 	case q.Scaling == quant.NVFP4Scaling:
@@ -174,10 +175,29 @@ func (c *quantization) load(t tile, buf []float32) host.Matrix {
 		return m
 	}
 	for r := range t.height {
+		if r%rowsAhead == 0 {
+			c.prefetch(t, r)
+		}
 		to := m.Row(r)
 		copy(to, c.x.Piece(t.row+r, t.col, t.width, to))
 	}
 	return m
+}
+
+// rowsAhead is how many rows of a tile are prefetched at a time. The processor does not predict
+// them: they are short and lie apart.
+const rowsAhead = 8
+
+// prefetch prefetches the rows of a tile that load copies after those from row r on, and those, too,
+// at the beginning.
+func (c *quantization) prefetch(t tile, r int) {
+	first, last := t.row+r+rowsAhead, min(t.row+r+2*rowsAhead, t.row+t.height)
+	if r == 0 {
+		first = t.row
+	}
+	if !c.x.Narrow() && first < last {
+		kernel.Prefetch(c.x.Data[first*c.x.Pitch+t.col:], c.x.Pitch, last-first, t.width)
+	}
 }
 
 func (c *quantization) tile(t *tile) {
@@ -277,11 +297,11 @@ func (c *quantization) byColumns(t *tile) {
 // store replaces the amaxes of blocks by their scales, and stores the reciprocals to a row of the
 // scales of a side.
 func (c *quantization) store(amax []float32, s *side, row, col int) {
-	largest := c.f.Largest()
 	if c.q.Scaling == quant.MXFP8Scaling {
-		codesOf(s.codes.Piece(row, col, len(amax)), amax, largest)
+		c.f.EncodeE8M0(s.codes.Piece(row, col, len(amax)), amax)
 		return
 	}
+	largest := c.f.Largest()
 	inv := s.scales.Data[row*s.scales.Pitch+col:][:len(amax)]
 	for i, a := range amax {
 		amax[i] = scaleOf(a, largest, c.q.AmaxEpsilon, c.q.ForcePow2Scales)

@@ -31,44 +31,34 @@ func scaleOf(amax, largest, epsilon float32, pow2 bool) float32 {
 	return float32(math.Ldexp(1, exp-1))
 }
 
-// Codes of E8M0, which are exponents of float32.
-const (
-	infiniteCode = 254
-	nanCode      = 255
-	halfTiny     = 1 << 22 // 2^−127 in float32
-)
+const nanCode = 255 // of E8M0
 
-// codesOf stores the E8M0 code of the least power of two that is not below amax/largest for each
-// amax, and replaces the amax by the reciprocal of that power. largest is a largest number of fp8,
-// which is 1.75 times a power of two in either format.
-func codesOf(codes []byte, amax []float32, largest float32) {
-	const upTo = 0x600000 // the fraction of 1.75
-	bias := int32(math.Float32bits(largest)>>23) - 127
-	codes = codes[:len(amax)]
-	for i, a := range amax {
-		u := math.Float32bits(a)
-		code := max(int32((u+(1<<23-1-upTo))>>23)-bias, 0)
-		reciprocal := uint32(infiniteCode-code) << 23
-		if u == 0x7f800000 {
-			code, reciprocal = infiniteCode, halfTiny
-		}
-		codes[i], amax[i] = byte(code), math.Float32frombits(reciprocal)
+// multiTensorComputeScaleE8M0 implements quant.MultiTensorComputeScaleInvE8M0.
+func multiTensorComputeScaleE8M0(e *opregistry.Exec, a quant.MultiTensorComputeScaleInvE8M0Args) error {
+	var v host.Views
+	for i, t := range a.TensorLists[0] {
+		v.Flat("amax", t)
+		v.Bytes("scale_inv", a.TensorLists[1][i])
+		v.Dense("scale_inv", a.TensorLists[1][i])
 	}
-}
-
-// powersOf stores the numbers of E8M0 codes.
-func powersOf(dst []float32, codes []byte) {
-	dst = dst[:len(codes)]
-	for i, code := range codes {
-		u := uint32(code) << 23
-		switch code {
-		case 0:
-			u = halfTiny
-		case nanCode:
-			u = 0x7fc00000
-		}
-		dst[i] = math.Float32frombits(u)
+	if v.Err != nil {
+		return v.Err
 	}
+	buf := e.Scratch(pieceLen)
+	for i, t := range a.TensorLists[0] {
+		amax, codes := v.Flat("amax", t), v.Bytes("scale_inv", a.TensorLists[1][i]).Data
+		for col := 0; col < amax.Cols; col += pieceLen {
+			x := amax.Piece(0, col, min(pieceLen, amax.Cols-col), buf)
+			to := codes[col:][:len(x)]
+			for j, m := range x {
+				if to[j] = nanCode; m == m {
+					fp8.E4M3.EncodeE8M0(to[j:j+1], []float32{max(m, 0)})
+				}
+			}
+		}
+	}
+	e.Release(buf)
+	return nil
 }
 
 // multiTensorComputeScale implements quant.MultiTensorComputeScaleAndScaleInv.
@@ -102,7 +92,7 @@ func updateScales(_ *opregistry.Exec, a quant.FusedAmaxAndScaleUpdateArgs) error
 	if v.Err != nil {
 		return v.Err
 	}
-	limit := formatOf(a.FP8DType).Largest()
+	limit := host.FP8Format(a.FP8DType).Largest()
 	scaled := float64(limit) * math.Exp2(-float64(a.Margin))
 	for i, h := range a.AmaxHistories {
 		n := h.Shape()[1]
@@ -138,12 +128,4 @@ func updateScalesOf(history, scales, buffer []float32, algo quant.AmaxComputeAlg
 			scales[col] = float32(min(limit/float64(amax), math.MaxFloat32))
 		}
 	}
-}
-
-// formatOf returns the format of an fp8 dtype.
-func formatOf(d tensor.DType) *fp8.Format {
-	if d == tensor.F8E5M2 {
-		return &fp8.E5M2
-	}
-	return &fp8.E4M3
 }

@@ -17,6 +17,8 @@ func Impls() []opregistry.Impl {
 	return []opregistry.Impl{
 		host.Impl(rope.FusedRopeForward, fusedRopeForward),
 		host.Impl(rope.FusedRopeBackward, fusedRopeBackward),
+		host.Impl(rope.FusedQKVRopeForward, fusedQKVRopeForward),
+		host.Impl(rope.FusedQKVRopeBackward, fusedQKVRopeBackward),
 	}
 }
 

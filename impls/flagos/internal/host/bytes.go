@@ -3,6 +3,7 @@ package host
 import (
 	"unsafe"
 
+	"github.com/primus-fl/primus/internal/kernel/fp8"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -55,4 +56,12 @@ func ScratchBytes(s []float32) []byte {
 // ScratchInts returns scratch as integers.
 func ScratchInts(s []float32) []int32 {
 	return unsafe.Slice((*int32)(unsafe.Pointer(unsafe.SliceData(s))), len(s))
+}
+
+// FP8Format returns the format of an fp8 dtype.
+func FP8Format(d tensor.DType) *fp8.Format {
+	if d == tensor.F8E5M2 {
+		return &fp8.E5M2
+	}
+	return &fp8.E4M3
 }

@@ -76,8 +76,8 @@ func (h *Half) Store(at int, src []float32) {
 	}
 }
 
-// from returns the elements from index at on.
-func (h Half) from(at int) Half {
+// From returns the elements from index at on.
+func (h Half) From(at int) Half {
 	if h.Narrow() {
 		h.bits = h.bits[at:]
 	}

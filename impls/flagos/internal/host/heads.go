@@ -16,6 +16,16 @@ type Heads struct {
 // From returns the elements from the first head of a step on.
 func (h *Heads) From(sequence, step int) []float32 { return h.Data[sequence*h.Sequence+step*h.Step:] }
 
+// Shift returns the vectors that begin n elements after these.
+func (h Heads) Shift(n int) Heads {
+	if h.Narrow() {
+		h.Half = h.Half.From(n)
+	} else {
+		h.Data = h.Data[n:]
+	}
+	return h
+}
+
 // at returns the index of the first element of a vector.
 func (h *Heads) at(sequence, step, head int) int {
 	return sequence*h.Sequence + step*h.Step + head*h.Head
@@ -47,6 +57,27 @@ func (h *Heads) Vector(dst []float32, sequence, step, head int) {
 		h.Load(dst, at)
 	} else if len(dst) > 0 {
 		copy(dst, h.Data[at:])
+	}
+}
+
+// Piece returns a vector of the length of buf: its memory, which Settle leaves as it is, or a
+// widened copy in buf, which Settle rounds and stores.
+func (h *Heads) Piece(sequence, step, head int, buf []float32) []float32 {
+	at := h.at(sequence, step, head)
+	if h.Narrow() {
+		h.Load(buf, at)
+		return buf
+	}
+	if len(buf) == 0 {
+		return nil
+	}
+	return h.Data[at:][:len(buf)]
+}
+
+// Settle stores a vector that Piece returned and that has changed.
+func (h *Heads) Settle(sequence, step, head int, x []float32) {
+	if h.Narrow() {
+		h.Store(h.at(sequence, step, head), x)
 	}
 }
 

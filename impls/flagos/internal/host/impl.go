@@ -20,3 +20,9 @@ func WithBytes(i opregistry.Impl) opregistry.Impl {
 	i.Support.DTypes = append(i.Support.DTypes, tensor.U8, tensor.F8E4M3, tensor.F8E5M2)
 	return i
 }
+
+// WithAny lets an impl serve calls whose lead operand is of any dtype.
+func WithAny(i opregistry.Impl) opregistry.Impl {
+	i.Support.DTypes = nil
+	return i
+}

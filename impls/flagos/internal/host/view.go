@@ -90,7 +90,7 @@ func (m Matrix) Sub(first, rows int) Matrix {
 		return m
 	}
 	if m.Narrow() {
-		m.Half = m.Half.from(first * m.Pitch)
+		m.Half = m.Half.From(first * m.Pitch)
 	} else {
 		m.Data = m.Data[first*m.Pitch:]
 	}

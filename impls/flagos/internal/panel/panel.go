@@ -94,6 +94,19 @@ func (x Operand) From(r int) Operand {
 	return x
 }
 
+// Block returns rows from first on.
+func (x Operand) Block(first, rows int) Operand {
+	x.Rows = rows
+	switch at := first * x.RowStep; {
+	case rows == 0 || x.Cols == 0:
+	case x.Narrow():
+		x.Half = x.Half.From(at)
+	default:
+		x.Data = x.Data[at:]
+	}
+	return x
+}
+
 // PackRows copies rows from r0 and columns from k0 of an operand whose rows are dense, at the pitch
 // of the micro-kernel. Missing rows of the last tile become zero.
 func (x Operand) PackRows(dst []float32, pitch, r0, rows, k0, depth, mr int) {
