@@ -188,8 +188,8 @@ func (c *quantization) load(t tile, buf []float32) host.Matrix {
 // them: they are short and lie apart.
 const rowsAhead = 8
 
-// prefetch prefetches the rows of a tile that load copies after those from row r on, and those, too,
-// at the beginning.
+// prefetch prefetches the rows of a tile that load copies after those from row r on, and those,
+// too, at the beginning.
 func (c *quantization) prefetch(t tile, r int) {
 	first, last := t.row+r+rowsAhead, min(t.row+r+2*rowsAhead, t.row+t.height)
 	if r == 0 {

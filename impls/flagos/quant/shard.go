@@ -44,8 +44,8 @@ func raiseBlocks(amax, x []float32, col, block int, tmp []float32) {
 	})
 }
 
-// shardAmax is a call of an op that finds the largest magnitudes of blocks in a shard. Its items are
-// rows of blocks.
+// shardAmax is a call of an op that finds the largest magnitudes of blocks in a shard. Its items
+// are rows of blocks.
 type shardAmax struct {
 	host.Cut
 	shard
