@@ -67,6 +67,30 @@ type Meter interface {
 	MemoryUse(index int) (MemoryUse, error)
 }
 
+// Handles are a device and one of its streams as the device's own interface knows them: a
+// cl_context, a cl_device_id and a cl_command_queue in OpenCL.
+type Handles struct {
+	Context, Device, Stream uintptr
+}
+
+// Native is the optional ability of a backend to let libraries that are written for the device's
+// own interface work on its memory and in its streams.
+type Native interface {
+	// NativeMemory returns the handle of the memory object that an address of Alloc lies in, such
+	// as a cl_mem, and the offset of the address in it in bytes. In an interface without such
+	// objects the handle is the address. ok is false for an address of something else.
+	NativeMemory(p unsafe.Pointer) (handle uintptr, offset uint64, ok bool)
+
+	// NativeStream calls f with the handles of the device with this index and of one of its
+	// streams; the zero Stream is the default stream of the device. f may queue work in the stream.
+	// The handle of the stream is valid until f returns.
+	NativeStream(index int, s Stream, f func(Handles) error) error
+
+	// NativeScratch lends size bytes of undefined content to work that is queued in a stream until
+	// release is called. Others who ask for scratch of the stream wait for release.
+	NativeScratch(index int, s Stream, size uint64) (p unsafe.Pointer, release func(), err error)
+}
+
 // As returns b as a T, for a backend that wraps another one also the first T among those that it
 // wraps. A wrapper has a method Unwrap that returns the wrapped Backend.
 func As[T any](b Backend) (T, bool) {

@@ -86,6 +86,23 @@ func (r *Registry) Backends() []Backend {
 	return backends
 }
 
+// OfType returns the backend of devices of a type. The error says why none can be used: it matches
+// ErrNotFound when no registered backend has such devices.
+func (r *Registry) OfType(t Type) (Backend, error) {
+	var names []string
+	for _, e := range r.entries() {
+		d, err := e.backend.Device()
+		if err == nil && d.Type == t {
+			if err := e.backend.Usable(); err != nil {
+				return nil, err
+			}
+			return e.backend, nil
+		}
+		names = append(names, e.name)
+	}
+	return nil, fmt.Errorf("%w: none has devices of the type %v; registered: %s", ErrNotFound, t, listOrNone(names))
+}
+
 type entry struct {
 	name    string
 	backend Backend

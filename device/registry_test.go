@@ -135,6 +135,36 @@ func TestGetErrors(t *testing.T) {
 	}
 }
 
+// placed is a backend with a device of a type.
+type placed struct {
+	*probe
+	kind device.Type
+}
+
+func (p placed) Device() (device.Device, error) {
+	if p.kind == device.TypeUnspecified {
+		return device.Device{}, errors.New("no current device")
+	}
+	return device.Device{Type: p.kind}, nil
+}
+
+func TestOfType(t *testing.T) {
+	t.Parallel()
+	reg := device.NewRegistry()
+	cpu, gone := placed{ready("CPU"), device.TypeCPU}, placed{broken("CHIP", "no driver"), device.TypeCUDA}
+	for _, b := range []placed{cpu, gone, {ready("EMPTY"), device.TypeUnspecified}} {
+		require.NoError(t, reg.Register(b.name, b))
+	}
+	found, err := reg.OfType(device.TypeCPU)
+	require.NoError(t, err)
+	assert.Equal(t, cpu, found)
+	_, err = reg.OfType(device.TypeCUDA)
+	require.EqualError(t, err, "no driver")
+	_, err = reg.OfType(device.TypeOpenCL)
+	require.ErrorIs(t, err, device.ErrNotFound)
+	require.EqualError(t, err, "device: no such backend: none has devices of the type opencl; registered: CHIP, CPU, EMPTY")
+}
+
 func TestListsAreSortedCopies(t *testing.T) {
 	t.Parallel()
 	gpu, cpu, ascend := ready("GPU"), ready("CPU"), ready("ASCEND")

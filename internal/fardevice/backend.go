@@ -169,4 +169,32 @@ func (b *Backend) RecordEvent(device.Event, device.Stream) error { return nil }
 // SyncEvent does nothing.
 func (b *Backend) SyncEvent(device.Event) error { return nil }
 
+// NativeMemory returns the address of the content of the block that an address lies in, for C code
+// of tests.
+func (b *Backend) NativeMemory(p unsafe.Pointer) (handle uintptr, offset uint64, ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for base, content := range b.blocks {
+		if at := uintptr(p) - base; at < uintptr(len(content)) {
+			return uintptr(unsafe.Pointer(unsafe.SliceData(content))), uint64(at), true
+		}
+	}
+	return 0, 0, false
+}
+
+// NativeStream calls f with handles that are numbers.
+func (b *Backend) NativeStream(index int, s device.Stream, f func(device.Handles) error) error {
+	if err := b.SetDevice(index); err != nil {
+		return err
+	}
+	return f(device.Handles{Context: 100, Device: 200 + uintptr(index), Stream: 300 + uintptr(s)})
+}
+
+// NativeScratch lends memory.
+func (b *Backend) NativeScratch(_ int, _ device.Stream, size uint64) (p unsafe.Pointer, release func(), err error) {
+	p, err = b.Alloc(size)
+	return p, func() { _ = b.Free(p) }, err
+}
+
 var _ device.Backend = (*Backend)(nil)
+var _ device.Native = (*Backend)(nil)

@@ -1,11 +1,14 @@
 package abi
 
-import _ "embed"
+import (
+	_ "embed"
+	"unsafe"
+)
 
 // The version of the interface.
 const (
 	Major = 1
-	Minor = 0
+	Minor = 1
 )
 
 // EntryPoint is the function that a plugin exports.
@@ -31,6 +34,14 @@ const (
 	Deterministic = 2
 	SameThread    = 4
 	Async         = 8
+)
+
+// Types of devices, with the values of device.Type.
+const (
+	DeviceCPU    = 1
+	DeviceCUDA   = 2
+	DeviceOpenCL = 4
+	DeviceROCM   = 10
 )
 
 // Sorts of an argument.
@@ -99,6 +110,11 @@ type Call struct {
 	Host           uintptr
 	Error          uintptr
 	ErrorBytes     uint64
+
+	// Since 1.1.
+	Context         uintptr
+	Device          uintptr
+	WorkspaceOffset uint64
 }
 
 // Op is primus_op.
@@ -115,7 +131,15 @@ type Op struct {
 	WorkspaceSize uintptr
 	Run           uintptr
 	Layout        uint64
+
+	// Since 1.1.
+	DeviceTypes  uintptr
+	NDeviceTypes uint32
+	Reserved     uint32
 }
+
+// OpSize10 is the size of primus_op in version 1.0, the least that a plugin has.
+const OpSize10 = unsafe.Offsetof(Op{}.DeviceTypes)
 
 // Plugin is primus_plugin.
 type Plugin struct {

@@ -28,8 +28,8 @@ var structs = []struct {
 	{"primus_ints", []string{"count", "items"}, reflect.TypeFor[abi.List]()},
 	{"primus_arg", []string{"sort", "reserved", "value"}, reflect.TypeFor[abi.Arg]()},
 	{"primus_host", []string{"struct_size", "reserved", "log", "alloc", "free"}, reflect.TypeFor[abi.Host]()},
-	{"primus_call", []string{"struct_size", "n_args", "args", "stream", "workspace", "workspace_bytes", "host", "error", "error_bytes"}, reflect.TypeFor[abi.Call]()},
-	{"primus_op", []string{"struct_size", "kind", "op", "impl_id", "vendor", "priority", "flags", "is_available", "supports", "workspace_size", "run", "layout"}, reflect.TypeFor[abi.Op]()},
+	{"primus_call", []string{"struct_size", "n_args", "args", "stream", "workspace", "workspace_bytes", "host", "error", "error_bytes", "context", "device", "workspace_offset"}, reflect.TypeFor[abi.Call]()},
+	{"primus_op", []string{"struct_size", "kind", "op", "impl_id", "vendor", "priority", "flags", "is_available", "supports", "workspace_size", "run", "layout", "device_types", "n_device_types", "reserved"}, reflect.TypeFor[abi.Op]()},
 	{"primus_plugin", []string{"struct_size", "abi_major", "abi_minor", "n_ops", "name", "version", "ops"}, reflect.TypeFor[abi.Plugin]()},
 }
 
@@ -39,6 +39,7 @@ var constants = map[string]uint64{
 	"PRIMUS_KIND_FLAGOS": abi.KindFlagos, "PRIMUS_KIND_VENDOR": abi.KindVendor, "PRIMUS_KIND_REFERENCE": abi.KindReference,
 	"PRIMUS_FLAG_THREAD_SAFE": abi.ThreadSafe, "PRIMUS_FLAG_DETERMINISTIC": abi.Deterministic,
 	"PRIMUS_FLAG_SAME_THREAD": abi.SameThread, "PRIMUS_FLAG_ASYNC": abi.Async,
+	"PRIMUS_DEVICE_CPU": abi.DeviceCPU, "PRIMUS_DEVICE_CUDA": abi.DeviceCUDA, "PRIMUS_DEVICE_OPENCL": abi.DeviceOpenCL, "PRIMUS_DEVICE_ROCM": abi.DeviceROCM,
 	"PRIMUS_ARG_ABSENT": abi.ArgAbsent, "PRIMUS_ARG_TENSOR": abi.ArgTensor, "PRIMUS_ARG_TENSORS": abi.ArgTensors,
 	"PRIMUS_ARG_LISTS": abi.ArgLists, "PRIMUS_ARG_INT": abi.ArgInt, "PRIMUS_ARG_FLOAT": abi.ArgFloat, "PRIMUS_ARG_INTS": abi.ArgInts,
 	"PRIMUS_LOG_DEBUG": abi.LogDebug, "PRIMUS_LOG_INFO": abi.LogInfo, "PRIMUS_LOG_WARN": abi.LogWarn, "PRIMUS_LOG_ERROR": abi.LogError,

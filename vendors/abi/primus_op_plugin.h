@@ -25,6 +25,19 @@
  * undefined. Strides are in elements; a tensor with a NULL data pointer has no
  * elements.
  *
+ * Devices, since 1.1. An op whose device_types name devices gets the calls whose
+ * operands lie on one of them. All operands of a call lie on the same device, and
+ * run queues its work in the stream and returns without waiting for it. On OpenCL
+ *
+ *     data of a tensor     is the cl_mem, and byte_offset the first element in it
+ *     stream of the call   is the cl_command_queue, which runs its work in order
+ *     context and device   are the cl_context and the cl_device_id
+ *     workspace            is a cl_mem, and workspace_offset where it begins
+ *
+ * They are borrowed until run returns: retain the context before keeping a
+ * program. A host of 1.0 does not know device_types, so supports declines calls
+ * whose struct_size does not include context or whose operands lie elsewhere.
+ *
  * Results. PRIMUS_UNSUPPORTED declines a call, which another implementation then
  * serves; it is allowed only before anything is written. PRIMUS_FAILED is a
  * failure. Both may leave a text in error.
@@ -40,7 +53,7 @@ extern "C" {
 #endif
 
 #define PRIMUS_ABI_MAJOR 1u
-#define PRIMUS_ABI_MINOR 0u
+#define PRIMUS_ABI_MINOR 1u
 
 /* Results of functions of an op. */
 #define PRIMUS_OK 0
@@ -73,9 +86,15 @@ extern "C" {
 #define PRIMUS_LOG_WARN 2u
 #define PRIMUS_LOG_ERROR 3u
 
+/* Types of devices, numbered as in DLPack, whose other numbers are valid, too. */
+#define PRIMUS_DEVICE_CPU 1
+#define PRIMUS_DEVICE_CUDA 2
+#define PRIMUS_DEVICE_OPENCL 4
+#define PRIMUS_DEVICE_ROCM 10
+
 /* The layout of DLPack's structs. */
 typedef struct {
-    int32_t device_type; /* 1 is the CPU */
+    int32_t device_type; /* PRIMUS_DEVICE_* */
     int32_t device_id;
 } primus_device;
 
@@ -139,12 +158,16 @@ typedef struct {
     uint32_t struct_size;
     uint32_t n_args;
     const primus_arg *args;
-    void *stream; /* of the device; NULL for the default one */
+    void *stream; /* of the device that the operands lie on; NULL on the CPU */
     void *workspace;
     uint64_t workspace_bytes; /* at least what workspace_size asked for */
     const primus_host *host;
     char *error; /* room for a text that ends in NUL */
     uint64_t error_bytes;
+    /* Since 1.1. */
+    void *context; /* of the device; NULL on the CPU */
+    void *device;  /* NULL on the CPU */
+    uint64_t workspace_offset; /* in bytes; 0 on the CPU */
 } primus_call;
 
 /* An implementation of an op. */
@@ -170,6 +193,13 @@ typedef struct {
      * for. A host with other arguments does not use it.
      */
     uint64_t layout;
+    /*
+     * Since 1.1: the types of the devices whose memory run reads and writes, PRIMUS_DEVICE_*. None
+     * means the CPU.
+     */
+    const int32_t *device_types;
+    uint32_t n_device_types;
+    uint32_t reserved;
 } primus_op;
 
 typedef struct {

@@ -6,6 +6,7 @@ import (
 	"github.com/primus-fl/primus/impls/reference"
 	"github.com/primus-fl/primus/ops/gemm/gemmtest"
 	"github.com/primus-fl/primus/opstest"
+	"github.com/primus-fl/primus/opstest/ondevice"
 	"github.com/primus-fl/primus/tensor"
 	"github.com/primus-fl/primus/vendors/clblast"
 	"github.com/primus-fl/primus/vendors/opencl/opencltest"
@@ -17,5 +18,5 @@ func TestConformance(t *testing.T) {
 	if err := lib.Available(); err != nil {
 		t.Skip(err)
 	}
-	gemmtest.Kit().RunAll(t, opencltest.OnDevice(b, lib.Source()), reference.Source(), opstest.WithDTypes(tensor.F32, tensor.F64))
+	gemmtest.Kit().RunAll(t, ondevice.Source(b, lib.Source(), nil), reference.Source(), opstest.WithDTypes(tensor.F32, tensor.F64))
 }

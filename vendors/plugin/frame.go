@@ -2,10 +2,12 @@ package plugin
 
 import (
 	"bytes"
+	"fmt"
 	"math"
 	"reflect"
 	"unsafe"
 
+	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/internal/escape"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/tensor"
@@ -25,6 +27,12 @@ type frame struct {
 	lists   []abi.List
 	ints    []int64
 	text    [textBytes]byte
+
+	place  device.Device // where the operands lie
+	native device.Native // of its backend; nil on the CPU
+	onHost bool          // some lie in host memory
+	status int32         // of the call
+	err    error         // why the operands cannot be passed, or how the device failed
 
 	packed []tvmffi.Any // of a function of TVM FFI
 	result tvmffi.Any
@@ -79,7 +87,7 @@ func (n *need) add(v any) {
 
 // fill writes the arguments of a call into the frame. Addresses are taken after
 // everything has its final place.
-func (f *frame) fill(params []opregistry.Param, args reflect.Value, x *opregistry.Exec, host uintptr) {
+func (f *frame) fill(params []opregistry.Param, args reflect.Value, host uintptr) {
 	var n need
 	for i := range params {
 		if p := &params[i]; p.Sort != opregistry.SortInt && p.Sort != opregistry.SortFloat {
@@ -89,13 +97,14 @@ func (f *frame) fill(params []opregistry.Param, args reflect.Value, x *opregistr
 	f.args = resize(f.args, len(params))
 	f.tensors, f.dims = resize(f.tensors, n.tensors)[:0], resize(f.dims, n.dims)[:0]
 	f.lists, f.ints = resize(f.lists, n.lists)[:0], resize(f.ints, n.ints)[:0]
+	f.place, f.native, f.onHost, f.err = device.Device{Type: device.TypeCPU}, nil, false, nil
 	for i := range params {
 		f.args[i] = f.arg(params[i].Sort, args.FieldByIndex(params[i].Path))
 	}
 	f.text[0] = 0
 	f.call = abi.Call{
 		StructSize: uint32(unsafe.Sizeof(f.call)), NArgs: uint32(len(params)), Args: address(f.args),
-		Stream: uintptr(x.Stream()), Host: host, Error: uintptr(unsafe.Pointer(&f.text)), ErrorBytes: textBytes,
+		Host: host, Error: uintptr(unsafe.Pointer(&f.text)), ErrorBytes: textBytes,
 	}
 }
 
@@ -205,14 +214,42 @@ func (f *frame) tensor(t *tensor.Tensor) uintptr {
 		for _, n := range t.Strides() {
 			f.dims = append(f.dims, int64(n))
 		}
+		data, offset := uintptr(t.Pointer()), uint64(0)
+		if t.Place() != device.PlaceHost {
+			data, offset = f.onDevice(t)
+		} else if data != 0 {
+			f.onHost = true
+		}
 		d = abi.Tensor{
-			Data: uintptr(t.Pointer()), DeviceType: int32(t.Device().Type), DeviceID: int32(t.Device().Index),
+			Data: data, ByteOffset: offset, DeviceType: int32(t.Device().Type), DeviceID: int32(t.Device().Index),
 			NDim: int32(len(t.Shape())), Code: kind.Code, Bits: kind.Bits, Lanes: kind.Lanes,
 			Shape: address(f.dims[at:]), Strides: address(f.dims[at+len(t.Shape()):]),
 		}
 	}
 	f.tensors = append(f.tensors, d)
 	return uintptr(unsafe.Pointer(&f.tensors[len(f.tensors)-1]))
+}
+
+// onDevice returns the memory object of a tensor in memory of a device, and where it begins there.
+// It keeps the device of the call.
+func (f *frame) onDevice(t *tensor.Tensor) (handle uintptr, offset uint64) {
+	native, ok := device.As[device.Native](t.Storage().Backend())
+	if !ok {
+		f.err = opregistry.Unsupported("operands on %v: its backend does not share memory with libraries", t.Device())
+		return 0, 0
+	}
+	if f.native != nil && f.place != t.Device() {
+		f.err = opregistry.Unsupported("operands on %v and %v, want one device", f.place, t.Device())
+		return 0, 0
+	}
+	f.native, f.place = native, t.Device()
+	if t.NumElements() == 0 {
+		return 0, 0
+	}
+	if handle, offset, ok = native.NativeMemory(t.Pointer()); !ok {
+		f.err = fmt.Errorf("%v is not in memory that its backend has", t)
+	}
+	return handle, offset
 }
 
 // errorText returns the text that the plugin has written to the error buffer, escaped for a log.

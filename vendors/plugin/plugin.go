@@ -10,6 +10,7 @@ import (
 	"sync"
 	"unsafe"
 
+	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/ops/foreign"
 	"github.com/primus-fl/primus/vendors/abi"
@@ -26,6 +27,9 @@ type Settings struct {
 	// Report is the result of a probe. With it, the availability of ops is taken from the probe,
 	// and the library is not asked again.
 	Report *Report
+	// Device returns the backend of devices of a type, or why there is none. Without a Report it
+	// decides whether an op for a device is available. Nil means that there are no devices.
+	Device func(device.Type) (device.Backend, error)
 	// Before, if it is not nil, is called with the name of each function of the plugin before it
 	// runs, in Open, Report and Try.
 	Before func(step string)
@@ -184,12 +188,13 @@ func (p *Plugin) makeImpls() error {
 		if e.flags&abi.SameThread != 0 && p.thread == nil {
 			p.thread = loader.StartExecutor(1)
 		}
-		o := &pluginOp{plugin: p, entry: e, handle: op, params: params, mapped: mapped}
+		o := &pluginOp{plugin: p, entry: e, handle: op, params: params, mapped: mapped, support: mapped.support()}
+		o.support.Devices = e.devices
 		o.frames.New = func() any { return &frame{} }
 		p.ops = append(p.ops, o)
 		p.impls = append(p.impls, opregistry.Impl{
 			Op: op, ID: e.implID, Kind: opregistry.KindVendor, Vendor: e.vendor, Priority: min(e.priority, MaxPriority),
-			Run: opregistry.Untyped(op, o.run), Available: o.available, Determinism: determinism(e.flags), Support: mapped.support(),
+			Run: opregistry.Untyped(op, o.run), Available: o.available, Determinism: determinism(e.flags), Support: o.support,
 		})
 	}
 	return nil
@@ -199,10 +204,11 @@ func (p *Plugin) makeImpls() error {
 type pluginOp struct {
 	plugin *Plugin
 	entry
-	handle opregistry.Handle
-	params []opregistry.Param
-	mapped *tvmFunction // nil for an op of a library that describes itself
-	frames sync.Pool
+	handle  opregistry.Handle
+	params  []opregistry.Param
+	mapped  *tvmFunction // nil for an op of a library that describes itself
+	support opregistry.Support
+	frames  sync.Pool
 }
 
 // enter calls f on the thread and with the lock that the flags of the op require.
@@ -223,6 +229,9 @@ func (o *pluginOp) available() error {
 	if r := o.plugin.set.Report; r != nil {
 		return r.Availability(o.op, o.implID)
 	}
+	if err := o.plugin.hasDevice(o.devices); err != nil {
+		return err
+	}
 	if o.isAvailable == 0 {
 		return nil
 	}
@@ -241,54 +250,132 @@ func (o *pluginOp) available() error {
 	return errors.New(errorText(text, fmt.Sprintf("its is_available returned %d", status)))
 }
 
+// hasDevice returns why there is no device of any of these types, nil when there is one.
+func (p *Plugin) hasDevice(types []device.Type) error {
+	var faults []error
+	for _, t := range types {
+		if t == device.TypeCPU {
+			return nil
+		}
+		if p.set.Device == nil {
+			faults = append(faults, fmt.Errorf("it serves operands on %v, of which this process has no devices", t))
+			continue
+		}
+		if _, err := p.set.Device(t); err != nil {
+			faults = append(faults, fmt.Errorf("it serves operands on %v: %w", t, err))
+			continue
+		}
+		return nil
+	}
+	return errors.Join(faults...)
+}
+
 func (o *pluginOp) run(x *opregistry.Exec, args any) error {
 	f := o.frames.Get().(*frame)
 	defer o.frames.Put(f)
-	f.fill(o.params, reflect.ValueOf(args), x, uintptr(unsafe.Pointer(o.plugin.host)))
-	var status int32
+	f.fill(o.params, reflect.ValueOf(args), uintptr(unsafe.Pointer(o.plugin.host)))
+	if err := o.accepts(f); err != nil {
+		return err
+	}
 	watched := o.watch(args)
-	err := o.enter(func() { status = o.call(f, x, watched) })
+	err := o.enter(func() { f.status, f.err = o.call(f, x, watched) })
 	runtime.KeepAlive(args)
 	switch {
 	case err != nil:
 		return err
-	case status == abi.OK:
+	case f.err != nil:
+		return f.err
+	case f.status == abi.OK:
 		return nil
-	case status == abi.Unsupported:
+	case f.status == abi.Unsupported:
 		return opregistry.Unsupported("%s", errorText(f.text[:], "the plugin declined"))
 	}
-	return errors.New(errorText(f.text[:], fmt.Sprintf("the plugin returned %d", status)))
+	return errors.New(errorText(f.text[:], fmt.Sprintf("the plugin returned %d", f.status)))
 }
 
-// call runs the functions of the op on a frame.
-func (o *pluginOp) call(f *frame, x *opregistry.Exec, w *watch) int32 {
-	if o.mapped != nil {
-		return o.callMapped(f)
+// accepts returns why the op is not called with the operands of a frame, nil if it is.
+func (o *pluginOp) accepts(f *frame) error {
+	switch {
+	case f.err != nil:
+		return f.err
+	case f.native != nil && f.onHost:
+		return opregistry.Unsupported("operands on %v and in host memory, want one device", f.place)
 	}
+	return o.support.On(f.place.Type)
+}
+
+// call runs the functions of the op on a frame. An error is one of the device.
+func (o *pluginOp) call(f *frame, x *opregistry.Exec, w *watch) (status int32, err error) {
+	switch {
+	case o.mapped != nil:
+		return o.callMapped(f), nil
+	case f.native != nil:
+		return o.callOnDevice(f, x, w)
+	}
+	status, n := o.prepare(f, w)
+	if status != abi.OK {
+		return status, nil
+	}
+	if n > 0 {
+		scratch := x.Scratch(int((n + 3) / 4))
+		defer x.Release(scratch)
+		f.call.Workspace, f.call.WorkspaceBytes = address(scratch), 4*uint64(len(scratch))
+	}
+	return o.execute(f), nil
+}
+
+// callOnDevice is call for operands in memory of a device.
+func (o *pluginOp) callOnDevice(f *frame, x *opregistry.Exec, w *watch) (status int32, err error) {
+	var n uint64
+	inStream := func(use func()) error {
+		return f.native.NativeStream(f.place.Index, x.Stream(), func(h device.Handles) error {
+			f.call.Context, f.call.Device, f.call.Stream = h.Context, h.Device, h.Stream
+			use()
+			return nil
+		})
+	}
+	if err := inStream(func() { status, n = o.prepare(f, w) }); err != nil || status != abi.OK {
+		return status, err
+	}
+	if n > 0 {
+		scratch, release, err := f.native.NativeScratch(f.place.Index, x.Stream(), n)
+		if err != nil {
+			return abi.Failed, err
+		}
+		defer release()
+		f.call.Workspace, f.call.WorkspaceOffset, _ = f.native.NativeMemory(scratch)
+		f.call.WorkspaceBytes = n
+	}
+	err = inStream(func() { status = o.execute(f) })
+	return status, err
+}
+
+// prepare asks whether the op serves the call and how much workspace it needs.
+func (o *pluginOp) prepare(f *frame, w *watch) (status int32, workspace uint64) {
 	call := uintptr(unsafe.Pointer(&f.call))
 	if o.supports != 0 {
 		o.announce("supports")
-		status := int32(o.invoke(&f.guard, "supports", o.supports, call, 0, 0, 0))
+		status = int32(o.invoke(&f.guard, "supports", o.supports, call, 0, 0, 0))
 		w.check(o.plugin, "supports")
 		if status != abi.OK {
-			return status
+			return status, 0
 		}
 	}
 	if o.workspaceSize != 0 {
 		o.announce("workspace_size")
-		n := uint64(o.invoke(&f.guard, "workspace_size", o.workspaceSize, call, 0, 0, 0))
+		workspace = uint64(o.invoke(&f.guard, "workspace_size", o.workspaceSize, call, 0, 0, 0))
 		w.check(o.plugin, "workspace_size")
-		if n > 0 {
-			if n > maxWorkspace {
-				return f.fail(abi.Failed, fmt.Sprintf("workspace_size asks for %d bytes, want at most %d", n, uint64(maxWorkspace)))
-			}
-			scratch := x.Scratch(int((n + 3) / 4))
-			defer x.Release(scratch)
-			f.call.Workspace, f.call.WorkspaceBytes = address(scratch), 4*uint64(len(scratch))
+		if workspace > maxWorkspace {
+			return f.fail(abi.Failed, fmt.Sprintf("workspace_size asks for %d bytes, want at most %d", workspace, uint64(maxWorkspace))), 0
 		}
 	}
+	return abi.OK, workspace
+}
+
+// execute computes the op.
+func (o *pluginOp) execute(f *frame) int32 {
 	o.announce("run")
-	return int32(o.invoke(&f.guard, "run", o.entry.run, call, 0, 0, 0))
+	return int32(o.invoke(&f.guard, "run", o.entry.run, uintptr(unsafe.Pointer(&f.call)), 0, 0, 0))
 }
 
 // invoke calls a function of the op, which may not change the floating-point environment.

@@ -88,7 +88,7 @@ func TestDescription(t *testing.T) {
 	p, impls, _ := openFixture(t)
 	assert.Equal(t, "acme_ops", p.Name())
 	assert.Equal(t, "1.2.0", p.Version())
-	assert.Equal(t, "1.0", p.ABI())
+	assert.Equal(t, "1.1", p.ABI())
 	assert.Equal(t, []plugin.UnusedOp{{Op: "not_in_the_catalogue", Impl: "acme.unknown", Reason: "this program's catalogue has no such op"}}, p.Unused())
 	assert.Equal(t, "acme_ops", p.Source().Name)
 	assert.Equal(t, "1.2.0", p.Source().Version)

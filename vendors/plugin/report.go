@@ -30,6 +30,7 @@ type OpReport struct {
 	Vendor    string          `json:"vendor"`
 	Priority  int             `json:"priority"` // as declared, which may be above MaxPriority
 	Flags     []string        `json:"flags"`
+	Devices   []string        `json:"devices,omitempty"` // types of those that it serves; none is the CPU
 	Available bool            `json:"available"`
 	Reason    string          `json:"reason"`          // why it is not available
 	Trial     *Trial          `json:"trial,omitempty"` // nil if it was not tried
@@ -69,6 +70,9 @@ func (p *Plugin) Report() Report {
 			if o.flags&f.bit != 0 {
 				op.Flags = append(op.Flags, f.name)
 			}
+		}
+		for _, t := range o.devices {
+			op.Devices = append(op.Devices, t.String())
 		}
 		p.set.before("is_available of impl %q of op %q", o.implID, o.op)
 		if err := o.available(); err != nil {

@@ -2,28 +2,33 @@ package plugin
 
 import (
 	"fmt"
+	"math"
 	"regexp"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 	"unsafe"
 
+	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/vendors/abi"
 )
 
 // Bounds of what a description may hold.
 const (
 	maxOps     = 4096
+	maxDevices = 64
 	maxString  = 256
 	maxLogText = 4096
 )
 
 var pluginName = regexp.MustCompile(`^[A-Za-z0-9_]+([.-][A-Za-z0-9_]+)*$`)
 
-// readStruct copies the fields that both sides know of a struct that begins with its size.
-func readStruct[T any](p uintptr, what string) (T, error) {
+// readStruct copies the fields that both sides know of a struct that begins with its size, which
+// has at least some bytes in every version.
+func readStruct[T any](p, least uintptr, what string) (T, error) {
 	var v T
 	if p == 0 {
 		return v, fmt.Errorf("%s is NULL", what)
@@ -32,10 +37,12 @@ func readStruct[T any](p uintptr, what string) (T, error) {
 		return v, fmt.Errorf("%s is at %#x, want an address that is a multiple of 8", what, p)
 	}
 	declared := uintptr(*(*uint32)(pointer(p)))
-	if declared < unsafe.Sizeof(v) || declared > 1<<16 {
-		return v, fmt.Errorf("%s has struct_size %d, want at least %d; set it to sizeof and build against the header of this program", what, declared, unsafe.Sizeof(v))
+	if declared < least || declared > 1<<16 {
+		return v, fmt.Errorf("%s has struct_size %d, want at least %d; set it to sizeof and build against the header of this program", what, declared, least)
 	}
-	return *(*T)(pointer(p)), nil
+	n := min(declared, unsafe.Sizeof(v))
+	copy(unsafe.Slice((*byte)(unsafe.Pointer(&v)), n), unsafe.Slice((*byte)(pointer(p)), n))
+	return v, nil
 }
 
 // pointer turns an address that C gave into a pointer. At the end of the address
@@ -68,6 +75,7 @@ type entry struct {
 	priority                                  int
 	isAvailable, supports, workspaceSize, run uintptr
 	layout                                    uint64
+	devices                                   []device.Type // nil for the CPU
 }
 
 // description is what a plugin says about itself.
@@ -89,7 +97,7 @@ func readDescription(p uintptr) (d description, err error) {
 			panic(cause)
 		}
 	}()
-	table, err := readStruct[abi.Plugin](p, "primus_plugin")
+	table, err := readStruct[abi.Plugin](p, unsafe.Sizeof(abi.Plugin{}), "primus_plugin")
 	if err != nil {
 		return d, err
 	}
@@ -135,7 +143,7 @@ func checkDescription(d *description) error {
 
 func readOp(p uintptr, what string) (entry, error) {
 	var e entry
-	op, err := readStruct[abi.Op](p, what)
+	op, err := readStruct[abi.Op](p, abi.OpSize10, what)
 	if err != nil {
 		return e, err
 	}
@@ -160,7 +168,34 @@ func readOp(p uintptr, what string) (entry, error) {
 	case e.flags&^uint32(abi.ThreadSafe|abi.Deterministic|abi.SameThread|abi.Async) != 0:
 		return e, fmt.Errorf("%s.flags of op %q is %#x, which has unknown bits", what, e.op, e.flags)
 	}
-	return e, nil
+	e.devices, err = readDevices(&op, what, e.op)
+	return e, err
+}
+
+// readDevices copies the types of devices that an op is declared for.
+func readDevices(op *abi.Op, what, name string) ([]device.Type, error) {
+	n := op.NDeviceTypes
+	switch {
+	case n > maxDevices:
+		return nil, fmt.Errorf("%s.n_device_types of op %q is %d, want at most %d", what, name, n, maxDevices)
+	case n > 0 && (op.DeviceTypes == 0 || op.DeviceTypes%4 != 0):
+		return nil, fmt.Errorf("%s.device_types of op %q is at %#x, want the address of %d numbers of 32 bits", what, name, op.DeviceTypes, n)
+	}
+	var types []device.Type
+	for i := range uintptr(n) {
+		t := *(*device.Type)(pointer(op.DeviceTypes + 4*i))
+		switch {
+		case t <= 0 || t > math.MaxInt16:
+			return nil, fmt.Errorf("%s.device_types[%d] of op %q is %d, want a number of DLPack such as PRIMUS_DEVICE_OPENCL", what, i, name, t)
+		case slices.Contains(types, t):
+			return nil, fmt.Errorf("%s.device_types of op %q has %v twice", what, name, t)
+		}
+		types = append(types, t)
+	}
+	if len(types) == 1 && types[0] == device.TypeCPU {
+		return nil, nil // as without the field
+	}
+	return types, nil
 }
 
 // kindName returns the name of the C constant of a kind.

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/vendors/abi"
 )
 
@@ -42,16 +43,16 @@ func (m image) load(data []byte, pointers []int) {
 }
 
 // The image of a right description: the plugin at 0, its list of two ops at 64, the ops at 128 and
-// 256, texts from 512.
+// 256, texts from 512, types of devices at 768.
 const (
-	listAt, opAt, secondAt, textAt = 64, 128, 256, 512
+	listAt, opAt, secondAt, textAt, devicesAt = 64, 128, 256, 512, 768
 )
 
 // pointersOf are the places of pointers in that image, in words.
 func pointersOf() []int {
 	at := []int{2, 3, 4, listAt / 8, listAt/8 + 1}
 	for _, op := range []int{opAt / 8, secondAt / 8} {
-		at = append(at, op+1, op+2, op+3)
+		at = append(at, op+1, op+2, op+3, op+10)
 	}
 	return at
 }
@@ -75,10 +76,14 @@ func rightImage() []byte {
 		word(op+24, textAt+128)
 		half(op+32, 100)
 		word(op+64, 1<<40)
+		word(op+80, devicesAt)
+		half(op+88, 2)
 	}
 	for i, text := range []string{"acme_ops", "1.2.0", "rmsnorm_fwd", "vendor.acme", "acme"} {
 		copy(data[textAt+32*i:], text)
 	}
+	half(devicesAt, abi.DeviceCPU)
+	half(devicesAt+4, abi.DeviceOpenCL)
 	return data
 }
 
@@ -91,13 +96,13 @@ func TestReadDescription(t *testing.T) {
 	assert.Equal(t, "acme_ops", d.name)
 	assert.Equal(t, "1.2.0", d.version)
 	require.Len(t, d.ops, 2)
-	assert.Equal(t, entry{op: "rmsnorm_fwd", implID: "vendor.acme", vendor: "acme", kind: abi.KindVendor, priority: 100, run: 1 << 40}, d.ops[0])
+	assert.Equal(t, entry{op: "rmsnorm_fwd", implID: "vendor.acme", vendor: "acme", kind: abi.KindVendor, priority: 100, run: 1 << 40, devices: []device.Type{device.TypeCPU, device.TypeOpenCL}}, d.ops[0])
 }
 
 // Whatever a description says, reading it ends with a description or an error.
 func FuzzReadDescription(f *testing.F) {
 	f.Add(rightImage())
-	for _, at := range []int{0, 4, 12, 16, 24, 32, listAt, opAt, opAt + 8, opAt + 36} {
+	for _, at := range []int{0, 4, 12, 16, 24, 32, listAt, opAt, opAt + 8, opAt + 36, opAt + 80, opAt + 88, devicesAt} {
 		for _, v := range []uint64{0, 1, 8, 0xffffffff, 1 << 40, 0xdeadbeefdeadbeef, ^uint64(0)} {
 			data := rightImage()
 			binary.LittleEndian.PutUint64(data[at&^7:], v)

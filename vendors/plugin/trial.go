@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"unsafe"
 
+	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/opregistry"
 )
 
@@ -79,11 +80,23 @@ func (w *watch) check(p *Plugin, function string) {
 	}
 }
 
-// memory returns all bytes between the first and the last element of an operand.
+// memory returns all bytes between the first and the last element of an operand. Those in memory of
+// a device are a copy, which is empty if the device fails; the call fails then, too.
 func memory(o opregistry.Operand) []byte {
 	if o.Tensor == nil {
 		return nil
 	}
 	lo, hi := o.Tensor.ByteRange()
-	return unsafe.Slice((*byte)(o.Tensor.Pointer()), hi-lo)
+	if o.Tensor.Place() == device.PlaceHost {
+		return unsafe.Slice((*byte)(o.Tensor.Pointer()), hi-lo)
+	}
+	copier, ok := device.As[device.Copier](o.Tensor.Storage().Backend())
+	if !ok {
+		return nil
+	}
+	content := make([]byte, hi-lo)
+	if err := copier.CopyOut(content, o.Tensor.Pointer(), device.DefaultStream); err != nil {
+		return nil
+	}
+	return content
 }

@@ -28,7 +28,7 @@ func TestDocuments(t *testing.T) {
 			listings, commands, output := 0, 0, ""
 			for _, b := range commandtest.Blocks(string(text)) {
 				switch b.Language {
-				case "go", "yaml":
+				case "go", "yaml", "c":
 					listings++
 					checkListing(t, root, b)
 				case "sh":

@@ -14,6 +14,7 @@ import (
 	"github.com/primus-fl/primus/ops/gemm"
 	"github.com/primus-fl/primus/ops/gemm/gemmtest"
 	"github.com/primus-fl/primus/opstest"
+	"github.com/primus-fl/primus/opstest/ondevice"
 	"github.com/primus-fl/primus/tensor"
 	"github.com/primus-fl/primus/vendors/opencl/internal/kernel"
 	"github.com/primus-fl/primus/vendors/opencl/opencltest"
@@ -49,7 +50,7 @@ func TestShapesGiveTheSameBits(t *testing.T) {
 			for _, s := range []shape{tiles32, tiles64, panels4, panels8, panels16} {
 				f := newFamily()
 				f.shape = func(*opencl.Device, int, int) shape { return s }
-				source := opencltest.OnDevice(b, opregistry.Source{Impls: f.impls()})
+				source := ondevice.Source(b, opregistry.Source{Impls: f.impls()}, nil)
 				a.D = random(m, n)
 				require.NoError(t, a.D.CopyFrom(before))
 				require.NoError(t, source.Impls[0].Run.(opregistry.Func[gemm.GenericGemmArgs])(opregistry.NewExec(nil, 0), a))

@@ -29,6 +29,7 @@ import (
 	"time"
 
 	"github.com/klauspost/cpuid/v2"
+	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/internal/buildinfo"
 	"github.com/primus-fl/primus/internal/escape"
 	"github.com/primus-fl/primus/opregistry"
@@ -53,8 +54,17 @@ type described struct {
 
 // name identifies an impl of a plugin.
 type name struct {
-	Op string `json:"op"`
-	ID string `json:"impl_id"`
+	Op     string `json:"op"`
+	ID     string `json:"impl_id"`
+	Device string `json:"device"` // type of the device that has the operands; "" is the CPU
+}
+
+// onDevice names the impl, and where its operands are.
+func (n name) onDevice() string {
+	if n.Device == "" {
+		return n.ID
+	}
+	return n.ID + " on " + n.Device
 }
 
 // Report is what a check found.
@@ -100,8 +110,8 @@ type message struct {
 
 // Settings say how a plugin is checked.
 type Settings struct {
-	// Command starts a child of this program that calls [Part] with the words that are appended to the
-	// command.
+	// Command starts a child of this program that calls [Part] with the words that are appended to
+	// the command.
 	Command []string
 	Ops     string        // pattern of path.Match for the names of the ops that are checked
 	Limit   time.Duration // for each part of the check
@@ -112,6 +122,9 @@ type Settings struct {
 type PartSettings struct {
 	Reference opregistry.Source // computes the right results
 	Baseline  opregistry.Source // is measured beside the plugin
+
+	// Device returns the backend of devices of a type, or why there is none.
+	Device func(device.Type) (device.Backend, error)
 }
 
 // Part does the work of a child process of a check. words are those that were appended to
@@ -147,12 +160,12 @@ func Plugin(ctx context.Context, file string, set Settings) (*Report, error) {
 		if ok, err := path.Match(set.Ops, impl.Op); !ok || err != nil {
 			continue
 		}
-		show := func(step string) { set.Status(escape.Text(fmt.Sprintf("%s, %s: %s", impl.Op, impl.ID, step))) }
-		told, fault, err := set.inChild(ctx, show, file, impl.Op, impl.ID)
+		show := func(step string) { set.Status(escape.Text(fmt.Sprintf("%s, %s: %s", impl.Op, impl.onDevice(), step))) }
+		told, fault, err := set.inChild(ctx, show, file, impl.Op, impl.ID, impl.Device)
 		if err != nil {
 			return nil, err
 		}
-		check := cmp.Or(told.Check, &OpReport{Op: impl.Op, Impl: impl.ID})
+		check := cmp.Or(told.Check, &OpReport{Op: impl.Op, Impl: impl.ID, Device: impl.Device})
 		if fault != "" {
 			check.Faults = append(check.Faults, fault)
 		}
@@ -167,10 +180,10 @@ func (r *Report) conclude(impls []name) {
 	served, failed := 0, 0
 	for _, c := range r.Checks {
 		for _, f := range c.Faults {
-			r.Faults = append(r.Faults, fmt.Sprintf("%s, %s: %s", c.Op, c.Impl, f))
+			r.Faults = append(r.Faults, fmt.Sprintf("%s, %s: %s", c.Op, c.Name(), f))
 		}
 		if c.Unavailable != "" {
-			r.Notes = append(r.Notes, fmt.Sprintf("%s, %s was not checked, it is not available on this machine: %s", c.Op, c.Impl, c.Unavailable))
+			r.Notes = append(r.Notes, fmt.Sprintf("%s, %s was not checked, it is not available on this machine: %s", c.Op, c.Name(), c.Unavailable))
 		}
 		for _, res := range c.Results {
 			served, failed = served+res.Served, failed+len(res.Failures)

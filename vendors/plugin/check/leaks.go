@@ -15,7 +15,8 @@ const (
 	leakWindows = 3
 	callsOfLeak = 10_000 // in a window, or as many as fit into leakLimit
 	leakLimit   = 10 * time.Second
-	maxLost     = 16 // bytes per call
+	maxLost     = 16      // bytes per call
+	maxLostOn   = 1 << 10 // of calls on a device, which are fewer, and whose driver keeps memory for later
 )
 
 // Leaks says what calls do not release.
@@ -38,7 +39,7 @@ func (c *checker) leak() error {
 			continue
 		}
 		exec := opregistry.NewExec(nil, device.DefaultStream)
-		end := time.Now().Add(leakLimit)
+		end := time.Now().Add(c.limit(leakLimit))
 		run := func(n int) (done int, err error) {
 			for done < n && err == nil && time.Now().Before(end) {
 				_, err = work[0].Run(exec)
@@ -72,7 +73,7 @@ func (c *checker) leak() error {
 		found.Files = max(openFiles()-files, 0)
 		c.found.Leaks = found
 		switch {
-		case found.BytesPerCall > maxLost:
+		case found.BytesPerCall > maxLost && (c.name.Device == "" || found.BytesPerCall > maxLostOn):
 			return fmt.Errorf("%d calls of case %s lost memory, %d bytes per call", found.Calls, work[0].Case, found.BytesPerCall)
 		case found.Files > found.Calls/100:
 			return fmt.Errorf("%d calls of case %s left %d files open", found.Calls, work[0].Case, found.Files)

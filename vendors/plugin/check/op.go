@@ -24,6 +24,7 @@ import (
 type OpReport struct {
 	Op          string           `json:"op"`
 	Impl        string           `json:"impl_id"`
+	Device      string           `json:"device,omitempty"` // type of the device that has the operands; "" is the CPU
 	Flags       []string         `json:"flags"`
 	Unavailable string           `json:"unavailable,omitempty"` // why it cannot run on this machine
 	Results     []opstest.Result `json:"conformance"`
@@ -32,6 +33,9 @@ type OpReport struct {
 	Speed       []Speed          `json:"speed,omitempty"`
 	Faults      []string         `json:"faults,omitempty"` // what is wrong, besides failed cases
 }
+
+// Name names the impl, and where its operands were.
+func (c *OpReport) Name() string { return name{ID: c.Impl, Device: c.Device}.onDevice() }
 
 // Status says in words why there are no results.
 func (c *OpReport) Status() string {
@@ -54,18 +58,18 @@ func (c *OpReport) servedDTypes() []tensor.DType {
 
 // checkPart opens a plugin and describes it, or checks one of its ops.
 func checkPart(args []string, set PartSettings, host *sandbox.Reporter) error {
-	p, err := plugin.Open(args[len(args)-1], plugin.Settings{Ops: ops.All(), Before: host.Step})
+	p, err := plugin.Open(args[len(args)-1], plugin.Settings{Ops: ops.All(), Before: host.Step, Device: set.Device})
 	if err != nil {
 		return host.Say(message{Fault: err.Error()})
 	}
-	if len(args) < 3 {
+	if len(args) < 4 {
 		found, err := describe(p, set)
 		if err != nil {
 			return host.Say(message{Fault: err.Error()})
 		}
 		return host.Say(message{Description: found})
 	}
-	c := &checker{PartSettings: set, plugin: p, source: p.Source(), name: name{args[0], args[1]}, host: host}
+	c := &checker{PartSettings: set, plugin: p, source: p.Source(), name: name{args[0], args[1], args[2]}, host: host}
 	return c.run()
 }
 
@@ -79,7 +83,13 @@ func describe(p *plugin.Plugin, set PartSettings) (*described, error) {
 	}
 	d := &described{Description: Description{Name: p.Name(), Version: p.Version(), ABI: p.ABI(), LeftOut: p.Unused()}}
 	for _, i := range src.Impls {
-		d.Impls = append(d.Impls, name{i.Op.Name(), i.ID})
+		for _, t := range devicesOf(i) {
+			n := name{Op: i.Op.Name(), ID: i.ID}
+			if t != device.TypeCPU {
+				n.Device = t.String()
+			}
+			d.Impls = append(d.Impls, n)
+		}
 	}
 	return d, nil
 }
@@ -104,14 +114,23 @@ func (c *checker) run() error {
 	if !ok {
 		return c.host.Say(message{Fault: fmt.Sprintf("the plugin has no impl %q of op %q any more", c.name.ID, c.name.Op)})
 	}
-	c.impl, c.flags = impl, c.plugin.Flags(c.name.Op, c.name.ID)
-	c.subject = SubjectOf(c.source, impl)
-	c.found = OpReport{Op: c.name.Op, Impl: c.name.ID, Flags: flagWords(c.flags)}
-	if err := impl.Available(); err != nil {
+	c.flags = c.plugin.Flags(c.name.Op, c.name.ID)
+	c.found = OpReport{Op: c.name.Op, Impl: c.name.ID, Device: c.name.Device, Flags: flagWords(c.flags)}
+	err := impl.Available()
+	if err == nil {
+		c.source, err = on(c.name.Device, c.source, c.Device, nil)
+	}
+	if err != nil {
 		c.found.Unavailable = err.Error()
 		return c.report()
 	}
-	for _, part := range []func() error{c.conform, c.keepControl, c.hammer, c.leak, c.measure} {
+	c.impl, _ = implOf(c.source, c.name)
+	c.subject = SubjectOf(c.source, c.impl)
+	parts := []func() error{c.conform, c.keepControl, c.hammer, c.leak}
+	if c.name.Device == "" {
+		parts = append(parts, c.measure)
+	}
+	for _, part := range parts {
 		err := part()
 		if err != nil {
 			c.found.Faults = append(c.found.Faults, err.Error())
@@ -199,7 +218,7 @@ func (c *checker) hammer() error {
 		}
 		calls := make([]int, callers)
 		errs := make([]error, callers)
-		end := time.Now().Add(hammerLimit)
+		end := time.Now().Add(c.limit(hammerLimit))
 		exec := opregistry.NewExec(nil, device.DefaultStream)
 		var all sync.WaitGroup
 		for k := range callers {
@@ -224,6 +243,15 @@ func (c *checker) hammer() error {
 		}
 	}
 	return nil
+}
+
+// limit returns how long calls are repeated. Those on a device come with copies of the operands, so
+// that fewer of them find as much.
+func (c *checker) limit(onCPU time.Duration) time.Duration {
+	if c.name.Device != "" {
+		return onCPU / 4
+	}
+	return onCPU
 }
 
 // implFor returns the first impl that a source has for an op.

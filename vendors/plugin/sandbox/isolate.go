@@ -58,6 +58,10 @@ func Isolate(path string, report *plugin.Report, catalogue []opregistry.Handle, 
 		if _, err := plugin.Layout(op); err != nil {
 			return nil, fmt.Errorf("plugin %s: %w", path, err)
 		}
+		if len(o.Devices) > 0 {
+			return nil, fmt.Errorf("plugin %s: impl %q of op %q serves operands on %s, whose memory only this process sees: do not isolate the plugin, or build its ops for the CPU into a library of their own",
+				path, o.Impl, o.Op, strings.Join(o.Devices, ", "))
+		}
 		i.impls = append(i.impls, opregistry.Impl{
 			Op: op, ID: o.Impl, Kind: opregistry.KindVendor, Vendor: o.Vendor, Priority: min(o.Priority, plugin.MaxPriority),
 			Run:       opregistry.Untyped(op, func(_ *opregistry.Exec, args any) error { return i.call(n, args) }),

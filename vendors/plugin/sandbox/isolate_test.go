@@ -212,7 +212,7 @@ func TestIsolatedLibraryIsAnother(t *testing.T) {
 	require.NoError(t, err)
 	for name, want := range map[string]string{
 		`ID="vendor.other"`: "its ops differ from those that its probe reported: probe vendor.other",
-		"ENTRY_NULL":        "it does not speak ABI 1.0",
+		"ENTRY_NULL":        "it does not speak ABI 1.1",
 		"LOAD_CRASH":        "it crashed with SIGSEGV (segmentation violation) in its constructors",
 		"ENTRY_EXIT":        "it ended its process with status 3 in primus_plugin_get_api",
 	} {
@@ -228,6 +228,10 @@ func TestIsolatedLibraryIsAnother(t *testing.T) {
 	assert.ErrorContains(t, call(t, i.Source().Impls[0], []float32{1}, 0), "its process did not answer within 2s in its constructors and was killed")
 	require.NoError(t, i.Close())
 
+	report.Ops[0].Devices = []string{"opencl", "cuda"}
+	_, err = sandbox.Isolate("libx.so", report, catalogue, serving("serve"), nil)
+	require.EqualError(t, err, `plugin libx.so: impl "vendor.acme" of op "probe" serves operands on opencl, cuda, whose memory only this process sees: do not isolate the plugin, or build its ops for the CPU into a library of their own`)
+	report.Ops[0].Devices = nil
 	report.Ops[0].Op = "unheard_of"
 	_, err = sandbox.Isolate("libx.so", report, catalogue, serving("serve"), nil)
 	require.ErrorContains(t, err, `its report names op "unheard_of", which the catalogue does not have`)

@@ -38,10 +38,11 @@ type language struct {
 
 func languages() map[string]language {
 	return map[string]language{
-		"c":    {header: true, next: []string{"make", "primus plugins check ./libNAME.so"}},
-		"cpp":  {header: true, next: []string{"make", "primus plugins check ./libNAME.so"}},
-		"go":   {next: []string{"go mod tidy", "go test ./...", "primus plugins build --with MODULE=. --output ./primus-NAME"}},
-		"rust": {header: true, next: []string{"cargo build --release", "primus plugins check target/release/libNAME_ops.so"}},
+		"c":      {header: true, next: []string{"make", "primus plugins check ./libNAME.so"}},
+		"cpp":    {header: true, next: []string{"make", "primus plugins check ./libNAME.so"}},
+		"go":     {next: []string{"go mod tidy", "go test ./...", "primus plugins build --with MODULE=. --output ./primus-NAME"}},
+		"opencl": {header: true, next: []string{"make", "primus plugins check ./libNAME.so"}},
+		"rust":   {header: true, next: []string{"cargo build --release", "primus plugins check target/release/libNAME_ops.so"}},
 	}
 }
 

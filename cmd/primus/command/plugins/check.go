@@ -34,7 +34,8 @@ func newPluginsCheckCommand(prog cli.Program) *cobra.Command {
 		Long: `Check a shared library with ops: its description; every op in all cases of the
 conformance kit against the reference, with guard bands around all memory; calls from
 many threads; memory and open files over 30,000 calls; and the time of a call compared
-with flagos.
+with flagos. Ops for a device are checked on the first device of its type, without the
+time of a call.
 
 Each op is checked in a process of its own. If one crashes or hangs, that is reported and
 the others are still checked. The exit code is 1 if a check fails.`,
@@ -72,14 +73,16 @@ the others are still checked. The exit code is 1 if a check fails.`,
 // checkPart is the command that checks a part of a plugin for `primus plugins check`.
 const checkPart = "check-child"
 
-func newPluginsCheckChildCommand() *cobra.Command {
+func newPluginsCheckChildCommand(prog cli.Program) *cobra.Command {
 	return &cobra.Command{
-		Use:    checkPart + " [OP IMPL] FILE",
+		Use:    checkPart + " [OP IMPL DEVICE] FILE",
 		Short:  "Check a part of a plugin for primus plugins check",
 		Hidden: true,
-		Args:   cobra.RangeArgs(1, 3),
-		RunE: func(_ *cobra.Command, args []string) error {
-			return check.Part(args, check.PartSettings{Reference: reference.Source(), Baseline: flagos.Source()})
+		Args:   cobra.RangeArgs(1, 4),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return withDevices(cmd.Context(), prog, func(find deviceFinder) error {
+				return check.Part(args, check.PartSettings{Reference: reference.Source(), Baseline: flagos.Source(), Device: find})
+			})
 		},
 	}
 }
@@ -114,12 +117,12 @@ func printChecked(out io.Writer, r *check.Report, maxShown int) error {
 		for _, res := range c.Results {
 			for _, f := range res.Failures {
 				if shown++; maxShown == 0 || shown <= maxShown {
-					fmt.Fprintf(&b, "\n%s, %s: case %s\n%s\n", c.Op, c.Impl, f.Case, plaintext.Indent(escape.Lines(f.Reason, "")))
+					fmt.Fprintf(&b, "\n%s, %s: case %s\n%s\n", c.Op, c.Name(), f.Case, plaintext.Indent(escape.Lines(f.Reason, "")))
 				}
 			}
 		}
 		if maxShown > 0 && shown > maxShown {
-			fmt.Fprintf(&b, "\n%s, %s: %d more failures; --failures 0 shows all\n", c.Op, c.Impl, shown-maxShown)
+			fmt.Fprintf(&b, "\n%s, %s: %d more failures; --failures 0 shows all\n", c.Op, c.Name(), shown-maxShown)
 		}
 	}
 	b.WriteByte('\n')
@@ -141,10 +144,10 @@ func conformanceTable(checks []check.OpReport) table.Writer {
 	t := plaintext.NewTable(table.Row{"op", "impl", "dtype", "result", "served", "declined", "failed"}, 5, 6, 7)
 	for _, c := range checks {
 		if len(c.Results) == 0 {
-			t.AppendRow(table.Row{c.Op, c.Impl, "-", c.Status(), "-", "-", "-"})
+			t.AppendRow(table.Row{c.Op, c.Name(), "-", c.Status(), "-", "-", "-"})
 		}
 		for _, r := range c.Results {
-			t.AppendRow(table.Row{c.Op, c.Impl, r.DType, r.Status(), r.Served, r.Declined, plaintext.Count(uint64(len(r.Failures)))})
+			t.AppendRow(table.Row{c.Op, c.Name(), r.DType, r.Status(), r.Served, r.Declined, plaintext.Count(uint64(len(r.Failures)))})
 		}
 	}
 	return t
@@ -160,7 +163,7 @@ func behaviourTable(checks []check.OpReport) table.Writer {
 		if c.Leaks != nil {
 			lost, files = fmt.Sprint(c.Leaks.BytesPerCall), fmt.Sprint(c.Leaks.Files)
 		}
-		t.AppendRow(table.Row{c.Op, c.Impl, plaintext.Dash(strings.Join(c.Flags, ", ")), threads, lost, files})
+		t.AppendRow(table.Row{c.Op, c.Name(), plaintext.Dash(strings.Join(c.Flags, ", ")), threads, lost, files})
 	}
 	return t
 }
@@ -173,7 +176,7 @@ func speedTable(checks []check.OpReport) table.Writer {
 			if s.Baseline > 0 {
 				flagos, ratio = fmt.Sprintf("%.2f", s.Baseline), fmt.Sprintf("%.2f", s.Baseline/s.Impl)
 			}
-			t.AppendRow(table.Row{c.Op, c.Impl, s.Case, s.Bytes, fmt.Sprintf("%.2f", s.Impl), flagos, ratio})
+			t.AppendRow(table.Row{c.Op, c.Name(), s.Case, s.Bytes, fmt.Sprintf("%.2f", s.Impl), flagos, ratio})
 		}
 	}
 	return t

@@ -21,9 +21,10 @@ func newPluginsNewCommand(prog cli.Program) *cobra.Command {
 		Use:   "new --lang LANGUAGE NAME",
 		Short: "Begin a project with ops of a vendor",
 		Long: `Write a project with an op of the vendor NAME, which builds and passes the check without
-changes: a shared library in C, C++ or Rust, or a Go module. Existing files are never
-changed.`,
+changes: a shared library in C, C++ or Rust, one in C with kernels for OpenCL devices, or
+a Go module. Existing files are never changed.`,
 		Example: `  primus plugins new --lang c acme
+  primus plugins new --lang opencl acme
   primus plugins new --lang go acme --module example.com/acme/primus-ops`,
 		Args: cli.Arguments(1, "arguments", "the name of one vendor"),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -10,6 +10,6 @@ import (
 func New(prog cli.Program) *cobra.Command {
 	return cli.Group("plugins", "List, write, check and build in ops from outside of this program",
 		newPluginsListCommand(prog), newPluginsNewCommand(prog), newPluginsCheckCommand(prog), newPluginsBuildCommand(prog),
-		newPluginsProbeCommand(), newPluginsServeCommand(), newPluginsCheckChildCommand(),
+		newPluginsProbeCommand(prog), newPluginsServeCommand(), newPluginsCheckChildCommand(prog),
 	)
 }

@@ -1,13 +1,14 @@
 package plugins
 
 import (
+	"context"
+	"log/slog"
 	"path/filepath"
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
-	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/cmd/primus/command/internal/graph"
+	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/ops"
-	"github.com/primus-fl/primus/ops/opscases"
-	"github.com/primus-fl/primus/opstest"
 	"github.com/primus-fl/primus/vendors/plugin"
 	"github.com/primus-fl/primus/vendors/plugin/check"
 	"github.com/primus-fl/primus/vendors/plugin/sandbox"
@@ -16,30 +17,34 @@ import (
 
 // newPluginsProbeCommand returns the child process of a probe. It reports on the standard output of
 // the process, which the plugin cannot write to.
-func newPluginsProbeCommand() *cobra.Command {
+func newPluginsProbeCommand(prog cli.Program) *cobra.Command {
 	return &cobra.Command{
 		Use:    "probe FILE",
 		Short:  "Load a plugin, try its ops and print what it reports as JSON",
 		Hidden: true,
 		Args:   cli.Arguments(1, "files", "one"),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			path, err := filepath.Abs(args[0])
 			if err != nil {
 				return err
 			}
-			ok, err := sandbox.ServeProbe(path, plugin.Settings{Ops: ops.All()}, tryOp)
-			if err == nil && !ok {
-				return cli.ErrReported
-			}
-			return err
+			return withDevices(cmd.Context(), prog, func(find deviceFinder) error {
+				ok, err := sandbox.ServeProbe(path, plugin.Settings{Ops: ops.All(), Device: find}, check.Try(find))
+				if err == nil && !ok {
+					return cli.ErrReported
+				}
+				return err
+			})
 		},
 	}
 }
 
-// tryOp calls an impl of a source in a few cases of the conformance kit.
-func tryOp(src opregistry.Source, impl opregistry.Impl, progress func(string)) (plugin.Trial, error) {
-	found, err := opscases.All().Try(check.SubjectOf(src, impl), opstest.WithProgress(progress))
-	return plugin.Trial(found), err
+// deviceFinder returns the backend of devices of a type, or why there is none.
+type deviceFinder = func(device.Type) (device.Backend, error)
+
+// withDevices calls f with the devices of this program.
+func withDevices(ctx context.Context, prog cli.Program, f func(deviceFinder) error) error {
+	return graph.WithDevices(ctx, prog, slog.New(slog.DiscardHandler), func(reg *device.Registry) error { return f(reg.OfType) })
 }
 
 // newPluginsServeCommand returns the process of an isolated plugin. It talks to the process that
