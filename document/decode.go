@@ -122,6 +122,17 @@ func expectation(t reflect.Type) string {
 		return "a mapping"
 	case t.Kind() == reflect.Slice || t.Kind() == reflect.Array:
 		return "a list"
+	}
+	switch t.Kind() {
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
+		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return "a whole number"
+	case reflect.Float32, reflect.Float64:
+		return "a number"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.String:
+		return "a string"
 	default:
 		return t.Kind().String()
 	}
@@ -285,13 +296,24 @@ func (d *decoder) scalar(v Value, target reflect.Value, path string) {
 			return
 		}
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
-		if n, ok := v.integral(); ok && n.IsInt64() && !target.OverflowInt(n.Int64()) {
+		n, whole := v.integral()
+		if whole && n.IsInt64() && !target.OverflowInt(n.Int64()) {
 			target.SetInt(n.Int64())
 			return
 		}
+		if whole {
+			most := int64(1)<<(target.Type().Bits()-1) - 1
+			d.errs = append(d.errs, WrongType(v, path, fmt.Sprintf("%d to %d", -most-1, most), ""))
+			return
+		}
 	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
-		if n, ok := v.integral(); ok && n.IsUint64() && !target.OverflowUint(n.Uint64()) {
+		n, whole := v.integral()
+		if whole && n.IsUint64() && !target.OverflowUint(n.Uint64()) {
 			target.SetUint(n.Uint64())
+			return
+		}
+		if whole {
+			d.errs = append(d.errs, WrongType(v, path, fmt.Sprintf("0 to %d", ^uint64(0)>>(64-target.Type().Bits())), ""))
 			return
 		}
 	}

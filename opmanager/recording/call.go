@@ -323,7 +323,7 @@ func Files(paths ...string) ([]string, error) {
 	for _, path := range paths {
 		info, err := os.Stat(path)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("recording: %w; want a file of a call, or a directory with some", err)
 		}
 		if !info.IsDir() {
 			all = append(all, path)

@@ -71,22 +71,23 @@ func Param[T bool | int64 | float64 | string](c *Context, path string, def T) (T
 		return def, nil
 	}
 	var result T
+	expected := ""
 	switch into := any(&result).(type) {
 	case *bool:
+		expected = "true or false"
 		*into, ok = v.Bool()
 	case *int64:
+		expected = "a whole number"
 		*into, ok = v.Int64()
 	case *float64:
+		expected = "a number"
 		*into, ok = v.Float64()
 	case *string:
+		expected = "a string"
 		*into, ok = v.Str()
 	}
 	if !ok {
-		where := ""
-		if o := v.Origin(); !o.IsZero() {
-			where = o.String() + ": "
-		}
-		return def, fmt.Errorf("%s%s: given %s %s, expected %T", where, path, v.Kind(), v.Text(), def)
+		return def, document.WrongType(v, path, expected, "")
 	}
 	return result, nil
 }

@@ -220,7 +220,7 @@ func TestParam(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, int64(7), n, "null is as good as absent")
 	_, err = patch.Param(c, "s", 1.5)
-	assert.EqualError(t, err, "s: given string x, expected float64")
+	assert.EqualError(t, err, `s: given string "x", expected a number`)
 }
 
 func TestCheck(t *testing.T) {

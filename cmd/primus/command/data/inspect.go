@@ -50,7 +50,11 @@ func newInspectCommand(prog cli.Program) *cobra.Command {
 					return err
 				}
 			}
-			prefix, _ := indexed.Find(args[0])
+			prefix, found := indexed.Find(args[0])
+			if !found {
+				bin, idx := indexed.Paths(prefix)
+				return fmt.Errorf("no dataset %s: want the PREFIX of two files, %s and %s", prefix, bin, idx)
+			}
 			result, err := inspect(prefix, tok, show)
 			if err != nil {
 				return err

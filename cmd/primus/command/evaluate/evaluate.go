@@ -149,7 +149,7 @@ func (o *options) run(ctx context.Context, prog cli.Program) error {
 
 // text predicts the text of a path.
 func (o *options) text(ctx context.Context, s *inference.Scorer, tok tokenizer.Tokenizer, path string) (r textResult, err error) {
-	source, err := data.Find(ctx, data.Settings{Settings: corpus.Settings{Path: path, MaxBytes: int64(o.maxBytes)}, Tokenizer: tok})
+	source, err := data.Find(ctx, data.Settings{Settings: corpus.Settings{Key: "--data", Path: path, MaxBytes: int64(o.maxBytes)}, Tokenizer: tok})
 	if err != nil {
 		return r, err
 	}

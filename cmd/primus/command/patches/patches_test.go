@@ -118,5 +118,5 @@ func TestPatchesInTrain(t *testing.T) {
 
 	got = l.Train("train_iters=1", "z_loss_coeff=much")
 	assert.Equal(t, 1, got.Code)
-	assert.Contains(t, commandtest.OnlyError(t, got), `Training execution failed: patch "native.z_loss": condition: override 2 "z_loss_coeff=much": z_loss_coeff: given string much, expected float64`)
+	assert.Contains(t, commandtest.OnlyError(t, got), `Training execution failed: patch "native.z_loss": condition: override 2 "z_loss_coeff=much": z_loss_coeff: given string "much", expected a number`)
 }

@@ -2,6 +2,7 @@ package runs
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -46,6 +47,14 @@ first one. A parameter that a run does not have is shown as -.`,
 	return cmd
 }
 
+// figure formats a whole number exactly, and any other with six digits.
+func figure(v float64) string {
+	if v == math.Trunc(v) && math.Abs(v) < 1<<53 {
+		return strconv.FormatFloat(v, 'f', 0, 64)
+	}
+	return strconv.FormatFloat(v, 'g', 6, 64)
+}
+
 func printComparison(prog cli.Program, c runs.Comparison) error {
 	head := func(first string) table.Row {
 		row := table.Row{first}
@@ -80,7 +89,7 @@ func printComparison(prog cli.Program, c runs.Comparison) error {
 		for i, v := range f.Values {
 			text := "-"
 			if v != nil {
-				text = strconv.FormatFloat(*v, 'g', 6, 64)
+				text = figure(*v)
 			}
 			if d := f.Differences[i]; i > 0 && d != nil {
 				text += fmt.Sprintf(" (%+.4g)", *d)
