@@ -14,6 +14,7 @@ import (
 	"github.com/primus-fl/primus/vendors/opencl/moe"
 	"github.com/primus-fl/primus/vendors/opencl/norm"
 	"github.com/primus-fl/primus/vendors/opencl/optim"
+	"github.com/primus-fl/primus/vendors/opencl/quant"
 	"github.com/primus-fl/primus/vendors/opencl/rope"
 	"github.com/primus-fl/primus/vendors/opencl/softmax"
 )
@@ -25,6 +26,6 @@ func Source() opregistry.Source {
 		gemm.Impls(),
 		attention.Impls(),
 		norm.Impls(), activation.Impls(), softmax.Impls(), rope.Impls(), dropout.Impls(),
-		embedding.Impls(), loss.Impls(), optim.Impls(), moe.Impls(),
+		embedding.Impls(), loss.Impls(), optim.Impls(), moe.Impls(), quant.Impls(),
 	)}
 }

@@ -1,6 +1,7 @@
 package native_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/primus-fl/primus/opmanager"
@@ -39,6 +40,34 @@ func TestTrainOnOpenCL(t *testing.T) {
 				assert.InEpsilon(t, host[i].GradNorm, onDevice[i].GradNorm, 1e-3, i)
 			}
 			assert.Equal(t, weightsOf(t, l, "opencl"), weightsOf(t, l, "parts"), "a run in two parts has the bits of one")
+		})
+	}
+}
+
+// No precision needs a copy of an operand to the processor.
+func TestPrecisionsOnOpenCL(t *testing.T) {
+	device := opencltest.Backend(t)
+	runs := map[string][]string{
+		"llama_2M fp8 delayed": {"bf16=true", "fp8=hybrid", "fp8_recipe=delayed"},
+		"llama_2M fp8 mxfp8":   {"bf16=true", "fp8=e4m3", "fp8_recipe=mxfp8"},
+	}
+	for name, overrides := range families() {
+		runs[name+" bf16"] = append(overrides, "bf16=true")
+	}
+	for name, overrides := range runs {
+		t.Run(name, func(t *testing.T) {
+			l, crossed := newLab(t), &crossings{}
+			l.model, _, _ = strings.Cut(name, " ")
+			l.sources = []opregistry.Source{opencl.Source()}
+			overrides := append(overrides, "train_iters=3", "eval_interval=0", "save_interval=0")
+			require.NoError(t, l.train(t.Context(), "host", overrides...))
+			l.device, l.listeners = device, []opmanager.Listener{crossed}
+			require.NoError(t, l.train(t.Context(), "opencl", overrides...))
+			assert.Zero(t, crossed.calls, "every op has an impl for the device")
+			host, onDevice := l.metrics("host"), l.metrics("opencl")
+			for i := range host {
+				assert.InEpsilon(t, host[i].Loss, onDevice[i].Loss, 1e-2, i)
+			}
 		})
 	}
 }

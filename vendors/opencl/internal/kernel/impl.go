@@ -90,6 +90,14 @@ func (v *Views) Matrix(name string, t *tensor.Tensor) Matrix {
 	if !v.Stored(name, t) {
 		return Matrix{}
 	}
+	return v.AnyMatrix(name, t)
+}
+
+// AnyMatrix is Matrix for any dtype.
+func (v *Views) AnyMatrix(name string, t *tensor.Tensor) Matrix {
+	if !v.On(name, t) {
+		return Matrix{}
+	}
 	shape, strides := t.Shape(), t.Strides()
 	last := len(shape) - 1
 	m := Matrix{Tensor: t, Rows: shape.Rows(), Cols: shape.Cols(), Row: max(shape.Cols(), 1), Col: 1}
