@@ -17,8 +17,8 @@ type Options struct {
 	// Files are the libraries to try in place of the system's OpenCL loader, in order.
 	Files []string
 
-	// Cache is the folder that keeps built programs; "" means that none is kept. Programs of PoCL,
-	// which has a cache of its own, are not kept.
+	// Cache is the folder that keeps built programs and what was measured; "" means that nothing is
+	// kept. Programs of PoCL, which has a cache of its own, are not kept.
 	Cache string
 }
 

@@ -30,11 +30,17 @@ func (d *Device) cacheFile(source, flags string) string {
 	if d.backend.options.Cache == "" || d.info.Platform == pocl && !d.backend.cachePoCL {
 		return ""
 	}
+	return filepath.Join(d.backend.options.Cache, d.hash(flags, source)+".bin")
+}
+
+// hash returns a name for the device with its driver and for some texts.
+func (d *Device) hash(texts ...string) string {
 	h := sha256.New()
-	for _, part := range []string{d.info.Platform, d.info.PlatformVersion, d.info.Driver, d.info.Vendor, d.info.Name, d.info.Version, flags, source} {
+	driver := []string{d.info.Platform, d.info.PlatformVersion, d.info.Driver, d.info.Vendor, d.info.Name, d.info.Version}
+	for _, part := range append(driver, texts...) {
 		fmt.Fprintf(h, "%d:%s", len(part), part)
 	}
-	return filepath.Join(d.backend.options.Cache, hex.EncodeToString(h.Sum(nil)[:16])+".bin")
+	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
 // cached returns a program from a file of the cache; false when there is none, or one that is

@@ -26,6 +26,7 @@ type Device struct {
 	fills     fills
 	programs  programs
 	scratches scratches
+	choices   choices
 }
 
 func newDevice(b *Backend, lib *cl.Library, p platform, id uintptr, index int) (*Device, error) {

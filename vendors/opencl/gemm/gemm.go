@@ -17,7 +17,7 @@ var source string
 // family holds the programs of the family.
 type family struct {
 	program *kernel.Program[variant]
-	shape   func(d *opencl.Device, m, n int) shape
+	shapes  *chooser
 }
 
 // Impls returns the impls of the family.
@@ -27,7 +27,7 @@ func Impls() []opregistry.Impl { return newFamily().impls() }
 var measured = opregistry.Measurement{Rate: 0.97, By: "make bench-opencl"}
 
 func newFamily() *family {
-	return &family{program: kernel.NewProgram[variant]("gemm", source), shape: shapeFor}
+	return &family{program: kernel.NewProgram[variant]("gemm", source), shapes: newChooser()}
 }
 
 func (f *family) impls() []opregistry.Impl {
@@ -105,37 +105,47 @@ type product struct {
 // queue queues the kernels of the call.
 func (p *product) queue() error {
 	m, n, k := p.args.Dims()
-	p.variant = variant{a: p.args.A.DType(), b: p.args.B.DType(), d: p.args.D.DType(), bias: tensor.F32, shape: p.shape(p.device, m, n)}
-	if p.bias != nil {
-		p.variant.bias = p.bias.DType()
-	}
-	if p.args.Grad && p.bias != nil {
-		if err := p.columnSums(); err != nil {
-			return err
-		}
-	}
-	if m == 0 || n == 0 {
-		return nil
-	}
+	input := p.left
 	if p.args.TransB {
 		p.left = p.left.Transposed()
 	}
 	if p.args.TransA {
 		p.right = p.right.Transposed()
 	}
-	if p.variant.shape.panels() {
-		return p.panels(m, n, k)
+	p.variant = variant{a: p.args.A.DType(), b: p.args.B.DType(), d: p.args.D.DType(), bias: tensor.F32}
+	if p.bias != nil {
+		p.variant.bias = p.bias.DType()
 	}
-	return p.tiles(m, n, k)
-}
-
-// columnSums queues the sum over the rows of B.
-func (p *product) columnSums() error {
-	kern, err := p.program.Kernel(p.device, p.variant, "column_sums")
-	if err != nil || p.left.Cols == 0 {
+	var err error
+	if p.variant.shape, err = p.shapes.shape(p, m, n, k); err != nil {
 		return err
 	}
-	x := p.left
+	if p.args.Grad && p.bias != nil {
+		if err := p.columnSums(input); err != nil {
+			return err
+		}
+	}
+	return p.multiply(m, n, k)
+}
+
+// multiply queues the product.
+func (p *product) multiply(m, n, k int) error {
+	switch {
+	case m == 0 || n == 0:
+		return nil
+	case p.variant.shape.panels():
+		return p.panels(m, n, k)
+	default:
+		return p.tiles(m, n, k)
+	}
+}
+
+// columnSums queues the sum over the rows of B, which is x.
+func (p *product) columnSums(x kernel.Matrix) error {
+	kern, err := p.program.Kernel(p.device, p.variant, "column_sums")
+	if err != nil || x.Cols == 0 {
+		return err
+	}
 	return kern.Launch(p.stream, []int{kernel.RoundUp(x.Cols, kernel.Group)}, []int{kernel.Group}, kernel.Buf(x.Tensor), kernel.Int(x.Row), kernel.Int(x.Col), kernel.Buf(p.bias), kernel.Int(x.Rows), kernel.Int(x.Cols))
 }
 

@@ -3,7 +3,10 @@ package gemm
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -47,9 +50,9 @@ func TestShapesGiveTheSameBits(t *testing.T) {
 			}
 			before := random(m, n)
 			var want []float64
-			for _, s := range []shape{tiles32, tiles64, panels4, panels8, panels16} {
+			for _, s := range []shape{smallTiles[0], smallTiles[2], largeTiles[3], panels4[0], panels8[1], panels16[0], panels16[1]} {
 				f := newFamily()
-				f.shape = func(*opencl.Device, int, int) shape { return s }
+				f.shapes.classes = func(opencl.Info, int, int) (class, []shape) { return anyProduct, []shape{s} }
 				source := ondevice.Source(b, opregistry.Source{Impls: f.impls()}, nil)
 				a.D = random(m, n)
 				require.NoError(t, a.D.CopyFrom(before))
@@ -60,6 +63,111 @@ func TestShapesGiveTheSameBits(t *testing.T) {
 				assert.Equal(t, want, a.D.Float64s(), "%+v", s)
 			}
 		})
+	}
+}
+
+// chosenIn multiplies in a process of its own, as far as choices go, with a cache in a folder. The
+// second shape is the fastest. It returns how often shapes were measured and which one was taken.
+func chosenIn(t *testing.T, folder string, size int, accumulate bool) (measured int, taken shape) {
+	t.Helper()
+	b := opencl.New(opencl.Options{Cache: folder})
+	if err := b.Usable(); err != nil {
+		t.Skipf("there is no OpenCL device: %v", err)
+	}
+	a := gemm.GenericGemmArgs{Accumulate: accumulate}
+	defer func() {
+		for _, x := range []*tensor.Tensor{a.A, a.B, a.D} {
+			require.NoError(t, x.Release())
+		}
+		require.NoError(t, b.Close())
+	}()
+	f := newFamily()
+	f.shapes.classes = func(opencl.Info, int, int) (class, []shape) { return anyProduct, []shape{panels4[0], smallTiles[0]} }
+	f.shapes.measure = func(p *product, s shape, m, n, k int) (time.Duration, error) {
+		measured++
+		if s == smallTiles[0] {
+			return time.Second, nil
+		}
+		return time.Minute, nil
+	}
+	for _, x := range []**tensor.Tensor{&a.A, &a.B, &a.D} {
+		var err error
+		*x, err = tensor.New(b, tensor.F32, size, size)
+		require.NoError(t, err)
+	}
+	for range 2 {
+		require.NoError(t, f.genericGemm(opregistry.NewExec(nil, 0), a))
+	}
+	require.Len(t, f.shapes.chosen, 1)
+	for _, c := range f.shapes.chosen {
+		taken = c.shape
+	}
+	return measured, taken
+}
+
+// The first large product chooses a shape, which later processes take as well.
+func TestChoice(t *testing.T) {
+	folder := t.TempDir()
+	check := func(name string, size int, accumulate bool, wantMeasured int, want shape) {
+		t.Helper()
+		measured, taken := chosenIn(t, folder, size, accumulate)
+		assert.Equal(t, wantMeasured, measured, name)
+		assert.Equal(t, want, taken, name)
+	}
+	check("too small to measure", 8, false, 0, panels4[0])
+	check("adds to D", 256, true, 0, panels4[0])
+	check("measured", 256, false, 2, smallTiles[0])
+	check("kept", 256, false, 0, smallTiles[0])
+	files, err := filepath.Glob(filepath.Join(folder, "*.json"))
+	require.NoError(t, err)
+	require.Len(t, files, 1)
+	for name, content := range map[string]string{"empty": "", "cut": "{", "null": "null", "a shape of another version": `{"` + newFamily().program.Label() + `, products": "x"}`} {
+		require.NoError(t, os.WriteFile(files[0], []byte(content), 0o600))
+		check(name, 256, false, 2, smallTiles[0])
+	}
+}
+
+// A measurement runs the product and leaves its result.
+func TestMeasure(t *testing.T) {
+	b := opencltest.Backend(t)
+	f := newFamily()
+	x := func(v ...float32) *tensor.Tensor {
+		host, err := tensor.FromSlice(v, 2, 2)
+		require.NoError(t, err)
+		one, err := tensor.New(b, tensor.F32, 2, 2)
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, one.Release()) })
+		require.NoError(t, one.CopyFrom(host))
+		return one
+	}
+	a := gemm.GenericGemmArgs{A: x(1, 2, 3, 4), B: x(1, 0, 0, 1), D: x(9, 9, 9, 9)}
+	p, err := f.view(opregistry.NewExec(nil, 0), a)
+	require.NoError(t, err)
+	p.variant = variant{a: tensor.F32, b: tensor.F32, d: tensor.F32, bias: tensor.F32}
+	for _, s := range []shape{panels4[0], smallTiles[0]} {
+		took, err := p.measure(s, 2, 2, 2)
+		require.NoError(t, err)
+		assert.Positive(t, took)
+		assert.Equal(t, []float64{1, 2, 3, 4}, a.D.Float64s())
+	}
+}
+
+// Every device has a shape, and only those that it can run.
+func TestClasses(t *testing.T) {
+	for name, info := range map[string]opencl.Info{
+		"cpu": {Kind: "cpu", VectorF32: 8}, "gpu": {Kind: "gpu", ComputeUnits: 100, MaxWorkGroup: 1024, LocalMemory: 48 << 10},
+		"small": {Kind: "gpu", ComputeUnits: 1, MaxWorkGroup: 64, LocalMemory: 8 << 10}, "tiny": {Kind: "accelerator", MaxWorkGroup: 16, LocalMemory: 1 << 10},
+	} {
+		for _, n := range []int{1, 4096} {
+			_, shapes := classOf(info, n, n)
+			require.NotEmpty(t, shapes, name)
+			names := map[string]bool{}
+			for _, s := range shapes {
+				assert.True(t, s.panels() || s.runsOn(info), "%s: %v", name, s)
+				names[s.String()] = true
+			}
+			assert.Len(t, names, len(shapes), name)
+		}
 	}
 }
 

@@ -5,7 +5,9 @@ import (
 	"cmp"
 	"fmt"
 	"log/slog"
+	"maps"
 	goruntime "runtime"
+	"slices"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -42,6 +44,9 @@ type Row struct {
 	FP16    bool         `json:"fp16"`
 	OpenCL  *opencl.Info `json:"opencl,omitempty"`
 	Problem string       `json:"problem,omitempty"` // why it cannot be used
+
+	// Choices are what was measured on the device in earlier runs, such as the tiles of products.
+	Choices map[string]string `json:"choices,omitempty"`
 }
 
 func newListCommand(prog cli.Program) *cobra.Command {
@@ -50,8 +55,9 @@ func newListCommand(prog cli.Program) *cobra.Command {
 		Use:   "list",
 		Short: "List the devices that a run can use",
 		Long: `List the processor and the devices that have an OpenCL driver, each with its memory,
-compute units and number formats. For a backend that cannot be used the list says
-what was looked for. The variable STEPMESH_BACKEND chooses a backend or a device:
+compute units and number formats, and what was measured on them in earlier runs, such
+as the tiles of products. For a backend that cannot be used the list says what was
+looked for. The variable STEPMESH_BACKEND chooses a backend or a device:
 STEPMESH_BACKEND=OPENCL:1. PRIMUS_OPENCL names the library to open.`,
 		Example: `  primus devices list
   primus devices list -o json`,
@@ -113,16 +119,22 @@ func openCL(b *opencl.Backend) []Row {
 			Backend: b.Name(), Device: d.String(), Name: info.Name, Kind: info.Kind, Vendor: info.Vendor, Driver: info.Driver, Version: info.Version,
 			Library: b.Library(), Memory: info.Memory, Units: info.ComputeUnits, FP64: info.FP64, FP16: info.FP16, OpenCL: &info, Problem: info.Unusable,
 		}
+		if one, err := b.Of(info.Index); err == nil {
+			rows[i].Choices = one.Choices()
+		}
 	}
 	return rows
 }
 
 func write(prog cli.Program, rows []Row) error {
 	t := plaintext.NewTable(table.Row{"device", "kind", "name", "vendor", "driver", "version", "memory", "units", "formats", "largest block", "work-group"}, 7, 8, 10, 11)
-	var problems strings.Builder
+	var problems, choices strings.Builder
 	for _, r := range rows {
 		if r.Problem != "" {
 			fmt.Fprintf(&problems, "%s: %s\n", cmp.Or(r.Device, r.Backend), r.Problem)
+		}
+		for _, name := range slices.Sorted(maps.Keys(r.Choices)) {
+			fmt.Fprintf(&choices, "%s: %s: %s\n", r.Device, name, r.Choices[name])
 		}
 		if r.Device == "" {
 			continue
@@ -135,8 +147,10 @@ func write(prog cli.Program, rows []Row) error {
 			size(r.Memory), r.Units, formats(r), plaintext.Dash(block), plaintext.Dash(group)})
 	}
 	text := plaintext.Render(t) + "\n"
-	if problems.Len() > 0 {
-		text += "\n" + problems.String()
+	for _, lines := range []string{choices.String(), problems.String()} {
+		if lines != "" {
+			text += "\n" + lines
+		}
 	}
 	_, err := fmt.Fprint(prog.Out, text)
 	return err

@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"crypto/sha256"
 	_ "embed"
 	"fmt"
 	"maps"
@@ -28,6 +29,7 @@ type Variant interface {
 // concurrent use.
 type Program[V Variant] struct {
 	name, source string
+	label        string
 
 	mu    sync.Mutex // serialises builds
 	built atomic.Pointer[map[key[V]]*opencl.Kernel]
@@ -42,6 +44,8 @@ type key[V Variant] struct {
 // NewProgram returns a program with a name for messages. Nothing is built yet.
 func NewProgram[V Variant](name, source string) *Program[V] {
 	p := &Program[V]{name: name, source: prelude + source}
+	sum := sha256.Sum256([]byte(p.source))
+	p.label = fmt.Sprintf("%s %x", name, sum[:4])
 	p.built.Store(&map[key[V]]*opencl.Kernel{})
 	return p
 }
@@ -49,6 +53,9 @@ func NewProgram[V Variant](name, source string) *Program[V] {
 // WithPhilox returns the source after one of the random numbers of ops/random, for a program whose
 // variants define W.
 func WithPhilox(source string) string { return philox + source }
+
+// Label returns the name with a checksum of the source, for what is kept from one run to the next.
+func (p *Program[V]) Label() string { return p.label }
 
 // Kernel returns a kernel of a variant. The first call for a device and a variant builds it; others
 // allocate nothing.
