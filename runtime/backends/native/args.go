@@ -65,6 +65,8 @@ type Args struct {
 
 	tokenizer tokenizer.Tokenizer
 	stage     string
+
+	evalWindows int // of an evaluation: eval_iters of micro_batch_size, also where ranks have smaller micro batches
 }
 
 // loadNone is the value of load that starts a new run.
@@ -100,6 +102,7 @@ func newArgs(tc *backend.TrainContext) (*Args, error) {
 	if err := errors.Join(a.validate(), a.Trackers.Validate(variables(tc)), a.validateStage(), a.checkDevice(tc), tokenizerErr, refused); err != nil {
 		return nil, describe(tc, err)
 	}
+	a.evalWindows = a.EvalIters * a.MicroBatchSize
 	return a, nil
 }
 

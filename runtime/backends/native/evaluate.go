@@ -98,7 +98,7 @@ func (a *Args) textBytes(row batch.Batch) int {
 
 // chooseWindows chooses the windows to evaluate every eval_interval steps and after the last step.
 func (t *trainer) chooseWindows(from *data.Dataset) (err error) {
-	each := t.args.EvalIters * t.args.MicroBatchSize
+	each := t.args.evalWindows
 	if t.valid, err = t.args.newEvaluation(from.Valid, each); err != nil {
 		return err
 	}

@@ -79,8 +79,12 @@ func (t *trainer) begin() {
 	if t.args.stage == stageDPO {
 		t.run.LossUnit = "nats per pair"
 	}
-	t.tc.Log.Info(fmt.Sprintf("training %s: %d parameters, %d steps of %d tokens, run directory %s",
-		t.run.Model, t.run.Parameters, t.run.Steps, t.run.TokensPerStep, t.run.Dir))
+	on := ""
+	if !t.world.Alone() {
+		on = fmt.Sprintf(" on %d ranks", t.world.Ranks)
+	}
+	t.tc.Log.Info(fmt.Sprintf("training %s: %d parameters, %d steps of %d tokens%s, run directory %s",
+		t.run.Model, t.run.Parameters, t.run.Steps, t.run.TokensPerStep, on, t.run.Dir))
 	if n := t.args.tokenizer.VocabSize(); t.args.UnusedParameters(n) > 0 {
 		t.tc.Log.Warn(fmt.Sprintf("%d of the parameters are of tokens that never occur: %s, and vocab_size is %d",
 			t.args.UnusedParameters(n), t.args.tokens(), t.args.VocabSize))

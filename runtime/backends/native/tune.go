@@ -163,7 +163,7 @@ func (t *trainer) loadExamples(ctx context.Context) error {
 	choose := func(limit int) (*evaluation, error) {
 		return t.args.evaluationOf(held.ValidRows(), limit, func(rows int) (windows, error) { return posttrain.NewEvaluation(held, rows) })
 	}
-	each := t.args.EvalIters * t.args.MicroBatchSize
+	each := t.args.evalWindows
 	if t.valid, err = choose(each); err != nil {
 		return err
 	}

@@ -192,6 +192,37 @@ func TestRanksCountTheSameTokens(t *testing.T) {
 	checkLosses(t, one.Records(), many.Records())
 }
 
+// Examples and pairs of answers teach any number of ranks the same, which is evaluated with the
+// same examples though the micro batches of ranks are smaller.
+func TestRanksTuneAsOne(t *testing.T) {
+	base := commandtest.NewLab(t)
+	got := base.Train("train_iters=3")
+	require.Zero(t, got.Code, got.Stderr)
+	var lines strings.Builder
+	for i := range 40 {
+		fmt.Fprintf(&lines, "{\"prompt\": \"say %d: \", \"response\": \"%d\", \"chosen\": \"%d\", \"rejected\": \"no\"}\n", i, i*i, i)
+	}
+	data := filepath.Join(base.Dir, "examples.jsonl")
+	base.Write(data, lines.String())
+	for name, args := range map[string][]string{
+		"sft":       {"stage=sft", "use_distributed_optimizer=true"},
+		"dpo":       {"stage=dpo", "dpo_beta=0.5"},
+		"dpo apart": {"stage=dpo", "dpo_beta=0.5", "lora_rank=4", "tensor_model_parallel_size=2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			one, many := commandtest.NewLab(t), commandtest.NewLab(t)
+			args := append(args, "load_hf="+base.Checkpoints()[0], "train_data_path="+data, "valid_fraction=0.4", "micro_batch_size=4", "train_iters=6", "eval_interval=3", "eval_iters=2")
+			got := one.Train(slices.DeleteFunc(slices.Clone(args), func(a string) bool { return strings.Contains(a, "_parallel") })...)
+			require.Zero(t, got.Code, got.Stderr)
+			trainRanks(t, many, "openmpi", 2, args...)
+			checkLosses(t, one.Records(), many.Records())
+		})
+	}
+	j := newJob(t, commandtest.NewLab(t), "mpich", []string{"4", "stage=dpo", "dpo_beta=0.5", "load_hf=" + base.Checkpoints()[0], "train_data_path=" + data})
+	require.Error(t, j.Run())
+	assert.Contains(t, j.stderr.String(), "global_batch_size: got 4, of which a rank computes 1 at a time, want an even number")
+}
+
 // A run goes on with another number of ranks, and the same number gives the same bits, whenever
 // gradients are sent.
 func TestRanksGoOn(t *testing.T) {
