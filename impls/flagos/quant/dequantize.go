@@ -35,9 +35,12 @@ func dequantize(e *opregistry.Exec, a quant.DequantizeArgs) error {
 	c := dequantization{exec: e, out: v.Matrix("output", a.Output), scaling: a.Scaling, square: a.Block2D, height: 1, width: pieceLen}
 	data, scales, b := a.Input.Data, a.Input.ScaleInv, a.Scaling.BlockLen()
 	if c.byColumns = data == nil; c.byColumns {
-		data, c.height, c.width = a.Input.ColumnwiseData, 64, 128
+		data, c.height = a.Input.ColumnwiseData, 64
 		if b > 0 {
 			scales, c.height = a.Input.ColumnwiseScaleInv, b
+		}
+		if a.Scaling != quant.MXFP8Scaling {
+			c.width = 1024
 		}
 	}
 	c.f, c.in = host.FP8Format(data.DType()), newSide(&v, "input.data", data, "input.scale_inv", scales, b)
@@ -50,6 +53,7 @@ func dequantize(e *opregistry.Exec, a quant.DequantizeArgs) error {
 	if !c.byColumns && !c.square {
 		c.in.flatten(&c.out, b)
 	}
+	c.width = max(min(c.width, c.out.Cols), 1)
 	c.across = (c.out.Cols + c.width - 1) / c.width
 	c.Cut = host.CutItems((c.out.Rows+c.height-1)/c.height*c.across, c.height*min(c.width, c.out.Cols))
 	dequantizeKernel.Run(e.Pool(), c.Parts, c)
@@ -58,15 +62,18 @@ func dequantize(e *opregistry.Exec, a quant.DequantizeArgs) error {
 
 func (c *dequantization) part(part int) {
 	lo, hi := c.Bounds(part)
-	size := c.height * c.width
-	buf := c.exec.Scratch(2*c.width + size/4)
+	size := 0
+	if c.turns() {
+		size = c.height * (c.width + linePad) / 4
+	}
+	buf := c.exec.Scratch(2*c.width + size)
 	row, scales := buf[:c.width], buf[c.width:][:c.width]
-	turned := host.Bytes{Data: host.ScratchBytes(buf[2*c.width:]), Pitch: c.width}
+	turned := host.Bytes{Data: host.ScratchBytes(buf[2*c.width:]), Pitch: c.width + linePad}
 	for i := lo; i < hi; i++ {
 		first, col := i/c.across*c.height, i%c.across*c.width
 		height, width := min(c.height, c.out.Rows-first), min(c.width, c.out.Cols-col)
 		data := c.in.data
-		if c.byColumns && c.scaling != quant.MXFP8Scaling {
+		if c.turns() {
 			fp8.Transpose(turned.Data, turned.Pitch, data.Data[col*data.Pitch+first:], data.Pitch, width, height)
 			data = turned
 		} else {
@@ -85,6 +92,9 @@ func (c *dequantization) part(part int) {
 	}
 	c.exec.Release(buf)
 }
+
+// turns reports whether the data is the transpose of the matrix.
+func (c *dequantization) turns() bool { return c.byColumns && c.scaling != quant.MXFP8Scaling }
 
 // scales returns the scales of n elements of a row and how many elements each is for.
 func (c *dequantization) scales(row, col, n int, buf []float32) (inv []float32, block int) {

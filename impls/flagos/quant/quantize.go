@@ -3,15 +3,11 @@ package quant
 import (
 	"github.com/primus-fl/primus/impls/flagos/internal/host"
 	"github.com/primus-fl/primus/internal/kernel/fp8"
-	kernel "github.com/primus-fl/primus/internal/kernel/gemm"
 	"github.com/primus-fl/primus/internal/parallel"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/ops/quant"
 	"github.com/primus-fl/primus/tensor"
 )
-
-// tileLen is the number of elements of a tile of many rows, which the second-level cache holds.
-const tileLen = 1 << 15
 
 // side is the data by rows or by columns, with its scales: numbers, or codes of E8M0.
 type side struct {
@@ -75,9 +71,6 @@ func newQuantization(v *host.Views, x host.Matrix, q quant.Quantizer, out quant.
 	case out.ColumnwiseData != nil:
 		c.height = 64
 	}
-	if c.height > 1 {
-		c.width = tileLen / c.height
-	}
 	c.rows = newSide(v, "output.data", out.Data, "output.scale_inv", out.ScaleInv, b)
 	c.cols = newSide(v, "output.columnwise_data", out.ColumnwiseData, "output.columnwise_scale_inv", out.ColumnwiseScaleInv, b)
 	if b == 0 {
@@ -130,6 +123,7 @@ func (c quantization) run(e *opregistry.Exec) {
 		c.factor[0] = scaleOf(c.amax[0], c.f.Largest(), c.q.AmaxEpsilon, c.q.ForcePow2Scales)
 		c.scale[0], c.scaleInv[0] = c.factor[0], 1/c.factor[0]
 	}
+	c.width = max(min(c.width, c.x.Cols), 1)
 	c.across = (c.x.Cols + c.width - 1) / c.width
 	c.Cut = host.CutItems((c.x.Rows+c.height-1)/c.height*c.across, c.height*min(c.width, c.x.Cols))
 	c.largest = e.Scratch(c.Parts)
@@ -140,64 +134,42 @@ func (c quantization) run(e *opregistry.Exec) {
 	e.Release(c.largest)
 }
 
-// tile is a tile in the hands of a part.
+// tile is a tile in the hands of a part. Its rows are read from where they are, in order, once for
+// the scales and once for the data: a cache has most of them the second time, and the processor
+// predicts what is read.
 type tile struct {
-	x             host.Matrix // f32
-	row, col      int         // of its first element
+	row, col      int // of its first element
 	height, width int
-	bytes         host.Bytes // memory for its data
+	line          []float32  // memory for a row that is widened
+	bytes         host.Bytes // memory for data that will be transposed
 	amax, factor  []float32  // memory for its blocks in either direction
 	largest       float32    // magnitude so far, with delayed scaling
 }
 
+// linePad keeps the rows of data that will be transposed in different sets of a cache.
+const linePad = 64
+
 func (c *quantization) part(part int) {
 	lo, hi := c.Bounds(part)
-	size, blocks := c.height*c.width, 2*max(c.width, c.height)
-	buf := c.exec.Scratch(size + size/4 + blocks)
-	t := tile{bytes: host.Bytes{Data: host.ScratchBytes(buf[size:][:size/4]), Pitch: c.width}}
-	t.amax, t.factor = buf[size+size/4:][:blocks/2], buf[size+size/4+blocks/2:]
+	line, size, blocks := c.width, 0, max(c.width, c.height)
+	if c.cols.on {
+		size = c.height * (c.width + linePad) / 4
+	}
+	buf := c.exec.Scratch(line + 2*blocks + size)
+	t := tile{line: buf[:line], amax: buf[line:][:blocks], factor: buf[line+blocks:][:blocks]}
+	t.bytes = host.Bytes{Data: host.ScratchBytes(buf[line+2*blocks:]), Pitch: c.width + linePad}
 	for i := lo; i < hi; i++ {
 		t.row, t.col = i/c.across*c.height, i%c.across*c.width
 		t.height, t.width = min(c.height, c.x.Rows-t.row), min(c.width, c.x.Cols-t.col)
-		t.x = c.load(t, buf)
 		c.tile(&t)
 	}
 	c.largest[part] = t.largest
 	c.exec.Release(buf)
 }
 
-// load returns the elements of a tile. Those of several rows are in buf, since rows at a large
-// pitch may displace each other in the caches, and so are narrow ones.
-func (c *quantization) load(t tile, buf []float32) host.Matrix {
-	m := host.Matrix{Data: buf, Rows: t.height, Cols: t.width, Pitch: c.width}
-	if !c.x.Narrow() && t.height == 1 {
-		m.Data = c.x.Data[t.row*c.x.Pitch+t.col:]
-		return m
-	}
-	for r := range t.height {
-		if r%rowsAhead == 0 {
-			c.prefetch(t, r)
-		}
-		to := m.Row(r)
-		copy(to, c.x.Piece(t.row+r, t.col, t.width, to))
-	}
-	return m
-}
-
-// rowsAhead is how many rows of a tile are prefetched at a time. The processor does not predict
-// them: they are short and lie apart.
-const rowsAhead = 8
-
-// prefetch prefetches the rows of a tile that load copies after those from row r on, and those,
-// too, at the beginning.
-func (c *quantization) prefetch(t tile, r int) {
-	first, last := t.row+r+rowsAhead, min(t.row+r+2*rowsAhead, t.row+t.height)
-	if r == 0 {
-		first = t.row
-	}
-	if !c.x.Narrow() && first < last {
-		kernel.Prefetch(c.x.Data[first*c.x.Pitch+t.col:], c.x.Pitch, last-first, t.width)
-	}
+// elements returns a row of a tile.
+func (c *quantization) elements(t *tile, r int) []float32 {
+	return c.x.Piece(t.row+r, t.col, t.width, t.line)
 }
 
 func (c *quantization) tile(t *tile) {
@@ -230,7 +202,7 @@ func (c *quantization) tile(t *tile) {
 // encode stores the rows of a tile with the same scales.
 func (c *quantization) encode(t *tile, to host.Bytes, scales []float32, block int) {
 	for r := range t.height {
-		x := t.x.Row(r)
+		x := c.elements(t, r)
 		if c.q.Scaling == quant.DelayedScaling {
 			t.largest = max(t.largest, fp8.Amax(x))
 		}
@@ -243,7 +215,7 @@ func (c *quantization) byRows(t *tile, b int) {
 	n, first := (t.width+b-1)/b, t.col/b
 	factor := t.factor[:n]
 	for r := range t.height {
-		x := t.x.Row(r)
+		x := c.elements(t, r)
 		fp8.Amaxes(factor, x, b)
 		c.store(factor, &c.rows, t.row+r, first)
 		c.f.Encode(c.rows.data.Piece(t.row+r, t.col, t.width), x, factor, b)
@@ -256,7 +228,7 @@ func (c *quantization) square(t *tile, b int) []float32 {
 	factor, amax := t.factor[:n], t.amax[:n]
 	clear(factor)
 	for r := range t.height {
-		fp8.Amaxes(amax, t.x.Row(r), b)
+		fp8.Amaxes(amax, c.elements(t, r), b)
 		fp8.Raise(factor, amax)
 	}
 	copy(amax, factor)
@@ -277,12 +249,12 @@ func (c *quantization) byColumns(t *tile) {
 	factor := t.factor[:t.width]
 	clear(factor)
 	for r := range t.height {
-		fp8.Raise(factor, t.x.Row(r))
+		fp8.Raise(factor, c.elements(t, r))
 	}
 	if c.q.Scaling == quant.MXFP8Scaling {
 		c.store(factor, &c.cols, t.row/c.height, t.col)
 		for r := range t.height {
-			c.f.EncodeEach(c.cols.data.Piece(t.row+r, t.col, t.width), t.x.Row(r), factor)
+			c.f.EncodeEach(c.cols.data.Piece(t.row+r, t.col, t.width), c.elements(t, r), factor)
 		}
 		return
 	}
@@ -290,7 +262,7 @@ func (c *quantization) byColumns(t *tile) {
 		c.store(factor[j:j+1], &c.cols, t.col+j, t.row/c.height)
 	}
 	for r := range t.height {
-		c.f.EncodeEach(t.bytes.Piece(r, 0, t.width), t.x.Row(r), factor)
+		c.f.EncodeEach(t.bytes.Piece(r, 0, t.width), c.elements(t, r), factor)
 	}
 }
 

@@ -134,9 +134,9 @@ func (m *members) turnAll(t *angles, sequence, step, steps int) {
 
 // copy copies the heads of a number of steps.
 func (m *members) copy(sequence, step, steps int) {
-	for s := step; s < step+steps; s++ {
-		for i := range m.turns {
-			x, y := m.x.Shift(i*m.xNext), m.y.Shift(i*m.yNext)
+	for i := range m.turns {
+		x, y := m.x.Shift(i*m.xNext), m.y.Shift(i*m.yNext)
+		for s := step; s < step+steps; s++ {
 			for h := range m.heads {
 				y.Take(sequence, s, h, &x, sequence, s, h, m.d)
 			}

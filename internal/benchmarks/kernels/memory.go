@@ -82,6 +82,8 @@ func (b *bench) memoryOps() []contest {
 		}),
 		memoryOp(b, "fused_rope_forward", rope.FusedRopeForward, b.ropeArgs),
 		memoryOp(b, "fused_rope_backward", rope.FusedRopeBackward, b.ropeArgs),
+		memoryOp(b, "fused_qkv_rope_forward", rope.FusedQKVRopeForward, b.projectionArgs),
+		memoryOp(b, "fused_qkv_rope_backward", rope.FusedQKVRopeBackward, b.projectionArgs),
 		memoryOp(b, "multi_tensor_adam", optim.MultiTensorAdam, func() optim.MultiTensorAdamArgs {
 			return adamArgs(flag(), b.lists(4, parameters))
 		}),
@@ -91,6 +93,11 @@ func (b *bench) memoryOps() []contest {
 				sizes[i] = parameters / len(sizes)
 			}
 			return adamArgs(flag(), b.lists(4, sizes...))
+		}),
+		memoryOp(b, "multi_tensor_adam_fp8", optim.MultiTensorAdamFP8, func() optim.MultiTensorAdamArgs {
+			lists := append(b.lists(5, parameters), b.lists(3, 1)...)
+			lists[1] = []*tensor.Tensor{dense(make([]tensor.Float8E4M3, parameters), parameters)}
+			return adamArgs(flag(), lists)
 		}),
 		memoryOp(b, "multi_tensor_l2norm", optim.MultiTensorL2Norm, func() optim.MultiTensorL2NormArgs {
 			return optim.MultiTensorL2NormArgs{NoopFlag: flag(), TensorLists: b.lists(1, parameters), Norm: b.floats(1)}
@@ -128,9 +135,27 @@ func (b *bench) memoryOps() []contest {
 	return all
 }
 
-// ropeArgs turn the heads of four sequences.
+const sequences = 4 // whose heads are turned
+
+// ropeArgs turn the heads of some sequences.
 func (b *bench) ropeArgs() rope.FusedRopeArgs {
-	const sequences = 4
+	shape := []int{sequences, tokens / sequences, hidden / headDim, headDim}
+	return rope.FusedRopeArgs{Input: b.floats(shape...), Output: b.floats(shape...), Freqs: b.angles(), QKVFormat: attention.BSHD}
+}
+
+// projectionArgs turn the heads of a fused projection, with two heads of queries for one of keys.
+func (b *bench) projectionArgs() rope.FusedQKVRopeArgs {
+	const groups, members = hidden / headDim / 2, 2
+	heads := func(n, d int) *tensor.Tensor { return b.floats(sequences, tokens/sequences, n, d) }
+	freqs := b.angles()
+	return rope.FusedQKVRopeArgs{
+		QKV: heads(groups, (members+2)*headDim), QFreqs: freqs, KFreqs: freqs, Q: heads(groups*members, headDim), K: heads(groups, headDim),
+		V: heads(groups, headDim), QKVSplitArgList: []int{members * headDim, headDim, headDim}, QKVFormat: attention.BSHD,
+	}
+}
+
+// angles makes the angles of the positions of a sequence, whose second halves repeat the first.
+func (b *bench) angles() *tensor.Tensor {
 	freqs := make([]float32, tokens/sequences*headDim)
 	for i := range freqs {
 		freqs[i] = b.rng.Float32()
@@ -138,10 +163,7 @@ func (b *bench) ropeArgs() rope.FusedRopeArgs {
 			freqs[i] = freqs[i-headDim/2]
 		}
 	}
-	shape := []int{sequences, tokens / sequences, hidden / headDim, headDim}
-	return rope.FusedRopeArgs{
-		Input: b.floats(shape...), Output: b.floats(shape...), Freqs: dense(freqs, tokens/sequences, headDim), QKVFormat: attention.BSHD,
-	}
+	return dense(freqs, tokens/sequences, headDim)
 }
 
 func adamArgs(flag *tensor.Tensor, lists [][]*tensor.Tensor) optim.MultiTensorAdamArgs {
