@@ -71,6 +71,12 @@ func (c *gemmEpilogue) finish(t gemmTarget, r0, rows int) {
 	if c.stored && c.bias == nil {
 		return
 	}
+	if !c.gelu && c.beta == 0 {
+		for r := r0; r < r0+rows; r++ {
+			c.round(t.at(r, t.col)[:t.end-t.col], r, t.col)
+		}
+		return
+	}
 	var buf geluScratch
 	for i := range buf.ones {
 		buf.ones[i] = 1
@@ -82,7 +88,17 @@ func (c *gemmEpilogue) finish(t gemmTarget, r0, rows int) {
 	}
 }
 
-// chunk finishes at most geluChunk elements of a product.
+// round finishes elements of a product that only a bias is added to.
+func (c *gemmEpilogue) round(product []float32, r, col int) {
+	if c.bias != nil {
+		vector.Add(product, product, c.bias[col:])
+	}
+	if !c.stored {
+		c.d.Put(r, col, product)
+	}
+}
+
+// chunk finishes at most geluChunk elements of a product that is not in D.
 func (c *gemmEpilogue) chunk(product []float32, r, col int, buf *geluScratch) {
 	if c.bias != nil {
 		vector.Add(product, product, c.bias[col:])
@@ -90,8 +106,6 @@ func (c *gemmEpilogue) chunk(product []float32, r, col int, buf *geluScratch) {
 	n := len(product)
 	y, line, ones := buf.y[:n], buf.line[:n], buf.ones[:n]
 	switch {
-	case c.stored:
-		return
 	case !c.gelu:
 		y = product
 	case c.grad:

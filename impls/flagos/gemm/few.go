@@ -2,6 +2,7 @@ package gemm
 
 import (
 	"github.com/primus-fl/primus/impls/flagos/internal/host"
+	"github.com/primus-fl/primus/impls/flagos/internal/panel"
 	"github.com/primus-fl/primus/internal/kernel/vector"
 	"github.com/primus-fl/primus/internal/parallel"
 )
@@ -11,9 +12,8 @@ import (
 // equally long.
 const fewRows = 8
 
-// unwidenedRows is the number of rows of left up to which narrow columns of right are multiplied
-// where they are. For more rows a column is widened once.
-const unwidenedRows = 1
+// fewGrain is the number of products that make a part worthwhile.
+const fewGrain = 4 * host.Grain
 
 // fewWidth is the least number of columns of a part whose products are added step by step.
 const fewWidth = 256
@@ -31,11 +31,11 @@ func (g *blocked) few() bool {
 // runFew computes the product of few rows; a part owns some columns of c.
 func (g blocked) runFew() {
 	if g.right.RowStep != 1 {
-		g.colParts = min(max(g.m*g.n*g.k/host.Grain, 1), max(g.n/fewWidth, 1), host.MaxParts)
+		g.colParts = min(max(g.m*g.n*g.k/fewGrain, 1), max(g.n/fewWidth, 1), host.MaxParts)
 		gemmStepsKernel.Run(g.exec.Pool(), g.colParts, g)
 		return
 	}
-	g.colParts = min(max(g.m*g.n*g.k/host.Grain, 1), g.n, host.MaxParts)
+	g.colParts = min(max(g.m*g.n*g.k/fewGrain, 1), g.n, host.MaxParts)
 	gemmFewKernel.Run(g.exec.Pool(), g.colParts, g)
 }
 
@@ -50,28 +50,32 @@ func (g *blocked) fewPart(part int) {
 		rows[i] = g.left.WidenedRow(i, lines[i*g.k:][:g.k])
 	}
 	columns := g.right.Transposed()
-	unwidened := columns.Narrow() && g.m <= unwidenedRows
-	var column []float32
-	for j := lo; j < hi; j++ {
-		if !unwidened {
-			column = columns.WidenedRow(j, lines[g.m*g.k:][:g.k])
+	if g.m == 1 && g.beta == 0 {
+		to := t.at(0, lo)[:hi-lo]
+		columns.TimesRows(to, rows[0], lo)
+		if g.alpha != 1 {
+			vector.Scale(g.alpha, to, to)
 		}
+	} else {
+		g.fewColumns(&t, lo, hi, &rows, &columns, lines[g.m*g.k:])
+	}
+	g.epilogue.finish(t, 0, g.m)
+	t.release()
+}
+
+// fewColumns computes columns of c, each for all rows. line is scratch for a column of right.
+func (g *blocked) fewColumns(t *gemmTarget, lo, hi int, rows *[fewRows][]float32, columns *panel.Operand, line []float32) {
+	for j := lo; j < hi; j++ {
+		column := columns.WidenedRow(j, line[:g.k])
 		for i := range g.m {
-			var product float32
-			if unwidened {
-				product = g.alpha * columns.Dot(rows[i], j*columns.RowStep)
-			} else {
-				product = g.alpha * vector.Dot(rows[i], column)
-			}
 			to := &t.at(i, j)[0]
+			product := g.alpha * vector.Dot(rows[i], column)
 			if g.beta != 0 {
 				product += g.beta * *to
 			}
 			*to = product
 		}
 	}
-	g.epilogue.finish(t, 0, g.m)
-	t.release()
 }
 
 // stepsPart adds the products of each step of the inner axis to all columns of a part.

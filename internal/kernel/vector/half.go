@@ -47,20 +47,3 @@ func NarrowF16(dst []uint16, src []float32) {
 	done := narrowF16Vector(dst, src)
 	narrowF16Generic(dst[done:], src[done:])
 }
-
-// DotBF16 returns Σ x[i]·y[i] over the elements of x, for bit patterns of bfloat16 in y. It has the
-// bits that Dot has for the widened y.
-func DotBF16(x []float32, y []uint16) float32 {
-	y = y[:len(x)]
-	race.Read(x)
-	race.Read(y)
-	return dotBF16(x, y)
-}
-
-// DotF16 is DotBF16 for IEEE 754 binary16.
-func DotF16(x []float32, y []uint16) float32 {
-	y = y[:len(x)]
-	race.Read(x)
-	race.Read(y)
-	return dotF16(x, y)
-}

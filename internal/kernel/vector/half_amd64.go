@@ -44,26 +44,6 @@ func narrowF16Vector(dst []uint16, src []float32) (done int) {
 	return 0
 }
 
-func dotBF16(x []float32, y []uint16) float32 {
-	switch {
-	case cpufeat.Has(cpufeat.AVX512):
-		return dotBF16AVX512(x, y)
-	case cpufeat.Has(cpufeat.AVX2):
-		return dotBF16AVX2(x, y)
-	}
-	return dotBF16Generic(x, y)
-}
-
-func dotF16(x []float32, y []uint16) float32 {
-	switch {
-	case cpufeat.Has(cpufeat.AVX512):
-		return dotF16AVX512(x, y)
-	case cpufeat.Has(cpufeat.AVX2):
-		return dotF16AVX2(x, y)
-	}
-	return dotF16Generic(x, y)
-}
-
 // The conversions of an instruction set return how many elements they have converted: those of AVX2
 // a multiple of 8, those of AVX-512 all.
 
@@ -90,17 +70,3 @@ func narrowBF16AVX2(dst []uint16, src []float32) (done int)
 
 //go:noescape
 func narrowF16AVX2(dst []uint16, src []float32) (done int)
-
-// In the following, y is at least as long as x.
-
-//go:noescape
-func dotBF16AVX512(x []float32, y []uint16) float32
-
-//go:noescape
-func dotF16AVX512(x []float32, y []uint16) float32
-
-//go:noescape
-func dotBF16AVX2(x []float32, y []uint16) float32
-
-//go:noescape
-func dotF16AVX2(x []float32, y []uint16) float32

@@ -5,7 +5,6 @@
 //	ROUND(x, upper, t)     rounds x to bfloat16 in the lower halves of its lanes
 //	PUTHALF(v, x, mem)     stores the lower halves of the lanes of v, whose first ones are in x
 //	WIDENTAIL(from)        converts the elements that are left, if there are masks for halves
-//	HALFTAIL(from, v)      converts the elements of MASK at DX, with zeros after them, to v
 //	NARROWBTAIL            does so for bfloat16, and
 //	NARROWHTAIL            for binary16
 //
@@ -67,63 +66,6 @@ TEXT WIDENBF16(SB), NOSPLIT, $0-56
 TEXT WIDENF16(SB), NOSPLIT, $0-56
 	ARGUMENTS
 	WIDEN(FROMF16)
-
-// DOTHALF is DOT, with its order of sums, for elements of 16 bits at DX.
-#define DOTHALF(from) \
-	MOVQ x_base+0(FP), SI             \
-	MOVQ x_len+8(FP), CX              \
-	MOVQ y_base+24(FP), DX            \
-	VXORPS V0, V0, V0                 \
-	VXORPS V1, V1, V1                 \
-	VXORPS V2, V2, V2                 \
-	VXORPS V3, V3, V3                 \
-four:                                 \
-	CMPQ CX, $(4*LANES)               \
-	JLT  one                          \
-	from((0*LANES)(DX), V4)           \
-	from((2*LANES)(DX), V5)           \
-	from((4*LANES)(DX), V6)           \
-	from((6*LANES)(DX), V7)           \
-	VFMADD231PS (0*LANES)(SI), V4, V0 \
-	VFMADD231PS (4*LANES)(SI), V5, V1 \
-	VFMADD231PS (8*LANES)(SI), V6, V2 \
-	VFMADD231PS (12*LANES)(SI), V7, V3 \
-	ADDQ $(16*LANES), SI              \
-	ADDQ $(8*LANES), DX               \
-	SUBQ $(4*LANES), CX               \
-	JMP  four                         \
-one:                                  \
-	CMPQ CX, $LANES                   \
-	JLT  tail                         \
-	from((DX), V4)                    \
-	VFMADD231PS (SI), V4, V0          \
-	ADDQ $(4*LANES), SI               \
-	ADDQ $(2*LANES), DX               \
-	SUBQ $LANES, CX                   \
-	JMP  one                          \
-tail:                                 \
-	TESTQ CX, CX                      \
-	JEQ   whole                       \
-	MASK                              \
-	TAIL((SI), V4)                    \
-	HALFTAIL(from, V5)                \
-	VFMADD231PS V5, V4, V1            \
-whole:                                \
-	VADDPS V1, V0, V0                 \
-	VADDPS V3, V2, V2                 \
-	VADDPS V2, V0, V0                 \
-	FOLD(VADDPS, VADDSS)              \
-	VMOVSS X0, ret+48(FP)             \
-	VZEROUPPER                        \
-	RET
-
-// func dotBF16(x []float32, y []uint16) float32
-TEXT DOTBF16(SB), NOSPLIT, $16-52
-	DOTHALF(FROMBF16)
-
-// func dotF16(x []float32, y []uint16) float32
-TEXT DOTF16(SB), NOSPLIT, $16-52
-	DOTHALF(FROMF16)
 
 // func narrowBF16(dst []uint16, src []float32) (done int)
 TEXT NARROWBF16(SB), NOSPLIT, $0-56

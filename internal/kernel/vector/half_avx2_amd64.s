@@ -24,27 +24,12 @@
 	VPACKUSDW    X6, x, x  \
 	VMOVDQU      x, mem
 
-// HALFTAIL copies the elements to zeros on the stack. MASK has made CX four times their number.
-#define HALFTAIL(from, v) \
-	VPXOR   X5, X5, X5         \
-	VMOVDQU X5, half-16(SP)    \
-	LEAQ    half-16(SP), R8    \
-	SHRQ    $1, CX             \
-copy:                          \
-	MOVW    -2(DX)(CX*1), AX   \
-	MOVW    AX, -2(R8)(CX*1)   \
-	SUBQ    $2, CX             \
-	JNE     copy               \
-	from(half-16(SP), v)
-
 #define WIDENTAIL(from)
 #define NARROWBTAIL
 #define NARROWHTAIL
 
 #define WIDENBF16 ·widenBF16AVX2
 #define WIDENF16 ·widenF16AVX2
-#define DOTBF16 ·dotBF16AVX2
-#define DOTF16 ·dotF16AVX2
 #define NARROWBF16 ·narrowBF16AVX2
 #define NARROWF16 ·narrowF16AVX2
 

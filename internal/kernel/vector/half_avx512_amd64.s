@@ -22,10 +22,6 @@
 
 #define PUTHALF(v, x, mem) VPMOVDW v, mem
 
-#define HALFTAIL(from, v) \
-	VMOVDQU16.Z (DX), K1, Y5 \
-	from(Y5, v)
-
 #define WIDENTAIL(from) \
 	TESTQ       CX, CX       \
 	JEQ         end          \
@@ -58,8 +54,6 @@ end:
 
 #define WIDENBF16 ·widenBF16AVX512
 #define WIDENF16 ·widenF16AVX512
-#define DOTBF16 ·dotBF16AVX512
-#define DOTF16 ·dotF16AVX512
 #define NARROWBF16 ·narrowBF16AVX512
 #define NARROWF16 ·narrowF16AVX512
 

@@ -53,24 +53,3 @@ func narrowF16Generic(dst []uint16, src []float32) {
 		dst[i] = uint16(sign | u)
 	}
 }
-
-func dotBF16Generic(x []float32, y []uint16) float32 { return dotHalfGeneric(x, y, false) }
-
-func dotF16Generic(x []float32, y []uint16) float32 { return dotHalfGeneric(x, y, true) }
-
-// dotHalfGeneric is dotGeneric for numbers of 16 bits: binary16, or bfloat16.
-func dotHalfGeneric(x []float32, y []uint16, binary16 bool) float32 {
-	var part [64]float32
-	var s [4]float32
-	for len(x) > 0 {
-		n := min(len(x), len(part))
-		if binary16 {
-			widenF16Generic(part[:n], y[:n])
-		} else {
-			widenBF16Generic(part[:n], y[:n])
-		}
-		addProducts(&s, x[:n], part[:n])
-		x, y = x[n:], y[n:]
-	}
-	return (s[0] + s[1]) + (s[2] + s[3])
-}

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/primus-fl/primus/internal/cpufeat/cpufeattest"
 	"github.com/primus-fl/primus/internal/kernel/internal/kerneltest"
@@ -20,7 +19,6 @@ type conversion struct {
 	narrow  func([]uint16, []float32)
 	value   func(uint16) float32
 	rounded func(float32) uint16
-	dot     func([]float32, []uint16) float32
 }
 
 var conversions = []conversion{
@@ -28,13 +26,11 @@ var conversions = []conversion{
 		"bf16", vector.WidenBF16, vector.NarrowBF16,
 		func(b uint16) float32 { return tensor.BFloat16(b).Float32() },
 		func(f float32) uint16 { return uint16(tensor.ToBFloat16(f)) },
-		vector.DotBF16,
 	},
 	{
 		"f16", vector.WidenF16, vector.NarrowF16,
 		func(b uint16) float32 { return tensor.Float16(b).Float32() },
 		func(f float32) uint16 { return uint16(tensor.ToFloat16(f)) },
-		vector.DotF16,
 	},
 }
 
@@ -142,24 +138,4 @@ func TestConversionsKeepToTheirSlices(t *testing.T) {
 	}
 	assert.Panics(t, func() { vector.WidenBF16(make([]float32, 3), make([]uint16, 4)) })
 	assert.Panics(t, func() { vector.NarrowF16(make([]uint16, 3), make([]float32, 4)) })
-}
-
-func TestDotOfHalvesHasTheBitsOfDot(t *testing.T) {
-	for _, c := range conversions {
-		t.Run(c.name, func(t *testing.T) {
-			cpufeattest.Each(t, func(t *testing.T) {
-				r := rand.New(rand.NewPCG(6, 7))
-				kerneltest.EachShape(func(n, offset int) {
-					x, wide := kerneltest.NewOperand(r, offset, n), kerneltest.NewOperand(r, (offset*7+3)%16, n)
-					block := make([]uint16, offset+n+1)
-					block[offset+n] = 0x7fff // a NaN after the end
-					narrow := block[offset:][:n]
-					c.narrow(narrow, wide.Data)
-					c.widen(wide.Data, narrow)
-					require.Equal(t, vector.Dot(x.Data, wide.Data), c.dot(x.Data, narrow), "%d elements at %d", n, offset)
-				})
-			})
-		})
-		assert.Panics(t, func() { c.dot(make([]float32, 4), make([]uint16, 3)) })
-	}
 }

@@ -26,9 +26,11 @@ func scaleFiniteVector(_, _ []float32, _ float32) (int, bool) { return 0, true }
 
 func sumSquaresVector([]float32) (int, float64) { return 0, 0 }
 
-func dotBF16(x []float32, y []uint16) float32 { return dotBF16Generic(x, y) }
+func dotRows(dst, x, y []float32, pitch int) { dotRowsGeneric(dst, x, y, pitch) }
 
-func dotF16(x []float32, y []uint16) float32 { return dotF16Generic(x, y) }
+func dotRowsBF16(dst, x []float32, y []uint16, pitch int) { dotRowsBF16Generic(dst, x, y, pitch) }
+
+func dotRowsF16(dst, x []float32, y []uint16, pitch int) { dotRowsF16Generic(dst, x, y, pitch) }
 
 func widenBF16Vector(_ []float32, _ []uint16) (done int) { return 0 }
 

@@ -53,17 +53,6 @@ func (h *Half) Load(dst []float32, at int) {
 	}
 }
 
-// Dot returns vector.Dot of x and as many elements from index at on.
-func (h *Half) Dot(x []float32, at int) float32 {
-	if len(x) == 0 {
-		return 0
-	}
-	if h.dtype == tensor.BF16 {
-		return vector.DotBF16(x, h.bits[at:])
-	}
-	return vector.DotF16(x, h.bits[at:])
-}
-
 // Store rounds src to the elements from index at on.
 func (h *Half) Store(at int, src []float32) {
 	if len(src) == 0 {

@@ -3,6 +3,7 @@ package panel
 import (
 	"github.com/primus-fl/primus/impls/flagos/internal/host"
 	kernel "github.com/primus-fl/primus/internal/kernel/gemm"
+	"github.com/primus-fl/primus/internal/kernel/vector"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -75,6 +76,23 @@ func (x *Operand) WidenedRow(r int, buf []float32) []float32 {
 		return nil
 	}
 	return x.Piece(r*x.RowStep, x.Cols, buf)
+}
+
+// TimesRows stores the product, as of vector.Dot, of x with each of the rows from row r on, which
+// are dense. Narrow ones are read where they are.
+func (x *Operand) TimesRows(dst, with []float32, r int) {
+	if x.Cols == 0 {
+		clear(dst)
+		return
+	}
+	switch at := r * x.RowStep; x.DType() {
+	case tensor.BF16:
+		vector.DotRowsBF16(dst, with, x.Bits()[at:], x.RowStep)
+	case tensor.F16:
+		vector.DotRowsF16(dst, with, x.Bits()[at:], x.RowStep)
+	default:
+		vector.DotRows(dst, with, x.Data[at:], x.RowStep)
+	}
 }
 
 // Row returns row r of an operand of f32 whose rows are dense.

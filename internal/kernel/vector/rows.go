@@ -1,0 +1,43 @@
+package vector
+
+import "github.com/primus-fl/primus/internal/race"
+
+// DotRows stores the products of x with rows of a matrix:
+//
+//	dst[i] = Σ x[j]·y[i·pitch+j]
+//
+// for every element of dst, with the bits that Dot has. A row has the length of x, and a pitch is
+// at least that long.
+func DotRows(dst, x, y []float32, pitch int) {
+	y = y[:rowsEnd(len(dst), len(x), pitch)]
+	race.Read(x)
+	race.Read(y)
+	race.Write(dst)
+	dotRows(dst, x, y, pitch)
+}
+
+// DotRowsBF16 is DotRows for a matrix of bit patterns of bfloat16, which are widened exactly.
+func DotRowsBF16(dst, x []float32, y []uint16, pitch int) {
+	y = y[:rowsEnd(len(dst), len(x), pitch)]
+	race.Read(x)
+	race.Read(y)
+	race.Write(dst)
+	dotRowsBF16(dst, x, y, pitch)
+}
+
+// DotRowsF16 is DotRowsBF16 for IEEE 754 binary16.
+func DotRowsF16(dst, x []float32, y []uint16, pitch int) {
+	y = y[:rowsEnd(len(dst), len(x), pitch)]
+	race.Read(x)
+	race.Read(y)
+	race.Write(dst)
+	dotRowsF16(dst, x, y, pitch)
+}
+
+// rowsEnd returns where the last of some rows ends.
+func rowsEnd(rows, cols, pitch int) int {
+	if rows == 0 {
+		return 0
+	}
+	return (rows-1)*pitch + cols
+}

@@ -1,0 +1,58 @@
+//go:build amd64 && !noasm
+
+package vector
+
+import "github.com/primus-fl/primus/internal/cpufeat"
+
+func dotRows(dst, x, y []float32, pitch int) {
+	switch {
+	case cpufeat.Has(cpufeat.AVX512):
+		dotRowsAVX512(dst, x, y, pitch)
+	case cpufeat.Has(cpufeat.AVX2):
+		dotRowsAVX2(dst, x, y, pitch)
+	default:
+		dotRowsGeneric(dst, x, y, pitch)
+	}
+}
+
+func dotRowsBF16(dst, x []float32, y []uint16, pitch int) {
+	switch {
+	case cpufeat.Has(cpufeat.AVX512):
+		dotRowsBF16AVX512(dst, x, y, pitch)
+	case cpufeat.Has(cpufeat.AVX2):
+		dotRowsBF16AVX2(dst, x, y, pitch)
+	default:
+		dotRowsBF16Generic(dst, x, y, pitch)
+	}
+}
+
+func dotRowsF16(dst, x []float32, y []uint16, pitch int) {
+	switch {
+	case cpufeat.Has(cpufeat.AVX512):
+		dotRowsF16AVX512(dst, x, y, pitch)
+	case cpufeat.Has(cpufeat.AVX2):
+		dotRowsF16AVX2(dst, x, y, pitch)
+	default:
+		dotRowsF16Generic(dst, x, y, pitch)
+	}
+}
+
+// The functions in assembly compute what the generic ones do. y holds every row.
+
+//go:noescape
+func dotRowsAVX512(dst, x, y []float32, pitch int)
+
+//go:noescape
+func dotRowsBF16AVX512(dst, x []float32, y []uint16, pitch int)
+
+//go:noescape
+func dotRowsF16AVX512(dst, x []float32, y []uint16, pitch int)
+
+//go:noescape
+func dotRowsAVX2(dst, x, y []float32, pitch int)
+
+//go:noescape
+func dotRowsBF16AVX2(dst, x []float32, y []uint16, pitch int)
+
+//go:noescape
+func dotRowsF16AVX2(dst, x []float32, y []uint16, pitch int)

@@ -1,0 +1,92 @@
+// Dot products with the rows of a matrix for vectors of any width: a file that includes this one has
+// included the header of its instruction set, and defines the names of the functions and
+//
+//	HALFTAIL(from, v)  loads the elements of MASK at DX, of 16 bits, with zeros after them, to v
+//
+// Registers: DI results, R11 rows left, R8 vector, R9 its length, R10 bytes from row to row, R12 the
+// row; SI and DX run along vector and row, CX elements left.
+
+#define FROMF32(mem, v) VMOVUPS mem, v
+#define FROMBF16(mem, v) \
+	VPMOVZXWD mem, v    \
+	VPSLLD    $16, v, v
+#define FROMF16(mem, v) VCVTPH2PS mem, v
+
+#define F32TAIL(from, v) TAIL((DX), v)
+
+// DOTROWS adds in the order of DOT. from loads a vector of a row, whose elements have size bytes,
+// and last the elements of MASK.
+#define DOTROWS(from, size, last) \
+	MOVQ dst_base+0(FP), DI                 \
+	MOVQ dst_len+8(FP), R11                 \
+	MOVQ x_base+24(FP), R8                  \
+	MOVQ x_len+32(FP), R9                   \
+	MOVQ y_base+48(FP), R12                 \
+	MOVQ pitch+72(FP), R10                  \
+	IMULQ $size, R10                        \
+row:                                        \
+	TESTQ R11, R11                          \
+	JEQ   done                              \
+	MOVQ  R8, SI                            \
+	MOVQ  R9, CX                            \
+	MOVQ  R12, DX                           \
+	VXORPS V0, V0, V0                       \
+	VXORPS V1, V1, V1                       \
+	VXORPS V2, V2, V2                       \
+	VXORPS V3, V3, V3                       \
+four:                                       \
+	CMPQ CX, $(4*LANES)                     \
+	JLT  one                                \
+	from((0*size*LANES)(DX), V4)            \
+	from((1*size*LANES)(DX), V5)            \
+	from((2*size*LANES)(DX), V6)            \
+	from((3*size*LANES)(DX), V7)            \
+	VFMADD231PS (0*LANES)(SI), V4, V0       \
+	VFMADD231PS (4*LANES)(SI), V5, V1       \
+	VFMADD231PS (8*LANES)(SI), V6, V2       \
+	VFMADD231PS (12*LANES)(SI), V7, V3      \
+	ADDQ $(16*LANES), SI                    \
+	ADDQ $(4*size*LANES), DX                \
+	SUBQ $(4*LANES), CX                     \
+	JMP  four                               \
+one:                                        \
+	CMPQ CX, $LANES                         \
+	JLT  tail                               \
+	from((DX), V4)                          \
+	VFMADD231PS (SI), V4, V0                \
+	ADDQ $(4*LANES), SI                     \
+	ADDQ $(size*LANES), DX                  \
+	SUBQ $LANES, CX                         \
+	JMP  one                                \
+tail:                                       \
+	TESTQ CX, CX                            \
+	JEQ   whole                             \
+	MASK                                    \
+	TAIL((SI), V4)                          \
+	last(from, V5)                          \
+	VFMADD231PS V5, V4, V1                  \
+whole:                                      \
+	VADDPS V1, V0, V0                       \
+	VADDPS V3, V2, V2                       \
+	VADDPS V2, V0, V0                       \
+	FOLD(VADDPS, VADDSS)                    \
+	VMOVSS X0, (DI)                         \
+	ADDQ   $4, DI                           \
+	ADDQ   R10, R12                         \
+	DECQ   R11                              \
+	JMP    row                              \
+done:                                       \
+	VZEROUPPER                              \
+	RET
+
+// func dotRows(dst, x, y []float32, pitch int)
+TEXT DOTROWSF32(SB), NOSPLIT, $16-80
+	DOTROWS(FROMF32, 4, F32TAIL)
+
+// func dotRowsBF16(dst, x []float32, y []uint16, pitch int)
+TEXT DOTROWSBF16(SB), NOSPLIT, $16-80
+	DOTROWS(FROMBF16, 2, HALFTAIL)
+
+// func dotRowsF16(dst, x []float32, y []uint16, pitch int)
+TEXT DOTROWSF16(SB), NOSPLIT, $16-80
+	DOTROWS(FROMF16, 2, HALFTAIL)

@@ -1,0 +1,22 @@
+//go:build !noasm
+
+#include "avx2_amd64.h"
+
+// HALFTAIL copies the elements to zeros on the stack. MASK has made CX four times their number.
+#define HALFTAIL(from, v) \
+	VPXOR   X5, X5, X5       \
+	VMOVDQU X5, half-16(SP)  \
+	LEAQ    half-16(SP), R13 \
+	SHRQ    $1, CX           \
+copy:                        \
+	MOVW    -2(DX)(CX*1), AX \
+	MOVW    AX, -2(R13)(CX*1) \
+	SUBQ    $2, CX           \
+	JNE     copy             \
+	from(half-16(SP), v)
+
+#define DOTROWSF32 ·dotRowsAVX2
+#define DOTROWSBF16 ·dotRowsBF16AVX2
+#define DOTROWSF16 ·dotRowsF16AVX2
+
+#include "rows_amd64.h"

@@ -1,0 +1,13 @@
+//go:build !noasm
+
+#include "avx512_amd64.h"
+
+#define HALFTAIL(from, v) \
+	VMOVDQU16.Z (DX), K1, Y5 \
+	from(Y5, v)
+
+#define DOTROWSF32 ·dotRowsAVX512
+#define DOTROWSBF16 ·dotRowsBF16AVX512
+#define DOTROWSF16 ·dotRowsF16AVX512
+
+#include "rows_amd64.h"

@@ -1,0 +1,52 @@
+package vector_test
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/primus-fl/primus/internal/cpufeat/cpufeattest"
+	"github.com/primus-fl/primus/internal/kernel/internal/kerneltest"
+	"github.com/primus-fl/primus/internal/kernel/vector"
+)
+
+func TestDotRowsHasTheBitsOfDot(t *testing.T) {
+	const rows, nan16 = 3, 0x7fff // in both forms
+	for _, c := range conversions {
+		t.Run(c.name, func(t *testing.T) {
+			narrowRows := vector.DotRowsBF16
+			if c.name == "f16" {
+				narrowRows = vector.DotRowsF16
+			}
+			cpufeattest.Each(t, func(t *testing.T) {
+				r := rand.New(rand.NewPCG(6, 7))
+				kerneltest.EachShape(func(n, offset int) {
+					pitch := n + offset%3
+					x, dst := kerneltest.NewOperand(r, offset, n), kerneltest.NewOperand(r, (offset*5+1)%16, rows)
+					wide, narrow := make([]float32, offset+rows*pitch)[offset:], make([]uint16, offset+rows*pitch+1)[offset:]
+					for i := range narrow {
+						narrow[i] = nan16 // between rows and after them
+					}
+					want := make([]float32, rows)
+					for i := range rows {
+						row := kerneltest.NewOperand(r, 0, n).Data
+						c.narrow(narrow[i*pitch:], row)
+						c.widen(wide[i*pitch:], narrow[i*pitch:][:n])
+						want[i] = vector.Dot(x.Data, wide[i*pitch:][:n])
+					}
+					vector.DotRows(dst.Data, x.Data, wide, pitch)
+					require.Equal(t, want, dst.Data, "f32, rows of %d at %d", n, offset)
+					clear(dst.Data)
+					narrowRows(dst.Data, x.Data, narrow, pitch)
+					require.Equal(t, want, dst.Data, "rows of %d at %d", n, offset)
+					dst.RequireGuards(t)
+					narrowRows(nil, x.Data, nil, pitch)
+				})
+			})
+		})
+	}
+	assert.Panics(t, func() { vector.DotRows(make([]float32, 2), make([]float32, 4), make([]float32, 8), 5) })
+	assert.Panics(t, func() { vector.DotRowsBF16(make([]float32, 2), make([]float32, 4), make([]uint16, 7), 4) })
+}
