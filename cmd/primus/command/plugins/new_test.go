@@ -130,7 +130,7 @@ func TestPluginsNewBadArguments(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"acme"}, 2, "no language given, want --lang with one of c, cpp, go, rust"},
+		{[]string{"acme"}, 2, "no language given, want --lang with one of c, cpp, go, opencl, rust"},
 		{[]string{"acme", "--lang", "fortran"}, 2, `got "fortran"`},
 		{[]string{"--lang", "c"}, 2, "want the name of one vendor"},
 		{[]string{"a", "b", "--lang", "c"}, 2, "want the name of one vendor"},
