@@ -43,18 +43,24 @@ async function decide(request, sentence) {
 }
 
 function showDiff(answer) {
+  const copies = !answer.policy || answer.policy.cross_device !== 'error';
+  const none = c => c.device && copies ? 'the host, with copies' : 'none, calls fail';
   $('diff').replaceChildren(
-    ...(answer.changes || []).map(c => element('li', {}, `${c.op}${c.where ? ` (${c.where})` : ''}: `, element('del', {}, c.from || 'none'), ' → ',
-      element('ins', {}, c.to || 'none, calls fail'), c.reason ? ` – ${c.reason}` : '')),
+    ...(answer.changes || []).map(c => element('li', {}, `${c.op}${c.device ? ` on ${c.device}` : ''}${c.where ? ` (${c.where})` : ''}: `,
+      element('del', {}, c.from || 'none'), ' → ', element('ins', {}, c.to || none(c)), c.reason ? ` – ${c.reason}` : '')),
     ...(answer.warnings || []).map(w => element('li', { class: 'warnings' }, w)));
 }
 
-const counted = n => n === 1 ? '1 op' : `${n} ops`;
+// counted says of how many ops changes are, which may have several of one.
+const counted = changes => {
+  const n = new Set(changes.map(c => c.op)).size;
+  return n === 1 ? '1 op' : `${n} ops`;
+};
 let seen = 0; // the generation at which the proposal was made
 
 $('editor').addEventListener('submit', async event => {
   event.preventDefault();
-  const answer = await decide(() => write('POST', 'v1/policy/proposal', $('document').value), a => `This would change what serves ${counted(a.changes.length)}.`);
+  const answer = await decide(() => write('POST', 'v1/policy/proposal', $('document').value), a => `This would change what serves ${counted(a.changes)}.`);
   seen = answer ? answer.generation : 0;
   $('apply').disabled = !answer || document.body.dataset.writable !== 'true';
 });
@@ -63,12 +69,12 @@ $('document').addEventListener('input', () => {
   $('apply').disabled = true;
 });
 $('apply').addEventListener('click', async () => {
-  const answer = await decide(() => write('PUT', `v1/policy?expected_generation=${seen}`, $('document').value), a => `In force since generation ${a.generation}: ${counted(a.changes.length)} changed.`);
+  const answer = await decide(() => write('PUT', `v1/policy?expected_generation=${seen}`, $('document').value), a => `In force since generation ${a.generation}: ${counted(a.changes)} changed.`);
   if (answer) edited = false;
   $('apply').disabled = true;
 });
 $('withdraw').addEventListener('click', () => decide(() => write('DELETE', `v1/policy?expected_generation=${generation}`), a => {
   edited = false;
-  return `Withdrawn in generation ${a.generation}: ${counted(a.changes.length)} changed.`;
+  return `Withdrawn in generation ${a.generation}: ${counted(a.changes)} changed.`;
 }));
 parts.push(showPolicy);

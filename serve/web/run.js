@@ -12,7 +12,7 @@ async function showRuns() {
   const run = all.find(r => r.id === shown) || all[0];
   shown = run ? run.id : '';
   $('run-none').hidden = Boolean(run);
-  $('run-body').hidden = !run;
+  for (const part of document.querySelectorAll('#run-body, #output, [href="#output"]')) part.hidden = !run;
   if ($('runs')) listRuns(all);
   if (!run) {
     showShare([]);

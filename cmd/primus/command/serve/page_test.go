@@ -71,6 +71,7 @@ func TestPage(t *testing.T) {
 	// Change the policy, first without a token.
 	b.Do(chromedp.SendKeys("#document", "per_op: {swiglu: reference}"), chromedp.Click("#propose"))
 	b.Sees(`/swiglu.*default\.flagos → reference\.go/.test(document.getElementById("diff").textContent)`)
+	b.Sees(`document.getElementById("verdict").textContent === "This would change what serves 1 op."`)
 	b.Picture("service-1280", 1280, 900)
 	b.Picture("service-390", 390, 844)
 	b.Sees(`(cell => cell.offsetHeight > 0 && getComputedStyle(cell, "::before").content === '"default.flagos"')(document.querySelector('[data-cell="swiglu default.flagos"]').parentElement)`)
