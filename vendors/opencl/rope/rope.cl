@@ -1,6 +1,4 @@
-// Options: X names the storage of both operands; INTERLEAVED: pairs are neighbours; STARTS:
-// sequences have a first position; PACKED: one sequence holds several; BACKWARD: the transposed
-// rotation.
+// Options: X names the storage of both operands; INTERLEAVED: pairs are neighbours.
 
 // Strides of a vector by sequence, position and head, in elements.
 #define HEADS(x) VEC(X, x), ulong x##_seq, ulong x##_step, ulong x##_head
@@ -13,37 +11,31 @@
                             *q = AT(y) + s_ * y_seq + step * y_step + h_ * y_head + (at),          \
                             *once_ = q; once_; once_ = 0)
 
-// rope turns the pairs of one step of sequences for all heads. Each work-item takes pairs. The
-// sequences of a group have one position.
-KERNEL void rope(HEADS(x), HEADS(y), VEC(F32, angle),
-#ifdef STARTS
-  BUFFER(int, start),
-#endif
-#ifdef PACKED
-  BUFFER(int, bound), uint bounds,
-#endif
-  uint sequences, uint heads, uint d, uint turned, uint positions) {
+// rope turns the pairs of one step of sequences for all heads, backwards with a sign of −1. Each
+// work-item takes pairs. The sequences of a group have one position. starts says that sequences have
+// a first position; with bounds other than 0, one sequence holds several.
+KERNEL void rope(HEADS(x), HEADS(y), VEC(F32, angle), BUFFER(int, start), int starts, BUFFER(int, bound), uint bounds,
+                 float sign, uint sequences, uint heads, uint d, uint turned, uint positions) {
   uint step = GID, seq = get_group_id(1), at = step, b = seq;
-#ifdef PACKED
-  b = 0;
-  while (b + 1 < bounds && (int)step >= AT(bound)[b + 1])
-    b++;
-  at = step - AT(bound)[b];
-#endif
-#ifdef STARTS
-  at += AT(start)[b];
-#endif
+  if (bounds) {
+    b = 0;
+    while (b + 1 < bounds && (int)step >= AT(bound)[b + 1])
+      b++;
+    at = step - AT(bound)[b];
+  }
+  if (starts)
+    at += AT(start)[b];
   __global const float *row = AT(angle) + (ulong)min(at, positions - 1) * turned;
   uint half_d = turned / 2;
 #ifdef INTERLEAVED
   for (uint i = LID; i < half_d; i += GROUP) {
     float a = row[2 * i], c = row[2 * i + 1], ca, cc;
-    float sa = sincos(a, &ca), sc = sincos(c, &cc);
-#ifdef BACKWARD
-    float t = -sa;
-    sa = -sc;
-    sc = t;
-#endif
+    float sa = sincos(a, &ca) * sign, sc = sincos(c, &cc) * sign;
+    if (sign < 0) {
+      float t = sa;
+      sa = sc;
+      sc = t;
+    }
     VECTORS(2 * i) {
       float u = LOAD(X, p, 0), v = LOAD(X, p + 1, 0);
       STORE(X, q, 0, u * ca - v * sa);
@@ -54,12 +46,12 @@ KERNEL void rope(HEADS(x), HEADS(y), VEC(F32, angle),
   for (uint i = LID * W; i < half_d; i += GROUP * W) {
     uint n = half_d - i;
     VF a = GET(F32, row + i, n), c = GET(F32, row + half_d + i, n), ca, cc;
-    VF sa = sincos(a, &ca), sc = sincos(c, &cc);
-#ifdef BACKWARD
-    VF t = -sa;
-    sa = -sc;
-    sc = t;
-#endif
+    VF sa = sincos(a, &ca) * sign, sc = sincos(c, &cc) * sign;
+    if (sign < 0) {
+      VF t = sa;
+      sa = sc;
+      sc = t;
+    }
     VECTORS(i) {
       VF u = GET(X, p, n), v = GET(X, p + half_d, n);
       SET(X, q, u * ca - v * sa, n);

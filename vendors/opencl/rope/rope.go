@@ -14,20 +14,15 @@ import (
 //go:embed rope.cl
 var source string
 
-var program = rows.NewProgram("rope", source, []string{"X"}, []string{"INTERLEAVED", "STARTS", "PACKED", "BACKWARD"})
+var program = rows.NewProgram("rope", source, []string{"X"}, []string{"INTERLEAVED"})
 
-const (
-	interleaved rows.Flags = 1 << iota
-	withStarts
-	packed
-	backward
-)
+const interleaved rows.Flags = 1
 
 // Impls returns the impls of the family.
 func Impls() []opregistry.Impl {
 	return []opregistry.Impl{
-		kernel.Impl(rope.FusedRopeForward, func(e *opregistry.Exec, a rope.FusedRopeArgs) error { return rotate(e, a, 0) }, kernel.Storage),
-		kernel.Impl(rope.FusedRopeBackward, func(e *opregistry.Exec, a rope.FusedRopeArgs) error { return rotate(e, a, backward) }, kernel.Storage),
+		kernel.Impl(rope.FusedRopeForward, func(e *opregistry.Exec, a rope.FusedRopeArgs) error { return rotate(e, a, 1) }, kernel.Storage),
+		kernel.Impl(rope.FusedRopeBackward, func(e *opregistry.Exec, a rope.FusedRopeArgs) error { return rotate(e, a, -1) }, kernel.Storage),
 	}
 }
 
@@ -61,22 +56,23 @@ func (h heads) addTo(l *rows.Launch) {
 	l.Vec(h.Tensor).U64(uint64(h.sequence), uint64(h.step), uint64(h.head))
 }
 
-func rotate(e *opregistry.Exec, a rope.FusedRopeArgs, flags rows.Flags) error {
+// rotate turns pairs by their angles times sign.
+func rotate(e *opregistry.Exec, a rope.FusedRopeArgs, sign float32) error {
 	c := rows.Begin(e)
 	x, y := view(&c, "input", a.Input, a.QKVFormat), view(&c, "output", a.Output, a.QKVFormat)
 	c.Numbers("freqs", a.Freqs, tensor.F32)
 	if a.CPSize > 1 {
 		c.Decline("cp_size %d, this impl serves whole sequences", a.CPSize)
 	}
+	flags := rows.Flags(0)
 	if a.Interleaved {
-		flags |= interleaved
+		flags = interleaved
 	}
 	if a.StartPositions != nil {
 		c.Numbers("start_positions", a.StartPositions, tensor.I32)
-		flags |= withStarts
 	}
 	shape := a.Input.Shape()
-	steps, sequences := shape[0], 1
+	steps, sequences, bounds := shape[0], 1, 0
 	switch a.QKVFormat {
 	case attention.SBHD:
 		sequences = shape[1]
@@ -84,7 +80,7 @@ func rotate(e *opregistry.Exec, a rope.FusedRopeArgs, flags rows.Flags) error {
 		sequences, steps = shape[0], shape[1]
 	default:
 		c.Numbers("cu_seqlens", a.CuSeqlens, tensor.I32)
-		flags |= packed
+		bounds = a.CuSeqlens.NumElements() - 1
 	}
 	turned := a.Freqs.Shape().Cols()
 	if c.Err != nil || a.Input.NumElements() == 0 {
@@ -93,13 +89,7 @@ func rotate(e *opregistry.Exec, a rope.FusedRopeArgs, flags rows.Flags) error {
 	l := c.Kernel(program, "rope", rows.Types{a.Input.DType()}, flags)
 	x.addTo(l)
 	y.addTo(l)
-	l.Vec(a.Freqs)
-	if a.StartPositions != nil {
-		l.Vec(a.StartPositions)
-	}
-	if flags&packed != 0 {
-		l.Vec(a.CuSeqlens).U32(a.CuSeqlens.NumElements() - 1)
-	}
+	l.Vec(a.Freqs, a.StartPositions).Bool(a.StartPositions != nil).Vec(a.CuSeqlens).U32(bounds).F32(sign)
 	groups := sequences
 	if a.StartPositions == nil && l.Group() == 1 {
 		groups = 1 // which finds the angles of a step once
