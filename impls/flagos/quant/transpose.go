@@ -13,7 +13,7 @@ type transposition struct {
 	in, out host.Bytes
 }
 
-const transposedRows = 64 // of a part, at least
+const transposedRows = 64 // of a part, at least: a cache line of the result
 
 var transposeKernel = parallel.NewKernel((*transposition).part)
 
@@ -33,9 +33,6 @@ func (c *transposition) part(part int) {
 	lo, hi := c.Bounds(part)
 	for i := lo; i < hi; i++ {
 		r := i * transposedRows
-		n := min(transposedRows, c.in.Rows-r)
-		for col := 0; col < c.in.Cols; col += transposedRows {
-			fp8.Transpose(c.out.Data[col*c.out.Pitch+r:], c.out.Pitch, c.in.Data[r*c.in.Pitch+col:], c.in.Pitch, n, min(transposedRows, c.in.Cols-col))
-		}
+		fp8.Transpose(c.out.Data[r:], c.out.Pitch, c.in.Data[r*c.in.Pitch:], c.in.Pitch, min(transposedRows, c.in.Rows-r), c.in.Cols)
 	}
 }

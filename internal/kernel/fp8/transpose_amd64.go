@@ -11,10 +11,22 @@ func transposeVector(dst []byte, dstPitch int, src []byte, srcPitch, rows, cols 
 		return 0, 0
 	}
 	for c := 0; c < right; c += 16 {
+		if next := c + 16; next < right {
+			prefetch(&dst[next*dstPitch], dstPitch, 16, down)
+		}
+		if next := c + 64; c%64 == 0 && next < right {
+			prefetch(&src[next], srcPitch, down, 1)
+		}
 		transposeAVX2(&dst[c*dstPitch], dstPitch, &src[c], srcPitch, down)
 	}
 	return down, right
 }
+
+// prefetch brings the lines of rows of n bytes, at a pitch, into a second-level cache: stores to
+// lines that lie apart would wait for each of them.
+//
+//go:noescape
+func prefetch(p *byte, pitch, rows, n int)
 
 // transposeAVX2 transposes 16 columns of a positive multiple of eight rows.
 //
