@@ -80,6 +80,17 @@ func New(opts Options) *Library {
 // job cannot go on. 0 is no limit.
 func (l *Library) Limit(d time.Duration) { l.limit.Store(int64(d)) }
 
+// Yield makes the library leave the CPU to others while it waits for other ranks, for a run that
+// computes meanwhile. Else Open MPI asks again and again, which is faster where nothing else runs.
+// It has an effect before the first call, and none if the user has decided.
+func (l *Library) Yield() error {
+	const name = "OMPI_MCA_mpi_yield_when_idle"
+	if _, decided := l.lookup(name); decided {
+		return nil
+	}
+	return os.Setenv(name, "1")
+}
+
 // hangs reports a call that has taken too long. Ranks that have met without a launcher of MPI find
 // out which of them hangs.
 func (l *Library) hangs(function string, g collective.Group) {

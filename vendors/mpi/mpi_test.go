@@ -409,6 +409,16 @@ func TestStandardABI(t *testing.T) {
 	assert.Contains(t, lib.Info(), "has not the ABI of MPI 5")
 }
 
+// What the user says of waiting counts.
+func TestYield(t *testing.T) {
+	const name = "OMPI_MCA_mpi_yield_when_idle"
+	t.Setenv(name, "0")
+	require.NoError(t, mpi.New(mpi.Options{}).Yield())
+	assert.Equal(t, "0", os.Getenv(name))
+	require.NoError(t, mpi.New(mpi.Options{Lookup: func(string) (string, bool) { return "", false }}).Yield())
+	assert.Equal(t, "1", os.Getenv(name))
+}
+
 // Calls for a part of the job, or for another one, are declined before anything is loaded.
 func TestOtherGroups(t *testing.T) {
 	lib := mpi.New(mpi.Options{Lookup: func(name string) (string, bool) { return "4", name == "OMPI_COMM_WORLD_SIZE" }})

@@ -52,6 +52,17 @@ func collectiveLimit(module *config.Module) time.Duration {
 	return time.Duration(cmp.Or(max(0, minutes), defaultTimeout) * float64(time.Minute))
 }
 
+// overlaps reports whether a rank computes while it exchanges gradients or weights.
+func overlaps(module *config.Module) bool {
+	for _, name := range []string{"overlap_grad_reduce", "overlap_param_gather"} {
+		v, _ := module.Params.Lookup(name)
+		if on, _ := v.Bool(); on {
+			return true
+		}
+	}
+	return false
+}
+
 // defaultTimeout is that of distributed_timeout_minutes, in minutes.
 const defaultTimeout = 10.0
 

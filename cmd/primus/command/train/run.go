@@ -135,6 +135,11 @@ func runTrain(ctx context.Context, prog cli.Program, s experiments.Stage, opts O
 			return err
 		}
 		library.Limit(collectiveLimit(module))
+		if overlaps(module) {
+			if err := library.Yield(); err != nil {
+				return err
+			}
+		}
 		f, err := settings.Backends.Get(module.Framework)
 		if opts.tapped() && err == nil && f.Launches {
 			return cli.UsageError{Err: fmt.Errorf("--record-ops, --check-finite and --trace-file see ops of primus, which framework %s does not call", module.Framework)}
