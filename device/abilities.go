@@ -55,10 +55,10 @@ type Numbered interface {
 
 // MemoryUse describes the memory of one device in bytes.
 type MemoryUse struct {
-	Allocated uint64 // in blocks that are allocated
-	Peak      uint64 // the most that Allocated has been
-	Reserved  uint64 // taken from the device: in blocks, and kept for reuse
-	Total     uint64 // that the device has; 0 when it is unknown
+	Allocated uint64 `json:"allocated"` // in blocks that are allocated
+	Peak      uint64 `json:"peak"`      // the most that Allocated has been
+	Reserved  uint64 `json:"reserved"`  // taken from the device: in blocks, and kept for reuse
+	Total     uint64 `json:"total"`     // that the device has; 0 when it is unknown
 }
 
 // Meter is the optional ability of a backend to count what its devices do.
@@ -89,6 +89,54 @@ type Native interface {
 	// NativeScratch lends size bytes of undefined content to work that is queued in a stream until
 	// release is called. Others who ask for scratch of the stream wait for release.
 	NativeScratch(index int, s Stream, size uint64) (p unsafe.Pointer, release func(), err error)
+}
+
+// Description says what a device is.
+type Description struct {
+	Name   string `json:"name"`   // as its driver has it
+	Driver string `json:"driver"` // with its version
+	Memory uint64 `json:"memory"` // in bytes
+}
+
+// Describer is the optional ability of a backend to say what its devices are.
+type Describer interface {
+	// Describe describes the device with this index.
+	Describe(index int) (Description, error)
+}
+
+// Profiler is the optional ability of a backend to measure the commands that are queued to a
+// device: kernels, copies and zeroing.
+type Profiler interface {
+	// Profile measures the commands that are queued to the device with this index from now on,
+	// until the Profile is closed. A device has at most one at a time.
+	Profile(index int) (Profile, error)
+}
+
+// Profile measures the commands of a device. It is safe for concurrent use.
+type Profile interface {
+	// Label gives a label to the commands that were queued since the last call of Label.
+	Label(label int)
+
+	// Take returns what is known of the commands that have completed, by label, and forgets them.
+	// It does not wait for others. Commands without a label have the label 0.
+	Take() (map[int]Work, error)
+
+	// Close ends measuring. Closing twice has no effect.
+	Close() error
+}
+
+// Work is what is known of commands that have completed, by the clock of the device.
+type Work struct {
+	Commands int           `json:"commands"`
+	Busy     time.Duration `json:"busy_nanos"`   // from the beginning of each command to its end
+	Queued   time.Duration `json:"queued_nanos"` // from the moment at which each was queued to its beginning
+}
+
+// Add adds other commands.
+func (w *Work) Add(o Work) {
+	w.Commands += o.Commands
+	w.Busy += o.Busy
+	w.Queued += o.Queued
 }
 
 // As returns b as a T, for a backend that wraps another one also the first T among those that it

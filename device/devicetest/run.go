@@ -24,6 +24,7 @@ func Run(t *testing.T, newBackend func(t *testing.T) device.Backend) {
 		{"copy", copyChecks},
 		{"event", eventChecks},
 		{"stream", streamChecks},
+		{"profile", profileChecks},
 	}
 	for _, section := range sections {
 		t.Run(section.name, func(t *testing.T) {

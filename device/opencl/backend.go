@@ -49,6 +49,8 @@ var (
 	_ device.Timer       = (*Backend)(nil)
 	_ device.Numbered    = (*Backend)(nil)
 	_ device.Meter       = (*Backend)(nil)
+	_ device.Describer   = (*Backend)(nil)
+	_ device.Profiler    = (*Backend)(nil)
 )
 
 // New returns an OpenCL backend. It touches no library; the first use of the backend loads the
@@ -84,6 +86,16 @@ func (b *Backend) Devices() ([]Info, error) {
 		infos[i] = d.info
 	}
 	return infos, nil
+}
+
+// Describe says what the device with this index is.
+func (b *Backend) Describe(index int) (device.Description, error) {
+	d, err := b.Of(index)
+	if err != nil {
+		return device.Description{}, err
+	}
+	i := d.info
+	return device.Description{Name: i.Name, Driver: i.Platform + " " + i.Driver, Memory: i.Memory}, nil
 }
 
 // Library returns the file of the OpenCL library; "" when none could be opened.

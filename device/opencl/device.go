@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/primus-fl/primus/device"
@@ -27,6 +28,7 @@ type Device struct {
 	programs  programs
 	scratches scratches
 	choices   choices
+	profile   atomic.Pointer[profile] // nil when nobody measures
 }
 
 func newDevice(b *Backend, lib *cl.Library, p platform, id uintptr, index int) (*Device, error) {
@@ -77,6 +79,9 @@ func (d *Device) begin() error {
 func (d *Device) close() error {
 	if err := d.start(); err != nil {
 		return nil // nothing was ever made
+	}
+	if p := d.profile.Load(); p != nil {
+		_ = p.Close()
 	}
 	errs := []error{d.queue.finish("close"), d.scratches.close(), d.pool.close(), d.programs.close(d)}
 	d.fills.close(d.queue)

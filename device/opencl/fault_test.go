@@ -1,6 +1,7 @@
 package opencl_test
 
 import (
+	"strings"
 	"testing"
 	"unsafe"
 
@@ -159,6 +160,11 @@ func TestBuildFails(t *testing.T) {
 	assert.Contains(t, failure.Options, "-DX=1")
 	assert.Contains(t, failure.Log, "nonsense")
 	assert.Contains(t, failure.Log, ":3:", "the line in the source that was given")
+	_, err = d.Program("very broken", strings.Repeat("nonsense;\n", 50))
+	require.ErrorAs(t, err, &failure)
+	assert.Greater(t, strings.Count(failure.Log, "\n"), 40)
+	assert.Equal(t, 21, strings.Count(err.Error(), "\n"))
+	assert.Regexp(t, `\nand \d+ more lines$`, err.Error())
 	p, err := d.Program("good", scale)
 	require.NoError(t, err)
 	_, err = p.Kernel("scala")

@@ -27,6 +27,7 @@ type Kernel struct {
 	work struct {
 		value         [8]byte
 		global, local [3]uintptr
+		event         uintptr
 	}
 }
 
@@ -147,8 +148,15 @@ func (k *Kernel) Launch(s device.Stream, global, local []int, args ...Arg) error
 		}
 		k.call[5] = uintptr(unsafe.Pointer(&k.work.local))
 	}
+	p := d.profile.Load()
+	if p != nil {
+		k.call[8] = uintptr(unsafe.Pointer(&k.work.event))
+	}
 	if err := d.lib.Call(cl.EnqueueNDRangeKernel, k.call[:]...); err != nil {
 		return d.fail(err, "launch %s of %s over %v in groups of %v", k.name, k.program.name, slices.Clone(global), slices.Clone(local)) // so that the arguments do not escape
+	}
+	if p != nil {
+		p.add(k.work.event, k.work.event)
 	}
 	return nil
 }

@@ -156,7 +156,9 @@ func (b *Backend) transfer(verb string, fn cl.Function, p unsafe.Pointer, host [
 	}
 	return b.enqueue(buffer.Device, s, func(q *queue) error {
 		const blocking = 1
-		err := q.device.lib.Call(fn, q.handle, buffer.Memory, blocking, uintptr(buffer.Offset), uintptr(len(host)), uintptr(unsafe.Pointer(&host[0])), 0, 0, 0)
+		err := q.measured(func(event *uintptr) error {
+			return q.device.lib.Call(fn, q.handle, buffer.Memory, blocking, uintptr(buffer.Offset), uintptr(len(host)), uintptr(unsafe.Pointer(&host[0])), 0, 0, uintptr(unsafe.Pointer(event)))
+		})
 		if err != nil {
 			return q.device.fail(err, "%s %#x, %d bytes", verb, uintptr(p), len(host))
 		}
@@ -186,7 +188,10 @@ func (b *Backend) CopyOn(dst, src unsafe.Pointer, size uint64, s device.Stream) 
 		return b.CopyIn(dst, host, device.DefaultStream)
 	}
 	return b.enqueue(to.Device, s, func(q *queue) error {
-		if err := q.device.lib.Call(cl.EnqueueCopyBuffer, q.handle, from.Memory, to.Memory, uintptr(from.Offset), uintptr(to.Offset), uintptr(size), 0, 0, 0); err != nil {
+		err := q.measured(func(event *uintptr) error {
+			return q.device.lib.Call(cl.EnqueueCopyBuffer, q.handle, from.Memory, to.Memory, uintptr(from.Offset), uintptr(to.Offset), uintptr(size), 0, 0, uintptr(unsafe.Pointer(event)))
+		})
+		if err != nil {
 			return q.device.fail(err, "copy %d bytes from %#x to %#x", size, uintptr(src), uintptr(dst))
 		}
 		return nil
@@ -202,5 +207,7 @@ func (b *Backend) Zero(p unsafe.Pointer, size uint64, s device.Stream) error {
 	if err != nil {
 		return err
 	}
-	return b.enqueue(buffer.Device, s, func(q *queue) error { return q.clear(buffer.Memory, buffer.Offset, size, nil, nil) })
+	return b.enqueue(buffer.Device, s, func(q *queue) error {
+		return q.measured(func(event *uintptr) error { return q.clear(buffer.Memory, buffer.Offset, size, nil, event) })
+	})
 }

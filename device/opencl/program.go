@@ -58,9 +58,16 @@ type BuildError struct {
 	Log     string // what the compiler says
 }
 
-// Error returns the log after a line that says what was built.
+// shownLines is how many lines of a log an error has: one mistake may follow from another.
+const shownLines = 20
+
+// Error returns the beginning of the log after a line that says what was built.
 func (e *BuildError) Error() string {
-	return fmt.Sprintf("opencl: build %s for %s with %q:\n%s", e.Program, e.Device, e.Options, e.Log)
+	lines := strings.SplitAfterN(e.Log, "\n", shownLines+1)
+	if len(lines) > shownLines {
+		lines[shownLines] = fmt.Sprintf("and %d more lines", strings.Count(lines[shownLines], "\n")+1)
+	}
+	return fmt.Sprintf("opencl: build %s for %s with %q:\n%s", e.Program, e.Device, e.Options, strings.Join(lines, ""))
 }
 
 // Program returns a program of OpenCL C 1.2, which is built once per device, source and options.

@@ -111,5 +111,7 @@ func (s *scratches) close() error {
 // Queue calls f with the cl_command_queue of a stream, for a library that queues work of its own.
 // The handle is valid until f returns.
 func (d *Device) Queue(s device.Stream, f func(queue uintptr) error) error {
-	return d.backend.enqueue(d, s, func(q *queue) error { return f(q.handle) })
+	return d.backend.enqueue(d, s, func(q *queue) error {
+		return q.between(func() error { return f(q.handle) })
+	})
 }

@@ -142,7 +142,7 @@ func (q *queue) fill(mem uintptr, offset, size uint64, after []uintptr) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.streams == 0 {
-		return q.clear(mem, offset, size, after, nil)
+		return q.measured(func(event *uintptr) error { return q.clear(mem, offset, size, after, event) })
 	}
 	event := new(uintptr)
 	if err := q.clear(mem, offset, size, after, event); err != nil {

@@ -13,6 +13,7 @@ const (
 	MemObjectAllocationFailure         Code = -4
 	OutOfResources                     Code = -5
 	OutOfHostMemory                    Code = -6
+	ProfilingInfoNotAvailable          Code = -7
 	BuildProgramFailure                Code = -11
 	ExecStatusErrorForEventsInWaitList Code = -14
 	InvalidValue                       Code = -30

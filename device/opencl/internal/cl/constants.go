@@ -38,6 +38,7 @@ const (
 	LocalMemDedicated    = 1
 
 	EventCommandExecutionStatus = 0x11D3
+	ProfilingCommandQueued      = 0x1280
 	ProfilingCommandStart       = 0x1282
 	ProfilingCommandEnd         = 0x1283
 
