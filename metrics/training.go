@@ -22,6 +22,7 @@ type Training struct {
 	step, loss, validLoss, learningRate, gradNorm, tokensPerSecond prometheus.Gauge
 	checkpointStep, checkpointTime, deviceMemory                   prometheus.Gauge
 	tokens, nonFinite, checkpoints                                 prometheus.Counter
+	deviceBusy, deviceQueue, deviceCommands                        prometheus.Counter
 	stepDuration                                                   prometheus.Histogram
 	ranks, slowestRank, skew                                       prometheus.Gauge
 	rankCompute                                                    *prometheus.GaugeVec
@@ -68,7 +69,10 @@ func NewTraining(reg prometheus.Registerer, s TrainingSettings) (*Training, erro
 		tokensPerSecond: gauge("train_tokens_per_second", "Training throughput of the last step."),
 		flops:           gauge("train_flops_per_second", "Floating-point operations per second of the last step, only those of the model."),
 		mfu:             gauge("train_mfu_ratio", "Floating-point operations per second of the last step over the peak of the devices."),
-		deviceMemory:    gauge("train_device_memory_bytes", "Memory of a device in the last step, as the framework reports it."),
+		deviceMemory:    gauge("train_device_memory_bytes", "Memory of a device in the last step, as its backend or the framework reports it."),
+		deviceBusy:      counter("train_device_busy_seconds_total", "Time in which the device ran commands of steps."),
+		deviceQueue:     counter("train_device_queue_seconds_total", "Time that commands of steps waited in queues of the device, summed over commands."),
+		deviceCommands:  counter("train_device_commands_total", "Commands of steps that the device has completed."),
 		tokens:          counter("train_tokens_total", "Tokens trained on."),
 		nonFinite:       counter("train_nonfinite_total", "Steps whose loss or gradient was NaN or infinite."),
 		checkpoints:     counter("checkpoint_saves_total", "Checkpoints saved."),
@@ -94,7 +98,7 @@ func NewTraining(reg prometheus.Registerer, s TrainingSettings) (*Training, erro
 	for _, g := range unknown {
 		g.Set(math.NaN())
 	}
-	collectors := []prometheus.Collector{t.info, t.patches, t.running, t.failed, t.tokens, t.nonFinite, t.checkpoints, t.stepDuration, t.rankCompute, t.wait, t.sentBytes, t.sentSeconds}
+	collectors := []prometheus.Collector{t.info, t.patches, t.running, t.failed, t.tokens, t.nonFinite, t.checkpoints, t.stepDuration, t.rankCompute, t.wait, t.sentBytes, t.sentSeconds, t.deviceBusy, t.deviceQueue, t.deviceCommands}
 	for _, g := range unknown {
 		collectors = append(collectors, g)
 	}
@@ -141,6 +145,11 @@ func (t *Training) StepDone(s backend.Step) {
 	}
 	if s.MemoryBytes > 0 {
 		t.deviceMemory.Set(float64(s.MemoryBytes))
+	}
+	if s.Device != nil {
+		t.deviceBusy.Add(s.Device.Busy.Seconds())
+		t.deviceQueue.Add(s.Device.Queued.Seconds())
+		t.deviceCommands.Add(float64(s.Device.Commands))
 	}
 	if s.Ranks != nil {
 		t.ranksDone(s.Ranks)

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/metrics"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/prometheus/client_golang/prometheus"
@@ -36,6 +37,8 @@ func TestTraining(t *testing.T) {
 		train.StepDone(backend.Step{Step: 6, Loss: 2.5, LR: 1e-3, GradNorm: 0.5, TokensPerSecond: 50, Duration: 2 * time.Second,
 			Ranks: &backend.RankTimes{Computed: []time.Duration{time.Second, 3 * time.Second}, Waited: time.Second / 2, Traffic: sent}})
 	}
+	train.StepDone(backend.Step{Step: 6, Loss: 2.5, LR: 1e-3, GradNorm: 0.5, TokensPerSecond: 50, Duration: 2 * time.Second,
+		Device: &device.Work{Commands: 4, Busy: time.Second, Queued: 2 * time.Second}})
 	train.CheckpointSaved(6)
 	train.PatchesApplied("setup", []string{"native.z_loss"})
 	train.RunEnded(backend.Result{Err: fmt.Errorf("step 7: %w", backend.ErrNonFinite)})
@@ -46,6 +49,7 @@ func TestTraining(t *testing.T) {
 		"primus_train_steps": 7, "primus_train_running": 0, "primus_train_nonfinite_total": 1, "primus_patch_applied_info": 1,
 		"primus_train_flops_per_second": 500, "primus_train_mfu_ratio": 0.5, "primus_checkpoint_saves_total": 1, "primus_checkpoint_step": 6,
 		"primus_train_ranks": 2, "primus_train_slowest_rank": 1, "primus_train_rank_skew_ratio": 0.5, "primus_train_wait_seconds_total": 1,
+		"primus_train_device_busy_seconds_total": 1, "primus_train_device_queue_seconds_total": 2, "primus_train_device_commands_total": 4,
 		"primus_collective_sent_bytes_total": 200, "primus_collective_seconds_total": 2,
 	} {
 		assert.InDelta(t, want, value(t, reg, name, nil), 0, name)
@@ -58,8 +62,8 @@ func TestTraining(t *testing.T) {
 	require.NoError(t, err)
 	for _, family := range families {
 		if family.GetName() == "primus_train_step_duration_seconds" {
-			assert.Equal(t, uint64(4), family.GetMetric()[0].GetHistogram().GetSampleCount())
-			assert.InDelta(t, 7, family.GetMetric()[0].GetHistogram().GetSampleSum(), 1e-9)
+			assert.Equal(t, uint64(5), family.GetMetric()[0].GetHistogram().GetSampleCount())
+			assert.InDelta(t, 9, family.GetMetric()[0].GetHistogram().GetSampleSum(), 1e-9)
 			assert.Equal(t, []string{"5", "6"}, exemplars(family.GetMetric()[0].GetHistogram()))
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"time"
 
+	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/opmanager"
 )
 
@@ -115,6 +116,7 @@ type Step struct {
 	Duration        time.Duration
 	TFLOPSPerDevice float64                   // as a framework reports it; 0 when it does not
 	MemoryBytes     int64                     // of a device, as its backend or a framework reports it; 0 when none does
+	Device          *device.Work              // what a device did in steps since the step before; nil when nothing measures it
 	ReferenceShare  float64                   // the part of Duration spent in impls of kind reference
 	Reference       []opmanager.ReferenceCost // the ops responsible if that is more than a tenth
 	Ranks           *RankTimes                // nil for one rank
@@ -161,6 +163,32 @@ type Job struct {
 	Hidden  float64   // the share of the exchange of gradients and weights during which the first rank computed
 }
 
+// DeviceUse says what a device did in a run in this program.
+type DeviceUse struct {
+	Device      string             `json:"device"` // such as "opencl:0"
+	Description device.Description `json:"description"`
+	Memory      device.MemoryUse   `json:"memory"`
+	Measured    bool               `json:"measured"`   // whether the backend measures commands; the rest is zero otherwise
+	StepTime    time.Duration      `json:"step_nanos"` // of the steps after the first, which builds programs
+	Steps       device.Work        `json:"steps"`      // the commands of these steps
+	Ops         []OpWork           `json:"ops"`        // all commands, by the op that queued them; the longest work first
+}
+
+// OpWork is what a device did for the calls of an op that an impl served.
+type OpWork struct {
+	Op   string      `json:"op"` // "" for commands outside of calls
+	Impl string      `json:"impl_id"`
+	Work device.Work `json:"work"`
+}
+
+// Outside returns the share of the time of steps in which the device ran no command.
+func (u *DeviceUse) Outside() float64 {
+	if u.StepTime <= 0 {
+		return 0
+	}
+	return max(1-u.Steps.Busy.Seconds()/u.StepTime.Seconds(), 0)
+}
+
 // Result is how a run ended.
 type Result struct {
 	Run
@@ -182,6 +210,7 @@ type Result struct {
 	Err          error                     // nil if the run reached its last step
 	Ignored      []string                  // the names of parameters that have no effect
 	Ranks        []RankUse                 // the impls that the processes of a framework use
+	Device       *DeviceUse                // nil for a run in host memory
 	Job          *Job                      // of the ranks that trained together; nil for one rank
 	Restarts     Restarts                  // of the ranks
 	Tracking     []string                  // what became of the run at its trackers, a line each

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/internal/goldentest"
 	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/primus-fl/primus/opmanager"
@@ -82,6 +83,14 @@ func TestSummary(t *testing.T) {
 		Prompt: "func f(x", Sample: "func f(x int) {\n\treturn \x1b[31m\xff}\n"}
 	stopped := done
 	stopped.LastStep, stopped.Err, stopped.Sample, stopped.ValidLoss = 17, errors.New("device lost"), "", nil
+	onDevice := done
+	second := device.Work{Commands: 1000, Busy: time.Second, Queued: 2 * time.Second}
+	onDevice.Device = &backend.DeviceUse{
+		Device: "opencl:0", Description: device.Description{Name: "Chip X", Driver: "Acme OpenCL 1.0"}, Measured: true,
+		Memory: device.MemoryUse{Allocated: 1 << 20, Peak: 3 << 20, Reserved: 4 << 20, Total: 8 << 30}, StepTime: 2500 * time.Millisecond,
+		Steps: device.Work{Commands: 2000, Busy: 2 * time.Second, Queued: 4 * time.Second},
+		Ops:   []backend.OpWork{{Op: "generic_gemm", Impl: "default.flagos", Work: second}, {Op: "rmsnorm_fwd", Impl: "default.flagos", Work: second}, {Work: second}},
+	}
 	patched := done
 	patched.Loss, patched.CrossEntropy = 2.2, &done.Loss
 
@@ -94,6 +103,7 @@ func TestSummary(t *testing.T) {
 		{"fallbacks", done, stats},
 		{"failed", stopped, stats[2:]},
 		{"patched loss", patched, nil},
+		{"on a device", onDevice, stats},
 		{"before any step", backend.Result{Run: run, Err: backend.ErrInterrupted}, nil},
 	}
 	for _, tt := range tests {

@@ -19,7 +19,7 @@ import (
 // Summary writes which impls a run called, how it ended, and the text that the model generated.
 func Summary(out io.Writer, r backend.Result) error {
 	var b strings.Builder
-	if used := dispatchTable(r.Impls); used != "" {
+	if used := dispatchTable(r.Impls, r.Device); used != "" {
 		fmt.Fprintf(&b, "\n%s\n", used)
 	}
 	if used := ranksTable(r.Ranks); used != "" {
@@ -35,6 +35,9 @@ func Summary(out io.Writer, r backend.Result) error {
 				fmt.Fprintf(&b, "            %s: %s of %s in %s\n", c.Op, plaintext.Quantity(int(c.Calls), "call", "calls"), bytesText(c.Bytes), c.Time.Round(time.Millisecond))
 			}
 		}
+	}
+	if r.Device != nil {
+		b.WriteString(deviceLines(r.Device))
 	}
 	if r.Restarts.Count > 0 {
 		fmt.Fprintf(&b, "restarts    %s\n", r.Restarts)
@@ -131,9 +134,32 @@ func ending(err error) string {
 	return "failed"
 }
 
+// deviceLines says what a device is, how much of its memory a run used, and how busy it was.
+func deviceLines(u *backend.DeviceUse) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "device      %s", u.Device)
+	if u.Description.Name != "" {
+		fmt.Fprintf(&b, ": %s, %s", u.Description.Name, u.Description.Driver)
+	}
+	b.WriteByte('\n')
+	if u.Memory.Peak > 0 {
+		fmt.Fprintf(&b, "            memory: at most %s in use, %s with what is kept for reuse", bytesText(int64(u.Memory.Peak)), bytesText(int64(u.Memory.Reserved)))
+		if u.Memory.Total > 0 {
+			fmt.Fprintf(&b, ", of %s", bytesText(int64(u.Memory.Total)))
+		}
+		b.WriteByte('\n')
+	}
+	if n := u.Steps.Commands; n > 0 {
+		fmt.Fprintf(&b, "            busy for %s of the %s of the steps after the first: %.1f %% are outside of its commands; %d commands, which waited %s each in the queue\n",
+			u.Steps.Busy.Round(time.Millisecond), u.StepTime.Round(time.Millisecond), 100*u.Outside(), n, (u.Steps.Queued / time.Duration(n)).Round(time.Microsecond))
+	}
+	return b.String()
+}
+
 // dispatchTable shows the impls that were called, those that took most of the time first. Declined,
-// failed, copied and verified calls have columns when there are any.
-func dispatchTable(stats []opmanager.ImplStats) string {
+// failed, copied and verified calls have columns when there are any. When a device was measured,
+// the time on it decides, and what it did outside of calls has a row.
+func dispatchTable(stats []opmanager.ImplStats, dev *backend.DeviceUse) string {
 	var total time.Duration
 	var rows []opmanager.ImplStats
 	trouble, copied, verified := false, false, false
@@ -150,8 +176,26 @@ func dispatchTable(stats []opmanager.ImplStats) string {
 	if len(rows) == 0 {
 		return ""
 	}
-	slices.SortStableFunc(rows, func(a, b opmanager.ImplStats) int { return cmp.Compare(b.Duration, a.Duration) })
+	measured := dev != nil && dev.Measured
+	var worked map[[2]string]time.Duration
+	var busy time.Duration
+	if measured {
+		worked = make(map[[2]string]time.Duration, len(dev.Ops))
+		for _, o := range dev.Ops {
+			worked[[2]string{o.Op, o.Impl}] = o.Work.Busy
+			busy += o.Work.Busy
+		}
+	}
+	on := func(s opmanager.ImplStats) time.Duration { return worked[[2]string{s.Op, s.ID}] }
+	slices.SortStableFunc(rows, func(a, b opmanager.ImplStats) int {
+		return cmp.Or(cmp.Compare(on(b), on(a)), cmp.Compare(b.Duration, a.Duration))
+	})
 	header := table.Row{"op", "impl", "kind", "calls", "total time", "share", "fallbacks"}
+	if measured {
+		rows = append(rows, opmanager.ImplStats{}) // outside of calls
+		header[4] = "host time"
+		header = append(header, "device time", "of device")
+	}
 	if trouble {
 		header = append(header, "declines", "errors")
 	}
@@ -161,13 +205,15 @@ func dispatchTable(stats []opmanager.ImplStats) string {
 	if verified {
 		header = append(header, "verified", "violations", "largest difference")
 	}
-	t := plaintext.NewTable(header, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14)
+	t := plaintext.NewTable(header, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16)
 	for _, s := range rows {
-		share := 0.0
-		if total > 0 {
-			share = 100 * s.Duration.Seconds() / total.Seconds()
+		row := table.Row{s.Op, s.ID, s.Kind, s.Calls, seconds(s.Duration), shareOf(s.Duration, total), plaintext.Count(s.Fallbacks)}
+		if s.Op == "" {
+			row = table.Row{"outside of calls", "-", "-", "-", "-", "-", "-"}
 		}
-		row := table.Row{s.Op, s.ID, s.Kind, s.Calls, fmt.Sprintf("%.3f s", s.Duration.Seconds()), fmt.Sprintf("%.1f %%", share), plaintext.Count(s.Fallbacks)}
+		if measured {
+			row = append(row, seconds(on(s)), shareOf(on(s), busy))
+		}
 		if trouble {
 			row = append(row, plaintext.Count(s.Declines), plaintext.Count(s.Errors))
 		}
@@ -180,6 +226,16 @@ func dispatchTable(stats []opmanager.ImplStats) string {
 		t.AppendRow(row)
 	}
 	return plaintext.Render(t)
+}
+
+func seconds(d time.Duration) string { return fmt.Sprintf("%.3f s", d.Seconds()) }
+
+// shareOf writes a part of a time in percent.
+func shareOf(part, all time.Duration) string {
+	if all <= 0 {
+		return "0.0 %"
+	}
+	return fmt.Sprintf("%.1f %%", 100*part.Seconds()/all.Seconds())
 }
 
 // ranksTable shows the impls that the processes of a framework use. How often they call them is

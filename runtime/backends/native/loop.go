@@ -9,6 +9,7 @@ import (
 
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/runtime/backend"
+	"github.com/primus-fl/primus/runtime/backends/native/devicetime"
 	"github.com/primus-fl/primus/runtime/rundir"
 )
 
@@ -20,6 +21,9 @@ var errGivenUp = errors.New("given up, because half of the grace period is over"
 // whole step is also saved if anything else ends training, a panic included, unless the weights are
 // at fault.
 func (t *trainer) Train(ctx context.Context) (err error) {
+	if t.clock, err = devicetime.New(t.tc.Manager, t.tc.Device); err != nil {
+		return err
+	}
 	t.begin()
 	if err := t.checkPoints(); err != nil {
 		return err

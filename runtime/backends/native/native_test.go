@@ -250,9 +250,11 @@ func TestEvaluationDropsNothing(t *testing.T) {
 
 type ended struct {
 	backend.Observers
+	step   backend.Step // the last one
 	result backend.Result
 }
 
+func (e *ended) StepDone(s backend.Step)   { e.step = s }
 func (e *ended) RunEnded(r backend.Result) { e.result = r }
 
 // The same seed and impls give the same losses bit for bit, for any number of workers.

@@ -18,6 +18,7 @@ import (
 	"github.com/primus-fl/primus/runtime/backends/native/batch"
 	"github.com/primus-fl/primus/runtime/backends/native/checkpoint"
 	"github.com/primus-fl/primus/runtime/backends/native/data"
+	"github.com/primus-fl/primus/runtime/backends/native/devicetime"
 	"github.com/primus-fl/primus/runtime/backends/native/memory"
 	"github.com/primus-fl/primus/runtime/backends/native/model"
 	"github.com/primus-fl/primus/runtime/backends/native/posttrain"
@@ -48,6 +49,7 @@ type trainer struct {
 	state     state
 	started   time.Time
 	run       backend.Run
+	clock     *devicetime.Clock // of the device; nil for a run in host memory
 	watch     *opmanager.ReferenceWatch
 	prompt    string // what the generated text follows
 	sample    string // generated text, with the prompt in front
@@ -239,6 +241,7 @@ func (t *trainer) step(ctx, late context.Context) error {
 	}
 	lr := t.points.schedule.Func()(t.updates(step))
 	skipped := t.skipped()
+	t.clock.BeginStep()
 	t.watch.Begin()
 	loss, norm, err := t.train(t.ending(ctx, late), step, lr)
 	if err != nil {
@@ -246,6 +249,10 @@ func (t *trainer) step(ctx, late context.Context) error {
 	}
 	took := time.Since(begin)
 	slow := t.watch.End(took)
+	worked, err := t.clock.EndStep(took)
+	if err != nil {
+		return err
+	}
 	t.state.Step, t.state.Position, t.state.Loss, t.state.CrossEntropy = step, t.sampler.Position(), loss, t.crossEntropy()
 	if step == 1 {
 		t.state.FirstLoss = loss
@@ -255,7 +262,7 @@ func (t *trainer) step(ctx, late context.Context) error {
 	s := backend.Step{
 		Step: step, Loss: loss, CrossEntropy: t.state.CrossEntropy, LR: lr, GradNorm: norm, Duration: took,
 		Tokens: tokens, TokensPerSecond: float64(tokens) / took.Seconds(),
-		ReferenceShare: t.watch.Share(), Reference: slow, Ranks: t.times, MemoryBytes: memory.InUse(t.tc.Device),
+		ReferenceShare: t.watch.Share(), Reference: slow, Ranks: t.times, MemoryBytes: memory.InUse(t.tc.Device), Device: worked,
 	}
 	if err := t.validate(late, &s); err != nil {
 		return err
@@ -337,7 +344,7 @@ func (t *trainer) Cleanup(cause error) error {
 	if t.data != nil {
 		faults = append(faults, t.data.Close())
 	}
-	faults = append(faults, t.closeReference(), t.close())
+	faults = append(faults, t.clock.Close(), t.closeReference(), t.close())
 	t.world.Close()
 	return errors.Join(faults...)
 }
@@ -356,13 +363,17 @@ func (t *trainer) finish(cause error) error {
 		Tracking: t.track.End(cause != nil && !errors.Is(cause, backend.ErrInterrupted)), Restarts: backend.ReadRestarts(t.tc.Environ),
 	}
 	var faults []error
+	used, err := t.clock.Use()
+	if r.Device = used; cause == nil { // after an error the device may be lost
+		faults = append(faults, err)
+	}
 	if t.state.Step >= t.run.FirstStep && t.world.Leads() {
 		records, err := t.metrics.Records()
 		faults = append(faults, err)
 		if len(records) > 0 {
 			faults = append(faults, t.dir.PlotLoss(rundir.Losses{Name: t.run.Name, Unit: t.run.LossIn(), Records: records}))
 		}
-		faults = append(faults, t.writeDispatch(r.Impls))
+		faults = append(faults, t.writeDispatch(r))
 	}
 	t.tc.Observer.RunEnded(r)
 	return errors.Join(faults...)
@@ -375,13 +386,14 @@ type dispatchReport struct {
 	Generation uint64                  `json:"generation"`
 	Ops        []opmanager.Explanation `json:"ops"`
 	Impls      []opmanager.ImplStats   `json:"impls"`
+	Device     *backend.DeviceUse      `json:"device,omitempty"`
 	Patches    []backend.PatchResult   `json:"patches"`
 }
 
-func (t *trainer) writeDispatch(impls []opmanager.ImplStats) error {
+func (t *trainer) writeDispatch(r backend.Result) error {
 	m := t.tc.Manager
 	return t.writeJSON(rundir.DispatchName, dispatchReport{
-		Framework: Framework, Policy: m.Policy(), Generation: m.Generation(), Ops: m.ExplainAll(), Impls: impls, Patches: t.tc.PatchResults,
+		Framework: Framework, Policy: m.Policy(), Generation: m.Generation(), Ops: m.ExplainAll(), Impls: r.Impls, Device: r.Device, Patches: t.tc.PatchResults,
 	})
 }
 
