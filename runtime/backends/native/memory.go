@@ -28,7 +28,7 @@ type MemoryPart struct {
 
 // ProjectMemory returns the memory that training a module needs before its first step, without the
 // scratch memory of kernels, and warnings about its parameters. The activations are left out when
-// the rest is more than limit, and all but the batch for a device that is not the CPU.
+// the rest is more than limit, and all but the batch for a device that does not describe itself.
 func ProjectMemory(m *config.Module, manager *opmanager.Manager, dev device.Backend, limit float64) ([]MemoryPart, []document.Warning, error) {
 	tc, warnings, err := standalone(m)
 	if err != nil {
@@ -56,22 +56,48 @@ func (a *Args) checkDevice(tc *backend.TrainContext) error {
 	switch {
 	case name != "" && !strings.EqualFold(strings.TrimSpace(name), tc.Device.Name()):
 		return fmt.Errorf("device: got %s, but this program trains on %v", a.Device, at)
-	case at.Type != device.TypeCPU && tc.WorldSize > 1:
-		return fmt.Errorf("device: got %v in a run of %d ranks, want the CPU: ranks exchange host memory", at, tc.WorldSize)
+	case at.Type != device.TypeCPU && tc.WorldSize > 1 && (a.Sharded || a.DividesModel()):
+		return fmt.Errorf("device: got %v in a run of %d ranks with use_distributed_optimizer, tensor_model_parallel_size or expert_model_parallel_size, want the CPU or none of these: what they exchange lies in host memory", at, tc.WorldSize)
 	}
 	return nil
 }
 
+// MemoryLimit returns the memory that a run can have: that of the device, or what this process can
+// have for a run in host memory.
+func MemoryLimit(dev device.Backend) (sysmem.Limit, error) {
+	at, err := dev.Device()
+	if err != nil {
+		return sysmem.Limit{}, err
+	}
+	if d, ok := described(dev, at); ok {
+		about, err := d.Describe(at.Index)
+		return sysmem.Limit{Bytes: about.Memory, Source: fmt.Sprintf("%v, %s", at, about.Name)}, err
+	}
+	return sysmem.Read()
+}
+
+// described returns a backend that describes a device which is not the host.
+func described(dev device.Backend, at device.Device) (device.Describer, bool) {
+	if at.Type == device.TypeCPU {
+		return nil, false
+	}
+	return device.As[device.Describer](dev)
+}
+
 // memoryParts counts what is allocated before the first step, without the scratch memory of
-// kernels. Memory of devices other than the CPU is not counted.
+// kernels, on a device that is described or the host.
 func (a *Args) memoryParts(mgr *opmanager.Manager, dev device.Backend, limit float64, ranks int) ([]MemoryPart, error) {
 	at, err := dev.Device()
 	if err != nil {
 		return nil, err
 	}
 	parts := []MemoryPart{{"the batch", 4 * float64(a.GlobalBatchSize) * float64(a.SeqLength+1), "4 · global_batch_size · (seq_length + 1)", "global_batch_size"}}
+	count := model.ActivationBytes
 	if at.Type != device.TypeCPU {
-		return parts, nil
+		if _, ok := described(dev, at); !ok {
+			return parts, nil
+		}
+		count = model.PassBytes // text is generated in host memory
 	}
 	moments, formula := a.moments()
 	if a.EMADecay > 0 {
@@ -92,7 +118,7 @@ func (a *Args) memoryParts(mgr *opmanager.Manager, dev device.Backend, limit flo
 	if describeMemory(parts).total > limit { // counting the rest may itself take too much memory
 		return parts, nil
 	}
-	activations, err := model.ActivationBytes(a.Config, mgr, a.MicroBatchSize)
+	activations, err := count(a.Config, mgr, a.MicroBatchSize)
 	if err != nil {
 		return nil, err
 	}
@@ -119,9 +145,9 @@ func (a *Args) moments() (n float64, formula string) {
 }
 
 // checkMemory describes the memory that training needs and returns an error if that is more than
-// this process can have.
+// there is.
 func (a *Args) checkMemory(mgr *opmanager.Manager, dev device.Backend, ranks int) (string, error) {
-	limit, err := sysmem.Read()
+	limit, err := MemoryLimit(dev)
 	if err != nil {
 		limit = sysmem.Limit{Bytes: math.MaxUint64, Source: "a system that does not tell"}
 	}
@@ -132,7 +158,11 @@ func (a *Args) checkMemory(mgr *opmanager.Manager, dev device.Backend, ranks int
 	needs := describeMemory(parts)
 	most := fmt.Sprintf("%s (%s)", sysmem.Text(float64(limit.Bytes)), limit.Source)
 	if needs.total > float64(limit.Bytes) {
-		return "", fmt.Errorf("memory: training takes at least %s, and this process can have %s: lower %s", needs.text, most, needs.largest.keys)
+		owner := "this process can have"
+		if at, err := dev.Device(); err == nil && at.Type != device.TypeCPU {
+			owner = "the device has"
+		}
+		return "", fmt.Errorf("memory: training takes at least %s, and %s %s: lower %s", needs.text, owner, most, needs.largest.keys)
 	}
 	return fmt.Sprintf("%s, of %s", needs.text, most), nil
 }

@@ -29,22 +29,26 @@ type nativeMemory struct {
 }
 
 // projectNative prints the memory that a run in primus needs. Without a given size, that is
-// compared with what a process on this machine can have.
+// compared with what the device has, or a process on this machine can have.
 func projectNative(ctx context.Context, prog cli.Program, o *options, size sizes, m *config.Module) error {
-	limit := sysmem.Limit{Bytes: uint64(size.memory), Source: "--memory or --gpu-arch"}
-	if size.memory == 0 {
-		var err error
-		if limit, err = sysmem.Read(); err != nil {
-			return fmt.Errorf("%w: give --memory", err)
-		}
-	}
 	log := slog.New(prog.Lines(prog.Err, slog.LevelWarn))
 	training := experiments.TrainingOptions{Options: o.Options}
 	set := graph.Config{Log: log, Policy: training.PolicySources(m), Extras: prog.Extras}
-	result := nativeMemory{Model: m.Model, Limit: float64(limit.Bytes), Source: limit.Source}
+	given := size.memory > 0
+	if !given { // else the device may be elsewhere
+		set.Device = graph.DeviceOf(m)
+	}
+	result := nativeMemory{Model: m.Model, Limit: float64(size.memory), Source: "--memory or --gpu-arch"}
 	var manager *opmanager.Manager
 	var dev device.Backend
 	err := graph.Run(ctx, func() error {
+		if !given {
+			limit, err := native.MemoryLimit(dev)
+			if err != nil {
+				return fmt.Errorf("%w: give --memory", err)
+			}
+			result.Limit, result.Source = float64(limit.Bytes), limit.Source
+		}
 		parts, warnings, err := native.ProjectMemory(m, manager, dev, result.Limit)
 		for _, w := range warnings {
 			log.Warn(w.String())

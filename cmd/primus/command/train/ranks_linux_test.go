@@ -17,6 +17,7 @@ import (
 
 	"github.com/primus-fl/primus/cmd/primus/command/commandtest"
 	"github.com/primus-fl/primus/internal/primustest"
+	"github.com/primus-fl/primus/vendors/opencl/opencltest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -583,4 +584,18 @@ func TestInterruptedRanks(t *testing.T) {
 			assert.False(t, math.IsNaN(records[0].Loss))
 		})
 	}
+}
+
+// Ranks on a device exchange gradients by way of the host, and the summary counts the copies.
+func TestRanksOnADevice(t *testing.T) {
+	opencltest.Backend(t)
+	one, many := commandtest.NewLab(t), commandtest.NewLab(t)
+	args := []string{"train_iters=6", "device=opencl:0"}
+	got := commandtest.RunChild(t, nil, one.Args(args...)...)
+	require.Zero(t, got.Code, got.Stderr)
+	trainRanks(t, many, "mpich", 2, append(args, "overlap_grad_reduce=true")...)
+	checkLosses(t, one.Records(), many.Records())
+	j := newJob(t, many, "mpich", append([]string{"2", "use_distributed_optimizer=true"}, args...))
+	require.Error(t, j.Run())
+	assert.Contains(t, j.stderr.String(), "device: got opencl:0 in a run of 2 ranks with use_distributed_optimizer")
 }

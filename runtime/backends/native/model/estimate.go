@@ -14,12 +14,31 @@ import (
 // both multiply with. It builds them without memory, for two and for three layers, since every
 // further layer takes as much as the third.
 func ActivationBytes(c architecture.Config, mgr *opmanager.Manager, batch int) (float64, error) {
+	training, err := PassBytes(c, mgr, batch)
+	if err != nil {
+		return 0, err
+	}
+	generation, err := count(c, c.NumLayers, func(m *Model, taken *memory.Counter) error {
+		d := m.decoder(mgr, DecoderSettings{Slots: 1}.resolved(m.cfg), taken)
+		d.build(d.settings.Rows) // for a prompt
+		d.build(1)
+		if d.memory.Err != nil {
+			return fmt.Errorf("estimate the memory of generation: %w", d.memory.Err)
+		}
+		return nil
+	})
+	return training + generation, err
+}
+
+// PassBytes returns the memory of the pass that trains on batches of this many sequences, with the
+// weights rounded to the dtype of products: what of the memory in ActivationBytes is on the device.
+func PassBytes(c architecture.Config, mgr *opmanager.Manager, batch int) (float64, error) {
 	layers, inputs := c.Kept(c.NumLayers)
 	training, err := count(c, layers, func(m *Model, taken *memory.Counter) error { return m.countPass(mgr, taken, batch) })
 	if err != nil {
 		return 0, err
 	}
-	rest, err := count(c, c.NumLayers, func(m *Model, taken *memory.Counter) error {
+	rounded, err := count(c, c.NumLayers, func(m *Model, taken *memory.Counter) error {
 		for _, p := range m.all() {
 			rows, columns := p.Rounded()
 			if rows != nil {
@@ -29,16 +48,10 @@ func ActivationBytes(c architecture.Config, mgr *opmanager.Manager, batch int) (
 				taken.Bytes += float64(columns.NumElements() * columns.DType().Size())
 			}
 		}
-		d := m.decoder(mgr, DecoderSettings{Slots: 1}.resolved(m.cfg), taken)
-		d.build(d.settings.Rows) // for a prompt
-		d.build(1)
-		if d.memory.Err != nil {
-			return fmt.Errorf("estimate the memory of generation: %w", d.memory.Err)
-		}
 		return nil
 	})
 	input := float64(batch) * float64(c.SeqLength) * float64(c.HiddenSize) * float64(c.Compute().Size())
-	return training + rest + float64(inputs)*input, err
+	return training + rounded + float64(inputs)*input, err
 }
 
 // count returns what is counted for a model of this many layers.
