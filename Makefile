@@ -105,9 +105,10 @@ chaos: ## attack training runs and check what docs/reliability.md promises (ARGS
 chaos-plugins: ## train with plugins that misbehave and check what docs/plugins.md promises (ARGS='-every 5 -o md')
 	@CGO_ENABLED=0 go run ./internal/chaos/hostile $(ARGS)
 
+DEVICE ?= opencl:0
 .PHONY: coverage
-coverage: build ## rewrite the table of ops against implementations in docs/coverage.md
-	sed '/^|/,$$d' docs/coverage.md > docs/coverage.tmp && ./$(BIN) ops coverage >> docs/coverage.tmp && mv docs/coverage.tmp docs/coverage.md
+coverage: build ## rewrite the table of ops against implementations in docs/coverage.md; DEVICE= leaves out devices
+	sed '/^|/,$$d' docs/coverage.md > docs/coverage.tmp && ./$(BIN) ops coverage $(if $(DEVICE),--device $(DEVICE)) >> docs/coverage.tmp && mv docs/coverage.tmp docs/coverage.md
 
 .PHONY: fmt
 fmt: ## format all Go files

@@ -75,6 +75,7 @@ func (k Kit) Verify(impl, oracle opregistry.Impl, opts ...Option) (results []Res
 type Selection struct {
 	Wants     func(op string, e opregistry.Entry) bool
 	Available func(op string, e opregistry.Entry) bool // of impls that are wanted
+	Place     func(opregistry.Impl) opregistry.Impl    // makes an impl take operands in host memory; nil if it does
 	Begin     func(op, impl string)                    // called before each impl
 	Skip      func(op, impl, reason string)            // called for impls that are wanted and cannot run
 }
@@ -98,7 +99,7 @@ func (k Kit) VerifyAll(ctx context.Context, snap *opregistry.Snapshot, s Selecti
 				continue
 			}
 			s.Begin(op.Name(), e.ID)
-			found, err := k.Verify(e.Impl, entries[oracle].Impl, append(forwardOf(snap, e), opts...)...)
+			found, err := k.verify(s.Place, snap, e, entries[oracle].Impl, opts)
 			if err != nil {
 				return nil, err
 			}
@@ -111,17 +112,25 @@ func (k Kit) VerifyAll(ctx context.Context, snap *opregistry.Snapshot, s Selecti
 	return results, nil
 }
 
-// forwardOf returns the option for an impl that reads saved state.
-func forwardOf(snap *opregistry.Snapshot, e opregistry.Entry) []Option {
+// verify compares a registered impl with its oracle.
+func (k Kit) verify(place func(opregistry.Impl) opregistry.Impl, snap *opregistry.Snapshot, e opregistry.Entry, oracle opregistry.Impl, opts []Option) ([]Result, error) {
+	if place == nil {
+		place = func(impl opregistry.Impl) opregistry.Impl { return impl }
+	}
+	if forward, ok := forwardOf(snap, e); ok {
+		opts = append([]Option{WithForward(place(forward))}, opts...)
+	}
+	return k.Verify(place(e.Impl), oracle, opts...)
+}
+
+// forwardOf returns the impl that writes the saved state which an impl reads.
+func forwardOf(snap *opregistry.Snapshot, e opregistry.Entry) (opregistry.Impl, bool) {
 	for _, src := range snap.Sources() {
-		if src.Name != e.Source {
-			continue
-		}
-		if forward, ok := Forward(src, e.Impl); ok {
-			return []Option{WithForward(forward)}
+		if src.Name == e.Source {
+			return Forward(src, e.Impl)
 		}
 	}
-	return nil
+	return opregistry.Impl{}, false
 }
 
 // AnyFailed reports whether a Result has failures.

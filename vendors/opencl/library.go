@@ -19,8 +19,8 @@ import (
 	"github.com/primus-fl/primus/vendors/opencl/softmax"
 )
 
-// Source returns the impls vendor.opencl. They are always available: whoever has operands on an
-// OpenCL device has found a driver.
+// Source returns the impls vendor.opencl. They do not ask whether there is a driver: whoever has
+// operands on an OpenCL device has found one.
 func Source() opregistry.Source {
 	return opregistry.Source{Name: kernel.Vendor, Impls: slices.Concat(
 		gemm.Impls(),

@@ -11,6 +11,7 @@ import (
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/dispatch"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/graph"
+	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/opstest"
@@ -57,7 +58,8 @@ func newOpsCoverageCommand(prog cli.Program) *cobra.Command {
 reference included, and print a table of ops against implementations. A cell lists the
 storage dtypes that passed. If some cases were declined, such as those with strided
 operands, it says how many passed. A dtype that failed has an exclamation mark, and -
-is an implementation that declines everything.
+is an implementation that declines everything. With --device the implementations for
+such devices have columns, too.
 
 The exit code is 1 when a case fails.`,
 		Example: `  primus ops coverage > coverage.md
@@ -69,8 +71,12 @@ The exit code is 1 when a case fails.`,
 				return err
 			}
 			var c coverage
-			err = graph.WithManager(cmd.Context(), prog, dispatch.Sources{}, func(m *opmanager.Manager, snap *opregistry.Snapshot) (err error) {
-				c.Results, err = verifyImpls(cmd, prog, m, snap, opts, args, dtypes)
+			err = graph.WithManagerOf(cmd.Context(), prog, opts.config(), func(m *opmanager.Manager, snap *opregistry.Snapshot, dev device.Backend) (err error) {
+				if c.Results, err = verifyImpls(cmd, prog, m, snap, nil, opts, args, dtypes); err != nil || dev == nil {
+					return err
+				}
+				onDevice, err := verifyImpls(cmd, prog, m, snap, dev, opts, args, dtypes)
+				c.Results = append(c.Results, onDevice...)
 				return err
 			})
 			if err != nil {
@@ -91,6 +97,7 @@ The exit code is 1 when a case fails.`,
 	flags.VarP(&output, "output", "o", "md or json")
 	flags.StringVar(&opts.impl, "impl", "*", "only impls whose id fits `PATTERN`, in which * stands for any letters")
 	flags.StringVar(&opts.op, "op", "", "only ops whose name fits `PATTERN`")
+	opts.addDeviceFlag(flags, "a `DEVICE` whose impls are looked at, too, such as opencl:0")
 	flags.StringSliceVar(&opts.dtypes, "dtype", nil, "only these storage `DTYPES`: f32, bf16, f16, f64")
 	return cmd
 }

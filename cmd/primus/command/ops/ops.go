@@ -10,6 +10,7 @@ import (
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/dispatch"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/graph"
+	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opregistry"
@@ -54,7 +55,8 @@ dispatched here has a row without an implementation when it is given.`,
 		ValidArgsFunction: dispatch.CompleteOps,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var rows []implRow
-			err := graph.WithManager(cmd.Context(), prog, opts.Sources(nil), func(m *opmanager.Manager, _ *opregistry.Snapshot) (err error) {
+			set := graph.Config{Policy: opts.Sources(nil), ProbeDevices: true}
+			err := graph.WithManagerOf(cmd.Context(), prog, set, func(m *opmanager.Manager, _ *opregistry.Snapshot, _ device.Backend) (err error) {
 				rows, err = listImpls(m, args)
 				return err
 			})

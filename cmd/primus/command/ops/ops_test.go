@@ -52,9 +52,13 @@ func TestOpsListSaysWhyALibraryIsNotUsed(t *testing.T) {
 	for _, r := range listOps(t, "generic_gemm") {
 		assert.Equal(t, "generic_gemm", r.Op)
 		switch r.Vendor {
-		case "opencl", "clblast":
+		case "opencl":
+			assert.False(t, r.Available)
 			assert.Zero(t, r.Rank)
-			assert.Contains(t, r.Reason, "operands on cpu")
+			assert.Contains(t, r.Reason, "there is no OpenCL device")
+		case "clblast":
+			assert.Zero(t, r.Rank)
+			assert.Equal(t, r.Available, strings.Contains(r.Reason, "operands on cpu"), r.Reason)
 		case "openblas", "onednn":
 			assert.False(t, r.Available)
 			assert.Zero(t, r.Rank)
@@ -85,10 +89,10 @@ func TestOpsListTable(t *testing.T) {
 	require.Zero(t, got.Code)
 	assert.Equal(t, strings.TrimPrefix(`
 op      impl            kind       vendor  priority  available  rank  reason
-─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 swiglu  default.flagos  flagos     -            150  yes           1
 swiglu  reference.go    reference  -             50  yes           2
-swiglu  vendor.opencl   vendor     opencl       100  yes           -  unsupported: operands on cpu: declared for opencl
+swiglu  vendor.opencl   vendor     opencl       100  no            -  unavailable: there is no OpenCL device: primus devices list says what was looked for
 `, "\n"), got.Out)
 	assert.Empty(t, got.Stderr)
 }

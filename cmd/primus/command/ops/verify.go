@@ -21,6 +21,7 @@ import (
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/ops/opscases"
 	"github.com/primus-fl/primus/opstest"
+	"github.com/primus-fl/primus/opstest/ondevice"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -29,7 +30,20 @@ type verifyOptions struct {
 	impl, op string
 	dtypes   []string
 	failures int
+	device   string
 	plugins  dispatch.PluginFlags
+}
+
+// config returns what the graph needs for the options.
+func (o *verifyOptions) config() graph.Config {
+	return graph.Config{
+		Policy: dispatch.Sources{Flags: dispatch.Flags{Plugins: o.plugins}}, ProbeDevices: o.device != "",
+		Device: graph.DeviceName{Name: o.device, Source: "--device"},
+	}
+}
+
+func (o *verifyOptions) addDeviceFlag(flags *pflag.FlagSet, usage string) {
+	flags.StringVar(&o.device, "device", "", usage)
 }
 
 func newOpsVerifyCommand(prog cli.Program) *cobra.Command {
@@ -44,10 +58,14 @@ infinities, guard bands around all memory, several workers and calls at the same
 An implementation may decline cases; its results in the others must be within the
 tolerance of the op. Without --impl the reference itself is left out.
 
+With --device, operands are copied to a device and back, and the implementations for
+such devices are compared in place of those for the host.
+
 The exit code is 1 when a case fails.`,
 		Example: `  primus ops verify rmsnorm_fwd
   primus ops verify --impl 'vendor.*' --dtype f32
-  primus ops verify --op 'multi_tensor_*' -o json`,
+  primus ops verify --op 'multi_tensor_*' -o json
+  primus ops verify --device opencl:0 --dtype f32,bf16`,
 		ValidArgsFunction: dispatch.CompleteOps,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			dtypes, err := opts.check(cmd)
@@ -55,8 +73,8 @@ The exit code is 1 when a case fails.`,
 				return err
 			}
 			var results []opstest.Result
-			err = graph.WithManager(cmd.Context(), prog, dispatch.Sources{Flags: dispatch.Flags{Plugins: opts.plugins}}, func(m *opmanager.Manager, snap *opregistry.Snapshot) (err error) {
-				results, err = verifyImpls(cmd, prog, m, snap, opts, args, dtypes)
+			err = graph.WithManagerOf(cmd.Context(), prog, opts.config(), func(m *opmanager.Manager, snap *opregistry.Snapshot, dev device.Backend) (err error) {
+				results, err = verifyImpls(cmd, prog, m, snap, dev, opts, args, dtypes)
 				return err
 			})
 			if err != nil {
@@ -74,6 +92,7 @@ The exit code is 1 when a case fails.`,
 	cmd.Flags().StringVar(&opts.op, "op", "", "only ops whose name fits `PATTERN`")
 	cmd.Flags().StringSliceVar(&opts.dtypes, "dtype", nil, "only these storage `DTYPES`: f32, bf16, f16, f64")
 	cmd.Flags().IntVar(&opts.failures, "failures", 3, "show at most `N` failed cases of an impl and dtype; 0 shows all")
+	opts.addDeviceFlag(cmd.Flags(), "the `DEVICE` whose impls are compared, such as opencl:0")
 	opts.plugins.AddSideFlags(func(flag *dispatch.Flag, name, usage string) *pflag.Flag {
 		return dispatch.AddPolicyFlag(cmd.Flags(), flag, name, usage)
 	})
@@ -101,21 +120,20 @@ func (o *verifyOptions) check(cmd *cobra.Command) ([]tensor.DType, error) {
 	return dtypes, nil
 }
 
-// wants reports whether an impl is looked at. The kit has its operands in host memory, which impls
-// for other devices do not serve.
-func (o *verifyOptions) wants(op string, only []string, e opregistry.Entry) bool {
+// wants reports whether an impl is looked at, with operands on devices of a type.
+func (o *verifyOptions) wants(op string, only []string, e opregistry.Entry, on device.Type) bool {
 	fits := func(pattern, name string) bool {
 		ok, err := path.Match(pattern, name)
 		return pattern == "" || ok && err == nil
 	}
-	return (len(only) == 0 || slices.Contains(only, op)) && fits(o.op, op) && fits(o.impl, e.ID) && e.Support.On(device.TypeCPU) == nil &&
+	return (len(only) == 0 || slices.Contains(only, op)) && fits(o.op, op) && fits(o.impl, e.ID) && e.Support.On(on) == nil &&
 		(o.impl != "" || e.Kind != opregistry.KindReference)
 }
 
 // asked returns the selection as it was given on the command line.
 func (o *verifyOptions) asked(only []string) string {
 	words := slices.Clone(only)
-	for name, pattern := range map[string]string{"--op": o.op, "--impl": o.impl} {
+	for name, pattern := range map[string]string{"--op": o.op, "--impl": o.impl, "--device": o.device} {
 		if pattern != "" {
 			words = append(words, fmt.Sprintf("%s %q", name, pattern))
 		}
@@ -124,8 +142,9 @@ func (o *verifyOptions) asked(only []string) string {
 	return strings.Join(words, " ")
 }
 
-// verifyImpls runs the conformance kit and shows where it is.
-func verifyImpls(cmd *cobra.Command, prog cli.Program, m *opmanager.Manager, snap *opregistry.Snapshot, opts verifyOptions, only []string, dtypes []tensor.DType) ([]opstest.Result, error) {
+// verifyImpls runs the conformance kit and shows where it is. The operands are on the device, in
+// host memory if it is nil.
+func verifyImpls(cmd *cobra.Command, prog cli.Program, m *opmanager.Manager, snap *opregistry.Snapshot, dev device.Backend, opts verifyOptions, only []string, dtypes []tensor.DType) ([]opstest.Result, error) {
 	all, err := explainOps(m, only, nil)
 	if err != nil {
 		return nil, err
@@ -136,6 +155,19 @@ func verifyImpls(cmd *cobra.Command, prog cli.Program, m *opmanager.Manager, sna
 			available[[2]string{e.Op, s.ID}] = s.Available
 		}
 	}
+	on := device.TypeCPU
+	var place func(opregistry.Impl) opregistry.Impl
+	if dev != nil {
+		at, err := dev.Device()
+		if err != nil {
+			return nil, err
+		}
+		if on = at.Type; on != device.TypeCPU {
+			place = func(impl opregistry.Impl) opregistry.Impl {
+				return ondevice.Source(dev, opregistry.Source{Impls: []opregistry.Impl{impl}}, nil).Impls[0]
+			}
+		}
+	}
 	screen := &plaintext.Console{Out: prog.Err, Width: prog.Width}
 	defer screen.SetStatus("")
 	log := slog.New(prog.Lines(screen, slog.LevelInfo))
@@ -144,7 +176,8 @@ func verifyImpls(cmd *cobra.Command, prog cli.Program, m *opmanager.Manager, sna
 		options = append(options, opstest.WithDTypes(dtypes...))
 	}
 	results, err := opscases.All().VerifyAll(cmd.Context(), snap, opstest.Selection{
-		Wants:     func(op string, e opregistry.Entry) bool { return opts.wants(op, only, e) },
+		Place:     place,
+		Wants:     func(op string, e opregistry.Entry) bool { return opts.wants(op, only, e, on) },
 		Available: func(op string, e opregistry.Entry) bool { return available[[2]string{op, e.ID}] },
 		Begin:     func(op, impl string) { screen.SetStatus(op + ": " + impl) },
 		Skip:      func(op, impl, reason string) { log.Info(fmt.Sprintf("%s of %s %s: left out", impl, op, reason)) },

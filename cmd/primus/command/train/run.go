@@ -106,8 +106,10 @@ func runTrain(ctx context.Context, prog cli.Program, s experiments.Stage, opts O
 	}
 
 	show := report.NewProgress(report.Screen{SetStatus: screen.Status(), Width: prog.Width, Log: log, FileLog: slog.New(toFile), Out: prog.Out})
+	dev := graph.DeviceOf(module)
+	dev.LocalRank = place.LocalRank
 	set := graph.Config{
-		Threads: place.threads(opts.Threads), Timing: true, Log: log, Policy: opts.PolicySources(module), Extras: prog.Extras, Device: graph.DeviceOf(module),
+		Threads: place.threads(opts.Threads), Timing: true, Log: log, Policy: opts.PolicySources(module), Extras: prog.Extras, Device: dev,
 		OpLog: slog.NewMultiHandler(prog.Lines(screen, opLevel).As(opFormat), toFile.As(opFormat)),
 	}
 	services := service.Config{

@@ -45,11 +45,26 @@ type Config struct {
 	ListPlugins bool        // plugins that cannot be used are only listed
 	Device      DeviceName  // what an experiment asks for
 	Extras      []fx.Option // of Main
+
+	// ProbeDevices finds out whether the impls for devices can run, which opens drivers.
+	ProbeDevices bool
 }
 
 // DeviceName names a device and says where the name comes from. The zero DeviceName leaves the
 // choice to STEPMESH_BACKEND.
-type DeviceName struct{ Name, Source string }
+type DeviceName struct {
+	Name, Source string
+	LocalRank    int // of this process on its node
+}
+
+// own returns the name of the device that this process trains on. Where several processes train on
+// the devices of a node and the name has no number, each takes the one with its own number.
+func (d DeviceName) own() string {
+	if d.LocalRank == 0 || strings.Contains(d.Name, ":") || strings.EqualFold(strings.TrimSpace(d.Name), "cpu") {
+		return d.Name
+	}
+	return fmt.Sprintf("%s:%d", d.Name, d.LocalRank)
+}
 
 // DeviceOf returns the device that a module asks for, if it trains in this program.
 func DeviceOf(m *config.Module) DeviceName {
@@ -57,7 +72,7 @@ func DeviceOf(m *config.Module) DeviceName {
 	if m.Framework != native.Framework || !ok || v.Kind() != document.KindString || strings.TrimSpace(v.Text()) == "" {
 		return DeviceName{}
 	}
-	return DeviceName{v.Text(), v.Origin().String() + ": device"}
+	return DeviceName{Name: v.Text(), Source: v.Origin().String() + ": device"}
 }
 
 // Core wires what every command with an op manager needs.
@@ -220,7 +235,7 @@ func selectDevice(reg *device.Registry, set Config) (device.Backend, error) {
 	var s device.Selection
 	var err error
 	if d := set.Device; d.Name != "" {
-		s, err = device.Choose(reg, d.Source, d.Name)
+		s, err = device.Choose(reg, d.Source, d.own())
 	} else {
 		s, err = device.Select(reg, os.LookupEnv)
 	}
@@ -262,10 +277,22 @@ func OpsGraph(set Config, wire func(OpsParams)) fx.Option {
 
 // WithManager runs f with an op manager over everything that is compiled in, under a policy.
 func WithManager(ctx context.Context, prog cli.Program, policy dispatch.Sources, f func(*opmanager.Manager, *opregistry.Snapshot) error) error {
+	return WithManagerOf(ctx, prog, Config{Policy: policy}, func(m *opmanager.Manager, snap *opregistry.Snapshot, _ device.Backend) error {
+		return f(m, snap)
+	})
+}
+
+// WithManagerOf is WithManager for a Config, of which it sets the log and the extras. The device is
+// that of the Config, nil without one.
+func WithManagerOf(ctx context.Context, prog cli.Program, set Config, f func(*opmanager.Manager, *opregistry.Snapshot, device.Backend) error) error {
 	var p OpsParams
-	set := Config{Log: slog.New(prog.Lines(prog.Err, slog.LevelWarn)), Policy: policy, Extras: prog.Extras}
-	return Run(ctx, func() error { return f(p.Manager, p.Registry.Snapshot()) },
-		OpsGraph(set, func(built OpsParams) { p = built }))
+	var dev device.Backend
+	set.Log, set.Extras = slog.New(prog.Lines(prog.Err, slog.LevelWarn)), prog.Extras
+	options := []fx.Option{OpsGraph(set, func(built OpsParams) { p = built })}
+	if set.Device.Name != "" {
+		options = append(options, fx.Populate(&dev))
+	}
+	return Run(ctx, func() error { return f(p.Manager, p.Registry.Snapshot(), dev) }, options...)
 }
 
 // Run builds the graph, starts it, runs f unless ctx has ended, and stops it. An interrupt does not

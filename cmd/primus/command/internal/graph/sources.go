@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -50,9 +51,30 @@ func opSources() fx.Option {
 			return onednn.New(onednn.Options{Threads: set.Threads, Names: libraryFiles("PRIMUS_ONEDNN")}).Source()
 		},
 		(*mpi.Library).Source,
-		vendorsopencl.Source,
-		clblast.New(clblast.Options{Names: libraryFiles("PRIMUS_CLBLAST")}).Source,
+		func(set Config, b *opencl.Backend) opregistry.Source {
+			return set.probed(vendorsopencl.Source(), func() error {
+				if b.Usable() != nil {
+					return errors.New("there is no OpenCL device: primus devices list says what was looked for")
+				}
+				return nil
+			})
+		},
+		func(set Config) opregistry.Source {
+			lib := clblast.New(clblast.Options{Names: libraryFiles("PRIMUS_CLBLAST")})
+			return set.probed(lib.Source(), lib.Available)
+		},
 	))
+}
+
+// probed returns a source of impls for devices, which are asked whether they can run if the command
+// wants to know. A run has found its device already, and others need not open a driver.
+func (set Config) probed(s opregistry.Source, available func() error) opregistry.Source {
+	if set.ProbeDevices {
+		for i := range s.Impls {
+			s.Impls[i].Available = available
+		}
+	}
+	return s
 }
 
 // libraryFiles returns the files that a variable names in place of the system's library, nil when
@@ -73,12 +95,15 @@ func backendModules() fx.Option {
 
 // deviceBackends lists the device backends that are compiled in.
 func deviceBackends() fx.Option {
-	return provideGroup("devices",
+	newOpenCL := func(lc fx.Lifecycle) *opencl.Backend {
+		b := opencl.New(opencl.Options{Files: libraryFiles("PRIMUS_OPENCL"), Cache: programCache()})
+		lc.Append(fx.StopHook(b.Close))
+		return b
+	}
+	return fx.Options(fx.Provide(newOpenCL), provideGroup("devices",
 		func() device.Backend { return cpu.New() },
-		func() device.Backend {
-			return opencl.New(opencl.Options{Files: libraryFiles("PRIMUS_OPENCL"), Cache: programCache()})
-		},
-	)
+		func(b *opencl.Backend) device.Backend { return b },
+	))
 }
 
 // programCache returns the folder for programs that were built for a device; "" when the user has
