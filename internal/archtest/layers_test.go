@@ -38,7 +38,7 @@ var layers = []layer{
 	{root: "vendors/abi"},
 	{root: "vendors/plugin/check", allowed: []string{"vendors/plugin", "vendors/abi", "opbench", "opregistry", "ops", "opstest", "tensor", "device", "internal/parallel"}},
 	{root: "vendors/internal/blas/blastest", allowed: []string{"opregistry", "ops", "opstest", "tensor"}},
-	{root: "vendors/opencl/opencltest", allowed: []string{"opregistry", "opstest", "device"}},
+	{root: "vendors/opencl/opencltest", allowed: []string{"opregistry", "opstest", "device", "vendors/loader/loadertest"}},
 	{root: "vendors", allowed: []string{"vendors/abi", "vendors/loader", "vendors/internal/blas", "opregistry", "ops", "tensor", "device"}, apart: true},
 	{root: "runtime/config", allowed: []string{"document"}},
 	{root: "runtime/backend", allowed: []string{"runtime/config", "runtime/launch", "document", "opmanager", "device"}},
