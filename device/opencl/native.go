@@ -22,7 +22,7 @@ func (b *Backend) NativeStream(index int, s device.Stream, f func(device.Handles
 		return err
 	}
 	return b.enqueue(d, s, func(q *queue) error {
-		return f(device.Handles{Context: d.context, Device: d.id, Stream: q.handle})
+		return q.between(func() error { return f(device.Handles{Context: d.context, Device: d.id, Stream: q.handle}) })
 	})
 }
 
