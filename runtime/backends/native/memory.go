@@ -1,10 +1,8 @@
 package native
 
 import (
-	"cmp"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 
 	"github.com/primus-fl/primus/device"
@@ -12,24 +10,16 @@ import (
 	"github.com/primus-fl/primus/internal/sysmem"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/runtime/backend"
+	"github.com/primus-fl/primus/runtime/backends/native/memory"
 	"github.com/primus-fl/primus/runtime/backends/native/model"
 	"github.com/primus-fl/primus/runtime/backends/native/optim"
 	"github.com/primus-fl/primus/runtime/config"
 )
 
-// MemoryPart is a part of the memory of a run.
-type MemoryPart struct {
-	What    string  `json:"part"`
-	Bytes   float64 `json:"bytes"`
-	Formula string  `json:"formula"`
-
-	keys string // parameters that make it smaller
-}
-
 // ProjectMemory returns the memory that training a module needs before its first step, without the
 // scratch memory of kernels, and warnings about its parameters. The activations are left out when
 // the rest is more than limit, and all but the batch for a device that does not describe itself.
-func ProjectMemory(m *config.Module, manager *opmanager.Manager, dev device.Backend, limit float64) ([]MemoryPart, []document.Warning, error) {
+func ProjectMemory(m *config.Module, manager *opmanager.Manager, dev device.Backend, limit float64) ([]memory.Part, []document.Warning, error) {
 	tc, warnings, err := standalone(m)
 	if err != nil {
 		return nil, warnings, err
@@ -62,39 +52,19 @@ func (a *Args) checkDevice(tc *backend.TrainContext) error {
 	return nil
 }
 
-// MemoryLimit returns the memory that a run can have: that of the device, or what this process can
-// have for a run in host memory.
-func MemoryLimit(dev device.Backend) (sysmem.Limit, error) {
-	at, err := dev.Device()
-	if err != nil {
-		return sysmem.Limit{}, err
-	}
-	if d, ok := described(dev, at); ok {
-		about, err := d.Describe(at.Index)
-		return sysmem.Limit{Bytes: about.Memory, Source: fmt.Sprintf("%v, %s", at, about.Name)}, err
-	}
-	return sysmem.Read()
-}
-
-// described returns a backend that describes a device which is not the host.
-func described(dev device.Backend, at device.Device) (device.Describer, bool) {
-	if at.Type == device.TypeCPU {
-		return nil, false
-	}
-	return device.As[device.Describer](dev)
-}
-
 // memoryParts counts what is allocated before the first step, without the scratch memory of
 // kernels, on a device that is described or the host.
-func (a *Args) memoryParts(mgr *opmanager.Manager, dev device.Backend, limit float64, ranks int) ([]MemoryPart, error) {
+func (a *Args) memoryParts(mgr *opmanager.Manager, dev device.Backend, limit float64, ranks int) ([]memory.Part, error) {
 	at, err := dev.Device()
 	if err != nil {
 		return nil, err
 	}
-	parts := []MemoryPart{{"the batch", 4 * float64(a.GlobalBatchSize) * float64(a.SeqLength+1), "4 · global_batch_size · (seq_length + 1)", "global_batch_size"}}
+	parts := []memory.Part{{
+		What: "the batch", Bytes: 4 * float64(a.GlobalBatchSize) * float64(a.SeqLength+1), Formula: "4 · global_batch_size · (seq_length + 1)", Keys: "global_batch_size",
+	}}
 	count := model.ActivationBytes
 	if at.Type != device.TypeCPU {
-		if _, ok := described(dev, at); !ok {
+		if !memory.Known(dev) {
 			return parts, nil
 		}
 		count = model.PassBytes // text is generated in host memory
@@ -104,8 +74,8 @@ func (a *Args) memoryParts(mgr *opmanager.Manager, dev device.Backend, limit flo
 		moments += a.TrainedParameters()
 		formula += " + 4 · those that are trained, for the average"
 	}
-	state := MemoryPart{
-		"weights with gradients and moments", a.WeightBytes() + 4*moments, formula, "num_layers, hidden_size, vocab_size or num_experts",
+	state := memory.Part{
+		What: "weights with gradients and moments", Bytes: a.WeightBytes() + 4*moments, Formula: formula, Keys: "num_layers, hidden_size, vocab_size or num_experts",
 	}
 	if a.Sharded && ranks > 1 { // gradients are added up apart
 		state.Bytes = a.WeightBytes() + 4*(a.TrainedParameters()+moments)/float64(ranks)
@@ -113,17 +83,19 @@ func (a *Args) memoryParts(mgr *opmanager.Manager, dev device.Backend, limit flo
 	}
 	parts = append(parts, state)
 	if a.stage == stageDPO {
-		parts = append(parts, MemoryPart{"weights to compare with", 4 * float64(a.NumParameters()), "4 · parameters", "num_layers, hidden_size or vocab_size"})
+		parts = append(parts, memory.Part{
+			What: "weights to compare with", Bytes: 4 * float64(a.NumParameters()), Formula: "4 · parameters", Keys: "num_layers, hidden_size or vocab_size",
+		})
 	}
-	if describeMemory(parts).total > limit { // counting the rest may itself take too much memory
+	if memory.Sum(parts).Total > limit { // counting the rest may itself take too much memory
 		return parts, nil
 	}
 	activations, err := count(a.Config, mgr, a.MicroBatchSize)
 	if err != nil {
 		return nil, err
 	}
-	return append(parts, MemoryPart{
-		"activations", activations, "what the layers keep of micro_batch_size · seq_length tokens, by their impls", "micro_batch_size, seq_length or num_layers",
+	return append(parts, memory.Part{
+		What: "activations", Bytes: activations, Formula: "what the layers keep of micro_batch_size · seq_length tokens, by their impls", Keys: "micro_batch_size, seq_length or num_layers",
 	}), nil
 }
 
@@ -147,7 +119,7 @@ func (a *Args) moments() (n float64, formula string) {
 // checkMemory describes the memory that training needs and returns an error if that is more than
 // there is.
 func (a *Args) checkMemory(mgr *opmanager.Manager, dev device.Backend, ranks int) (string, error) {
-	limit, err := MemoryLimit(dev)
+	limit, owner, err := memory.Limit(dev)
 	if err != nil {
 		limit = sysmem.Limit{Bytes: math.MaxUint64, Source: "a system that does not tell"}
 	}
@@ -155,35 +127,10 @@ func (a *Args) checkMemory(mgr *opmanager.Manager, dev device.Backend, ranks int
 	if err != nil {
 		return "", err
 	}
-	needs := describeMemory(parts)
+	needs := memory.Sum(parts)
 	most := fmt.Sprintf("%s (%s)", sysmem.Text(float64(limit.Bytes)), limit.Source)
-	if needs.total > float64(limit.Bytes) {
-		owner := "this process can have"
-		if at, err := dev.Device(); err == nil && at.Type != device.TypeCPU {
-			owner = "the device has"
-		}
-		return "", fmt.Errorf("memory: training takes at least %s, and %s %s: lower %s", needs.text, owner, most, needs.largest.keys)
+	if needs.Total > float64(limit.Bytes) {
+		return "", fmt.Errorf("memory: training takes at least %s, and %s %s: lower %s", needs.Text, owner, most, needs.Largest.Keys)
 	}
-	return fmt.Sprintf("%s, of %s", needs.text, most), nil
-}
-
-// memoryNeeds is the sum of parts.
-type memoryNeeds struct {
-	total   float64
-	text    string
-	largest MemoryPart
-}
-
-func describeMemory(parts []MemoryPart) memoryNeeds {
-	var n memoryNeeds
-	var words []string
-	parts = slices.Clone(parts)
-	slices.SortFunc(parts, func(x, y MemoryPart) int { return cmp.Compare(y.Bytes, x.Bytes) })
-	for _, p := range parts {
-		n.total += p.Bytes
-		words = append(words, p.What+" "+sysmem.Text(p.Bytes))
-	}
-	n.largest = parts[0]
-	n.text = fmt.Sprintf("%s (%s)", sysmem.Text(n.total), strings.Join(words, ", "))
-	return n
+	return fmt.Sprintf("%s, of %s", needs.Text, most), nil
 }

@@ -14,18 +14,19 @@ import (
 	"github.com/primus-fl/primus/internal/sysmem"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/runtime/backends/native"
+	"github.com/primus-fl/primus/runtime/backends/native/memory"
 	"github.com/primus-fl/primus/runtime/config"
 	"go.uber.org/fx"
 )
 
 // nativeMemory is the memory that a run in primus needs, as -o json prints it.
 type nativeMemory struct {
-	Model  string              `json:"model"`
-	Parts  []native.MemoryPart `json:"parts"`
-	Total  float64             `json:"total"`
-	Limit  float64             `json:"limit"`
-	Source string              `json:"limit_from"`
-	Fits   bool                `json:"fits"`
+	Model  string        `json:"model"`
+	Parts  []memory.Part `json:"parts"`
+	Total  float64       `json:"total"`
+	Limit  float64       `json:"limit"`
+	Source string        `json:"limit_from"`
+	Fits   bool          `json:"fits"`
 }
 
 // projectNative prints the memory that a run in primus needs. Without a given size, that is
@@ -43,7 +44,7 @@ func projectNative(ctx context.Context, prog cli.Program, o *options, size sizes
 	var dev device.Backend
 	err := graph.Run(ctx, func() error {
 		if !given {
-			limit, err := native.MemoryLimit(dev)
+			limit, _, err := memory.Limit(dev)
 			if err != nil {
 				return fmt.Errorf("%w: give --memory", err)
 			}
