@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/internal/fardevice"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/runtime/backend"
@@ -102,4 +103,23 @@ func TestResumeOnADevice(t *testing.T) {
 	whole, lost := l.metrics("whole"), l.metrics("lost")
 	assert.Equal(t, whole[7].Loss, lost[len(lost)-1].Loss)
 	assert.Equal(t, weightsOf(t, l, "whole"), weightsOf(t, l, "lost"))
+}
+
+// small is a device that describes itself, with little memory.
+type small struct{ *fardevice.Backend }
+
+func (small) Describe(int) (device.Description, error) {
+	return device.Description{Name: "Small", Memory: 1 << 20}, nil
+}
+
+// A run that cannot fit the device is refused before anything is allocated, and says what it needs.
+func TestMemoryOfADevice(t *testing.T) {
+	l, far := newLab(t), fardevice.New(0)
+	l.device = small{far}
+	err := l.train(t.Context(), "run", "seq_length=1024")
+	for _, part := range []string{"memory: training takes at least", "activations", "the device has 1", ", Small): lower micro_batch_size"} {
+		require.ErrorContains(t, err, part)
+	}
+	assert.Zero(t, far.Copies().In)
+	require.NoError(t, l.train(t.Context(), "run", "train_iters=1", "eval_interval=0", "micro_batch_size=1"))
 }

@@ -288,10 +288,11 @@ func WithManagerOf(ctx context.Context, prog cli.Program, set Config, f func(*op
 	var p OpsParams
 	var dev device.Backend
 	set.Log, set.Extras = slog.New(prog.Lines(prog.Err, slog.LevelWarn)), prog.Extras
-	options := []fx.Option{OpsGraph(set, func(built OpsParams) { p = built })}
-	if set.Device.Name != "" {
+	var options []fx.Option
+	if set.Device.Name != "" { // it may not be there, so it comes before what has to be closed
 		options = append(options, fx.Populate(&dev))
 	}
+	options = append(options, OpsGraph(set, func(built OpsParams) { p = built }))
 	return Run(ctx, func() error { return f(p.Manager, p.Registry.Snapshot(), dev) }, options...)
 }
 
