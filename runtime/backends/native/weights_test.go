@@ -33,6 +33,7 @@ func TestWeightsOfAFolderThatDoNotFit(t *testing.T) {
 	folder := "load_hf=" + l.path("first", "checkpoints", "step-00000000")
 	err := l.train(t.Context(), "run", folder, "num_layers=3", "window_size=[4,0]")
 	assert.ErrorContains(t, err, "num_layers: got 3, want 2 as in config.json of load_hf")
+	assert.ErrorContains(t, err, "write model: hf.yaml into the experiment")
 	assert.ErrorContains(t, err, "override")
 	assert.ErrorContains(t, err, "window_size: got [4 0], want [-1 0]")
 	assert.ErrorContains(t, l.train(t.Context(), "run", folder, "make_vocab_size_divisible_by=100"), "want a divisor of the vocabulary of load_hf, 256")

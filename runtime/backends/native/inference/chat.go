@@ -20,7 +20,7 @@ type Chat struct {
 }
 
 // ErrNoChat says that a model has no chat template.
-var ErrNoChat = errors.New("the tokenizer of the model has no chat template, so that there is no form for a conversation")
+var ErrNoChat = errors.New("the tokenizer of the model has no chat template: give one with --chat-template, such as chatml")
 
 // NewChat returns the form of conversations with a model: by the template of its tokenizer, by one
 // that comes with package chat, or by one in a file. name is "" for that of the tokenizer, which

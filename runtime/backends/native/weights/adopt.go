@@ -54,7 +54,7 @@ func (f *Folder) Adopt(c *model.Config, given func(param string) bool) error {
 		}
 	}
 	if faults != nil {
-		return errors.Join(faults...)
+		return errors.Join(append(faults, errors.New("load_hf: if the model preset gives these parameters, write model: hf.yaml into the experiment, a preset without an architecture"))...)
 	}
 	*c = merged
 	return nil
