@@ -13,7 +13,7 @@ import (
 	"github.com/primus-fl/primus/vendors/loader/loadertest"
 )
 
-//go:embed faulty.c
+//go:embed testdata/faulty.c
 var faulty string
 
 // Faulty is an OpenCL library that fails calls on demand, in place of that of the machine.
