@@ -55,6 +55,7 @@ SlurmctldLogFile=DIR/slurmctld.log
 SlurmdLogFile=DIR/slurmd.log
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
+SchedulerParameters=batch_sched_delay=0,sched_interval=1,sched_min_interval=0
 SelectType=select/cons_tres
 SwitchType=switch/none
 MpiDefault=none
