@@ -210,6 +210,7 @@ func TestRankThatIsNotWatched(t *testing.T) {
 
 // Without a launcher of MPI the ranks find out which of them hangs.
 func TestHangingRankIsNamed(t *testing.T) {
+	t.Parallel()
 	needMPICH(t)
 	l := commandtest.NewLab(t)
 	j := start(t, l, nil, append([]string{"--nproc", "2", "distributed_timeout_minutes=0.03"}, endless...)...)

@@ -460,6 +460,7 @@ func TestLostRanksOfPrimus(t *testing.T) {
 		{1, syscall.SIGSTOP, "the run cannot go on: rank 1 is gone: nothing was heard of it for 6s"},
 	} {
 		t.Run(fmt.Sprintf("%v/%d", tt.signal, tt.rank), func(t *testing.T) {
+			t.Parallel()
 			l := commandtest.NewLab(t)
 			j := &job{Cmd: commandtest.Child(t.Context(), nil, l.Args("--nproc", "2", "train_iters=1000000", "log_interval=1000000", "exp_name=exp")...)}
 			j.Stderr = &j.stderr
@@ -569,6 +570,7 @@ func TestRankKilledInASave(t *testing.T) {
 func TestInterruptedRanks(t *testing.T) {
 	for launcher := range mpiLaunchers {
 		t.Run(launcher, func(t *testing.T) {
+			t.Parallel()
 			l := commandtest.NewLab(t)
 			// mpirun reads no lines after an interrupt, so there must not be many.
 			j := newJob(t, l, launcher, []string{"2", "train_iters=1000000", "log_interval=1000000"})
