@@ -334,6 +334,14 @@ func (o *pluginOp) callOnDevice(f *frame, x *opregistry.Exec, w *watch) (status 
 			return nil
 		})
 	}
+	if o.workspaceSize == 0 {
+		err = inStream(func() {
+			if status, _ = o.prepare(f, w); status == abi.OK {
+				status = o.execute(f)
+			}
+		})
+		return status, err
+	}
 	if err := inStream(func() { status, n = o.prepare(f, w) }); err != nil || status != abi.OK {
 		return status, err
 	}

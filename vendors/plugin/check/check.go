@@ -123,6 +123,8 @@ type PartSettings struct {
 	Reference opregistry.Source // computes the right results
 	Baseline  opregistry.Source // is measured beside the plugin
 
+	DeviceBaseline opregistry.Source // the same on devices
+
 	// Device returns the backend of devices of a type, or why there is none.
 	Device func(device.Type) (device.Backend, error)
 }

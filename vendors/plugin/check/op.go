@@ -76,7 +76,7 @@ func checkPart(args []string, set PartSettings, host *sandbox.Reporter) error {
 func describe(p *plugin.Plugin, set PartSettings) (*described, error) {
 	src := p.Source()
 	reg := opregistry.NewRegistry()
-	for _, s := range []opregistry.Source{set.Baseline, set.Reference, src} {
+	for _, s := range []opregistry.Source{set.Baseline, set.DeviceBaseline, set.Reference, src} {
 		if err := reg.Register(s); err != nil {
 			return nil, err
 		}
@@ -102,6 +102,7 @@ type checker struct {
 	name   name
 	host   *sandbox.Reporter
 
+	backend device.Backend // of the device that has the operands, nil for the CPU
 	impl    opregistry.Impl
 	subject opstest.Subject
 	flags   uint32
@@ -116,21 +117,19 @@ func (c *checker) run() error {
 	}
 	c.flags = c.plugin.Flags(c.name.Op, c.name.ID)
 	c.found = OpReport{Op: c.name.Op, Impl: c.name.ID, Device: c.name.Device, Flags: flagWords(c.flags)}
+	where := c.name.deviceOf(impl)
 	err := impl.Available()
 	if err == nil {
-		c.source, err = on(c.name.Device, c.source, c.Device, nil)
+		c.backend, err = finder(c.Device).backend(where)
 	}
 	if err != nil {
 		c.found.Unavailable = err.Error()
 		return c.report()
 	}
+	c.source = on(where, c.backend, c.source, nil)
 	c.impl, _ = implOf(c.source, c.name)
 	c.subject = SubjectOf(c.source, c.impl)
-	parts := []func() error{c.conform, c.keepControl, c.hammer, c.leak}
-	if c.name.Device == "" {
-		parts = append(parts, c.measure)
-	}
-	for _, part := range parts {
+	for _, part := range []func() error{c.conform, c.keepControl, c.hammer, c.leak, c.measure} {
 		err := part()
 		if err != nil {
 			c.found.Faults = append(c.found.Faults, err.Error())
@@ -199,6 +198,10 @@ const (
 // hammer calls the op from many goroutines, each with its own operands, and compares each result
 // with that of a single call.
 func (c *checker) hammer() error {
+	limit := hammerLimit
+	if c.backend != nil {
+		limit /= 4 // a device has fewer threads to offer than the processor
+	}
 	for _, d := range c.found.servedDTypes() {
 		callers := 2 * max(2, goruntime.GOMAXPROCS(0))
 		subjects := slices.Repeat([]opstest.Subject{c.subject}, callers+1)
@@ -218,7 +221,7 @@ func (c *checker) hammer() error {
 		}
 		calls := make([]int, callers)
 		errs := make([]error, callers)
-		end := time.Now().Add(c.limit(hammerLimit))
+		end := time.Now().Add(limit)
 		exec := opregistry.NewExec(nil, device.DefaultStream)
 		var all sync.WaitGroup
 		for k := range callers {
@@ -243,15 +246,6 @@ func (c *checker) hammer() error {
 		}
 	}
 	return nil
-}
-
-// limit returns how long calls are repeated. Those on a device come with copies of the operands, so
-// that fewer of them find as much.
-func (c *checker) limit(onCPU time.Duration) time.Duration {
-	if c.name.Device != "" {
-		return onCPU / 4
-	}
-	return onCPU
 }
 
 // implFor returns the first impl that a source has for an op.

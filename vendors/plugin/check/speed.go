@@ -35,6 +35,7 @@ type Speed struct {
 	Bytes    int     `json:"bytes"` // of all operands
 	Impl     float64 `json:"impl_us"`
 	Baseline float64 `json:"flagos_us,omitempty"`
+	OpenCL   float64 `json:"opencl_us,omitempty"` // of vendor.opencl, beside an op on a device
 }
 
 // measure calls the op and the baseline in turn and keeps the shortest time of each.
@@ -43,7 +44,11 @@ func (c *checker) measure() error {
 	defer pool.Close()
 	exec := opregistry.NewExec(pool, device.DefaultStream)
 	reg := opregistry.NewRegistry()
-	if err := errors.Join(reg.Register(c.Baseline), reg.Register(c.source)); err != nil {
+	baseline, source := c.Baseline, c.source
+	if c.backend != nil {
+		baseline, source = waiting(c.backend, c.DeviceBaseline), waiting(c.backend, c.plugin.Source())
+	}
+	if err := errors.Join(reg.Register(baseline), reg.Register(source)); err != nil {
 		return err
 	}
 	for _, d := range c.found.servedDTypes() {
@@ -52,7 +57,7 @@ func (c *checker) measure() error {
 		if err != nil {
 			return err
 		}
-		if found == nil { // the op has no cases of any size, or they are not what the impl serves
+		if found == nil && c.backend == nil { // the op has no cases of any size, or they are not what the impl serves
 			if found, err = c.measureLargest(d, exec); err != nil {
 				return err
 			}
@@ -75,8 +80,10 @@ func (c *checker) measureGrowing(d tensor.DType, snap *opregistry.Snapshot, exec
 		}
 		found = next
 		fastest := found.Impl
-		if found.Baseline > 0 {
-			fastest = min(fastest, found.Baseline)
+		for _, other := range []float64{found.Baseline, found.OpenCL} {
+			if other > 0 {
+				fastest = min(fastest, other)
+			}
 		}
 		if fastest >= 1e6*minMeasured.Seconds() || 4*found.Bytes > maxMeasured {
 			return found, nil
@@ -86,14 +93,19 @@ func (c *checker) measureGrowing(d tensor.DType, snap *opregistry.Snapshot, exec
 
 // measureSize measures a case of one size.
 func (c *checker) measureSize(d tensor.DType, size int, snap *opregistry.Snapshot, exec *opregistry.Exec) (found *Speed, err error) {
-	maker := opbench.NewMaker(cpu.New(), d)
+	var memory device.Backend = cpu.New()
+	baseline := c.Baseline.Name
+	if c.backend != nil {
+		memory, baseline = c.backend, c.DeviceBaseline.Name
+	}
+	maker := opbench.NewMaker(memory, d)
 	defer func() { err = errors.Join(err, maker.Close()) }()
 	work, ok, err := sizedCase(maker, c.name.Op, size)
 	if !ok || err != nil {
 		return nil, err
 	}
 	op, _ := snap.Index(c.name.Op)
-	impls := slices.DeleteFunc(slices.Clone(snap.Impls(op)), func(e opregistry.Entry) bool { return e.ID != c.name.ID && e.Source != c.Baseline.Name })
+	impls := slices.DeleteFunc(slices.Clone(snap.Impls(op)), func(e opregistry.Entry) bool { return e.ID != c.name.ID && e.Source != baseline })
 	found = &Speed{Case: fmt.Sprintf("%v/%s", d, work.Shape), Bytes: int(work.Bytes)}
 	// This is a child process, which its parent ends when it is to end.
 	for _, r := range opbench.Measure(context.Background(), work, snap, impls, exec, opbench.Settings{Repeat: measureSamples, Budget: measureLimit}) {
@@ -103,6 +115,8 @@ func (c *checker) measureSize(d tensor.DType, size int, snap *opregistry.Snapsho
 		case len(r.Samples) == 0:
 		case r.Impl == c.name.ID:
 			found.Impl = 1e6 * slices.Min(r.Samples).Seconds()
+		case c.backend != nil:
+			found.OpenCL = 1e6 * slices.Min(r.Samples).Seconds()
 		default:
 			found.Baseline = 1e6 * slices.Min(r.Samples).Seconds()
 		}

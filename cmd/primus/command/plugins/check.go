@@ -14,6 +14,7 @@ import (
 	"github.com/primus-fl/primus/impls/reference"
 	"github.com/primus-fl/primus/internal/escape"
 	"github.com/primus-fl/primus/internal/plaintext"
+	"github.com/primus-fl/primus/vendors/opencl"
 	"github.com/primus-fl/primus/vendors/plugin/check"
 	"github.com/spf13/cobra"
 )
@@ -34,8 +35,8 @@ func newPluginsCheckCommand(prog cli.Program) *cobra.Command {
 		Long: `Check a shared library with ops: its description; every op in all cases of the
 conformance kit against the reference, with guard bands around all memory; calls from
 many threads; memory and open files over 30,000 calls; and the time of a call compared
-with flagos. Ops for a device are checked on the first device of its type, without the
-time of a call.
+with flagos. Ops for a device are checked on the first device of its type, and measured
+beside vendor.opencl.
 
 Each op is checked in a process of its own. If one crashes or hangs, that is reported and
 the others are still checked. The exit code is 1 if a check fails.`,
@@ -81,7 +82,7 @@ func newPluginsCheckChildCommand(prog cli.Program) *cobra.Command {
 		Args:   cobra.RangeArgs(1, 4),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return withDevices(cmd.Context(), prog, func(find deviceFinder) error {
-				return check.Part(args, check.PartSettings{Reference: reference.Source(), Baseline: flagos.Source(), Device: find})
+				return check.Part(args, check.PartSettings{Reference: reference.Source(), Baseline: flagos.Source(), DeviceBaseline: opencl.Source(), Device: find})
 			})
 		},
 	}
@@ -109,8 +110,10 @@ func printChecked(out io.Writer, r *check.Report, maxShown int) error {
 		fmt.Fprintf(&b, "\n%s\n", plaintext.Render(conformanceTable(r.Checks)))
 		fmt.Fprintf(&b, "\n%s\n", plaintext.Render(behaviourTable(r.Checks)))
 	}
-	if t := speedTable(r.Checks); t.Length() > 0 {
-		fmt.Fprintf(&b, "\n%s\n", plaintext.Render(t))
+	for _, baseline := range []string{"flagos", "vendor.opencl"} {
+		if t := speedTable(r.Checks, baseline); t.Length() > 0 {
+			fmt.Fprintf(&b, "\n%s\n", plaintext.Render(t))
+		}
 	}
 	for _, c := range r.Checks {
 		shown := 0
@@ -168,15 +171,20 @@ func behaviourTable(checks []check.OpReport) table.Writer {
 	return t
 }
 
-func speedTable(checks []check.OpReport) table.Writer {
-	t := plaintext.NewTable(table.Row{"op", "impl", "case", "bytes", "µs per call", "flagos", "× flagos"}, 4, 5, 6, 7)
+// speedTable shows the times of ops on the CPU beside flagos, or those of ops on a device beside
+// vendor.opencl.
+func speedTable(checks []check.OpReport, baseline string) table.Writer {
+	t := plaintext.NewTable(table.Row{"op", "impl", "case", "bytes", "µs per call", baseline, "× " + baseline}, 4, 5, 6, 7)
 	for _, c := range checks {
+		if (c.Device == "") != (baseline == "flagos") {
+			continue
+		}
 		for _, s := range c.Speed {
-			flagos, ratio := "-", "-"
-			if s.Baseline > 0 {
-				flagos, ratio = fmt.Sprintf("%.2f", s.Baseline), fmt.Sprintf("%.2f", s.Baseline/s.Impl)
+			other, ratio := "-", "-"
+			if us := s.Baseline + s.OpenCL; us > 0 {
+				other, ratio = fmt.Sprintf("%.2f", us), fmt.Sprintf("%.2f", us/s.Impl)
 			}
-			t.AppendRow(table.Row{c.Op, c.Name(), s.Case, s.Bytes, fmt.Sprintf("%.2f", s.Impl), flagos, ratio})
+			t.AppendRow(table.Row{c.Op, c.Name(), s.Case, s.Bytes, fmt.Sprintf("%.2f", s.Impl), other, ratio})
 		}
 	}
 	return t

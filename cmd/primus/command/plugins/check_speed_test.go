@@ -13,7 +13,7 @@ func TestPluginsCheckSpeedIsRelativeToFlagos(t *testing.T) {
 	t.Parallel()
 	text := plaintext.Render(speedTable([]check.OpReport{{Op: "rmsnorm_fwd", Impl: "vendor.acme", Speed: []check.Speed{
 		{Case: "slow", Impl: 4, Baseline: 1}, {Case: "fast", Impl: 1, Baseline: 2}, {Case: "alone", Impl: 1},
-	}}}))
+	}}}, "flagos"))
 	assert.Contains(t, text, "× flagos")
 	assert.Regexp(t, `slow .* 0\.25\s*\n`, text)
 	assert.Regexp(t, `fast .* 2\.00\s*\n`, text)

@@ -45,6 +45,7 @@ type checked struct {
 			Bytes  int
 			Impl   float64 `json:"impl_us"`
 			Flagos float64 `json:"flagos_us"`
+			OpenCL float64 `json:"opencl_us"`
 		}
 	}
 	Faults, Notes []string

@@ -57,7 +57,9 @@ func TestPluginsCheckOnOpenCL(t *testing.T) {
 			assert.Equal(t, served, c.Conformance[k].Served > 0, c.Conformance[k].DType)
 		}
 		assert.Positive(t, c.Together.Calls)
-		assert.Empty(t, c.Speed)
+		require.Len(t, c.Speed, 2, "f32 and bf16")
+		assert.Positive(t, c.Speed[0].Impl)
+		assert.Positive(t, c.Speed[0].OpenCL)
 	}
 }
 
