@@ -69,17 +69,29 @@ func (a *Args) memoryParts(mgr *opmanager.Manager, dev device.Backend, limit flo
 		}
 		count = model.PassBytes // text is generated in host memory
 	}
+	near := a.Parallel.Planned(max(ranks, a.TensorRanks(), a.ExpertRanks()))
+	part := model.PartOf(near, a.Parallel)
+	weights, trained := a.WeightBytes(), a.TrainedParameters()
 	moments, formula := a.moments()
+	if a.DividesModel() {
+		held, own, err := model.PartSizes(a.Config, part)
+		if err != nil {
+			return nil, err
+		}
+		moments *= own / trained
+		weights, trained = 4*(held+own), own
+		formula += ", of the part of a rank"
+	}
 	if a.EMADecay > 0 {
-		moments += a.TrainedParameters()
+		moments += trained
 		formula += " + 4 · those that are trained, for the average"
 	}
 	state := memory.Part{
-		What: "weights with gradients and moments", Bytes: a.WeightBytes() + 4*moments, Formula: formula, Keys: "num_layers, hidden_size, vocab_size or num_experts",
+		What: "weights with gradients and moments", Bytes: weights + 4*moments, Formula: formula, Keys: "num_layers, hidden_size, vocab_size or num_experts",
 	}
-	if a.Sharded && ranks > 1 { // gradients are added up apart
-		state.Bytes = a.WeightBytes() + 4*(a.TrainedParameters()+moments)/float64(ranks)
-		state.Formula = fmt.Sprintf("4 · parameters + 4 · those that are trained + 4 / %d ranks · (those that are trained and moments)", ranks)
+	if n := near.Data.Ranks; a.Sharded && n > 1 { // gradients are added up apart
+		state.Bytes = weights + 4*(trained+moments)/float64(n)
+		state.Formula = fmt.Sprintf("4 · parameters + 4 · those that are trained + 4 / %d ranks · (those that are trained and moments)", n)
 	}
 	parts = append(parts, state)
 	if a.stage == stageDPO {
@@ -90,7 +102,7 @@ func (a *Args) memoryParts(mgr *opmanager.Manager, dev device.Backend, limit flo
 	if memory.Sum(parts).Total > limit { // counting the rest may itself take too much memory
 		return parts, nil
 	}
-	activations, err := count(a.Config, mgr, a.MicroBatchSize)
+	activations, err := count(a.Config, part, mgr, a.MicroBatchSize)
 	if err != nil {
 		return nil, err
 	}

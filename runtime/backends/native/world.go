@@ -289,19 +289,13 @@ func (t *trainer) stopping(ctx context.Context) bool {
 func (e *engine) divided() bool { return !e.world.Alone() && e.args.DividesModel() }
 
 // part finds out with whom this rank works, and returns the part of the model that it has.
-func (e *engine) part() (part model.Part) {
-	e.near = e.world.Divide(world.Parallel{})
-	if !e.divided() {
-		return part
+func (e *engine) part() model.Part {
+	p := world.Parallel{}
+	if e.divided() {
+		p = e.args.Parallel
 	}
-	e.near = e.world.Divide(e.args.Parallel)
-	if e.args.ExpertRanks() > 1 {
-		part.Experts = e.near.Experts
-	}
-	if e.args.TensorRanks() > 1 {
-		part.Tensor, part.Sequence = e.near.Tensor, e.args.SequenceParallel
-	}
-	return part
+	e.near = e.world.Divide(p)
+	return model.PartOf(e.near, p)
 }
 
 // connect makes the exchange of gradients with other ranks, and finds out which weights this rank

@@ -2,8 +2,10 @@ package train
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
+	"strconv"
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/dispatch"
@@ -14,6 +16,7 @@ import (
 	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/config"
+	"github.com/primus-fl/primus/runtime/launch/elastic"
 	"github.com/primus-fl/primus/runtime/patch"
 	"github.com/primus-fl/primus/runtime/report"
 	"github.com/primus-fl/primus/runtime/train"
@@ -40,6 +43,10 @@ func dryRun(ctx context.Context, prog cli.Program, s experiments.Stage, opts Opt
 	if _, err := opts.fleet.Member(e, module); err != nil {
 		return err
 	}
+	job, starts, err := opts.members(module)
+	if err != nil {
+		return err
+	}
 	log := slog.New(prog.Lines(prog.Err, slog.LevelWarn))
 	experiments.LogReport(log, e.Report)
 	if opts.Tune() == dispatch.TuneAuto {
@@ -55,13 +62,14 @@ func dryRun(ctx context.Context, prog cli.Program, s experiments.Stage, opts Opt
 		}
 		settings := opts.run.Settings(e, s, log)
 		settings.Manager, settings.Device, settings.Backends, settings.Patches = p.Manager, p.Device, p.Backends, p.Patches
+		if starts {
+			if settings.Environ, err = environOfFirst(job); err != nil {
+				return err
+			}
+		}
 		plan, err = train.NewPlan(ctx, settings)
 		return err
 	}, graph.Core(set), fx.Invoke(func(built dryParams) { p = built }))
-	if err != nil {
-		return err
-	}
-	job, starts, err := opts.members(module)
 	if err != nil {
 		return err
 	}
@@ -74,4 +82,15 @@ func dryRun(ctx context.Context, prog cli.Program, s experiments.Stage, opts Opt
 	}
 	_, err = io.WriteString(prog.Out, text)
 	return err
+}
+
+// environOfFirst returns the environment of the first rank of a job, whose nodes start as many
+// ranks as this one.
+func environOfFirst(job elastic.Settings) (*backend.Environ, error) {
+	env := backend.ProcessEnviron().Overlay()
+	var faults []error
+	for name, value := range map[string]int{"RANK": 0, "WORLD_SIZE": job.Slots * job.Members, "LOCAL_RANK": 0, "LOCAL_WORLD_SIZE": job.Slots} {
+		faults = append(faults, env.Set(name, strconv.Itoa(value), "--nproc"))
+	}
+	return env, errors.Join(faults...)
 }

@@ -129,6 +129,19 @@ func TestDryRunOfRanks(t *testing.T) {
 	got := l.Train("--dry-run", "--nproc", "2", "--nodes", "2", "--node-rank", "1", "--master-addr", "n0", "--max-restarts", "3")
 	require.Zero(t, got.Code, got.Stderr)
 	assert.Contains(t, got.Out, "\nranks       2 processes of this machine, which is node 1 of 2; started again after a failure, 3 times at most\n")
+	memory := func(args ...string) float64 {
+		got := l.Train(append([]string{"--dry-run", "--nproc", "2", "hidden_size=1024", "num_layers=4"}, args...)...)
+		require.Zero(t, got.Code, got.Stderr)
+		var n float64
+		_, found, _ := strings.Cut(got.Out, "weights with gradients and moments ")
+		_, err := fmt.Sscanf(found, "%f MB", &n)
+		require.NoError(t, err, got.Out)
+		return n
+	}
+	assert.InEpsilon(t, 2, memory()/memory("tensor_model_parallel_size=2"), 0.01, "each rank has half of the weights")
+	got = l.Train("--dry-run", "--nproc", "3")
+	assert.Equal(t, 1, got.Code)
+	assert.Contains(t, commandtest.OnlyError(t, got), "want a multiple of 6, which is micro_batch_size 2 on 3 ranks")
 }
 
 // What cannot be divided is refused, and not trained by fewer ranks.

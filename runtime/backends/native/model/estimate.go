@@ -6,19 +6,50 @@ import (
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/runtime/backends/native/architecture"
 	"github.com/primus-fl/primus/runtime/backends/native/memory"
+	"github.com/primus-fl/primus/runtime/backends/native/param"
 	"github.com/primus-fl/primus/runtime/backends/native/recompute"
+	"github.com/primus-fl/primus/runtime/backends/native/world"
 )
 
-// ActivationBytes returns the memory of the passes of a run: the one that trains on batches of
-// batch sequences, and the decoder that generates text, with the rounded copies of weights that
-// both multiply with. It builds them without memory, for two and for three layers, since every
-// further layer takes as much as the third.
-func ActivationBytes(c architecture.Config, mgr *opmanager.Manager, batch int) (float64, error) {
-	training, err := PassBytes(c, mgr, batch)
+// PartOf returns the part of a model that a rank has, of a job that is divided as the parameters
+// ask for.
+func PartOf(l world.Layout, p world.Parallel) (part Part) {
+	if p.ExpertRanks() > 1 {
+		part.Experts = l.Experts
+	}
+	if p.TensorRanks() > 1 {
+		part.Tensor, part.Sequence = l.Tensor, p.SequenceParallel
+	}
+	return part
+}
+
+// PartSizes returns the numbers of weights with adapters, and of those that are trained, of the
+// part of a model that a rank has.
+func PartSizes(c architecture.Config, part Part) (all, trained float64, err error) {
+	sum := func(of func(*Model) []*param.Param) (float64, error) {
+		return count(c, part, c.NumLayers, func(m *Model, taken *memory.Counter) error {
+			for _, p := range of(m) {
+				taken.Bytes += float64(p.Shape.NumElements())
+			}
+			return nil
+		})
+	}
+	if all, err = sum((*Model).all); err == nil {
+		trained, err = sum((*Model).Trained)
+	}
+	return all, trained, err
+}
+
+// ActivationBytes returns the memory of the passes of a run with a part of a model: the one that
+// trains on batches of batch sequences, and the decoder that generates text, with the rounded
+// copies of weights that both multiply with. It builds them without memory, for two and for three
+// layers, since every further layer takes as much as the third.
+func ActivationBytes(c architecture.Config, part Part, mgr *opmanager.Manager, batch int) (float64, error) {
+	training, err := PassBytes(c, part, mgr, batch)
 	if err != nil {
 		return 0, err
 	}
-	generation, err := count(c, c.NumLayers, func(m *Model, taken *memory.Counter) error {
+	generation, err := count(c, part, c.NumLayers, func(m *Model, taken *memory.Counter) error {
 		d := m.decoder(mgr, DecoderSettings{Slots: 1}.resolved(m.cfg), taken)
 		d.build(d.settings.Rows) // for a prompt
 		d.build(1)
@@ -32,13 +63,13 @@ func ActivationBytes(c architecture.Config, mgr *opmanager.Manager, batch int) (
 
 // PassBytes returns the memory of the pass that trains on batches of this many sequences, with the
 // weights rounded to the dtype of products: what of the memory in ActivationBytes is on the device.
-func PassBytes(c architecture.Config, mgr *opmanager.Manager, batch int) (float64, error) {
+func PassBytes(c architecture.Config, part Part, mgr *opmanager.Manager, batch int) (float64, error) {
 	layers, inputs := c.Kept(c.NumLayers)
-	training, err := count(c, layers, func(m *Model, taken *memory.Counter) error { return m.countPass(mgr, taken, batch) })
+	training, err := count(c, part, layers, func(m *Model, taken *memory.Counter) error { return m.countPass(mgr, taken, batch) })
 	if err != nil {
 		return 0, err
 	}
-	rounded, err := count(c, c.NumLayers, func(m *Model, taken *memory.Counter) error {
+	rounded, err := count(c, part, c.NumLayers, func(m *Model, taken *memory.Counter) error {
 		for _, p := range m.all() {
 			rows, columns := p.Rounded()
 			if rows != nil {
@@ -55,15 +86,15 @@ func PassBytes(c architecture.Config, mgr *opmanager.Manager, batch int) (float6
 }
 
 // count returns what is counted for a model of this many layers.
-func count(c architecture.Config, layers int, of func(*Model, *memory.Counter) error) (float64, error) {
+func count(c architecture.Config, part Part, layers int, of func(*Model, *memory.Counter) error) (float64, error) {
 	var sizes [2]float64
 	for i := range sizes {
-		part := c
-		if part.Granularity == recompute.Full {
-			part.Plan = recompute.Plan{}
+		few := c
+		if few.Granularity == recompute.Full {
+			few.Plan = recompute.Plan{}
 		}
-		part.NumLayers, part.WindowLayers = min(i+2, layers), nil
-		m, err := New(part, &memory.Counter{})
+		few.NumLayers, few.WindowLayers = min(i+2, layers), nil
+		m, err := NewPart(few, &memory.Counter{}, part)
 		if err != nil {
 			return 0, err
 		}

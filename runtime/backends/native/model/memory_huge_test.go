@@ -16,11 +16,11 @@ func TestMemoryOfTheHuge(t *testing.T) {
 	cfg := tiny(false)
 	cfg.NumLayers = 1_000_000_000
 	assert.Greater(t, cfg.WeightBytes(), 1e13)
-	got, err := model.ActivationBytes(cfg, mgr, 2)
+	got, err := model.ActivationBytes(cfg, model.Part{}, mgr, 2)
 	require.NoError(t, err)
 	assert.Greater(t, got, 1e13)
 	cfg.HiddenSize = 1 << 40
 	assert.Greater(t, cfg.WeightBytes(), 1e33)
-	_, err = model.ActivationBytes(cfg, mgr, 2)
+	_, err = model.ActivationBytes(cfg, model.Part{}, mgr, 2)
 	assert.ErrorContains(t, err, "want a size that fits in an int")
 }

@@ -44,13 +44,13 @@ func TestRecomputeChangesNothing(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				want := gradients(t, cfg)
-				plain, err := model.ActivationBytes(cfg, newManager(t, opregistry.KindFlagos), 2)
+				plain, err := model.ActivationBytes(cfg, model.Part{}, newManager(t, opregistry.KindFlagos), 2)
 				require.NoError(t, err)
 				for way, r := range recomputes() {
 					cfg := cfg
 					cfg.Plan = r
 					assert.Equal(t, want, gradients(t, cfg), way)
-					less, err := model.ActivationBytes(cfg, newManager(t, opregistry.KindFlagos), 2)
+					less, err := model.ActivationBytes(cfg, model.Part{}, newManager(t, opregistry.KindFlagos), 2)
 					require.NoError(t, err)
 					if way == "uniform 5" || way == "block 1" {
 						assert.LessOrEqual(t, less, plain, way)

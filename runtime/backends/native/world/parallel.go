@@ -68,6 +68,11 @@ type Layout struct {
 	Copies  *World // ranks that have the same experts
 }
 
+// Planned returns the place of the first rank in a job of so many that has not begun.
+func (p Parallel) Planned(ranks int) Layout {
+	return (&World{Group: collective.Group{Ranks: ranks}}).Divide(p)
+}
+
 // Divide returns the place of a rank in a job that is divided as the parameters ask for. As in
 // Megatron, neighbours share projections or experts.
 func (w *World) Divide(p Parallel) Layout {

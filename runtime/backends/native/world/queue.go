@@ -1,6 +1,7 @@
 package world
 
 import (
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -8,6 +9,7 @@ import (
 // queue calls collectives one after the other, in the order in which they were asked for. All ranks
 // ask in the same order, so that none waits for a collective that another one has yet to reach.
 type queue struct {
+	begin   sync.Once // starts serve: a run that is only planned asks for nothing
 	waiting chan *ticket
 	failure error        // the first one; then nothing is called any more
 	spent   atomic.Int64 // nanoseconds in collectives that were not waited for at once
@@ -24,11 +26,7 @@ type ticket struct {
 // patience is how many collectives may wait before asking for another one waits, too.
 const patience = 1024
 
-func newQueue() *queue {
-	q := &queue{waiting: make(chan *ticket, patience)}
-	go q.serve()
-	return q
-}
+func newQueue() *queue { return &queue{waiting: make(chan *ticket, patience)} }
 
 func (q *queue) serve() {
 	for t := range q.waiting {
@@ -46,6 +44,7 @@ func (q *queue) serve() {
 
 // ask returns a ticket with which the caller can wait for the end of a collective.
 func (q *queue) ask(aside bool, call func() error) *ticket {
+	q.begin.Do(func() { go q.serve() })
 	t := &ticket{call: call, aside: aside, done: make(chan struct{})}
 	q.waiting <- t
 	return t
