@@ -190,14 +190,28 @@ func BenchmarkLaunch(b *testing.B) {
 	x, err := tensor.New(backend, tensor.F32, 64)
 	require.NoError(b, err)
 	global, local := []int{64}, []int{64}
-	b.ReportAllocs()
-	i := 0
-	for b.Loop() {
-		i++
-		if err := k.Launch(0, global, local, opencl.Buf(x), opencl.F32(float32(i&1))); err != nil {
-			b.Fatal(err)
+	launch := func(b *testing.B, p device.Profile) {
+		b.ReportAllocs()
+		i := 0
+		for b.Loop() {
+			i++
+			if err := k.Launch(0, global, local, opencl.Buf(x), opencl.F32(float32(i&1))); err != nil {
+				b.Fatal(err)
+			}
+			if i%256 == 0 { // as a step that waits for its loss
+				x.Float64s()
+				if p != nil {
+					if _, err := p.Take(); err != nil {
+						b.Fatal(err)
+					}
+				}
+			}
 		}
 	}
-	b.StopTimer()
+	b.Run("plain", func(b *testing.B) { launch(b, nil) })
+	p, err := backend.Profile(0)
+	require.NoError(b, err)
+	b.Run("profiled", func(b *testing.B) { launch(b, p) })
+	require.NoError(b, p.Close())
 	require.NoError(b, x.Release())
 }
