@@ -24,7 +24,7 @@ import (
 type OpReport struct {
 	Op          string           `json:"op"`
 	Impl        string           `json:"impl_id"`
-	Device      string           `json:"device,omitempty"` // type of the device that has the operands; "" is the CPU
+	Device      string           `json:"device,omitempty"` // that has the operands, such as opencl:0; "" is the CPU
 	Flags       []string         `json:"flags"`
 	Unavailable string           `json:"unavailable,omitempty"` // why it cannot run on this machine
 	Results     []opstest.Result `json:"conformance"`
@@ -125,6 +125,13 @@ func (c *checker) run() error {
 	if err != nil {
 		c.found.Unavailable = err.Error()
 		return c.report()
+	}
+	if c.backend != nil {
+		d, err := c.backend.Device()
+		if err != nil {
+			return err
+		}
+		c.found.Device = d.String()
 	}
 	c.source = on(where, c.backend, c.source, nil)
 	c.impl, _ = implOf(c.source, c.name)

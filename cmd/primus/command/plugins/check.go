@@ -24,6 +24,7 @@ type checkOptions struct {
 	op       string // pattern of names
 	limit    time.Duration
 	failures int
+	device   string
 }
 
 func newPluginsCheckCommand(prog cli.Program) *cobra.Command {
@@ -35,8 +36,8 @@ func newPluginsCheckCommand(prog cli.Program) *cobra.Command {
 		Long: `Check a shared library with ops: its description; every op in all cases of the
 conformance kit against the reference, with guard bands around all memory; calls from
 many threads; memory and open files over 30,000 calls; and the time of a call compared
-with flagos. Ops for a device are checked on the first device of its type, and measured
-beside vendor.opencl.
+with flagos. Ops for a device are checked on the first device of its type, or that of
+--device, and measured beside vendor.opencl.
 
 Each op is checked in a process of its own. If one crashes or hangs, that is reported and
 the others are still checked. The exit code is 1 if a check fails.`,
@@ -48,10 +49,17 @@ the others are still checked. The exit code is 1 if a check fails.`,
 			if err := opts.check(cmd); err != nil {
 				return err
 			}
+			part := []string{graph.Self(), "plugins", checkPart}
+			if opts.device != "" {
+				if err := withDevices(cmd.Context(), prog, opts.device, func(deviceFinder) error { return nil }); err != nil {
+					return err
+				}
+				part = append(part, "--device", opts.device)
+			}
 			screen := &plaintext.Console{Out: prog.Err, Width: prog.Width}
 			defer screen.SetStatus("")
 			report, err := check.Plugin(cmd.Context(), args[0], check.Settings{
-				Command: []string{graph.Self(), "plugins", checkPart}, Ops: opts.op, Limit: opts.limit, Status: screen.SetStatus,
+				Command: part, Ops: opts.op, Limit: opts.limit, Status: screen.SetStatus,
 			})
 			if err != nil {
 				return err
@@ -67,6 +75,7 @@ the others are still checked. The exit code is 1 if a check fails.`,
 	output.AddFlag(cmd)
 	cmd.Flags().StringVar(&opts.op, "op", "*", "only ops whose name fits `PATTERN`")
 	cmd.Flags().DurationVar(&opts.limit, "timeout", 2*time.Minute, "give up on a part of the check that takes longer")
+	cmd.Flags().StringVar(&opts.device, "device", "", "check ops for devices of its type on this `DEVICE`, such as opencl:1")
 	cmd.Flags().IntVar(&opts.failures, "failures", 3, "show at most `N` failed cases of an op; 0 shows all")
 	return cmd
 }
@@ -75,17 +84,20 @@ the others are still checked. The exit code is 1 if a check fails.`,
 const checkPart = "check-child"
 
 func newPluginsCheckChildCommand(prog cli.Program) *cobra.Command {
-	return &cobra.Command{
+	var name string
+	cmd := &cobra.Command{
 		Use:    checkPart + " [OP IMPL DEVICE] FILE",
 		Short:  "Check a part of a plugin for primus plugins check",
 		Hidden: true,
 		Args:   cobra.RangeArgs(1, 4),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withDevices(cmd.Context(), prog, func(find deviceFinder) error {
+			return withDevices(cmd.Context(), prog, name, func(find deviceFinder) error {
 				return check.Part(args, check.PartSettings{Reference: reference.Source(), Baseline: flagos.Source(), DeviceBaseline: opencl.Source(), Device: find})
 			})
 		},
 	}
+	cmd.Flags().StringVar(&name, "device", "", "the device to check on")
+	return cmd
 }
 
 func (o *checkOptions) check(cmd *cobra.Command) error {

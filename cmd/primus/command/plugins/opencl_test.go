@@ -51,7 +51,7 @@ func TestPluginsCheckOnOpenCL(t *testing.T) {
 	for i, op := range []string{"rmsnorm_fwd", "rmsnorm_bwd"} {
 		c := report.Ops[i]
 		assert.Equal(t, op, c.Op)
-		assert.Equal(t, "opencl", c.Device)
+		assert.Equal(t, "opencl:0", c.Device)
 		require.Len(t, c.Conformance, 4)
 		for k, served := range []bool{true, true, false, false} {
 			assert.Equal(t, served, c.Conformance[k].Served > 0, c.Conformance[k].DType)
@@ -75,9 +75,16 @@ func TestPluginsNewOnOpenCL(t *testing.T) {
 	cmd.Dir = dir
 	text, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", text)
-	report, got := check(t, filepath.Join(dir, "libacme.so"))
+	t.Setenv("POCL_DEVICES", "pthread pthread")
+	report, got := check(t, filepath.Join(dir, "libacme.so"), "--device", "opencl:1")
 	assert.Zero(t, got.Code, got.Out)
 	assert.True(t, report.Passed)
+	assert.Equal(t, "opencl:1", report.Ops[0].Device)
+	for name, want := range map[string]string{"opencl:7": "there is no device 7", "tpu": `--device="tpu"`} {
+		got := commandtest.Run(t, "plugins", "check", "libacme.so", "--device", name)
+		assert.Equal(t, 2, got.Code)
+		assert.Contains(t, commandtest.OnlyError(t, got), want)
+	}
 }
 
 // Training on a device calls the ops of a plugin.

@@ -28,7 +28,7 @@ func newPluginsProbeCommand(prog cli.Program) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return withDevices(cmd.Context(), prog, func(find deviceFinder) error {
+			return withDevices(cmd.Context(), prog, "", func(find deviceFinder) error {
 				ok, err := sandbox.ServeProbe(path, plugin.Settings{Ops: ops.All(), Device: find}, check.Try(find))
 				if err == nil && !ok {
 					return cli.ErrReported
@@ -42,9 +42,17 @@ func newPluginsProbeCommand(prog cli.Program) *cobra.Command {
 // deviceFinder returns the backend of devices of a type, or why there is none.
 type deviceFinder = func(device.Type) (device.Backend, error)
 
-// withDevices calls f with the devices of this program.
-func withDevices(ctx context.Context, prog cli.Program, f func(deviceFinder) error) error {
-	return graph.WithDevices(ctx, prog, slog.New(slog.DiscardHandler), func(reg *device.Registry) error { return f(reg.OfType) })
+// withDevices calls f with the devices of this program. A name makes that device the first of its
+// type.
+func withDevices(ctx context.Context, prog cli.Program, name string, f func(deviceFinder) error) error {
+	return graph.WithDevices(ctx, prog, slog.New(slog.DiscardHandler), func(reg *device.Registry) error {
+		if name != "" {
+			if _, err := device.Choose(reg, "--device", name); err != nil {
+				return cli.UsageError{Err: err}
+			}
+		}
+		return f(reg.OfType)
+	})
 }
 
 // newPluginsServeCommand returns the process of an isolated plugin. It talks to the process that
