@@ -354,53 +354,24 @@ static int32_t backward_run(const primus_call *call) { return with_kernels(call,
 
 static const int32_t devices[] = {PRIMUS_DEVICE_OPENCL};
 
-#define FLAGS (PRIMUS_FLAG_THREAD_SAFE | PRIMUS_FLAG_DETERMINISTIC | PRIMUS_FLAG_ASYNC)
+/* An op on OpenCL devices, with the fields that are the same for all of them. */
+#define OP(name, ...) \
+    static const primus_op name = { \
+        .struct_size = sizeof(primus_op), \
+        .kind = PRIMUS_KIND_VENDOR, \
+        .op = #name, \
+        .impl_id = IMPL_ID, \
+        .vendor = VENDOR, \
+        .priority = 100, \
+        .flags = PRIMUS_FLAG_THREAD_SAFE | PRIMUS_FLAG_DETERMINISTIC | PRIMUS_FLAG_ASYNC, \
+        .device_types = devices, \
+        .n_device_types = sizeof devices / sizeof *devices, \
+        __VA_ARGS__ \
+    }
 
-static const primus_op residual_add = {
-    .struct_size = sizeof(primus_op),
-    .kind = PRIMUS_KIND_VENDOR,
-    .op = "residual_add",
-    .impl_id = IMPL_ID,
-    .vendor = VENDOR,
-    .priority = 100,
-    .flags = FLAGS,
-    .supports = add_supports,
-    .run = add_run,
-    .layout = PRIMUS_RESIDUAL_ADD_LAYOUT,
-    .device_types = devices,
-    .n_device_types = 1,
-};
-
-static const primus_op rmsnorm_fwd = {
-    .struct_size = sizeof(primus_op),
-    .kind = PRIMUS_KIND_VENDOR,
-    .op = "rmsnorm_fwd",
-    .impl_id = IMPL_ID,
-    .vendor = VENDOR,
-    .priority = 100,
-    .flags = FLAGS,
-    .supports = forward_supports,
-    .run = forward_run,
-    .layout = PRIMUS_RMSNORM_FWD_LAYOUT,
-    .device_types = devices,
-    .n_device_types = 1,
-};
-
-static const primus_op rmsnorm_bwd = {
-    .struct_size = sizeof(primus_op),
-    .kind = PRIMUS_KIND_VENDOR,
-    .op = "rmsnorm_bwd",
-    .impl_id = IMPL_ID,
-    .vendor = VENDOR,
-    .priority = 100,
-    .flags = FLAGS,
-    .supports = backward_supports,
-    .workspace_size = backward_workspace,
-    .run = backward_run,
-    .layout = PRIMUS_RMSNORM_BWD_LAYOUT,
-    .device_types = devices,
-    .n_device_types = 1,
-};
+OP(residual_add, .supports = add_supports, .run = add_run, .layout = PRIMUS_RESIDUAL_ADD_LAYOUT);
+OP(rmsnorm_fwd, .supports = forward_supports, .run = forward_run, .layout = PRIMUS_RMSNORM_FWD_LAYOUT);
+OP(rmsnorm_bwd, .supports = backward_supports, .workspace_size = backward_workspace, .run = backward_run, .layout = PRIMUS_RMSNORM_BWD_LAYOUT);
 
 static const primus_op *const acme_ops[] = {&residual_add, &rmsnorm_fwd, &rmsnorm_bwd};
 
