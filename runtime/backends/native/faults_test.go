@@ -2,6 +2,7 @@ package native_test
 
 import (
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -81,6 +82,7 @@ func TestFaultsOfADevice(t *testing.T) {
 			steps, err := filepath.Glob(l.path("run", "checkpoints", "step-*"))
 			require.NoError(t, err)
 			require.NotEmpty(t, steps)
+			assert.Equal(t, name == "the device is lost", strings.Contains(l.log.String(), "is lost with the device"))
 			if tt.checkpoint != "" {
 				assert.Contains(t, steps[len(steps)-1], tt.checkpoint)
 			}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/backends/native/devicetime"
@@ -126,6 +127,10 @@ func (t *trainer) interrupted(ctx context.Context) error {
 func (t *trainer) saveBeforeEnd(cause error) {
 	if !t.world.Leads() || errors.Is(cause, backend.ErrInterrupted) || t.state.Step == t.savedStep || t.saveFailed ||
 		errors.Is(cause, backend.ErrNonFinite) {
+		return
+	}
+	if errors.Is(cause, device.ErrLost) {
+		t.tc.Log.Warn(fmt.Sprintf("step %d is lost with the device: the last checkpoint is that of step %d", t.state.Step, t.savedStep))
 		return
 	}
 	if t.updating {

@@ -8,6 +8,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/backends/native/model"
@@ -60,7 +61,7 @@ func (e *engine) canRepeat(err error) bool {
 	if _, sent := errors.AsType[*sentError](err); sent {
 		return false
 	}
-	if _, sent := errors.AsType[*world.Error](err); sent {
+	if _, sent := errors.AsType[*world.Error](err); sent || errors.Is(err, device.ErrLost) {
 		return false
 	}
 	call, ok := errors.AsType[*opmanager.CallError](err)

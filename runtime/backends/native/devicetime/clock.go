@@ -24,8 +24,9 @@ type Clock struct {
 	mu     sync.Mutex
 	when   when
 	labels map[label]int
-	work   []work // by number of the label, from 1
-	begun  int    // steps
+	work   []work    // by number of the label, from 1
+	begun  int       // steps
+	began  time.Time // the last one
 	steps  time.Duration
 }
 
@@ -101,6 +102,7 @@ func (c *Clock) BeginStep() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.begun++
+	c.began = time.Now()
 	if c.when = laterStep; c.begun == 1 {
 		c.when = firstStep
 	}
@@ -151,6 +153,10 @@ func (c *Clock) Use() (*backend.DeviceUse, error) {
 	var err error
 	if c.profile != nil {
 		_, err = c.takeLocked()
+	}
+	if c.when == laterStep { // the step has failed
+		c.steps += time.Since(c.began)
+		c.when = betweenSteps
 	}
 	u := &backend.DeviceUse{Device: c.at.String(), StepTime: c.steps, Measured: c.profile != nil, Ops: []backend.OpWork{}}
 	if d, ok := device.As[device.Describer](c.dev); ok {

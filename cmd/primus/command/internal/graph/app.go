@@ -222,7 +222,12 @@ func newDevices(backends []device.Backend, lc fx.Lifecycle) (*device.Registry, e
 	})
 	for _, b := range backends {
 		if closer, ok := b.(io.Closer); ok {
-			lc.Append(fx.StopHook(closer.Close))
+			lc.Append(fx.StopHook(func() error {
+				if err := closer.Close(); !errors.Is(err, device.ErrLost) { // the run has failed with that
+					return err
+				}
+				return nil
+			}))
 		}
 		if err := reg.Register(b.Name(), b); err != nil {
 			return nil, err

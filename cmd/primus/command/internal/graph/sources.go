@@ -97,7 +97,7 @@ func backendModules() fx.Option {
 func deviceBackends() fx.Option {
 	newOpenCL := func(lc fx.Lifecycle) *opencl.Backend {
 		b := opencl.New(opencl.Options{Files: libraryFiles("PRIMUS_OPENCL"), Cache: programCache()})
-		lc.Append(fx.StopHook(b.Close))
+		lc.Append(fx.StopHook(func() { _ = b.Close() })) // for commands without the registry of devices, which closes it, too
 		return b
 	}
 	return fx.Options(fx.Provide(newOpenCL), provideGroup("devices",
