@@ -1,5 +1,5 @@
-// Package flagos holds the default impls of the ops that take most of the time of training,
-// portable and fast on the processors of a host.
+// Package flagos holds the default impls of all ops but the collectives, portable and fast on the
+// processors of a host.
 //
 // # Concepts
 //
@@ -27,6 +27,5 @@
 // # Errors
 //
 // The impls rely on validated arguments. They return only errors that wrap
-// opregistry.ErrUnsupported, with one exception: fused_rope returns an *opregistry.ArgError for
-// packed sequences longer than the table of angles, because it must read the lengths to find them.
+// opregistry.ErrUnsupported.
 package flagos
