@@ -20,6 +20,10 @@ type Options struct {
 	// Cache is the folder that keeps built programs and what was measured; "" means that nothing is
 	// kept. Programs of PoCL, which has a cache of its own, are not kept.
 	Cache string
+
+	// PoisonScratch fills Scratch with NaNs, so that a kernel that reads what no other has written
+	// computes NaNs, too. It is for tests.
+	PoisonScratch bool
 }
 
 // Backend is the OpenCL device backend. Use New to make one; it is safe for concurrent use.

@@ -37,11 +37,29 @@ func (d *Device) Scratch(s device.Stream, n int) (*Scratch, error) {
 	}
 	d.scratches.mu.Unlock()
 	scratch.mu.Lock()
-	if err := scratch.grow(d, n); err != nil {
+	err := scratch.grow(d, n)
+	if err == nil && d.backend.options.PoisonScratch {
+		err = scratch.poison(d, s, n)
+	}
+	if err != nil {
 		scratch.mu.Unlock()
 		return nil, err
 	}
 	return scratch, nil
+}
+
+// poison queues that the first n floats become NaN.
+func (s *Scratch) poison(d *Device, stream device.Stream, n int) error {
+	if n == 0 {
+		return nil
+	}
+	_, b, ok := Of(s.block)
+	if !ok {
+		panic("BUG: opencl: scratch is not on the device")
+	}
+	return d.backend.enqueue(d, stream, func(q *queue) error {
+		return q.paint(0xff, b.Memory, b.Offset, uint64(4*n), nil, nil)
+	})
 }
 
 // grow makes the block at least this long.

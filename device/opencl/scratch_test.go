@@ -1,6 +1,7 @@
 package opencl_test
 
 import (
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -45,4 +46,26 @@ func TestScratch(t *testing.T) {
 	assert.Greater(t, allocated(), grown)
 	require.NoError(t, b.FreeStream(s))
 	assert.Equal(t, grown, allocated())
+}
+
+// Poisoned scratch holds NaNs each time that it is lent.
+func TestPoisonedScratch(t *testing.T) {
+	b := opencl.New(opencl.Options{PoisonScratch: true})
+	if err := b.Usable(); err != nil {
+		t.Skip(err)
+	}
+	defer func() { require.NoError(t, b.Close()) }()
+	d, err := b.Of(0)
+	require.NoError(t, err)
+	for range 2 {
+		scratch, err := d.Scratch(device.DefaultStream, 5)
+		require.NoError(t, err)
+		lent, err := scratch.At(0).Slice(0, 0, 5)
+		require.NoError(t, err)
+		for i, v := range lent.Float64s() {
+			assert.True(t, math.IsNaN(v), i)
+		}
+		require.NoError(t, lent.SetFloat64s(make([]float64, 5)))
+		scratch.Release()
+	}
 }

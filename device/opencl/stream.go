@@ -76,20 +76,25 @@ func (q *queue) use(f func(*queue) error) error {
 
 // clear queues zeroing after some events; event may be nil.
 func (q *queue) clear(mem uintptr, offset, size uint64, after []uintptr, event *uintptr) error {
+	return q.paint(0, mem, offset, size, after, event)
+}
+
+// paint queues that each byte becomes value after some events; event may be nil.
+func (q *queue) paint(value byte, mem uintptr, offset, size uint64, after []uintptr, event *uintptr) error {
 	pattern := uint64(1)
 	for pattern < 16 && (offset|size)&pattern == 0 {
 		pattern *= 2
 	}
-	zeros := make([]byte, pattern)
+	bytes := slices.Repeat([]byte{value}, int(pattern))
 	var list uintptr
 	if len(after) > 0 {
 		list = uintptr(unsafe.Pointer(&after[0]))
 	}
-	err := q.device.lib.Call(cl.EnqueueFillBuffer, q.handle, mem, uintptr(unsafe.Pointer(&zeros[0])), uintptr(pattern), uintptr(offset), uintptr(size),
+	err := q.device.lib.Call(cl.EnqueueFillBuffer, q.handle, mem, uintptr(unsafe.Pointer(&bytes[0])), uintptr(pattern), uintptr(offset), uintptr(size),
 		uintptr(len(after)), list, uintptr(unsafe.Pointer(event)))
 	runtime.KeepAlive(after)
 	if err != nil {
-		return q.device.fail(err, "zero %d bytes", size)
+		return q.device.fail(err, "fill %d bytes with %d", size, value)
 	}
 	return nil
 }

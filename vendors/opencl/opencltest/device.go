@@ -11,10 +11,10 @@ import (
 	"github.com/primus-fl/primus/opstest/ondevice"
 )
 
-// Backend returns a backend that is closed at the end of the test. The test is skipped on a machine
-// without an OpenCL device.
+// Backend returns a backend that is closed at the end of the test, whose scratch memory holds NaNs.
+// The test is skipped on a machine without an OpenCL device.
 func Backend(t testing.TB) *opencl.Backend {
-	b := opencl.New(opencl.Options{})
+	b := opencl.New(opencl.Options{PoisonScratch: true})
 	if err := b.Usable(); err != nil {
 		t.Skipf("there is no OpenCL device: %v", err)
 	}
