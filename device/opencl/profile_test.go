@@ -1,6 +1,7 @@
 package opencl_test
 
 import (
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -139,4 +140,42 @@ func TestProfileFails(t *testing.T) {
 	require.Error(t, b.CopyOut(make([]byte, 8), x.Pointer(), 0))
 	restore()
 	assert.Empty(t, take(t, p))
+}
+
+// Many launch while one takes the work: every command is taken once.
+func TestProfileHammer(t *testing.T) {
+	b := open(t)
+	k := kernelOf(t, b, 0, scale, "scale")
+	x := vector(t, b, 1, 2)
+	p, err := b.Profile(0)
+	require.NoError(t, err)
+	const callers, launches = 4, 100
+	var wg sync.WaitGroup
+	for label := range callers {
+		wg.Go(func() {
+			for range launches {
+				assert.NoError(t, k.Launch(0, []int{2}, nil, opencl.Buf(x), opencl.F32(1)))
+				p.Label(label)
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() {
+		wg.Wait()
+		close(done)
+	}()
+	taken := 0
+	for ended := false; !ended; {
+		select {
+		case <-done:
+			ended = true
+			x.Float64s()
+		default:
+		}
+		for _, w := range take(t, p) {
+			taken += w.Commands
+		}
+	}
+	assert.Equal(t, callers*launches+1, taken, "with the copy")
+	require.NoError(t, p.Close())
 }
