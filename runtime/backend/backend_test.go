@@ -42,7 +42,7 @@ func TestTrainers(t *testing.T) {
 		{"pretrain", "B", "B", ""},
 		{"sft", "", "C", ""},
 		{"sft", "B", "", `framework f, stage sft: got trainer_class "B", want C`},
-		{"posttrain", "", "", `framework f: got stage "posttrain", want pretrain or sft`},
+		{"posttrain", "", "", `framework f: got stage "posttrain", want pretrain or sft: set the parameter stage, or a module preset that has it`},
 	} {
 		got, err := classes.Load("f", tt.stage, tt.name)
 		assert.Equal(t, tt.want, got.Name)

@@ -2,19 +2,19 @@ package unsupported
 
 // parallel are the parameters that spread a model over processes.
 func parallel() map[string]rule {
-	const alone = "the native trainer runs on one process"
+	const ranks = "ranks divide the batch, layers by tensor_model_parallel_size and expert_model_parallel_size, and the state of the optimizer by use_distributed_optimizer"
 	return map[string]rule{
-		"pipeline_model_parallel_size":          only(alone, 1.0),
-		"context_parallel_size":                 only(alone, 1.0),
-		"expert_tensor_parallel_size":           only(alone, 1.0),
-		"model_parallel_size":                   only(alone, 1.0),
-		"num_layers_per_virtual_pipeline_stage": only(alone),
-		"num_virtual_stages_per_pipeline_rank":  only(alone, 1.0),
-		"pipeline_model_parallel_layout":        only(alone),
-		"hierarchical_context_parallel_sizes":   only(alone, nil),
-		"hybrid_context_parallel":               off(alone),
-		"use_megatron_fsdp":                     off(alone),
-		"use_torch_fsdp2":                       off(alone),
+		"pipeline_model_parallel_size":          only(ranks, 1.0),
+		"context_parallel_size":                 only(ranks, 1.0),
+		"expert_tensor_parallel_size":           only(ranks, 1.0),
+		"model_parallel_size":                   only(ranks, 1.0),
+		"num_layers_per_virtual_pipeline_stage": only(ranks),
+		"num_virtual_stages_per_pipeline_rank":  only(ranks, 1.0),
+		"pipeline_model_parallel_layout":        only(ranks),
+		"hierarchical_context_parallel_sizes":   only(ranks, nil),
+		"hybrid_context_parallel":               off(ranks),
+		"use_megatron_fsdp":                     off(ranks),
+		"use_torch_fsdp2":                       off(ranks),
 	}
 }
 
