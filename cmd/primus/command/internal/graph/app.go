@@ -241,6 +241,9 @@ func selectDevice(reg *device.Registry, set Config) (device.Backend, error) {
 	var err error
 	if d := set.Device; d.Name != "" {
 		s, err = device.Choose(reg, d.Source, d.own())
+		if d.own() != d.Name && errors.Is(err, device.ErrNoDevice) {
+			err = fmt.Errorf("%w; each rank of a node takes a device of its own, and %s:0 lets all share one", err, d.Name)
+		}
 	} else {
 		s, err = device.Select(reg, os.LookupEnv)
 	}
