@@ -143,10 +143,8 @@ func (c *common) decode(scores []float32, group, head, query int) {
 	if from < end {
 		scores = scores[:end-from]
 		q := c.q.From(0, query)[head*c.q.Head:][:c.DimQK]
-		keys := c.k.Data[from*c.k.Step+group*c.k.Head:]
-		for j := range scores {
-			scores[j] = c.scale * vector.Dot(q, keys[j*c.k.Step:][:c.DimQK])
-		}
+		vector.DotRows(scores, q, c.k.Data[from*c.k.Step+group*c.k.Head:], c.k.Step)
+		vector.Scale(c.scale, scores, scores)
 		if m := vector.Max(scores); m > most {
 			total *= vector.Exp1(most - m)
 			most = m
@@ -156,10 +154,7 @@ func (c *common) decode(scores []float32, group, head, query int) {
 			shift = 0 // no score is finite
 		}
 		total += vector.ExpSum(scores, scores, shift)
-		values := c.v.Data[from*c.v.Step+group*c.v.Head:]
-		for j, p := range scores {
-			vector.Axpy(p, values[j*c.v.Step:][:c.DimV], o)
-		}
+		vector.AxpyRows(o, scores, c.v.Data[from*c.v.Step+group*c.v.Head:], c.v.Step)
 		vector.Scale(1/total, o, o)
 	}
 	*c.log(0, head, query) = most + float32(math.Log(float64(total)))

@@ -28,6 +28,8 @@ func sumSquaresVector([]float32) (int, float64) { return 0, 0 }
 
 func dotRows(dst, x, y []float32, pitch int) { dotRowsGeneric(dst, x, y, pitch) }
 
+func axpyRows(dst, a, y []float32, pitch int) { axpyRowsGeneric(dst, a, y, pitch) }
+
 func dotRowsBF16(dst, x []float32, y []uint16, pitch int) { dotRowsBF16Generic(dst, x, y, pitch) }
 
 func dotRowsF16(dst, x []float32, y []uint16, pitch int) { dotRowsF16Generic(dst, x, y, pitch) }

@@ -34,6 +34,20 @@ func DotRowsF16(dst, x []float32, y []uint16, pitch int) {
 	dotRowsF16(dst, x, y, pitch)
 }
 
+// AxpyRows adds multiples of the rows of a matrix:
+//
+//	dst[j] += a[i]·y[i·pitch+j]
+//
+// for every element of a in ascending order, and every element of dst, with the bits of a call of
+// Axpy for each row. A row has the length of dst, and a pitch is at least that long.
+func AxpyRows(dst, a, y []float32, pitch int) {
+	y = y[:rowsEnd(len(a), len(dst), pitch)]
+	race.Read(a)
+	race.Read(y)
+	race.Write(dst)
+	axpyRows(dst, a, y, pitch)
+}
+
 // rowsEnd returns where the last of some rows ends.
 func rowsEnd(rows, cols, pitch int) int {
 	if rows == 0 {

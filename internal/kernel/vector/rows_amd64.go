@@ -37,6 +37,17 @@ func dotRowsF16(dst, x []float32, y []uint16, pitch int) {
 	}
 }
 
+func axpyRows(dst, a, y []float32, pitch int) {
+	switch {
+	case cpufeat.Has(cpufeat.AVX512):
+		axpyRowsAVX512(dst, a, y, pitch)
+	case cpufeat.Has(cpufeat.AVX2):
+		axpyRowsAVX2(dst, a, y, pitch)
+	default:
+		axpyRowsGeneric(dst, a, y, pitch)
+	}
+}
+
 // The functions in assembly compute what the generic ones do. y holds every row.
 
 //go:noescape
@@ -56,3 +67,9 @@ func dotRowsBF16AVX2(dst, x []float32, y []uint16, pitch int)
 
 //go:noescape
 func dotRowsF16AVX2(dst, x []float32, y []uint16, pitch int)
+
+//go:noescape
+func axpyRowsAVX512(dst, a, y []float32, pitch int)
+
+//go:noescape
+func axpyRowsAVX2(dst, a, y []float32, pitch int)

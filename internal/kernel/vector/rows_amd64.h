@@ -1,4 +1,4 @@
-// Dot products with the rows of a matrix for vectors of any width: a file that includes this one has
+// Products with the rows of a matrix for vectors of any width: a file that includes this one has
 // included the header of its instruction set, and defines the names of the functions and
 //
 //	HALFTAIL(from, v)  loads the elements of MASK at DX, of 16 bits, with zeros after them, to v
@@ -90,3 +90,96 @@ TEXT DOTROWSBF16(SB), NOSPLIT, $16-80
 // func dotRowsF16(dst, x []float32, y []uint16, pitch int)
 TEXT DOTROWSF16(SB), NOSPLIT, $16-80
 	DOTROWS(FROMF16, 2, HALFTAIL)
+
+// func axpyRows(dst, a, y []float32, pitch int)
+TEXT AXPYROWS(SB), NOSPLIT, $0-80
+	MOVQ dst_base+0(FP), DI
+	MOVQ dst_len+8(FP), CX
+	MOVQ a_base+24(FP), R8
+	MOVQ a_len+32(FP), R9
+	MOVQ y_base+48(FP), R12
+	MOVQ pitch+72(FP), R10
+	SHLQ $2, R10
+
+cols4:
+	CMPQ CX, $(4*LANES)
+	JLT  cols1
+	VMOVUPS (0*LANES)(DI), V0
+	VMOVUPS (4*LANES)(DI), V1
+	VMOVUPS (8*LANES)(DI), V2
+	VMOVUPS (12*LANES)(DI), V3
+	MOVQ R8, SI
+	MOVQ R9, R11
+	MOVQ R12, DX
+
+rows4:
+	TESTQ R11, R11
+	JEQ   store4
+	VBROADCASTSS (SI), V4
+	VFMADD231PS  (0*LANES)(DX), V4, V0
+	VFMADD231PS  (4*LANES)(DX), V4, V1
+	VFMADD231PS  (8*LANES)(DX), V4, V2
+	VFMADD231PS  (12*LANES)(DX), V4, V3
+	ADDQ $4, SI
+	ADDQ R10, DX
+	DECQ R11
+	JMP  rows4
+
+store4:
+	VMOVUPS V0, (0*LANES)(DI)
+	VMOVUPS V1, (4*LANES)(DI)
+	VMOVUPS V2, (8*LANES)(DI)
+	VMOVUPS V3, (12*LANES)(DI)
+	ADDQ $(16*LANES), DI
+	ADDQ $(16*LANES), R12
+	SUBQ $(4*LANES), CX
+	JMP  cols4
+
+cols1:
+	CMPQ CX, $LANES
+	JLT  colsTail
+	VMOVUPS (DI), V0
+	MOVQ R8, SI
+	MOVQ R9, R11
+	MOVQ R12, DX
+
+rows1:
+	TESTQ R11, R11
+	JEQ   store1
+	VBROADCASTSS (SI), V4
+	VFMADD231PS  (DX), V4, V0
+	ADDQ $4, SI
+	ADDQ R10, DX
+	DECQ R11
+	JMP  rows1
+
+store1:
+	VMOVUPS V0, (DI)
+	ADDQ $(4*LANES), DI
+	ADDQ $(4*LANES), R12
+	SUBQ $LANES, CX
+	JMP  cols1
+
+colsTail:
+	TESTQ CX, CX
+	JEQ   colsEnd
+	MASK
+	TAIL((DI), V0)
+
+rowsTail:
+	TESTQ R9, R9
+	JEQ   storeTail
+	VBROADCASTSS (R8), V4
+	TAIL((R12), V5)
+	VFMADD231PS V5, V4, V0
+	ADDQ $4, R8
+	ADDQ R10, R12
+	DECQ R9
+	JMP  rowsTail
+
+storeTail:
+	PUTTAIL(V0, (DI))
+
+colsEnd:
+	VZEROUPPER
+	RET

@@ -18,6 +18,12 @@ func dotRowsF16Generic(dst, x []float32, y []uint16, pitch int) {
 	}
 }
 
+func axpyRowsGeneric(dst, a, y []float32, pitch int) {
+	for i, v := range a {
+		axpyGeneric(v, y[i*pitch:][:len(dst)], dst)
+	}
+}
+
 // dotHalfGeneric is dotGeneric for numbers of 16 bits: binary16, or bfloat16.
 func dotHalfGeneric(x []float32, y []uint16, binary16 bool) float32 {
 	var part [64]float32

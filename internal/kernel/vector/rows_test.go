@@ -50,3 +50,25 @@ func TestDotRowsHasTheBitsOfDot(t *testing.T) {
 	assert.Panics(t, func() { vector.DotRows(make([]float32, 2), make([]float32, 4), make([]float32, 8), 5) })
 	assert.Panics(t, func() { vector.DotRowsBF16(make([]float32, 2), make([]float32, 4), make([]uint16, 7), 4) })
 }
+
+func TestAxpyRowsHasTheBitsOfAxpy(t *testing.T) {
+	cpufeattest.Each(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(8, 9))
+		kerneltest.EachShape(func(n, offset int) {
+			for _, rows := range []int{0, 1, 5} {
+				pitch := n + offset%3
+				dst, a, y := kerneltest.NewOperand(r, offset, n), kerneltest.NewOperand(r, (offset*5+1)%16, rows), kerneltest.NewOperand(r, 3, rows*pitch)
+				want := append([]float32(nil), dst.Data...)
+				for i, v := range a.Data {
+					vector.Axpy(v, y.Data[i*pitch:][:n], want)
+				}
+				vector.AxpyRows(dst.Data, a.Data, y.Data, pitch)
+				if n > 0 {
+					require.Equal(t, want, dst.Data, "%d rows of %d at %d", rows, n, offset)
+				}
+				dst.RequireGuards(t)
+			}
+		})
+	})
+	assert.Panics(t, func() { vector.AxpyRows(make([]float32, 4), make([]float32, 2), make([]float32, 8), 5) })
+}
