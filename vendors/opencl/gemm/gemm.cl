@@ -12,7 +12,7 @@
 
 #ifdef W
 // Panels: a work-item computes ROWS rows of NR = NV·W columns, MR rows at a time, in registers. It
-// reads right from panels of NR columns and left in place.
+// reads right from panels of NR columns, and left in place or, unless it is f32, from a copy.
 #define NR (NV * W)
 
 // pack makes the panels [panel, k, NR] of right. Columns after the last one are 0.
@@ -33,11 +33,29 @@ __kernel void pack(BUFFER(TYPE(A), right), MATRIX(right), BUFFER(float, to), int
       to[(size_t)e * NR + j] = j < width ? LOAD(A, right, ELEMENT(right, e, c0 + j)) : 0;
 }
 
+// widen copies left to f32: lines whose elements are step apart to lines that are dense. A work-item
+// takes WIDEN_LINES lines.
+__kernel void widen(BUFFER(TYPE(B), left), int line, int step, BUFFER(float, to), int lines, int length) {
+  TENSOR(TYPE(B), left);
+  TENSOR(float, to);
+  const int first = get_global_id(0) * WIDEN_LINES, last = min(first + WIDEN_LINES, lines);
+  for (int l = first; l < last; l++) {
+    __global const TYPE(B) *from = left + (size_t)l * line;
+    __global float *dense = to + (size_t)l * length;
+    if (step == 1)
+      for (int i = 0; i < length; i += W)
+        PUTS(F32, dense, i, length, PIECE(B, from, i, length));
+    else
+      for (int i = 0; i < length; i++)
+        dense[i] = LOAD(B, from, (size_t)i * step);
+  }
+}
+
 // panels computes D from the panels of right.
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
-void panels(BUFFER(TYPE(B), left), MATRIX(left), BUFFER(float, right), BUFFER(TYPE(D), d), int d_row,
+void panels(BUFFER(float, left), MATRIX(left), BUFFER(float, right), BUFFER(TYPE(D), d), int d_row,
             BUFFER(TYPE(BIAS), bias), int has_bias, int m, int n, int k, float alpha, float beta) {
-  TENSOR(TYPE(B), left);
+  TENSOR(float, left);
   TENSOR(float, right);
   TENSOR(TYPE(D), d);
   TENSOR(TYPE(BIAS), bias);
@@ -46,7 +64,7 @@ void panels(BUFFER(TYPE(B), left), MATRIX(left), BUFFER(float, right), BUFFER(TY
   d += c0;
   for (int r = first; r < last; r += MR) {
     VF acc[MR][NV];
-    __global const TYPE(B) *row[MR];
+    __global const float *row[MR];
     UNROLL for (int i = 0; i < MR; i++) {
       row[i] = left + (size_t)min(r + i, m - 1) * left_row;
       UNROLL for (int j = 0; j < NV; j++)
@@ -57,7 +75,7 @@ void panels(BUFFER(TYPE(B), left), MATRIX(left), BUFFER(float, right), BUFFER(TY
       UNROLL for (int j = 0; j < NV; j++)
         x[j] = VLOAD(0, right + (size_t)e * NR + j * W);
       UNROLL for (int i = 0; i < MR; i++) {
-        const VF one = LOAD(B, row[i], (size_t)e * left_col);
+        const VF one = row[i][(size_t)e * left_col];
         UNROLL for (int j = 0; j < NV; j++)
           acc[i][j] = fma(x[j], one, acc[i][j]);
       }

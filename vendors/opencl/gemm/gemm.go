@@ -50,7 +50,7 @@ func (v variant) Options() []string {
 	return append(v.shape.options(),
 		kernel.Define("A", kernel.Name(v.a)), kernel.Define("B", kernel.Name(v.b)),
 		kernel.Define("D", kernel.Name(v.d)), kernel.Define("BIAS", kernel.Name(v.bias)),
-		kernel.Define("SUM_ROWS", sumRows), kernel.Define("PACK_DEPTH", packDepth))
+		kernel.Define("SUM_ROWS", sumRows), kernel.Define("PACK_DEPTH", packDepth), kernel.Define("WIDEN_LINES", widenLines))
 }
 
 const (
@@ -59,6 +59,9 @@ const (
 
 	// packDepth is the number of steps of the inner axis that one work-item packs.
 	packDepth = 64
+
+	// widenLines is the number of rows or columns that one work-item converts.
+	widenLines = 8
 )
 
 // genericGemm implements gemm.GenericGemm without GELU for f32, bf16 and f16. A and B may have any
@@ -161,11 +164,21 @@ func (p *product) panels(m, n, k int) error {
 		return err
 	}
 	panels := (n + s.columns() - 1) / s.columns()
-	scratch, err := p.device.Scratch(p.stream, panels*s.columns()*max(k, 1))
+	packed, copied := panels*s.columns()*max(k, 1), 0
+	if p.variant.b != tensor.F32 {
+		copied = m * k
+	}
+	scratch, err := p.device.Scratch(p.stream, packed+copied)
 	if err != nil {
 		return err
 	}
 	defer scratch.Release()
+	left := p.left
+	if copied > 0 {
+		if left, err = p.widen(scratch.At(packed), m, k); err != nil {
+			return err
+		}
+	}
 	if k > 0 {
 		r := p.right
 		err := pack.Launch(p.stream, []int{panels, (k + packDepth - 1) / packDepth}, []int{1, 1},
@@ -177,8 +190,26 @@ func (p *product) panels(m, n, k int) error {
 	blocks := kernel.RoundUp((m+s.rows-1)/s.rows, s.group)
 	bias, has := p.addend()
 	return kern.Launch(p.stream, []int{blocks, panels}, []int{s.group, 1},
-		kernel.Buf(p.left.Tensor), kernel.Int(p.left.Row), kernel.Int(p.left.Col), kernel.Buf(scratch.At(0)), kernel.Buf(p.d.Tensor), kernel.Int(p.d.Row),
+		kernel.Buf(left.Tensor), kernel.Int(left.Row), kernel.Int(left.Col), kernel.Buf(scratch.At(0)), kernel.Buf(p.d.Tensor), kernel.Int(p.d.Row),
 		bias, has, kernel.Int(m), kernel.Int(n), kernel.Int(k), opencl.F32(p.args.Alpha.Or(1)), opencl.F32(p.beta()))
+}
+
+// widen queues a copy of left in f32 and returns it. Kernel panels reads each element of left once
+// for each panel, and to convert it every time takes longer than to multiply.
+func (p *product) widen(to *tensor.Tensor, m, k int) (kernel.Matrix, error) {
+	x := p.left
+	lines, length := m, k
+	out := kernel.Matrix{Tensor: to, Rows: m, Cols: k, Row: k, Col: 1}
+	if x.Col != 1 && x.Row == 1 {
+		x, out.Row, out.Col = x.Transposed(), 1, m
+		lines, length = k, m
+	}
+	kern, err := p.program.Kernel(p.device, p.variant, "widen")
+	if err != nil {
+		return out, err
+	}
+	return out, kern.Launch(p.stream, []int{(lines + widenLines - 1) / widenLines}, []int{1},
+		kernel.Buf(x.Tensor), kernel.Int(x.Row), kernel.Int(x.Col), kernel.Buf(to), kernel.Int(lines), kernel.Int(length))
 }
 
 // tiles queues the product by way of local memory.
