@@ -34,6 +34,9 @@ const lifelineEnv = "PRIMUS_PLUGIN_LIFELINE"
 // firstExtraFile is the number that the first of cmd.ExtraFiles has in a child.
 const firstExtraFile = 3
 
+// cleanupLimit is how long the keeper of a child may take to end processes that multiply.
+const cleanupLimit = 5 * time.Second
+
 // child is a process that runs code of a plugin.
 type child struct {
 	cmd      *exec.Cmd
@@ -59,7 +62,7 @@ func newChild(ctx context.Context, set Settings, path string, files ...*os.File)
 	c.cmd.Env = append(c.cmd.Env[:len(c.cmd.Env):len(c.cmd.Env)], "GOTRACEBACK=none", lifelineEnv+"="+strconv.Itoa(firstExtraFile))
 	c.cmd.ExtraFiles = append([]*os.File{theirs}, files...)
 	c.cmd.Stderr = c.stderr
-	c.cmd.WaitDelay = time.Second
+	c.cmd.WaitDelay = cleanupLimit + 5*time.Second // longer than a keeper takes, which must not be killed before it is done
 	ownGroup(c.cmd)
 	return c, nil
 }

@@ -20,11 +20,8 @@ import (
 // keptEnv is set in the child of a keeper.
 const keptEnv = "PRIMUS_PLUGIN_KEPT"
 
-// Limits of a keeper.
-const (
-	farewell     = 100 * time.Millisecond // how long the child may take to end when its host is gone
-	cleanupLimit = 5 * time.Second        // for processes that multiply
-)
+// farewell is how long the child may take to end when its host is gone.
+const farewell = 100 * time.Millisecond
 
 // keep starts this program again as a child that does the work, and makes this process its keeper.
 // The keeper adopts all processes that code of a plugin starts, even those that leave their session
