@@ -81,8 +81,8 @@ func New(opts Options) *Library {
 func (l *Library) Limit(d time.Duration) { l.limit.Store(int64(d)) }
 
 // Yield makes the library leave the CPU to others while it waits for other ranks, for a run that
-// computes meanwhile. Else Open MPI asks again and again, which is faster where nothing else runs.
-// It has an effect before the first call, and none if the user has decided.
+// computes meanwhile. Otherwise Open MPI polls, which is faster where nothing else runs. Yield must
+// be called before the first collective, and does nothing if the user has set the parameter.
 func (l *Library) Yield() error {
 	const name = "OMPI_MCA_mpi_yield_when_idle"
 	if _, decided := l.lookup(name); decided {
