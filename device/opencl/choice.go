@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"sync"
 
-	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/internal/durable"
 )
 
@@ -85,9 +84,4 @@ func (d *Device) choicesFile() string {
 		return ""
 	}
 	return filepath.Join(d.backend.options.Cache, d.hash("choices")+".json")
-}
-
-// Wait returns when the work that was queued in a stream has finished.
-func (d *Device) Wait(s device.Stream) error {
-	return d.backend.enqueue(d, s, func(q *queue) error { return q.finish("wait") })
 }

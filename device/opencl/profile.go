@@ -28,7 +28,8 @@ type command struct {
 	label       int
 }
 
-// maxCommands bounds the events that a profile keeps while nobody takes the work.
+// maxCommands bounds the events that a profile keeps while nobody takes the work. What is queued
+// beyond that is not measured.
 const maxCommands = 1 << 20
 
 // Profile measures the commands that are queued to a device from now on. It costs an event for each

@@ -353,6 +353,11 @@ func (b *Backend) FreeStream(s device.Stream) error {
 	return err
 }
 
+// Wait returns when the work that was queued in a stream has finished.
+func (d *Device) Wait(s device.Stream) error {
+	return d.backend.enqueue(d, s, func(q *queue) error { return q.finish("wait") })
+}
+
 // enqueue calls f with a stream; the zero Stream is the default stream of d.
 func (b *Backend) enqueue(d *Device, s device.Stream, f func(*queue) error) error {
 	q, err := b.queue("use", d, s)

@@ -2,7 +2,10 @@
 
 package fp8
 
-import "github.com/primus-fl/primus/internal/cpufeat"
+import (
+	"github.com/primus-fl/primus/internal/cpufeat"
+	"github.com/primus-fl/primus/internal/kernel/internal/prefetch"
+)
 
 // transposeVector transposes the first rows and columns, and returns how many.
 func transposeVector(dst []byte, dstPitch int, src []byte, srcPitch, rows, cols int) (down, right int) {
@@ -10,23 +13,18 @@ func transposeVector(dst []byte, dstPitch int, src []byte, srcPitch, rows, cols 
 	if down == 0 || right == 0 || !cpufeat.Has(cpufeat.AVX2) {
 		return 0, 0
 	}
+	// Stores to lines that lie apart would wait for each of them.
 	for c := 0; c < right; c += 16 {
 		if next := c + 16; next < right {
-			prefetch(&dst[next*dstPitch], dstPitch, 16, down)
+			prefetch.Rows(&dst[next*dstPitch], dstPitch, 16, down)
 		}
 		if next := c + 64; c%64 == 0 && next < right {
-			prefetch(&src[next], srcPitch, down, 1)
+			prefetch.Rows(&src[next], srcPitch, down, 1)
 		}
 		transposeAVX2(&dst[c*dstPitch], dstPitch, &src[c], srcPitch, down)
 	}
 	return down, right
 }
-
-// prefetch brings the lines of rows of n bytes, at a pitch, into a second-level cache: stores to
-// lines that lie apart would wait for each of them.
-//
-//go:noescape
-func prefetch(p *byte, pitch, rows, n int)
 
 // transposeAVX2 transposes 16 columns of a positive multiple of eight rows.
 //

@@ -57,26 +57,3 @@ loop:
 	SUBQ    $8, CX
 	JNZ     loop
 	RET
-
-// func prefetch(p *byte, pitch, rows, n int)
-TEXT ·prefetch(SB), NOSPLIT, $0-32
-	MOVQ p+0(FP), SI
-	MOVQ pitch+8(FP), R8
-	MOVQ rows+16(FP), CX
-	MOVQ n+24(FP), R9
-	DECQ R9
-
-row:
-	LEAQ (SI)(R9*1), DX
-	MOVQ SI, DI
-	ANDQ $-64, DI
-
-line:
-	PREFETCHT1 (DI)
-	ADDQ $64, DI
-	CMPQ DI, DX
-	JLS  line
-	ADDQ R8, SI
-	DECQ CX
-	JNE  row
-	RET

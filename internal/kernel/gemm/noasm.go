@@ -14,8 +14,6 @@ func pairKernel() (Kernel, bool) { return Kernel{}, false }
 
 func pairsAVX512(t *Tile) { panic("BUG: gemm: no kernel of pairs") }
 
-func prefetchRows(*float32, int, int, int) {}
-
 func spreadPanels([]float32, int, int, []float32, int, int, int) int { return 0 }
 
 func transposeBlocks([]float32, int, []float32, int, int, int) int { return 0 }

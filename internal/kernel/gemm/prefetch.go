@@ -1,6 +1,11 @@
 package gemm
 
-import "fmt"
+import (
+	"fmt"
+	"unsafe"
+
+	"github.com/primus-fl/primus/internal/kernel/internal/prefetch"
+)
 
 // Prefetch asks the processor to bring rows of cols elements, step elements apart, into a
 // second-level cache. It is worth a call for short rows that lie apart, which a processor does not
@@ -13,5 +18,6 @@ func Prefetch(src []float32, step, rows, cols int) {
 		panic(fmt.Sprintf("BUG: gemm: rows %d elements apart to prefetch", step))
 	}
 	_ = src[(rows-1)*step+cols-1]
-	prefetchRows(&src[0], step, rows, cols)
+	const float = int(unsafe.Sizeof(src[0]))
+	prefetch.Rows((*byte)(unsafe.Pointer(&src[0])), float*step, rows, float*cols)
 }

@@ -5,14 +5,12 @@
 // Registers: SI a row, R8 the distance to the next one, R9 the distance from the first byte of a row
 // to its last; CX the rows left; DI a line, DX the last byte of its row.
 
-// func prefetchRows(src *float32, step, rows, cols int)
-TEXT ·prefetchRows(SB), NOSPLIT, $0-32
-	MOVQ src+0(FP), SI
-	MOVQ step+8(FP), R8
+// func Rows(p *byte, pitch, rows, n int)
+TEXT ·Rows(SB), NOSPLIT, $0-32
+	MOVQ p+0(FP), SI
+	MOVQ pitch+8(FP), R8
 	MOVQ rows+16(FP), CX
-	MOVQ cols+24(FP), R9
-	SHLQ $2, R8
-	SHLQ $2, R9
+	MOVQ n+24(FP), R9
 	DECQ R9
 
 row:
