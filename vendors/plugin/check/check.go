@@ -187,6 +187,10 @@ func (r *Report) conclude(impls []name) {
 		if c.Unavailable != "" {
 			r.Notes = append(r.Notes, fmt.Sprintf("%s, %s was not checked, it is not available on this machine: %s", c.Op, c.Name(), c.Unavailable))
 		}
+		if c.Leaks != nil && c.Leaks.TooFew {
+			r.Notes = append(r.Notes, fmt.Sprintf("%s, %s was not checked for leaks: only %d calls fit into %v, too few to tell a leak from what a driver keeps; check on a machine with less to do",
+				c.Op, c.Name(), c.Leaks.Calls, leakLimit))
+		}
 		for _, res := range c.Results {
 			served, failed = served+res.Served, failed+len(res.Failures)
 		}
