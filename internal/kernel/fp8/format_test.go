@@ -186,8 +186,8 @@ func TestTranspose(t *testing.T) {
 	const guard = 0xa5
 	cpufeattest.Each(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(5, 6))
-		for _, rows := range []int{0, 1, 7, 8, 9, 16, 33} {
-			for _, cols := range []int{0, 1, 15, 16, 17, 40} {
+		for _, rows := range []int{0, 1, 7, 8, 9, 16, 33, 64, 65, 72, 140} {
+			for _, cols := range []int{0, 1, 15, 16, 17, 40, 130} {
 				src, dst := make([]byte, rows*(cols+3)), make([]byte, cols*(rows+5)+1)
 				for i := range src {
 					src[i] = byte(r.Uint32())
