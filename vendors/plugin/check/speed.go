@@ -31,11 +31,14 @@ const (
 
 // Speed says how long a call takes, in microseconds.
 type Speed struct {
-	Case     string  `json:"case"`
-	Bytes    int     `json:"bytes"` // of all operands
-	Impl     float64 `json:"impl_us"`
-	Baseline float64 `json:"flagos_us,omitempty"`
-	OpenCL   float64 `json:"opencl_us,omitempty"` // of vendor.opencl, beside an op on a device
+	Case  string  `json:"case"`
+	Bytes int     `json:"bytes"` // of all operands
+	Impl  float64 `json:"impl_us"`
+
+	// Baseline is the impl that is measured beside it, and BaselineTime how long that one takes. They
+	// are "" and 0 when it declines the case.
+	Baseline     string  `json:"baseline,omitempty"`
+	BaselineTime float64 `json:"baseline_us,omitempty"`
 }
 
 // measure calls the op and the baseline in turn and keeps the shortest time of each.
@@ -80,10 +83,8 @@ func (c *checker) measureGrowing(d tensor.DType, snap *opregistry.Snapshot, exec
 		}
 		found = next
 		fastest := found.Impl
-		for _, other := range []float64{found.Baseline, found.OpenCL} {
-			if other > 0 {
-				fastest = min(fastest, other)
-			}
+		if found.Baseline != "" {
+			fastest = min(fastest, found.BaselineTime)
 		}
 		if fastest >= 1e6*minMeasured.Seconds() || 4*found.Bytes > maxMeasured {
 			return found, nil
@@ -115,10 +116,8 @@ func (c *checker) measureSize(d tensor.DType, size int, snap *opregistry.Snapsho
 		case len(r.Samples) == 0:
 		case r.Impl == c.name.ID:
 			found.Impl = 1e6 * slices.Min(r.Samples).Seconds()
-		case c.backend != nil:
-			found.OpenCL = 1e6 * slices.Min(r.Samples).Seconds()
 		default:
-			found.Baseline = 1e6 * slices.Min(r.Samples).Seconds()
+			found.Baseline, found.BaselineTime = r.Impl, 1e6*slices.Min(r.Samples).Seconds()
 		}
 	}
 	return found, nil
@@ -147,7 +146,8 @@ func sizedCase(m *opbench.Maker, op string, size int) (work opbench.Case, ok boo
 // measureLargest measures the largest case of the conformance kit.
 func (c *checker) measureLargest(d tensor.DType, exec *opregistry.Exec) (*Speed, error) {
 	subjects := []opstest.Subject{c.subject}
-	if rival, ok := implFor(c.Baseline, c.name.Op); ok {
+	rival, ok := implFor(c.Baseline, c.name.Op)
+	if ok {
 		subjects = append(subjects, SubjectOf(c.Baseline, rival))
 	}
 	work, err := opscases.All().Largest(d, subjects...)
@@ -172,7 +172,7 @@ func (c *checker) measureLargest(d tensor.DType, exec *opregistry.Exec) (*Speed,
 	}
 	found := &Speed{Case: work[0].Case, Bytes: work[0].Bytes, Impl: best[0].Seconds() * 1e6}
 	if len(best) > 1 {
-		found.Baseline = best[1].Seconds() * 1e6
+		found.Baseline, found.BaselineTime = rival.ID, best[1].Seconds()*1e6
 	}
 	return found, nil
 }

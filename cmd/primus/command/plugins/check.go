@@ -122,10 +122,8 @@ func printChecked(out io.Writer, r *check.Report, maxShown int) error {
 		fmt.Fprintf(&b, "\n%s\n", plaintext.Render(conformanceTable(r.Checks)))
 		fmt.Fprintf(&b, "\n%s\n", plaintext.Render(behaviourTable(r.Checks)))
 	}
-	for _, baseline := range []string{"flagos", "vendor.opencl"} {
-		if t := speedTable(r.Checks, baseline); t.Length() > 0 {
-			fmt.Fprintf(&b, "\n%s\n", plaintext.Render(t))
-		}
+	if t := speedTable(r.Checks); t.Length() > 0 {
+		fmt.Fprintf(&b, "\n%s\n", plaintext.Render(t))
 	}
 	for _, c := range r.Checks {
 		shown := 0
@@ -183,20 +181,16 @@ func behaviourTable(checks []check.OpReport) table.Writer {
 	return t
 }
 
-// speedTable shows the times of ops on the CPU beside flagos, or those of ops on a device beside
-// vendor.opencl.
-func speedTable(checks []check.OpReport, baseline string) table.Writer {
-	t := plaintext.NewTable(table.Row{"op", "impl", "case", "bytes", "µs per call", baseline, "× " + baseline}, 4, 5, 6, 7)
+// speedTable shows the times of ops, each beside its baseline.
+func speedTable(checks []check.OpReport) table.Writer {
+	t := plaintext.NewTable(table.Row{"op", "impl", "case", "bytes", "µs per call", "baseline", "its µs", "× baseline"}, 4, 5, 7, 8)
 	for _, c := range checks {
-		if (c.Device == "") != (baseline == "flagos") {
-			continue
-		}
 		for _, s := range c.Speed {
 			other, ratio := "-", "-"
-			if us := s.Baseline + s.OpenCL; us > 0 {
-				other, ratio = fmt.Sprintf("%.2f", us), fmt.Sprintf("%.2f", us/s.Impl)
+			if s.Baseline != "" {
+				other, ratio = fmt.Sprintf("%.2f", s.BaselineTime), fmt.Sprintf("%.2f", s.BaselineTime/s.Impl)
 			}
-			t.AppendRow(table.Row{c.Op, c.Name(), s.Case, s.Bytes, fmt.Sprintf("%.2f", s.Impl), other, ratio})
+			t.AppendRow(table.Row{c.Op, c.Name(), s.Case, s.Bytes, fmt.Sprintf("%.2f", s.Impl), plaintext.Dash(s.Baseline), other, ratio})
 		}
 	}
 	return t

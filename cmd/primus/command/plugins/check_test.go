@@ -41,11 +41,11 @@ type checked struct {
 			BytesPerCall int `json:"bytes_per_call"`
 		}
 		Speed []struct {
-			Case   string
-			Bytes  int
-			Impl   float64 `json:"impl_us"`
-			Flagos float64 `json:"flagos_us"`
-			OpenCL float64 `json:"opencl_us"`
+			Case         string
+			Bytes        int
+			Impl         float64 `json:"impl_us"`
+			Baseline     string
+			BaselineTime float64 `json:"baseline_us"`
 		}
 	}
 	Faults, Notes []string
@@ -108,7 +108,8 @@ func TestPluginsCheckPasses(t *testing.T) {
 		assert.Regexp(t, `^f32/\d+x512$`, c.Speed[0].Case)
 		assert.Greater(t, c.Speed[0].Bytes, 256*512*4*2)
 		assert.Positive(t, c.Speed[0].Impl)
-		assert.Positive(t, c.Speed[0].Flagos)
+		assert.Equal(t, "default.flagos", c.Speed[0].Baseline)
+		assert.Positive(t, c.Speed[0].BaselineTime)
 	}
 }
 

@@ -59,7 +59,8 @@ func TestPluginsCheckOnOpenCL(t *testing.T) {
 		assert.Positive(t, c.Together.Calls)
 		require.Len(t, c.Speed, 2, "f32 and bf16")
 		assert.Positive(t, c.Speed[0].Impl)
-		assert.Positive(t, c.Speed[0].OpenCL)
+		assert.Equal(t, "vendor.opencl", c.Speed[0].Baseline)
+		assert.Positive(t, c.Speed[0].BaselineTime)
 	}
 }
 
