@@ -14,6 +14,7 @@ import (
 	"github.com/primus-fl/primus/metrics"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/runtime/backends/native/inference"
+	"github.com/primus-fl/primus/runtime/backends/native/weights"
 	"github.com/primus-fl/primus/serve/openai"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
@@ -54,6 +55,19 @@ func (o *modelServed) check(cmd *cobra.Command) error {
 		return cli.Usagef(cmd, "--parallel and --queue: got 0, want at least one")
 	}
 	return nil
+}
+
+// find returns an error when there is no model to serve. The service has an address before the
+// model is read.
+func (o *modelServed) find() error {
+	if o.dir == "" {
+		return nil
+	}
+	folder, err := weights.Open(o.dir, o.load.Settings().Settings)
+	if err != nil {
+		return err
+	}
+	return folder.Close()
 }
 
 // handler returns the handler of the model, nil without one.

@@ -75,5 +75,6 @@ func TestModelUsage(t *testing.T) {
 		got := commandtest.Run(t, append([]string{"serve", "--listen", "127.0.0.1:0"}, strings.Fields(give)...)...)
 		assert.NotZero(t, got.Code, give)
 		assert.Contains(t, got.Stderr, want, give)
+		assert.NotContains(t, got.Stderr, "service on", give)
 	}
 }

@@ -111,6 +111,9 @@ func runServe(ctx context.Context, prog cli.Program, opts serveOptions, policy d
 	if err != nil {
 		return err
 	}
+	if err := opts.model.find(); err != nil {
+		return err
+	}
 	patches, err := opts.patches.open(ctx, prog)
 	if err != nil {
 		return err

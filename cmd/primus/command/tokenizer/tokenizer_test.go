@@ -28,6 +28,16 @@ func TestTrainEncodeDecode(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, string(first), string(again))
 
+	got = commandtest.Run(t, "tokenizer", "train", "--input", "corpus.txt", "--vocab-size", "270", "-o", "again.json")
+	assert.Equal(t, 1, got.Code)
+	assert.Contains(t, commandtest.OnlyError(t, got), "again.json exists already: give another FILE to -o, or --force to replace it")
+	again, err = os.ReadFile("again.json")
+	require.NoError(t, err)
+	assert.Equal(t, string(first), string(again))
+	got = commandtest.Run(t, "tokenizer", "train", "--input", "corpus.txt", "--vocab-size", "270", "-o", "again.json", "--force")
+	require.Zero(t, got.Code, got.Stderr)
+	assert.Contains(t, got.Out, "again.json: 270 tokens")
+
 	got = commandtest.Run(t, "tokenizer", "encode", "-t", "t.json", "the first", "fine day<|end|>")
 	require.Zero(t, got.Code, got.Stderr)
 	ids := strings.Fields(got.Out)

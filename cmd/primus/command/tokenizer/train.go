@@ -3,6 +3,7 @@ package tokenizer
 import (
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"time"
 
@@ -17,7 +18,7 @@ import (
 func newTrainCommand(prog cli.Program) *cobra.Command {
 	config := trainer.Default()
 	var inputs []string
-	file := "tokenizer.json"
+	file, force := "tokenizer.json", false
 	format, textKey := string(corpus.Auto), corpus.DefaultTextKey
 	cmd := &cobra.Command{
 		Use:   "train --input PATH… [flags]",
@@ -36,6 +37,9 @@ and may be compressed (*.gz, *.zst).`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if len(inputs) == 0 {
 				return cli.Usagef(cmd, "no text given: want --input PATH")
+			}
+			if _, err := os.Lstat(file); err == nil && !force {
+				return fmt.Errorf("%s exists already: give another FILE to -o, or --force to replace it", file)
 			}
 			t, err := trainer.New(config)
 			if err != nil {
@@ -64,6 +68,7 @@ and may be compressed (*.gz, *.zst).`,
 	flags.StringVar(&format, "format", format, "`FORMAT` of the files: auto, which goes by their names, or "+strings.Join(corpus.Format("").Values()[1:], ", "))
 	flags.StringVar(&textKey, "text-key", textKey, "`KEY` of a JSON object, or column, that holds a document")
 	flags.StringVarP(&file, "output", "o", file, "write the tokenizer to `FILE`")
+	flags.BoolVar(&force, "force", false, "replace the file that is there")
 	flags.IntVar(&config.VocabSize, "vocab-size", config.VocabSize, "`NUMBER` of tokens, special ones and the 256 bytes among them")
 	flags.StringVar(&config.Pattern, "pattern", config.Pattern, "`NAME` of the expression that cuts text into words: "+strings.Join(trainer.Patterns(), ", "))
 	flags.StringArrayVar(&config.SpecialTokens, "special-token", config.SpecialTokens, "`TOKEN` that gets one of the first ids; may be repeated")
