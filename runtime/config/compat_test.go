@@ -80,7 +80,7 @@ func TestRecordedMerges(t *testing.T) {
 				if c.Error != "" {
 					require.Error(t, err)
 					assert.Regexp(t, `\w\.ya?ml(:\d+)*: .|^override \d+ `, err.Error(), "names the file")
-					assert.Regexp(t, `:\d+: |: [\w.]+: |^override \d+ |"[^"]*nope\.yaml" does not exist|file is empty`, err.Error(), "names the place")
+					assert.Regexp(t, `:\d+: |: [\w.]+: |^override \d+ |nope\.yaml: file does not exist|file is empty`, err.Error(), "names the place")
 					return
 				}
 				require.NoError(t, err)

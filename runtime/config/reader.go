@@ -82,18 +82,16 @@ func (r *reader) source(f location, from document.Origin) (source, error) {
 }
 
 func (r *reader) readError(name string, from document.Origin, err error) error {
-	problem := &document.Error{Origin: from, Err: err}
-	if from.IsZero() {
-		problem.Origin = document.Origin{File: name}
+	problem := &document.Error{Origin: from, Problem: fmt.Sprintf("read %q", name), Err: err}
+	missing := fmt.Sprintf("file %q does not exist", name)
+	if from.IsZero() { // the user has named the file
+		problem.Origin, problem.Problem, missing = document.Origin{File: name}, "", "file does not exist"
 	}
-	switch {
+	switch pathErr, ok := errors.AsType[*fs.PathError](err); {
 	case errors.Is(err, fs.ErrNotExist):
-		problem.Problem, problem.Err, problem.Kind = fmt.Sprintf("file %q does not exist", name), nil, fs.ErrNotExist
-	default:
-		if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
-			problem.Err = pathErr.Err
-		}
-		problem.Problem = fmt.Sprintf("read %q", name)
+		problem.Problem, problem.Err, problem.Kind = missing, nil, fs.ErrNotExist
+	case ok:
+		problem.Err = pathErr.Err
 	}
 	return problem
 }
