@@ -39,9 +39,12 @@ const (
 	maxError   = 512
 )
 
-// settings keep UCX, which both libraries may use, from taking over the signals with which the Go
-// runtime finds its own faults.
-var settings = []loader.Variable{{Name: "UCX_ERROR_SIGNALS"}}
+// settings are for UCX, which both libraries may use. It must not take over the signals with which
+// the Go runtime finds its own faults. Nor may it watch the memory of the process: to do so it
+// overwrites code of the C library while other threads run it, and it would still miss the system
+// calls by which the Go runtime and this program map and unmap memory, so that what it keeps of a
+// buffer could outlive the buffer.
+var settings = []loader.Variable{{Name: "UCX_ERROR_SIGNALS"}, {Name: "UCX_MEM_EVENTS", Value: "no"}}
 
 // open loads the library of a dialect. It initialises nothing.
 func open(d *dialect, names []string) (*handle, error) {

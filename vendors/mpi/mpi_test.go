@@ -183,8 +183,32 @@ func TestRank(t *testing.T) {
 	far := collective.Group{Ranks: 2, Stride: g.Ranks}
 	assert.ErrorIs(t, call(t, lib, collective.Barrier, collective.BarrierArgs{Group: far}), opregistry.ErrUnsupported)
 	require.NoError(t, call(t, lib, collective.Barrier, collective.BarrierArgs{Group: g}))
+	checkCode(t)
 	require.NoError(t, lib.Close())
 	require.NoError(t, lib.Close(), "closing is idempotent")
+}
+
+// checkCode checks that the code of the C library is that of its file: other threads run it while a
+// library would write it.
+func checkCode(t *testing.T) {
+	t.Helper()
+	smaps, err := os.ReadFile("/proc/self/smaps")
+	require.NoError(t, err)
+	checked := 0
+	var mapping string
+	for line := range strings.Lines(string(smaps)) {
+		if first, _, _ := strings.Cut(line, " "); !strings.HasSuffix(first, ":") {
+			mapping = line
+		}
+		if !strings.Contains(mapping, " r-xp ") || !strings.Contains(mapping, "/libc.so.") {
+			continue
+		}
+		if size, ok := strings.CutPrefix(line, "Private_Dirty:"); ok {
+			checked++
+			assert.Equal(t, "0 kB", strings.TrimSpace(size), "written pages of %s", mapping)
+		}
+	}
+	assert.Positive(t, checked, "no code of the C library in %s", smaps)
 }
 
 // groups returns the parts of a job of four that its rank g belongs to.
