@@ -28,13 +28,8 @@ func (t *trainer) generate(ctx context.Context) (err error) {
 		}
 		ctx, prompt = context.WithoutCancel(ctx), string(shared)
 	}
-	m, release, err := t.model.OnHost()
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, release()) }()
 	tok := t.args.tokenizer
-	e, err := inference.New(m, tok, t.tc.Manager, inference.Settings{Capacity: t.args.SeqLength})
+	e, err := inference.New(t.model, tok, t.tc.Manager, inference.Settings{Capacity: t.args.SeqLength})
 	if err != nil {
 		return err
 	}

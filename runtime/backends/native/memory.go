@@ -62,12 +62,8 @@ func (a *Args) memoryParts(mgr *opmanager.Manager, dev device.Backend, limit flo
 	parts := []memory.Part{{
 		What: "the batch", Bytes: 4 * float64(a.GlobalBatchSize) * float64(a.SeqLength+1), Formula: "4 · global_batch_size · (seq_length + 1)", Keys: "global_batch_size",
 	}}
-	count := model.ActivationBytes
-	if at.Type != device.TypeCPU {
-		if !memory.Known(dev) {
-			return parts, nil
-		}
-		count = model.PassBytes // text is generated in host memory
+	if at.Type != device.TypeCPU && !memory.Known(dev) {
+		return parts, nil
 	}
 	near := a.Parallel.Planned(max(ranks, a.TensorRanks(), a.ExpertRanks()))
 	part := model.PartOf(near, a.Parallel)
@@ -102,7 +98,7 @@ func (a *Args) memoryParts(mgr *opmanager.Manager, dev device.Backend, limit flo
 	if memory.Sum(parts).Total > limit { // counting the rest may itself take too much memory
 		return parts, nil
 	}
-	activations, err := count(a.Config, part, mgr, a.MicroBatchSize)
+	activations, err := model.ActivationBytes(a.Config, part, mgr, a.MicroBatchSize)
 	if err != nil {
 		return nil, err
 	}

@@ -43,7 +43,7 @@ func (o *modelServed) addFlags(cmd *cobra.Command) {
 
 // check returns the first mistake in the flags.
 func (o *modelServed) check(cmd *cobra.Command) error {
-	for _, name := range []string{"ema", "dtype", "model-name", "chat-template", "context", "parallel", "queue"} {
+	for _, name := range []string{"ema", "dtype", "device", "model-name", "chat-template", "context", "parallel", "queue"} {
 		if o.dir == "" && cmd.Flags().Changed(name) {
 			return cli.Usagef(cmd, "--%s needs --model", name)
 		}

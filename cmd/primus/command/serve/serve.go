@@ -118,7 +118,10 @@ func runServe(ctx context.Context, prog cli.Program, opts serveOptions, policy d
 	if err != nil {
 		return err
 	}
-	set := graph.Config{Threads: int(opts.model.threads), Log: log, Timing: true, Policy: policy.Sources(nil), Extras: prog.Extras}
+	set := graph.Config{
+		Threads: int(opts.model.threads), Log: log, OpLog: prog.Lines(prog.Err, slog.LevelWarn), Timing: true,
+		Policy: policy.Sources(nil), Device: opts.model.load.Device(), Extras: prog.Extras,
+	}
 	services := service.Config{Log: log, Archive: archive, Patches: patches, Serve: opts.Config, Fleet: of.Process(), Model: opts.model.handler()}
 	if services.Model != nil {
 		services.Metrics = service.ModelMetrics(services.Model.Name())

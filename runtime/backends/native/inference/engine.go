@@ -76,7 +76,8 @@ type Engine struct {
 	decoder  *model.Decoder
 	tok      tokenizer.Tokenizer
 	settings Settings
-	vocab    int
+	columns  int // of the logits
+	vocab    int // of the columns that stand for tokens
 
 	mu      sync.Mutex
 	waiting []*sequence
@@ -105,7 +106,7 @@ type sequence struct {
 // closes the model after the engine.
 func New(m *model.Model, tok tokenizer.Tokenizer, mgr *opmanager.Manager, s Settings) (*Engine, error) {
 	s.Slots, s.Capacity = cmp.Or(s.Slots, 1), capacityOf(m.Config(), s.Capacity)
-	if err := checkCache(m.Config(), s.Slots, s.Capacity); err != nil {
+	if err := checkCache(m, s.Slots, s.Capacity); err != nil {
 		return nil, err
 	}
 	d, err := m.NewDecoder(mgr, model.DecoderSettings{Slots: s.Slots, Capacity: s.Capacity, Rows: s.Rows})
@@ -113,7 +114,7 @@ func New(m *model.Model, tok tokenizer.Tokenizer, mgr *opmanager.Manager, s Sett
 		return nil, err
 	}
 	e := &Engine{
-		decoder: d, tok: tok, settings: s, vocab: min(tok.VocabSize(), m.Config().VocabSize), active: make([]*sequence, s.Slots),
+		decoder: d, tok: tok, settings: s, columns: m.Config().VocabSize, vocab: min(tok.VocabSize(), m.Config().VocabSize), active: make([]*sequence, s.Slots),
 		wake: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	e.settings.Capacity, e.settings.Rows = d.Settings().Capacity, d.Settings().Rows
@@ -303,7 +304,7 @@ func (e *Engine) step() {
 		}
 		chunks = append(chunks, c)
 	}
-	logits, err := e.decoder.Step(chunks)
+	logits, err := e.logits(chunks)
 	row := 0
 	for _, c := range chunks {
 		s := e.active[c.Slot]
@@ -313,11 +314,19 @@ func (e *Engine) step() {
 		}
 		s.pending = s.pending[len(c.Tokens):]
 		if c.From < len(c.Tokens) {
-			all := logits.Shape().Cols()
-			e.accept(s, c.Slot, tensor.Data[float32](logits)[row*all:][:e.vocab])
+			e.accept(s, c.Slot, logits[row*e.columns:][:e.vocab])
 			row++
 		}
 	}
+}
+
+// logits computes a step and returns the rows of the logits that are wanted.
+func (e *Engine) logits(chunks []model.Chunk) ([]float32, error) {
+	logits, err := e.decoder.Step(chunks)
+	if err != nil {
+		return nil, err
+	}
+	return tensor.Read[float32](logits)
 }
 
 // accept chooses the next token of a sequence.

@@ -10,7 +10,6 @@ import (
 	"github.com/primus-fl/primus/device/cpu"
 	"github.com/primus-fl/primus/impls/flagos"
 	"github.com/primus-fl/primus/impls/reference"
-	"github.com/primus-fl/primus/internal/fardevice"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
@@ -99,11 +98,6 @@ func generate(t *testing.T, e *inference.Engine, r inference.Request) inference.
 	assert.Equal(t, got.Text, text.String())
 	assert.Equal(t, got.IDs, ids)
 	return got
-}
-
-func TestModelsOfADeviceAreRefused(t *testing.T) {
-	_, err := inference.Load(t.TempDir(), fardevice.New(0), inference.LoadSettings{})
-	assert.ErrorContains(t, err, "in host memory: unset STEPMESH_BACKEND")
 }
 
 func TestSamplingDependsOnTheSeedOnly(t *testing.T) {

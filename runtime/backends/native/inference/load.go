@@ -34,14 +34,9 @@ type LoadSettings struct {
 	DType tensor.DType
 }
 
-// Load reads a model without gradients from a folder that weights.Open opens. backend has host
-// memory. The caller closes the Model.
+// Load reads a model without gradients from a folder that weights.Open opens into the memory of
+// backend, where it computes. The caller closes the Model.
 func Load(dir string, backend device.Backend, s LoadSettings) (_ *Loaded, err error) {
-	if at, err := backend.Device(); err != nil {
-		return nil, err
-	} else if at.Type != device.TypeCPU {
-		return nil, fmt.Errorf("device %v: models generate text, and are evaluated, in host memory: unset STEPMESH_BACKEND", at)
-	}
 	folder, err := weights.Open(dir, s.Settings)
 	if err != nil {
 		return nil, err
@@ -59,7 +54,7 @@ func Load(dir string, backend device.Backend, s LoadSettings) (_ *Loaded, err er
 	if n := l.Tokenizer.VocabSize(); n > cfg.VocabSize {
 		return nil, fmt.Errorf("%s: the tokenizer has %d tokens and the model %d: the files are not of one model", l.Path, n, cfg.VocabSize)
 	}
-	if err := checkWeights(cfg); err != nil {
+	if err := checkWeights(cfg, backend); err != nil {
 		return nil, err
 	}
 	if l.Model, err = model.NewFrozen(cfg, backend); err != nil {

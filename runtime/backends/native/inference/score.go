@@ -10,6 +10,7 @@ import (
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/ops/loss"
+	"github.com/primus-fl/primus/runtime/backends/native/memory"
 	"github.com/primus-fl/primus/runtime/backends/native/model"
 	"github.com/primus-fl/primus/tensor"
 )
@@ -18,6 +19,7 @@ import (
 // time.
 type Scorer struct {
 	decoder     *model.Decoder
+	memory      memory.Arena // of targets, losses and lse
 	vocab       int
 	rows        int
 	fwd         *opmanager.Bound[loss.CrossEntropyFwdArgs]
@@ -34,7 +36,7 @@ const noIgnore = -100
 func NewScorer(m *model.Model, mgr *opmanager.Manager, capacity int) (*Scorer, error) {
 	const rows = 256
 	capacity = capacityOf(m.Config(), capacity)
-	if err := checkCache(m.Config(), 1, capacity); err != nil {
+	if err := checkCache(m, 1, capacity); err != nil {
 		return nil, err
 	}
 	d, err := m.NewDecoder(mgr, model.DecoderSettings{Slots: 1, Capacity: capacity, Rows: rows})
@@ -42,15 +44,12 @@ func NewScorer(m *model.Model, mgr *opmanager.Manager, capacity int) (*Scorer, e
 		return nil, err
 	}
 	s := &Scorer{
-		decoder: d, vocab: m.Config().VocabSize, rows: rows, saved: new(opregistry.Saved),
+		decoder: d, memory: memory.Arena{Backend: m.Backend()}, vocab: m.Config().VocabSize, rows: rows, saved: new(opregistry.Saved),
 		fwd: opmanager.MustBind(mgr, loss.CrossEntropyFwd),
 	}
-	var faults [3]error
-	s.targets, faults[0] = tensor.FromSlice(make([]int32, rows))
-	s.losses, faults[1] = tensor.FromSlice(make([]float32, rows))
-	s.lse, faults[2] = tensor.FromSlice(make([]float32, rows))
-	if err := errors.Join(faults[:]...); err != nil {
-		return nil, errors.Join(err, d.Close())
+	s.targets, s.losses, s.lse = s.memory.New(tensor.I32, rows), s.memory.New(tensor.F32, rows), s.memory.New(tensor.F32, rows)
+	if s.memory.Err != nil {
+		return nil, errors.Join(fmt.Errorf("allocate the losses of %d tokens: %w", rows, s.memory.Fail()), d.Close())
 	}
 	return s, nil
 }
@@ -59,7 +58,7 @@ func NewScorer(m *model.Model, mgr *opmanager.Manager, capacity int) (*Scorer, e
 func (s *Scorer) Capacity() int { return s.decoder.Settings().Capacity }
 
 // Close returns the memory.
-func (s *Scorer) Close() error { return s.decoder.Close() }
+func (s *Scorer) Close() error { return errors.Join(s.memory.Close(), s.decoder.Close()) }
 
 // Score is the result for some tokens.
 type Score struct {
@@ -81,7 +80,7 @@ func (s *Scorer) extend(ctx context.Context, score *Score, tokens []int32, from 
 		if err != nil {
 			return err
 		}
-		targets := tensor.Data[int32](s.targets)[:0]
+		targets := make([]int32, 0, len(part))
 		for i := at + chunk.From; i < at+len(part); i++ {
 			switch {
 			case i+1 < len(tokens):
@@ -103,25 +102,36 @@ func (s *Scorer) add(score *Score, logits *tensor.Tensor, targets []int32) error
 	if n == 0 {
 		return nil
 	}
-	view := func(t *tensor.Tensor) *tensor.Tensor {
-		part, err := t.Slice(0, 0, n)
-		if err != nil {
-			panic("BUG: " + err.Error())
-		}
-		return part
+	logits, wanted, losses, lse := memory.Rows(logits, 0, n), memory.Rows(s.targets, 0, n), memory.Rows(s.losses, 0, n), memory.Rows(s.lse, 0, n)
+	if err := tensor.Fill(wanted, func(to []int32) { copy(to, targets) }); err != nil {
+		return err
 	}
-	err := s.fwd.Call(loss.CrossEntropyFwdArgs{
-		Logits: view(logits), Targets: view(s.targets), Losses: view(s.losses), LSE: view(s.lse), IgnoreIndex: noIgnore, Saved: s.saved,
-	})
+	if err := s.fwd.Call(loss.CrossEntropyFwdArgs{Logits: logits, Targets: wanted, Losses: losses, LSE: lse, IgnoreIndex: noIgnore, Saved: s.saved}); err != nil {
+		return err
+	}
+	all, err := tensor.Read[float32](losses)
 	if err != nil {
 		return err
 	}
-	values := tensor.Data[float32](logits)
-	for i, nats := range tensor.Data[float32](s.losses)[:n] {
+	for _, nats := range all {
 		score.Nats += float64(nats)
-		score.Greedy = score.Greedy && largest(values[i*s.vocab:][:s.vocab]) == targets[i]
 	}
 	score.Tokens += n
+	return s.compare(score, logits, targets)
+}
+
+// compare finds out whether the targets are the likeliest tokens, unless an earlier one was not.
+func (s *Scorer) compare(score *Score, logits *tensor.Tensor, targets []int32) error {
+	if !score.Greedy {
+		return nil
+	}
+	values, err := tensor.Read[float32](logits)
+	if err != nil {
+		return err
+	}
+	for i, target := range targets {
+		score.Greedy = score.Greedy && largest(values[i*s.vocab:][:s.vocab]) == target
+	}
 	return nil
 }
 

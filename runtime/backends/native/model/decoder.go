@@ -41,8 +41,8 @@ type Decoder struct {
 	settings DecoderSettings
 	memory   *memory.Arena
 	cache    *block.KVCache
+	plan     *stepPlan
 	freqs    *tensor.Tensor // [capacity 1 1 d]; nil without rotary positions
-	chosen   *tensor.Tensor // i32 [rows]: the rows whose logits are wanted
 	logits   *tensor.Tensor // f32 [rows vocab]
 	parts    *logitParts    // nil where this rank has the whole vocabulary
 	rounder  *rounder
@@ -71,10 +71,6 @@ func (m *Model) NewDecoder(mgr *opmanager.Manager, s DecoderSettings) (*Decoder,
 			return nil, errors.Join(err, d.Close())
 		}
 	}
-	table, firsts := tensor.Data[int32](d.cache.Table), tensor.Data[int32](d.cache.Firsts)
-	for i := range s.Slots {
-		table[i], firsts[i+1] = int32(i), int32((i+1)*s.Capacity)
-	}
 	return d, nil
 }
 
@@ -83,11 +79,7 @@ func (m *Model) decoder(mgr *opmanager.Manager, s DecoderSettings, backend devic
 	c := m.local()
 	a := &memory.Arena{Backend: backend}
 	d := &Decoder{m: m, mgr: mgr, settings: s, memory: a, passes: map[int]*decoderPass{}, lengths: make([]int, s.Slots)}
-	d.cache = &block.KVCache{
-		Slots: s.Slots, Capacity: s.Capacity, Table: a.New(tensor.I32, s.Slots, 1), NewEnds: a.New(tensor.I32, s.Slots+1),
-		LengthEnds: a.New(tensor.I32, s.Slots+1), Firsts: a.New(tensor.I32, s.Slots+1), RowEnds: a.New(tensor.I32, s.Slots+2),
-		Starts: a.New(tensor.I32, s.Slots+1),
-	}
+	d.plan, d.cache = newStepPlan(s, a)
 	for range c.NumLayers {
 		d.cache.Keys = append(d.cache.Keys, a.New(c.Compute(), s.Slots, s.Capacity, c.Groups(), c.HeadDim()))
 		d.cache.Values = append(d.cache.Values, a.New(c.Compute(), s.Slots, s.Capacity, c.Groups(), c.HeadDim()))
@@ -95,7 +87,7 @@ func (m *Model) decoder(mgr *opmanager.Manager, s DecoderSettings, backend devic
 	if c.Rotary() {
 		d.freqs = a.New(tensor.F32, s.Capacity, 1, 1, c.HeadDim())
 	}
-	d.chosen, d.logits = a.New(tensor.I32, s.Rows), a.New(tensor.F32, s.Rows, c.VocabSize)
+	d.logits = a.New(tensor.F32, s.Rows, c.VocabSize)
 	if m.part.Tensor != nil {
 		d.parts = newLogitParts(m, s.Rows, a)
 	}
@@ -136,7 +128,9 @@ func (d *Decoder) Step(chunks []Chunk) (*tensor.Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.fill(d, chunks)
+	if err := p.fill(d, chunks); err != nil {
+		return nil, err
+	}
 	d.current = block.Run{Index: -1}
 	r := &d.current
 	for depth := range d.m.rounded {
@@ -159,9 +153,7 @@ func (d *Decoder) Step(chunks []Chunk) (*tensor.Tensor, error) {
 
 // place describes the chunks to the ops and returns the number of tokens and that of wanted logits.
 func (d *Decoder) place(chunks []Chunk) (used, wanted int, err error) {
-	c := d.cache
-	newEnds, lengthEnds, rowEnds, starts := tensor.Data[int32](c.NewEnds), tensor.Data[int32](c.LengthEnds), tensor.Data[int32](c.RowEnds), tensor.Data[int32](c.Starts)
-	chosen := tensor.Data[int32](d.chosen)
+	c, plan := d.cache, d.plan
 	next := 0
 	for slot := range c.Slots {
 		fresh := 0
@@ -178,14 +170,14 @@ func (d *Decoder) place(chunks []Chunk) (used, wanted int, err error) {
 				return 0, 0, fmt.Errorf("token %d: want an id below vocab_size %d", chunk.Tokens[i], d.m.cfg.VocabSize)
 			}
 			for i := max(chunk.From, 0); i < fresh; i++ {
-				chosen[wanted] = int32(used + i)
+				plan.chosen[wanted] = int32(used + i)
 				wanted++
 			}
 			used += fresh
 		}
-		starts[slot] = int32(d.lengths[slot])
-		newEnds[slot+1], rowEnds[slot+1] = int32(used), int32(used)
-		lengthEnds[slot+1] = lengthEnds[slot] + int32(d.lengths[slot]+fresh)
+		plan.starts[slot] = int32(d.lengths[slot])
+		plan.newEnds[slot+1], plan.rowEnds[slot+1] = int32(used), int32(used)
+		plan.lengthEnds[slot+1] = plan.lengthEnds[slot] + int32(d.lengths[slot]+fresh)
 	}
 	if next < len(chunks) {
 		return 0, 0, fmt.Errorf("chunk of slot %d: want ascending slots below %d", chunks[next].Slot, c.Slots)
@@ -246,26 +238,27 @@ func (d *Decoder) build(n int) *decoderPass {
 	return p
 }
 
-// fill writes the tokens and their positions.
-func (p *decoderPass) fill(d *Decoder, chunks []Chunk) {
-	tokens := tensor.Data[int32](p.embedding.Indices)
-	clear(tokens)
-	at := 0
-	for _, c := range chunks {
-		copy(tokens[at:], c.Tokens)
-		if p.embedding.Positions != nil {
-			places := tensor.Data[int32](p.embedding.Places)
-			for i := range c.Tokens {
-				places[at+i] = int32(d.lengths[c.Slot] + i)
-			}
+// fill writes the tokens and their positions, and what place has planned.
+func (p *decoderPass) fill(d *Decoder, chunks []Chunk) error {
+	d.plan.rowEnds[d.settings.Slots+1] = int32(p.rows)
+	err := errors.Join(d.plan.send(), tensor.Fill(p.embedding.Indices, func(tokens []int32) {
+		for _, c := range chunks {
+			tokens = tokens[copy(tokens, c.Tokens):]
 		}
-		at += len(c.Tokens)
+		clear(tokens)
+	}))
+	if p.embedding.Positions == nil {
+		return err
 	}
-	if p.embedding.Positions != nil {
-		clear(tensor.Data[int32](p.embedding.Places)[at:])
-	}
-	rowEnds := tensor.Data[int32](d.cache.RowEnds)
-	rowEnds[len(rowEnds)-1] = int32(p.rows)
+	return errors.Join(err, tensor.Fill(p.embedding.Places, func(places []int32) {
+		for _, c := range chunks {
+			for i := range c.Tokens {
+				places[i] = int32(d.lengths[c.Slot] + i)
+			}
+			places = places[len(c.Tokens):]
+		}
+		clear(places)
+	}))
 }
 
 func (p *decoderPass) forward(r *block.Run, d *Decoder, wanted int, logits *tensor.Tensor) {
@@ -287,7 +280,7 @@ func (p *decoderPass) forward(r *block.Run, d *Decoder, wanted int, logits *tens
 	picked := p.norm
 	if wanted < p.rows {
 		picked = memory.Rows(p.picked, 0, wanted)
-		block.Call(r, p.pick, embeddingops.EmbeddingFwdArgs{Indices: memory.Rows(d.chosen, 0, wanted), Weight: p.norm, Output: picked})
+		block.Call(r, p.pick, embeddingops.EmbeddingFwdArgs{Indices: memory.Rows(d.plan.chosenRows, 0, wanted), Weight: p.norm, Output: picked})
 	}
 	p.head.Forward(r, picked, logits)
 }

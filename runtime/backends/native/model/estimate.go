@@ -45,7 +45,7 @@ func PartSizes(c architecture.Config, part Part) (all, trained float64, err erro
 // copies of weights that both multiply with. It builds them without memory, for two and for three
 // layers, since every further layer takes as much as the third.
 func ActivationBytes(c architecture.Config, part Part, mgr *opmanager.Manager, batch int) (float64, error) {
-	training, err := PassBytes(c, part, mgr, batch)
+	training, err := passBytes(c, part, mgr, batch)
 	if err != nil {
 		return 0, err
 	}
@@ -61,9 +61,9 @@ func ActivationBytes(c architecture.Config, part Part, mgr *opmanager.Manager, b
 	return training + generation, err
 }
 
-// PassBytes returns the memory of the pass that trains on batches of this many sequences, with the
-// weights rounded to the dtype of products: what of the memory in ActivationBytes is on the device.
-func PassBytes(c architecture.Config, part Part, mgr *opmanager.Manager, batch int) (float64, error) {
+// passBytes returns the memory of the pass that trains on batches of this many sequences, with the
+// weights rounded to the dtype of products.
+func passBytes(c architecture.Config, part Part, mgr *opmanager.Manager, batch int) (float64, error) {
 	layers, inputs := c.Kept(c.NumLayers)
 	training, err := count(c, part, layers, func(m *Model, taken *memory.Counter) error { return m.countPass(mgr, taken, batch) })
 	if err != nil {

@@ -89,6 +89,9 @@ func Outline(cfg architecture.Config) (*Model, error) { return New(cfg, &memory.
 // Config returns the parameters of the architecture.
 func (m *Model) Config() architecture.Config { return m.cfg }
 
+// Backend returns the device backend in whose memory the weights lie.
+func (m *Model) Backend() device.Backend { return m.memory.Backend }
+
 // Params returns every weight once, in a fixed order. The caller must not change the slice.
 func (m *Model) Params() []*param.Param { return m.params }
 

@@ -2,12 +2,9 @@ package model
 
 import (
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"slices"
 
-	"github.com/primus-fl/primus/device"
-	"github.com/primus-fl/primus/device/cpu"
 	"github.com/primus-fl/primus/runtime/backends/native/layout"
 	"github.com/primus-fl/primus/runtime/backends/native/param"
 	"github.com/primus-fl/primus/tensor"
@@ -22,38 +19,6 @@ func (m *Model) Init(seed uint64) error {
 		param.Initialise(m.params, rand.New(rand.NewPCG(seed, 0x9e3779b97f4a7c15))),
 		param.Initialise(m.adapters, rand.New(rand.NewPCG(seed, 0xbf58476d1ce4e5b9))),
 	)
-}
-
-// OnHost returns the model, or a copy of it in host memory if it lies on a device, for what reads
-// and writes tensors all the time, such as generation. release returns the memory of the copy.
-func (m *Model) OnHost() (host *Model, release func() error, err error) {
-	nothing := func() error { return nil }
-	at, err := m.memory.Backend.Device()
-	if err != nil || at.Type == device.TypeCPU {
-		return m, nothing, err
-	}
-	memory := cpu.New()
-	if host, err = m.Copy(memory); err != nil {
-		return nil, nothing, errors.Join(err, memory.Close())
-	}
-	return host, func() error { return errors.Join(host.Close(), memory.Close()) }, nil
-}
-
-// Copy returns the model, which has all of its weights, in other memory, without gradients: it
-// cannot train. Close returns the memory.
-func (m *Model) Copy(backend device.Backend) (*Model, error) {
-	c, err := NewFrozen(m.cfg, backend)
-	if err != nil {
-		return nil, err
-	}
-	from, to := slices.Concat(m.Tensors(), m.Adapters()), slices.Concat(c.Tensors(), c.Adapters())
-	for i, n := range to {
-		if err := n.Tensor.CopyFrom(from[i].Tensor); err != nil {
-			return nil, errors.Join(fmt.Errorf("copy %s: %w", n.Name, err), c.Close())
-		}
-	}
-	c.WeightsChanged()
-	return c, nil
 }
 
 // Tensors returns views of the weights under the names that Hugging Face's class

@@ -43,10 +43,10 @@ func (o *Options) AddFlags(cmd *cobra.Command, flag string) {
 	o.policy.AddFlags(flags)
 }
 
-// LoadOptions are the flags that say how a model is read.
+// LoadOptions are the flags that say how a model is read, and where to.
 type LoadOptions struct {
-	weights weights.Settings
-	dtype   string
+	weights       weights.Settings
+	dtype, device string
 }
 
 // dtypes are the values of --dtype.
@@ -56,7 +56,8 @@ var dtypes = map[string]tensor.DType{"auto": tensor.Unspecified, "f32": tensor.F
 func (o *LoadOptions) AddFlags(cmd *cobra.Command) {
 	AddWeightsFlags(cmd, &o.weights)
 	cmd.Flags().StringVar(&o.dtype, "dtype", "auto", "`TYPE` of weights, activations and cache: f32, bf16, f16, or auto for what config.json says")
-	cli.WithoutVariable(cmd.Flags(), "dtype")
+	cmd.Flags().StringVar(&o.device, "device", "", "compute on this `DEVICE`, such as opencl:0, with the weights in its memory; without it on the one of STEPMESH_BACKEND, or the CPU")
+	cli.WithoutVariable(cmd.Flags(), "dtype", "device")
 	names := slices.Sorted(maps.Keys(dtypes))
 	if err := cmd.RegisterFlagCompletionFunc("dtype", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp)); err != nil {
 		panic("BUG: " + err.Error())
@@ -69,6 +70,11 @@ func (o *LoadOptions) Check(cmd *cobra.Command) error {
 		return cli.Usagef(cmd, "--dtype: got %q, want %s", o.dtype, strings.Join(slices.Sorted(maps.Keys(dtypes)), ", "))
 	}
 	return nil
+}
+
+// Device returns where the model computes.
+func (o *LoadOptions) Device() graph.DeviceName {
+	return graph.DeviceName{Name: o.device, Source: "--device"}
 }
 
 // Settings returns what the flags say.
@@ -101,8 +107,9 @@ type params struct {
 // Run loads the model and calls f with it.
 func (o *Options) Run(ctx context.Context, prog cli.Program, f func(*inference.Loaded, *opmanager.Manager) error) error {
 	var p params
+	lines := prog.Lines(prog.Err, slog.LevelWarn)
 	set := graph.Config{
-		Threads: int(o.threads), Log: slog.New(prog.Lines(prog.Err, slog.LevelWarn)), Policy: o.policy.Sources(nil), Extras: prog.Extras,
+		Threads: int(o.threads), Log: slog.New(lines), OpLog: lines, Policy: o.policy.Sources(nil), Device: o.Load.Device(), Extras: prog.Extras,
 	}
 	return graph.Run(ctx, func() (err error) {
 		m, err := inference.Load(o.Dir, p.Device, o.Load.Settings())
