@@ -254,6 +254,7 @@ func TestGemmInSeveralPasses(t *testing.T) {
 	}{
 		{"blocks of the inner axis", 20, 700, 1100, false, false},
 		{"blocks of the inner axis, transposed", 20, 700, 1100, true, false},
+		{"blocks of the inner axis, both operands in place", 20, 704, 1100, true, false},
 		{"and of columns", 4, 8200, 1024, true, false},
 		{"columns alone", 4, 1100, 4096, false, true},
 	} {
@@ -296,6 +297,38 @@ func TestGemmIsTheSameForAnyNumberOfWorkers(t *testing.T) {
 				assert.Equal(t, first, got, "%v, %d workers", s, workers)
 			}
 		}
+	}
+}
+
+// Operands with dense columns are read in place, or packed where their rows lie 4 KiB apart.
+func TestGemmGivesTheSameBitsInPlaceAndPacked(t *testing.T) {
+	run := flagosRun(t, gemm.GenericGemm)
+	pool := parallel.New(2)
+	defer pool.Close()
+	const m, n, k = 45, 112, 600
+	apart := func(x *tensor.Tensor) *tensor.Tensor {
+		rows, cols := x.Shape()[0], x.Shape()[1]
+		flat, err := tensor.FromSlice(make([]float32, rows*1024))
+		require.NoError(t, err)
+		view, err := flat.AsStrided([]int{rows, cols}, []int{1024, 1}, 0)
+		require.NoError(t, err)
+		require.NoError(t, view.SetFloat64s(x.Float64s()))
+		return view
+	}
+	a := gemmArgs(t, rand.New(rand.NewPCG(6, 6)), m, n, k, false, true)
+	e := opregistry.NewExec(pool, 0)
+	require.NoError(t, run(e, a))
+	want := append([]float32(nil), tensor.Data[float32](a.D)...)
+	right, left := a.A, a.B
+	for name, operands := range map[string][2]*tensor.Tensor{
+		"right":          {apart(right), left},
+		"left":           {right, apart(left)},
+		"right and left": {apart(right), apart(left)},
+	} {
+		a.A, a.B = operands[0], operands[1]
+		clear(tensor.Data[float32](a.D))
+		require.NoError(t, run(e, a))
+		assert.Equal(t, want, tensor.Data[float32](a.D), "%s packed", name)
 	}
 }
 

@@ -110,7 +110,7 @@ func steps(h host.Heads, sequence, head, n, d int) panel.Operand {
 func (c *common) scores(s *scoreBlock, left []float32, leftPitch, d int, panels []float32, scale float32) {
 	mr, nr := c.kernel.MR, c.kernel.NR
 	panel := d * nr
-	t := kernel.Tile{ARow: leftPitch, AStep: 1, CRow: s.pitch, K: d, Alpha: scale}
+	t := kernel.Tile{ARow: leftPitch, AStep: 1, BStep: nr, CRow: s.pitch, K: d, Alpha: scale}
 	for r := 0; r < s.rows; r += mr {
 		t.Rows = min(mr, s.rows-r)
 		t.A = left[r*leftPitch:]
@@ -127,7 +127,7 @@ func (c *common) timesKeys(s *scoreBlock, panels []float32, d int, dst panel.Ope
 		return
 	}
 	mr, nr := c.kernel.MR, c.kernel.NR
-	t := kernel.Tile{ARow: s.pitch, AStep: 1, CRow: dst.RowStep, Alpha: scale}
+	t := kernel.Tile{ARow: s.pitch, AStep: 1, BStep: nr, CRow: dst.RowStep, Alpha: scale}
 	if s.more {
 		t.Beta = 1
 	}
@@ -151,7 +151,7 @@ func (c *common) timesQueries(s *scoreBlock, panels []float32, d int, dst panel.
 		return
 	}
 	mr, nr := c.kernel.MR, c.kernel.NR
-	t := kernel.Tile{ARow: 1, AStep: s.pitch, CRow: dst.RowStep, Alpha: scale}
+	t := kernel.Tile{ARow: 1, AStep: s.pitch, BStep: nr, CRow: dst.RowStep, Alpha: scale}
 	limit := min(bwdKeys, c.visible(c.SeqQ-1)-s.key)
 	for j := 0; j < s.keys; j += mr {
 		t.Rows = min(mr, limit-j)

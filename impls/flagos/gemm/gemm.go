@@ -24,8 +24,9 @@ func Impls() []opregistry.Impl {
 // blocked is one blocked product c = alpha · left · right + beta · c, as in Goto and van de Geijn
 // 2008. It is computed in passes, each over some blocks of the inner axis and some columns. The
 // part of right that a pass needs is packed once for all parts, by the parts that finish the
-// previous pass. Each part runs the micro-kernel over its rows of left, block by block. Dense rows
-// of left are read in place, except those of an incomplete tile; the part packs other rows.
+// previous pass. Each part runs the micro-kernel over its rows of left, block by block. Operands
+// with dense rows or columns are read in place where that is faster; the part packs other rows of
+// left.
 type blocked struct {
 	exec        *opregistry.Exec
 	kernel      kernel.Kernel
@@ -37,6 +38,7 @@ type blocked struct {
 
 	leftRows   bool // left has dense rows, else its columns are dense
 	rightSteps bool // right is packed step by step, not column by column
+	unpacked   bool // right is read in place, in one pass
 	now, next  pass
 }
 
@@ -63,8 +65,8 @@ var (
 // from sums in f32. On CPUs with instructions for bf16, products of bf16 are those of
 // kernel.PairKernel where Pairs can be made of the operands: their sums run over pairs, and
 // numbers below 2⁻¹²⁶ count as 0. Scratch, in f32: the packed op(A) of two passes, each at most
-// gemmMaxPanels floats or one panel; for each worker a block of op(B), or a tile where B is f32
-// and its inner axis is dense, and a block of D unless D is f32 and there is no gelu.
+// gemmMaxPanels floats or one panel, unless A is read in place; for each worker a block of op(B),
+// or a tile where B is read in place, and a block of D unless D is f32 and there is no gelu.
 func genericGemm(e *opregistry.Exec, a gemm.GenericGemmArgs) error {
 	var v host.Views
 	p := productOf(&v, a, v.Matrix("D", a.D))
@@ -142,6 +144,12 @@ func (g blocked) run(m, n, k int) {
 	g.rightSteps = g.right.RowStep != 1 || g.right.ColStep == 1
 	if g.leftRows = g.left.ColStep == 1; !g.leftRows {
 		g.left = g.left.Transposed()
+	}
+	if g.unpacked = g.rightInPlace(); g.unpacked {
+		g.passDepths, g.widest = g.depths, n
+		g.now = g.pass(0, 0)
+		gemmKernel.Run(g.exec.Pool(), g.rowParts*g.colParts, g)
+		return
 	}
 	g.next = g.pass(0, 0)
 	size := g.next.colPanels * g.kernel.NR * min(g.passDepths*g.depth, g.k)
@@ -258,19 +266,26 @@ func (g *blocked) part(part int) {
 }
 
 // inPlace returns how many of the rows of left the kernel reads in place: those of whole tiles when
-// rows are dense and f32. The other rows are packed.
+// rows or columns are dense and f32. The other rows are packed.
 func (g *blocked) inPlace(rows int) int {
-	if !g.leftRows || g.left.Narrow() || g.k == 0 {
+	if g.left.Narrow() || g.k == 0 || !g.leftRows && (g.left.ColStep != 1 || conflicting(g.left.RowStep)) {
 		return 0
 	}
 	return rows / g.kernel.MR * g.kernel.MR
+}
+
+// rightInPlace reports whether right is read in place: few rows of left share a panel, and the
+// kernel does not read beyond the last column.
+func (g *blocked) rightInPlace() bool {
+	return g.m <= unpackedRows && g.right.ColStep == 1 && g.n%kernel.ReadCols == 0 && g.k > 0 &&
+		!g.right.Narrow() && !conflicting(g.right.RowStep)
 }
 
 // block adds the products of a block of the inner axis to rows of the panels p0 to p1 of c. packed
 // must be large enough for the rows of left that are packed.
 func (g *blocked) block(packed []float32, c gemmTarget, r0, rows int, b depthBlock, p0, p1 int) {
 	mr, nr := g.kernel.MR, g.kernel.NR
-	t := kernel.Tile{CRow: c.pitch, K: b.depth, Alpha: g.alpha, Beta: 1}
+	t := kernel.Tile{BStep: nr, CRow: c.pitch, K: b.depth, Alpha: g.alpha, Beta: 1}
 	if b.index == 0 {
 		t.Beta = g.beta
 	}
@@ -280,18 +295,26 @@ func (g *blocked) block(packed []float32, c gemmTarget, r0, rows int, b depthBlo
 	for p := p0; p < p1; p++ {
 		col := g.now.col + p*nr
 		t.Cols = min(nr, g.now.colEnd-col)
-		t.B = g.now.panels[rightAt+p*rightPanel:]
-		next := t.B[min(rightPanel, len(t.B)):]
+		var next []float32
+		if g.unpacked {
+			t.B, t.BStep = g.right.Data[b.k0*g.right.RowStep+col:], g.right.RowStep
+		} else {
+			t.B = g.now.panels[rightAt+p*rightPanel:]
+			next = t.B[min(rightPanel, len(t.B)):]
+		}
 		for r := 0; r < rows; r += mr {
 			t.Rows = min(mr, rows-r)
 			t.C = c.at(r0+r, col)
-			if r < inPlace {
-				t.A, t.ARow, t.AStep = g.left.Data[(r0+r)*g.left.RowStep+b.k0:], g.left.RowStep, 1
-			} else {
+			switch {
+			case r >= inPlace:
 				t.A, t.ARow, t.AStep = left.data[(r-inPlace)/mr*left.panel:], left.row, left.step
+			case g.leftRows:
+				t.A, t.ARow, t.AStep = g.left.Data[(r0+r)*g.left.RowStep+b.k0:], g.left.RowStep, 1
+			default:
+				t.A, t.ARow, t.AStep = g.left.Data[b.k0*g.left.RowStep+r0+r:], 1, g.left.RowStep
 			}
 			t.Ahead = nil
-			if r/mr*kernel.AheadStep < nr && p+1 < p1 {
+			if next != nil && r/mr*kernel.AheadStep < nr && p+1 < p1 {
 				t.Ahead = next[r/mr*kernel.AheadStep*b.depth:]
 			}
 			g.kernel.Run(&t)

@@ -20,9 +20,21 @@ const (
 	gemmMaxPanels = 1 << 22
 	gemmMaxPass   = 1 << 18
 
+	// unpackedRows is the number of rows of left up to which right is read in place: to pack it
+	// takes as long as a product with so many rows gains from it.
+	unpackedRows = 384
+
+	// pageFloats are the elements of 4 KiB. Rows that lie a multiple of it apart compete for the
+	// same sets of a cache.
+	pageFloats = 1 << 10
+
 	// gemmGrain is the number of multiplications and additions that make a part worthwhile.
 	gemmGrain = 1 << 22
 )
+
+// conflicting reports whether rows at this distance should be packed, because their elements of one
+// column compete for the same sets of a cache.
+func conflicting(step int) bool { return step%pageFloats == 0 }
 
 // gemmPlan says how a product is cut. The blocks of the inner axis, on which the order of sums
 // depends, follow from the sizes alone; how the rest is shared may depend on the workers.

@@ -8,13 +8,14 @@ import (
 
 // Tile is one product of a Kernel, with distances in elements:
 //
-//	C[r·CRow+c] = Alpha · Σ_k A[r·ARow+k·AStep] · B[k·NR+c] + Beta · C[r·CRow+c]
+//	C[r·CRow+c] = Alpha · Σ_k A[r·ARow+k·AStep] · B[k·BStep+c] + Beta · C[r·CRow+c]
 //
 // for r < Rows and c < Cols. With Beta 0, C is only written.
 type Tile struct {
 	A           []float32 // MR rows of K elements, one of the distances is 1; the kernel also reads the rows from Rows on
 	ARow, AStep int
-	B           []float32 // K steps of NR elements; the kernel also reads the columns from Cols on
+	B           []float32 // K steps; the kernel also reads the columns from Cols on, but none from the next multiple of ReadCols on
+	BStep       int       // NR where B is packed
 	C           []float32 // Rows rows of Cols elements
 	CRow        int
 	Ahead       []float32 // what a later tile reads, if known: the first K·AheadStep elements may be prefetched
@@ -34,6 +35,9 @@ type Kernel struct {
 
 // AheadStep is how many elements of Tile.Ahead a kernel prefetches in each step.
 const AheadStep = 8
+
+// ReadCols divides the number of columns of B that a kernel reads, unless its NR is smaller.
+const ReadCols = 16
 
 // MaxMR and MaxNR bound the tiles of all kernels.
 const (
@@ -71,9 +75,12 @@ func (k Kernel) Run(t *Tile) {
 	if t.ARow != 1 && t.AStep != 1 {
 		panic(fmt.Sprintf("BUG: gemm: tile of rows %d and steps %d apart, want one of them side by side", t.ARow, t.AStep))
 	}
+	if t.BStep < 0 {
+		panic(fmt.Sprintf("BUG: gemm: tile with steps of B %d apart", t.BStep))
+	}
 	if t.K > 0 {
 		_ = t.A[(k.MR-1)*t.ARow+(t.K-1)*t.AStep]
-		_ = t.B[t.K*k.NR-1]
+		_ = t.B[(t.K-1)*t.BStep+min((t.Cols+ReadCols-1)/ReadCols*ReadCols, k.NR)-1]
 	}
 	_ = t.C[(t.Rows-1)*t.CRow+t.Cols-1]
 	t.race()
@@ -131,7 +138,7 @@ func (t *Tile) race() {
 				race.Read(t.A[r*t.ARow:][:t.K])
 			}
 		}
-		race.Read(t.B[:t.K])
+		race.Read(t.B[:min(t.K, len(t.B))])
 	}
 	for r := range t.Rows {
 		c := t.C[r*t.CRow:][:t.Cols]

@@ -3,8 +3,8 @@
 #include "go_asm.h"
 #include "textflag.h"
 
-// Registers: SI and R9 rows 0 and 3 of A; R8 its row stride; R12 its step; BX B; DI
-// C; DX its row stride; CX the steps left. Y0 to Y11 are the 6×16 sums.
+// Registers: SI and R9 rows 0 and 3 of A; R8 its row stride; R12 its step; BX B; R15
+// its step; DI C; DX its row stride; CX the steps left. Y0 to Y11 are the 6×16 sums.
 
 #define PAIR(a0, a1, z0, z1, z2, z3) \
 	VBROADCASTSS a0, Y14      \
@@ -14,9 +14,10 @@
 	VFMADD231PS  Y12, Y15, z2 \
 	VFMADD231PS  Y13, Y15, z3
 
-#define STEP(disp) \
-	VMOVUPS disp+0(BX), Y12  \
-	VMOVUPS disp+32(BX), Y13 \
+#define STEP \
+	VMOVUPS (BX), Y12   \
+	VMOVUPS 32(BX), Y13 \
+	ADDQ    R15, BX     \
 	PAIR((SI), (SI)(R8*1), Y0, Y1, Y2, Y3)       \
 	PAIR((SI)(R8*2), (R9), Y4, Y5, Y6, Y7)       \
 	PAIR((R9)(R8*1), (R9)(R8*2), Y8, Y9, Y10, Y11) \
@@ -47,10 +48,12 @@ TEXT ·gemm6x16AVX2(SB), NOSPLIT, $0-8
 	MOVQ Tile_ARow(AX), R8
 	MOVQ Tile_AStep(AX), R12
 	MOVQ Tile_B(AX), BX
+	MOVQ Tile_BStep(AX), R15
 	MOVQ Tile_C(AX), DI
 	MOVQ Tile_CRow(AX), DX
 	SHLQ $2, R8
 	SHLQ $2, R12
+	SHLQ $2, R15
 	SHLQ $2, DX
 	LEAQ (R8)(R8*2), R9
 	ADDQ SI, R9
@@ -83,16 +86,15 @@ near:
 	JLT  odd
 
 pair:
-	STEP(0)
-	STEP(64)
-	ADDQ $128, BX
+	STEP
+	STEP
 	SUBQ $2, CX
 	JGE  pair
 
 odd:
 	ADDQ $2, CX
 	JEQ  store
-	STEP(0)
+	STEP
 
 store:
 	VBROADCASTSS Tile_Alpha(AX), Y14

@@ -4,9 +4,9 @@
 // Tiles are 8×48 or 12×32 sums in Z0 to Z23, three or two registers a row.
 //
 // Registers: SI, R9, R10 rows 0, 4 and 8 of A; R8 and R11 one and three of its row
-// distances; R12 the distance of its steps; BX B; DI C; DX the distance of its rows;
-// CX the steps left, then the rows left; R13 what is fetched ahead; K1 to K3 the
-// columns of a row of C.
+// distances; R12 the distance of its steps; BX B; R15 the distance of its rows; DI C;
+// DX the distance of its rows; CX the steps left, then the rows left; R13 what is
+// fetched ahead; K1 to K3 the columns of a row of C.
 //
 // A loop takes a row of B to Z24 to Z26 and multiplies it by one element after the
 // other of a column of A, which is in a register or, where a row is one register
@@ -128,17 +128,21 @@
 	NEXT \
 	op(Z22, Z23)
 
-// LOADn loads n elements of a row of B.
-#define LOAD48(at) \
-	VMOVUPS (at)(BX), Z24     \
-	VMOVUPS (at+64)(BX), Z25  \
-	VMOVUPS (at+128)(BX), Z26
+// LOADn loads n elements of a row of B and goes on to the next one.
+#define LOAD48 \
+	VMOVUPS (BX), Z24    \
+	VMOVUPS 64(BX), Z25  \
+	VMOVUPS 128(BX), Z26 \
+	ADDQ    R15, BX
 
-#define LOAD32(at) \
-	VMOVUPS (at)(BX), Z24    \
-	VMOVUPS (at+64)(BX), Z25
+#define LOAD32 \
+	VMOVUPS (BX), Z24   \
+	VMOVUPS 64(BX), Z25 \
+	ADDQ    R15, BX
 
-#define LOAD16(at) VMOVUPS (at)(BX), Z24
+#define LOAD16 \
+	VMOVUPS (BX), Z24 \
+	ADDQ    R15, BX
 
 // DENSEm passes a column of A to COLUMNmBYn where the rows of A are dense, and ADVANCEm goes on by
 // bytes in them.
@@ -171,57 +175,53 @@
 	ADDQ       $64, R13
 #define NOTHING
 
-// LOOPS adds up CX steps and goes on to store. A row of B has so many bytes in its panel; the last
-// arguments are the labels.
-#define LOOPS(load, column, bytes, dense, advance, stepOf, ahead4, ahead2, rows, rest, row, steps, pair, step) \
-	CMPQ R12, $4         \
-	JNE  steps           \
-	SUBQ $4, CX          \
-	JLT  rest            \
-rows:                    \
-	ahead4               \
-	load(0)              \
-	dense(column, 0)     \
-	load(bytes)          \
-	dense(column, 4)     \
-	load(2*bytes)        \
-	dense(column, 8)     \
-	load(3*bytes)        \
-	dense(column, 12)    \
-	ADDQ $(4*bytes), BX  \
-	advance(16)          \
-	SUBQ $4, CX          \
-	JGE  rows            \
-rest:                    \
-	ADDQ $4, CX          \
-	JEQ  store           \
-row:                     \
-	load(0)              \
-	dense(column, 0)     \
-	ADDQ $bytes, BX      \
-	advance(4)           \
-	DECQ CX              \
-	JNE  row             \
-	JMP  store           \
-steps:                   \
-	SUBQ $2, CX          \
-	JLT  step            \
-pair:                    \
-	ahead2               \
-	load(0)              \
-	stepOf(column)       \
-	ADDQ R12, SI         \
-	load(bytes)          \
-	stepOf(column)       \
-	ADDQ R12, SI         \
-	ADDQ $(2*bytes), BX  \
-	SUBQ $2, CX          \
-	JGE  pair            \
-step:                    \
-	ADDQ $2, CX          \
-	JEQ  store           \
-	load(0)              \
-	stepOf(column)       \
+// LOOPS adds up CX steps and goes on to store. The last arguments are the labels.
+#define LOOPS(load, column, dense, advance, stepOf, ahead4, ahead2, rows, rest, row, steps, pair, step) \
+	CMPQ R12, $4      \
+	JNE  steps        \
+	SUBQ $4, CX       \
+	JLT  rest         \
+rows:                 \
+	ahead4            \
+	load              \
+	dense(column, 0)  \
+	load              \
+	dense(column, 4)  \
+	load              \
+	dense(column, 8)  \
+	load              \
+	dense(column, 12) \
+	advance(16)       \
+	SUBQ $4, CX       \
+	JGE  rows         \
+rest:                 \
+	ADDQ $4, CX       \
+	JEQ  store        \
+row:                  \
+	load              \
+	dense(column, 0)  \
+	advance(4)        \
+	DECQ CX           \
+	JNE  row          \
+	JMP  store        \
+steps:                \
+	SUBQ $2, CX       \
+	JLT  step         \
+pair:                 \
+	ahead2            \
+	load              \
+	stepOf(column)    \
+	ADDQ R12, SI      \
+	load              \
+	stepOf(column)    \
+	ADDQ R12, SI      \
+	SUBQ $2, CX       \
+	JGE  pair         \
+step:                 \
+	ADDQ $2, CX       \
+	JEQ  store        \
+	load              \
+	stepOf(column)    \
 	JMP  store
 
 // ARGUMENTS takes the operands of a tile and their distances in bytes.
@@ -231,10 +231,12 @@ step:                    \
 	MOVQ Tile_ARow(AX), R8   \
 	MOVQ Tile_AStep(AX), R12 \
 	MOVQ Tile_B(AX), BX      \
+	MOVQ Tile_BStep(AX), R15 \
 	MOVQ Tile_C(AX), DI      \
 	MOVQ Tile_CRow(AX), DX   \
 	SHLQ $2, R8              \
 	SHLQ $2, R12             \
+	SHLQ $2, R15             \
 	SHLQ $2, DX              \
 	LEAQ (R8)(R8*2), R11     \
 	LEAQ (SI)(R8*4), R9

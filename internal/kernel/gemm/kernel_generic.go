@@ -15,7 +15,8 @@ func gemmGeneric(t *Tile) {
 	var c30, c31, c32, c33 float32
 	r0, r1, r2, r3 := t.A, t.A[t.ARow:], t.A[2*t.ARow:], t.A[3*t.ARow:]
 	at := 0
-	for b := t.B[:4*t.K]; len(b) >= 4; b = b[4:] {
+	for k := range t.K {
+		b := t.B[k*t.BStep:][:4]
 		b0, b1, b2, b3 := b[0], b[1], b[2], b[3]
 		a := r0[at]
 		c00 += a * b0

@@ -31,10 +31,10 @@ func TestKernelMatchesFloat64OnEveryEdge(t *testing.T) {
 		require.LessOrEqual(t, kernel.MR, gemm.MaxMR)
 		require.LessOrEqual(t, kernel.NR, gemm.MaxNR)
 		r := rand.New(rand.NewPCG(1, 1))
-		for _, layout := range []struct{ row, step int }{{41, 1}, {1, kernel.MR + 3}} {
+		for _, layout := range []struct{ row, step, bStep int }{{41, 1, kernel.NR}, {1, kernel.MR + 3, kernel.NR}, {41, 1, kernel.NR + 5}} {
 			for _, k := range []int{0, 1, 2, 3, 17, 40} {
 				a := kerneltest.NewOperand(r, 1, (kernel.MR-1)*layout.row+max(k-1, 0)*layout.step+1)
-				b := kerneltest.NewOperand(r, 0, k*kernel.NR)
+				b := kerneltest.NewOperand(r, 0, max((k-1)*layout.bStep, 0)+kernel.NR)
 				for rows := 1; rows <= kernel.MR; rows++ {
 					for cols := 1; cols <= kernel.NR; cols++ {
 						alpha, beta := float32(1), float32(0)
@@ -45,7 +45,7 @@ func TestKernelMatchesFloat64OnEveryEdge(t *testing.T) {
 						c := kerneltest.NewOperand(r, 5, (rows-1)*crow+cols)
 						before := append([]float32(nil), c.Data...)
 						kernel.Run(&gemm.Tile{
-							A: a.Data, ARow: layout.row, AStep: layout.step, B: b.Data, C: c.Data, CRow: crow,
+							A: a.Data, ARow: layout.row, AStep: layout.step, B: b.Data, BStep: layout.bStep, C: c.Data, CRow: crow,
 							Ahead: b.Data[:cols%2*len(b.Data)], K: k, Rows: rows, Cols: cols, Alpha: alpha, Beta: beta,
 						})
 						for i, got := range c.Data {
@@ -54,7 +54,7 @@ func TestKernelMatchesFloat64OnEveryEdge(t *testing.T) {
 							if col < cols {
 								sum := 0.0
 								for s := range k {
-									sum += float64(a.Data[row*layout.row+s*layout.step]) * float64(b.Data[s*kernel.NR+col])
+									sum += float64(a.Data[row*layout.row+s*layout.step]) * float64(b.Data[s*layout.bStep+col])
 								}
 								want = float64(alpha)*sum + float64(beta)*want
 							}
@@ -79,7 +79,7 @@ func TestKernelGivesEachElementTheSameBitsAnywhereInTheTile(t *testing.T) {
 				c[i] = float32(i)
 			}
 			kernel.Run(&gemm.Tile{
-				A: a.Data, ARow: k, AStep: 1, B: b.Data, C: c, CRow: kernel.NR,
+				A: a.Data, ARow: k, AStep: 1, B: b.Data, BStep: kernel.NR, C: c, CRow: kernel.NR,
 				K: k, Rows: rows, Cols: cols, Alpha: 1, Beta: beta,
 			})
 			return c
@@ -96,11 +96,30 @@ func TestKernelGivesEachElementTheSameBitsAnywhereInTheTile(t *testing.T) {
 	})
 }
 
+// A tile at the end of an operand that is not packed has nothing after its last step but the
+// columns up to the next multiple of ReadCols.
+func TestKernelReadsNoColumnsFromTheNextMultipleOn(t *testing.T) {
+	eachKernel(t, func(t *testing.T, kernel gemm.Kernel) {
+		const k = 5
+		a := kerneltest.NewOperand(rand.New(rand.NewPCG(4, 4)), 0, kernel.MR*k)
+		for cols := 1; cols <= kernel.NR; cols++ {
+			read := min((cols+gemm.ReadCols-1)/gemm.ReadCols*gemm.ReadCols, kernel.NR)
+			tile := gemm.Tile{
+				A: a.Data, ARow: k, AStep: 1, B: make([]float32, (k-1)*100+read), BStep: 100,
+				C: make([]float32, kernel.MR*kernel.NR), CRow: kernel.NR, K: k, Rows: kernel.MR, Cols: cols, Alpha: 1,
+			}
+			assert.NotPanics(t, func() { kernel.Run(&tile) }, "%d columns", cols)
+			tile.B = tile.B[1:]
+			assert.Panics(t, func() { kernel.Run(&tile) }, "%d columns", cols)
+		}
+	})
+}
+
 func TestKernelPanicsOnWrongTiles(t *testing.T) {
 	kernel := gemm.BestKernel(0)
 	whole := func() gemm.Tile {
 		return gemm.Tile{
-			A: make([]float32, kernel.MR*8), ARow: 8, AStep: 1, B: make([]float32, 8*kernel.NR),
+			A: make([]float32, kernel.MR*8), ARow: 8, AStep: 1, B: make([]float32, 8*kernel.NR), BStep: kernel.NR,
 			C: make([]float32, kernel.MR*kernel.NR), CRow: kernel.NR,
 			K: 8, Rows: kernel.MR, Cols: kernel.NR, Alpha: 1,
 		}
@@ -112,6 +131,7 @@ func TestKernelPanicsOnWrongTiles(t *testing.T) {
 		"b":    func(t *gemm.Tile) { t.B = t.B[1:] },
 		"c":    func(t *gemm.Tile) { t.C = t.C[1:] },
 		"step": func(t *gemm.Tile) { t.A, t.AStep = make([]float32, 1000), 2 },
+		"back": func(t *gemm.Tile) { t.BStep = -1 },
 		"rows": func(t *gemm.Tile) { t.Rows = kernel.MR + 1 },
 		"cols": func(t *gemm.Tile) { t.Cols = 0 },
 	} {
@@ -126,7 +146,7 @@ func TestKernelAllocatesNothing(t *testing.T) {
 		a, b, c := make([]float32, kernel.MR*8), make([]float32, 8*kernel.NR), make([]float32, kernel.MR*kernel.NR)
 		rows := 1
 		assert.Zero(t, testing.AllocsPerRun(20, func() {
-			kernel.Run(&gemm.Tile{A: a, ARow: 8, AStep: 1, B: b, C: c, CRow: kernel.NR, K: 8, Rows: rows, Cols: kernel.NR, Alpha: 1})
+			kernel.Run(&gemm.Tile{A: a, ARow: 8, AStep: 1, B: b, BStep: kernel.NR, C: c, CRow: kernel.NR, K: 8, Rows: rows, Cols: kernel.NR, Alpha: 1})
 			rows = rows%kernel.MR + 1
 		}))
 	})
@@ -137,7 +157,7 @@ func BenchmarkKernel(b *testing.B) {
 	for _, k := range []int{32, 64, 192, 256, 384} {
 		b.Run(fmt.Sprintf("k=%d", k), func(b *testing.B) {
 			tile := gemm.Tile{
-				A: make([]float32, kernel.MR*(k+16)), ARow: k + 16, AStep: 1, B: make([]float32, k*kernel.NR),
+				A: make([]float32, kernel.MR*(k+16)), ARow: k + 16, AStep: 1, B: make([]float32, k*kernel.NR), BStep: kernel.NR,
 				C: make([]float32, kernel.MR*kernel.NR), CRow: kernel.NR,
 				K: k, Rows: kernel.MR, Cols: kernel.NR, Alpha: 1,
 			}

@@ -39,7 +39,7 @@ func TestPairKernelMatchesFloat64OnEveryEdge(t *testing.T) {
 					c := kerneltest.NewOperand(r, 5, (rows-1)*crow+cols)
 					before := append([]float32(nil), c.Data...)
 					kernel.Run(&gemm.Tile{
-						A: a.Data, ARow: layout.row, AStep: layout.step, B: b.Data, C: c.Data, CRow: crow,
+						A: a.Data, ARow: layout.row, AStep: layout.step, B: b.Data, BStep: kernel.NR, C: c.Data, CRow: crow,
 						Ahead: b.Data[:cols%2*len(b.Data)], K: k, Rows: rows, Cols: cols, Alpha: 0.5, Beta: float32(rows%2) * -1.5,
 					})
 					for i, got := range c.Data {
