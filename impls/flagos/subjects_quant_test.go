@@ -36,9 +36,12 @@ func quantSubjects() []subject {
 	}
 }
 
-// quantizer draws one of the quantisers of fp8.
+// quantizer draws a quantiser.
 func quantizer(r *rand.Rand) quant.Quantizer {
-	q := quant.Quantizer{Scaling: []quant.Scaling{quant.DelayedScaling, quant.CurrentScaling, quant.BlockScaling, quant.MXFP8Scaling}[r.IntN(4)]}
+	q := quant.Quantizer{Scaling: []quant.Scaling{quant.DelayedScaling, quant.CurrentScaling, quant.BlockScaling, quant.MXFP8Scaling, quant.NVFP4Scaling}[r.IntN(5)]}
+	if q.Scaling == quant.NVFP4Scaling {
+		q.Block2D, q.Stochastic, q.Seed, q.Offset = r.IntN(2) == 0, r.IntN(2) == 0, r.Uint64(), r.Uint64()>>r.IntN(64)
+	}
 	if q.Scaling == quant.CurrentScaling || q.Scaling == quant.BlockScaling {
 		q.ForcePow2Scales, q.AmaxEpsilon = r.IntN(2) == 0, 0.5*float32(r.IntN(2))
 		q.Block2D = q.Scaling == quant.BlockScaling && r.IntN(2) == 0
@@ -56,9 +59,12 @@ func quantizedBy(r *rand.Rand, q quant.Quantizer, rows, cols int, zeros func(d t
 		if q.Scaling == quant.MXFP8Scaling {
 			sd = tensor.U8
 		}
-		if turned {
+		switch {
+		case q.Scaling == quant.NVFP4Scaling:
+			sd, data = tensor.F8E4M3, zeros(tensor.U8, rows, cols/2)
+		case turned:
 			data = zeros(d, cols, rows)
-		} else {
+		default:
 			data = zeros(d, rows, cols)
 		}
 		switch {
@@ -82,7 +88,18 @@ func quantizedBy(r *rand.Rand, q quant.Quantizer, rows, cols int, zeros func(d t
 		out.ScaleInv, out.Scale, out.Amax = zeros(tensor.F32, 1), zeros(tensor.F32, 1), zeros(tensor.F32, 1)
 		out.Scale.Set(float64(1+r.IntN(300)), 0)
 	}
+	if q.Scaling == quant.NVFP4Scaling {
+		out.Amax = zeros(tensor.F32, 1)
+	}
 	return out
+}
+
+// served returns the length of an axis that a quantiser accepts, which is n or one more.
+func served(q quant.Quantizer, n int) int {
+	if q.Scaling == quant.NVFP4Scaling {
+		n += n % 2
+	}
+	return n
 }
 
 // blocky draws the length of an axis, sometimes of several of the largest blocks.
@@ -101,15 +118,11 @@ func (m *maker) axes() (rows, cols int) {
 	return blocky(m.rng), blocky(m.rng)
 }
 
-func (m *maker) matrix() (x *tensor.Tensor, rows, cols int) {
-	rows, cols = m.axes()
-	return m.fill(m.out(rows, cols)), rows, cols
-}
-
 func buildQuantize(m *maker) quant.QuantizeArgs {
-	x, rows, cols := m.matrix()
+	rows, cols := m.axes()
 	q := quantizer(m.rng)
-	return quant.QuantizeArgs{Tensor: x, Quantizer: q, Output: quantizedBy(m.rng, q, rows, cols, m.dense)}
+	rows, cols = served(q, rows), served(q, cols)
+	return quant.QuantizeArgs{Tensor: m.fill(m.out(rows, cols)), Quantizer: q, Output: quantizedBy(m.rng, q, rows, cols, m.dense)}
 }
 
 func buildBgradQuantize(m *maker) quant.BgradQuantizeArgs {
@@ -119,9 +132,10 @@ func buildBgradQuantize(m *maker) quant.BgradQuantizeArgs {
 
 func buildSplitQuantize(m *maker) quant.SplitQuantizeArgs {
 	var a quant.SplitQuantizeArgs
-	total, cols := 0, m.size(200, 300)
+	total, cols := 0, 2*m.size(100, 150)
 	for range 1 + m.rng.IntN(4) {
-		n, q := m.rng.IntN(3)*m.size(30, 100), quantizer(m.rng)
+		q := quantizer(m.rng)
+		n := served(q, m.rng.IntN(3)*m.size(30, 100))
 		a.SplitSections, a.QuantizerList = append(a.SplitSections, n), append(a.QuantizerList, q)
 		a.OutputList = append(a.OutputList, quantizedBy(m.rng, q, n, cols, m.dense))
 		total += n
@@ -141,16 +155,17 @@ func buildMultiQuantize(m *maker) quant.MultiTensorQuantizeArgs {
 
 func buildDequantize(m *maker) quant.DequantizeArgs {
 	rows, cols := m.axes()
-	a := dequantizeOf(m.rng, rows, cols, m.dense)
+	q := quantizer(m.rng)
+	rows, cols = served(q, rows), served(q, cols)
+	a := dequantizeOf(m.rng, q, rows, cols, m.dense)
 	a.Output = m.out(rows, cols)
 	return a
 }
 
 // dequantizeOf makes arguments with random data and scales, without the output.
-func dequantizeOf(r *rand.Rand, rows, cols int, zeros func(d tensor.DType, shape ...int) *tensor.Tensor) quant.DequantizeArgs {
-	q := quantizer(r)
+func dequantizeOf(r *rand.Rand, q quant.Quantizer, rows, cols int, zeros func(d tensor.DType, shape ...int) *tensor.Tensor) quant.DequantizeArgs {
 	z := quantizedBy(r, q, rows, cols, zeros)
-	for _, x := range []*tensor.Tensor{z.Data, z.ScaleInv, z.ColumnwiseData, z.ColumnwiseScaleInv} {
+	for _, x := range []*tensor.Tensor{z.Data, z.ScaleInv, z.ColumnwiseData, z.ColumnwiseScaleInv, z.Amax} {
 		if x == nil {
 			continue
 		}
@@ -265,12 +280,14 @@ func TestRandomShardsEqualTheReference(t *testing.T) {
 
 func TestRandomQuantisationEqualsTheReference(t *testing.T) {
 	compare(t, quant.Quantize, func(r *random) quant.QuantizeArgs {
-		rows, cols, q := blocky(r.Rand), blocky(r.Rand), quantizer(r.Rand)
+		q := quantizer(r.Rand)
+		rows, cols := served(q, blocky(r.Rand)), served(q, blocky(r.Rand))
 		return quant.QuantizeArgs{Tensor: r.stored(rows, cols), Quantizer: q, Output: quantizedBy(r.Rand, q, rows, cols, r.zeros)}
 	})
 	compare(t, quant.Dequantize, func(r *random) quant.DequantizeArgs {
-		rows, cols := blocky(r.Rand), blocky(r.Rand)
-		a := dequantizeOf(r.Rand, rows, cols, r.zeros)
+		q := quantizer(r.Rand)
+		rows, cols := served(q, blocky(r.Rand)), served(q, blocky(r.Rand))
+		a := dequantizeOf(r.Rand, q, rows, cols, r.zeros)
 		a.Output = r.stored(rows, cols)
 		return a
 	})

@@ -28,10 +28,6 @@ var dequantizeKernel = parallel.NewKernel((*dequantization).part)
 // dequantize implements quant.Dequantize. Scratch: a tile per part.
 func dequantize(e *opregistry.Exec, a quant.DequantizeArgs) error {
 	var v host.Views
-	if a.Scaling == quant.NVFP4Scaling {
-		v.Decline("nvfp4 scaling, this impl serves the scalings of fp8")
-		return v.Err
-	}
 	c := dequantization{exec: e, out: v.Matrix("output", a.Output), scaling: a.Scaling, square: a.Block2D, height: 1, width: pieceLen}
 	data, scales, b := a.Input.Data, a.Input.ScaleInv, a.Scaling.BlockLen()
 	if c.byColumns = data == nil; c.byColumns {
@@ -44,11 +40,19 @@ func dequantize(e *opregistry.Exec, a quant.DequantizeArgs) error {
 		}
 	}
 	c.f, c.in = host.FP8Format(data.DType()), newSide(&v, "input.data", data, "input.scale_inv", scales, b)
-	if b == 0 {
+	amax := float32(0)
+	switch {
+	case b == 0:
 		c.inv = v.Vector("input.scale_inv", scales)
+	case a.Scaling == quant.NVFP4Scaling:
+		amax = v.Number("input.amax", a.Input.Amax)
 	}
 	if v.Err != nil {
 		return v.Err
+	}
+	if a.Scaling == quant.NVFP4Scaling {
+		c.runFP4(amax)
+		return nil
 	}
 	if !c.byColumns && !c.square {
 		c.in.flatten(&c.out, b)

@@ -61,6 +61,7 @@ func (s *sections) each(v *host.Views, e *opregistry.Exec) {
 		if s.many != nil {
 			q = s.many[i]
 		}
+		q.Offset += uint64((first*s.x.Cols + 3) / 4)
 		c := newQuantization(v, s.x.Sub(first, n*s.perItem), q, s.out[i])
 		if e != nil {
 			c.run(e)

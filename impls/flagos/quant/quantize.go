@@ -9,7 +9,7 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// side is the data by rows or by columns, with its scales: numbers, or codes of E8M0.
+// side is the data by rows or by columns, with its scales: numbers, or codes of E8M0 or E4M3.
 type side struct {
 	on     bool
 	data   host.Bytes
@@ -63,9 +63,6 @@ func newQuantization(v *host.Views, x host.Matrix, q quant.Quantizer, out quant.
 	c.f = host.FP8Format(d.DType())
 	b := q.Scaling.BlockLen()
 	switch {
-	case q.Scaling == quant.NVFP4Scaling:
-		v.Decline("nvfp4 scaling, this impl serves the scalings of fp8")
-		return c
 	case q.Block2D || b > 0 && out.ColumnwiseData != nil:
 		c.height = b
 	case out.ColumnwiseData != nil:
@@ -73,8 +70,11 @@ func newQuantization(v *host.Views, x host.Matrix, q quant.Quantizer, out quant.
 	}
 	c.rows = newSide(v, "output.data", out.Data, "output.scale_inv", out.ScaleInv, b)
 	c.cols = newSide(v, "output.columnwise_data", out.ColumnwiseData, "output.columnwise_scale_inv", out.ColumnwiseScaleInv, b)
-	if b == 0 {
+	switch {
+	case b == 0:
 		c.scaleInv, c.scale, c.amax = v.Vector("output.scale_inv", out.ScaleInv), v.Vector("output.scale", out.Scale), v.Vector("output.amax", out.Amax)
+	case q.Scaling == quant.NVFP4Scaling:
+		c.amax = v.Vector("output.amax", out.Amax)
 	}
 	return c
 }
@@ -86,7 +86,7 @@ func newSide(v *host.Views, dataName string, data *tensor.Tensor, scalesName str
 	s := side{on: true, data: v.Bytes(dataName, data)}
 	switch {
 	case block == 0:
-	case scales.DType() == tensor.U8:
+	case scales.DType() != tensor.F32:
 		s.codes = v.Bytes(scalesName, scales)
 	default:
 		s.scales = v.Matrix(scalesName, scales)
@@ -111,6 +111,10 @@ func (s *side) flatten(x *host.Matrix, block int) {
 // run quantises the matrix. Scratch: some tiles per part.
 func (c quantization) run(e *opregistry.Exec) {
 	c.exec = e
+	if c.q.Scaling == quant.NVFP4Scaling {
+		c.runFP4()
+		return
+	}
 	if !c.cols.on && !c.q.Block2D {
 		c.rows.flatten(&c.x, c.q.Scaling.BlockLen())
 	}

@@ -1,32 +1,43 @@
 package main
 
 import (
+	"slices"
+
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/ops/moe"
 	"github.com/primus-fl/primus/ops/quant"
 	"github.com/primus-fl/primus/tensor"
 )
 
-// quantOps are the roundings to fp8 and back on [2048, 4096], which leaves the caches.
+// quantOps are the roundings to fp8 and fp4 and back on [2048, 4096], which leaves the caches.
 func (b *bench) quantOps() []contest {
 	const hidden = vocab
 	x := func() *tensor.Tensor { return b.floats(tokens, hidden) }
 	number := func() *tensor.Tensor { return dense([]float32{1}, 1) }
+	const oneE8M0, oneE4M3 = 127, 56
 	fp8 := func(rows, cols int) *tensor.Tensor {
-		return dense(make([]tensor.Float8E4M3, rows*cols), rows, cols)
+		return dense(slices.Repeat([]tensor.Float8E4M3{oneE4M3}, rows*cols), rows, cols)
 	}
 	scales := func(s quant.Scaling, rows, cols int) *tensor.Tensor {
-		if s == quant.MXFP8Scaling {
-			return dense(make([]uint8, rows*cols), rows, cols)
+		switch s {
+		case quant.NVFP4Scaling:
+			return fp8(rows, cols)
+		case quant.MXFP8Scaling:
+			return dense(slices.Repeat([]uint8{oneE8M0}, rows*cols), rows, cols)
+		default:
+			return dense(slices.Repeat([]float32{1}, rows*cols), rows, cols)
 		}
-		return dense(make([]float32, rows*cols), rows, cols)
 	}
+	fp4 := func(rows, cols int) *tensor.Tensor { return dense(make([]uint8, rows*cols/2), rows, cols/2) }
 	type kind struct {
 		name string
 		q    quant.Quantizer
 	}
 	byRows := func(q quant.Quantizer) quant.Quantized {
 		z, block := quant.Quantized{Data: fp8(tokens, hidden)}, q.Scaling.BlockLen()
+		if q.Scaling == quant.NVFP4Scaling {
+			z.Data, z.Amax = fp4(tokens, hidden), number()
+		}
 		switch {
 		case block == 0:
 			z.ScaleInv, z.Scale, z.Amax = number(), number(), number()
@@ -39,8 +50,11 @@ func (b *bench) quantOps() []contest {
 	}
 	byColumns := func(q quant.Quantizer) quant.Quantized {
 		block := q.Scaling.BlockLen()
-		if q.Scaling == quant.MXFP8Scaling {
+		switch q.Scaling {
+		case quant.MXFP8Scaling:
 			return quant.Quantized{ColumnwiseData: fp8(tokens, hidden), ColumnwiseScaleInv: scales(q.Scaling, tokens/block, hidden)}
+		case quant.NVFP4Scaling:
+			return quant.Quantized{ColumnwiseData: fp4(hidden, tokens), ColumnwiseScaleInv: scales(q.Scaling, hidden, tokens/block), Amax: number()}
 		}
 		return quant.Quantized{ColumnwiseData: fp8(hidden, tokens), ColumnwiseScaleInv: scales(q.Scaling, hidden, tokens/block)}
 	}
@@ -53,7 +67,10 @@ func (b *bench) quantOps() []contest {
 	dequantize := func(name string, q quant.Quantizer, z func(quant.Quantizer) quant.Quantized) {
 		all = append(all, memoryOp(b, "dequantize/"+name, quant.Dequantize, func() quant.DequantizeArgs {
 			in := z(q)
-			in.Scale, in.Amax = nil, nil
+			in.Scale = nil
+			if q.Scaling != quant.NVFP4Scaling {
+				in.Amax = nil
+			}
 			return quant.DequantizeArgs{Input: in, Scaling: q.Scaling, Block2D: q.Block2D, Output: x()}
 		}))
 	}
@@ -63,6 +80,7 @@ func (b *bench) quantOps() []contest {
 		{"block", quant.Quantizer{Scaling: quant.BlockScaling, ForcePow2Scales: true}},
 		{"block_2d", quant.Quantizer{Scaling: quant.BlockScaling, ForcePow2Scales: true, Block2D: true}},
 		{"mxfp8", quant.Quantizer{Scaling: quant.MXFP8Scaling}},
+		{"nvfp4", quant.Quantizer{Scaling: quant.NVFP4Scaling}},
 	} {
 		quantize(k.name, k.q, byRows)
 		if k.q.Scaling != quant.DelayedScaling {

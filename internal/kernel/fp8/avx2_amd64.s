@@ -22,6 +22,10 @@
 	AMAXOF(64(SI), Y0, Y1) \
 	AMAXOF(96(SI), Y2, Y3)
 
+#define AMAXHALF \
+	AMAXOF((SI), Y0, Y1)   \
+	AMAXOF(32(SI), Y2, Y3)
+
 #define GREATEST \
 	VEXTRACTF128 $1, Y0, X1    \
 	VMAXPS       X1, X0, X0    \

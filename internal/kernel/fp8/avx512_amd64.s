@@ -20,6 +20,8 @@
 	AMAXOF((SI), Z0, Z1)   \
 	AMAXOF(64(SI), Z2, Z3)
 
+#define AMAXHALF AMAXOF((SI), Z0, Z1)
+
 #define GREATEST \
 	VEXTRACTF64X4 $1, Z0, Y1      \
 	VMAXPS        Y1, Y0, Y0      \

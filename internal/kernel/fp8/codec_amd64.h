@@ -6,6 +6,7 @@
 //	SIGNS              prepares for what follows
 //	AMAXOF(mem, to, t) raises the elements of to to the magnitudes of those in memory
 //	AMAXSTEP           does so with V0 and V2 for the next 32 elements
+//	AMAXHALF           does so with V0 for the next 16
 //	FORMAT             prepares for ENCODE from the format at R8
 //	ENCODE(to)         stores V1 as fp8
 //	WORDS              prepares for DECODE from the format at R8
@@ -52,12 +53,22 @@ amaxBlock:
 	VXORPS V0, V0, V0
 	VXORPS V2, V2, V2
 	MOVQ  R9, CX
+	SUBQ  $32, CX
+	JCS   amaxRest
 
 amaxLoop:
 	AMAXSTEP
 	ADDQ  $128, SI
 	SUBQ  $32, CX
-	JNZ   amaxLoop
+	JCC   amaxLoop
+
+amaxRest:
+	ADDQ $32, CX
+	JEQ  amaxDone
+	AMAXHALF
+	ADDQ $64, SI
+
+amaxDone:
 	VMAXPS V2, V0, V0
 	GREATEST
 	VMOVSS X0, (DI)

@@ -6,13 +6,10 @@ import "github.com/primus-fl/primus/internal/cpufeat"
 
 // The functions for vectors return how many elements of each block, or of x, they have done.
 
-const (
-	amaxUnit = 32 // elements that the loops for the largest magnitude do at a time
-	unit     = 16 // the others
-)
+const unit = 16 // elements that the loops do at a time, at least
 
 func amaxesVector(dst, x []float32, block int) (done int) {
-	done = block &^ (amaxUnit - 1)
+	done = block &^ (unit - 1)
 	if done == 0 || len(dst) == 0 {
 		return 0
 	}

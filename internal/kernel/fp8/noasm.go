@@ -19,3 +19,7 @@ func encodeE8M0Vector(_ []byte, _ []float32, _ int32) (done int) { return 0 }
 func decodeE8M0Vector(_ []float32, _ []byte) (done int) { return 0 }
 
 func transposeVector(_ []byte, _ int, _ []byte, _, _, _ int) (down, right int) { return 0, 0 }
+
+func encodeE2M1Vector(_ []byte, _ []float32, _ []byte, _ *[128]E2M1Limits) (done int) { return 0 }
+
+func decodeE2M1Vector(_ []float32, _, _ []byte, _ *[256]E2M1Values) (done int) { return 0 }

@@ -1,0 +1,33 @@
+//go:build amd64 && !noasm
+
+package fp8
+
+import "github.com/primus-fl/primus/internal/cpufeat"
+
+// The functions for vectors return how many elements they have done.
+
+func encodeE2M1Vector(dst []byte, x []float32, scales []byte, limits *[128]E2M1Limits) (done int) {
+	done = len(x) &^ (E2M1Block - 1)
+	if done == 0 || !cpufeat.Has(cpufeat.AVX512) {
+		return 0
+	}
+	encodeE2M1AVX512(&dst[0], &x[0], &scales[0], done, limits)
+	return done
+}
+
+func decodeE2M1Vector(dst []float32, src, scales []byte, values *[256]E2M1Values) (done int) {
+	done = len(dst) &^ (E2M1Block - 1)
+	if done == 0 || !cpufeat.Has(cpufeat.AVX512) {
+		return 0
+	}
+	decodeE2M1AVX512(&dst[0], &src[0], &scales[0], done, values)
+	return done
+}
+
+// The loops do n elements, a positive multiple of a block.
+
+//go:noescape
+func encodeE2M1AVX512(dst *byte, x *float32, scales *byte, n int, limits *[128]E2M1Limits)
+
+//go:noescape
+func decodeE2M1AVX512(dst *float32, src, scales *byte, n int, values *[256]E2M1Values)
