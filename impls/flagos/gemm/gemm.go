@@ -39,6 +39,7 @@ type blocked struct {
 	leftRows   bool // left has dense rows, else its columns are dense
 	rightSteps bool // right is packed step by step, not column by column
 	unpacked   bool // right is read in place, in one pass
+	own        bool // each part packs the panels of right that it needs, in one pass
 	now, next  pass
 }
 
@@ -73,7 +74,7 @@ func genericGemm(e *opregistry.Exec, a gemm.GenericGemmArgs) error {
 	if v.Err != nil {
 		return v.Err
 	}
-	p.run(e)
+	p.run(e, nil)
 	return nil
 }
 
@@ -97,7 +98,8 @@ func productOf(v *host.Views, a gemm.GenericGemmArgs, d host.Matrix) product {
 	return p
 }
 
-func (p *product) run(e *opregistry.Exec) {
+// run computes the product, or leaves it to all, which may be nil.
+func (p *product) run(e *opregistry.Exec, all *groups) {
 	if p.Grad && p.Bias != nil {
 		rows := p.left
 		if p.TransB {
@@ -126,35 +128,48 @@ func (p *product) run(e *opregistry.Exec) {
 		defer e.Release(buf)
 		g.epilogue.bias = p.bias.Piece(0, 0, n, buf)
 	}
-	g.run(m, n, k)
-}
-
-// run computes the product of m×k and k×n; m and n are at least 1.
-func (g blocked) run(m, n, k int) {
 	g.kernel = kernel.BestKernel(0)
-	g.gemmPlan = planGemm(m, n, k, g.kernel, g.exec.Pool().Workers(), g.direct)
+	g.gemmPlan = planGemm(m, n, k, g.kernel, e.Pool().Workers(), g.direct)
 	if g.few() {
 		g.runFew()
 		return
 	}
+	g.prepare()
+	if all == nil || !all.add(&g) {
+		g.run()
+	}
+}
+
+// prepare chooses how a product that is not one of few rows reads its operands.
+func (g *blocked) prepare() {
 	if pairs, ok := kernel.PairKernel(); ok && g.pair() {
 		g.kernel = pairs
-		g.gemmPlan = planGemm(m, n, k/2, g.kernel, g.exec.Pool().Workers(), g.direct)
+		g.gemmPlan = planGemm(g.m, g.n, g.k/2, g.kernel, g.exec.Pool().Workers(), g.direct)
 	}
 	g.rightSteps = g.right.RowStep != 1 || g.right.ColStep == 1
 	if g.leftRows = g.left.ColStep == 1; !g.leftRows {
 		g.left = g.left.Transposed()
 	}
-	if g.unpacked = g.rightInPlace(); g.unpacked {
-		g.passDepths, g.widest = g.depths, n
-		g.now = g.pass(0, 0)
+	g.unpacked = g.rightInPlace()
+}
+
+// onePass makes one pass of the product.
+func (g *blocked) onePass() {
+	g.passDepths, g.widest = g.depths, g.n
+	g.now = g.pass(0, 0)
+}
+
+// run computes a product that is prepared.
+func (g blocked) run() {
+	if g.unpacked {
+		g.onePass()
 		gemmKernel.Run(g.exec.Pool(), g.rowParts*g.colParts, g)
 		return
 	}
 	g.next = g.pass(0, 0)
 	size := g.next.colPanels * g.kernel.NR * min(g.passDepths*g.depth, g.k)
 	passes := 1
-	if g.next.last < g.depths || g.next.colEnd < n {
+	if g.next.last < g.depths || g.next.colEnd < g.n {
 		passes = 2
 	}
 	buf := g.exec.Scratch(passes * size)
@@ -216,10 +231,19 @@ func (g *blocked) packPart(part int) {
 		at, panel := g.rightAt(to, b)
 		if g.rightSteps {
 			k0, k1 := parallel.Split(b.depth, g.packParts, part)
-			g.right.PackSteps(to.panels[at+k0*nr:], panel, b.k0+k0, k1-k0, to.col, to.colEnd, nr)
+			g.packRight(to.panels[at+k0*nr:], panel, b.k0+k0, k1-k0, to.col, to.colEnd)
 		} else {
-			g.right.PackColumns(to.panels[at+p0*panel:], panel, b.k0, b.depth, to.col+p0*nr, min(to.col+p1*nr, to.colEnd), nr)
+			g.packRight(to.panels[at+p0*panel:], panel, b.k0, b.depth, to.col+p0*nr, min(to.col+p1*nr, to.colEnd))
 		}
+	}
+}
+
+// packRight packs steps from k0 on of the columns from col to colEnd as panels.
+func (g *blocked) packRight(dst []float32, panel, k0, depth, col, colEnd int) {
+	if g.rightSteps {
+		g.right.PackSteps(dst, panel, k0, depth, col, colEnd, g.kernel.NR)
+	} else {
+		g.right.PackColumns(dst, panel, k0, depth, col, colEnd, g.kernel.NR)
 	}
 }
 
@@ -251,12 +275,17 @@ func (g *blocked) part(part int) {
 	rows := max(most-g.inPlace(most), (r1-r0)%mr)
 	packed := g.exec.Scratch(host.RoundUp(rows, mr) * (g.depth + panel.LeftPad))
 	defer g.exec.Release(packed)
+	var own []float32
+	if g.own {
+		own = g.exec.Scratch(g.depth * g.kernel.NR)
+		defer g.exec.Release(own)
+	}
 	t := g.target(most, g.now.col+p0*g.kernel.NR, min(g.now.col+p1*g.kernel.NR, g.now.colEnd))
 	for ; r0 < r1; r0 += g.blockRows {
 		rows := min(g.blockRows, r1-r0)
 		t.move(r0)
 		for i := g.now.first; i < g.now.last; i++ {
-			g.block(packed, t, r0, rows, g.depthBlock(i), p0, p1)
+			g.block(packed, own, t, r0, rows, g.depthBlock(i), p0, p1)
 		}
 		if g.now.last == g.depths {
 			g.epilogue.finish(t, r0, rows)
@@ -282,8 +311,8 @@ func (g *blocked) rightInPlace() bool {
 }
 
 // block adds the products of a block of the inner axis to rows of the panels p0 to p1 of c. packed
-// must be large enough for the rows of left that are packed.
-func (g *blocked) block(packed []float32, c gemmTarget, r0, rows int, b depthBlock, p0, p1 int) {
+// must be large enough for the rows of left that are packed, and own for a panel if g.own is set.
+func (g *blocked) block(packed, own []float32, c gemmTarget, r0, rows int, b depthBlock, p0, p1 int) {
 	mr, nr := g.kernel.MR, g.kernel.NR
 	t := kernel.Tile{BStep: nr, CRow: c.pitch, K: b.depth, Alpha: g.alpha, Beta: 1}
 	if b.index == 0 {
@@ -296,9 +325,13 @@ func (g *blocked) block(packed []float32, c gemmTarget, r0, rows int, b depthBlo
 		col := g.now.col + p*nr
 		t.Cols = min(nr, g.now.colEnd-col)
 		var next []float32
-		if g.unpacked {
+		switch {
+		case g.unpacked:
 			t.B, t.BStep = g.right.Data[b.k0*g.right.RowStep+col:], g.right.RowStep
-		} else {
+		case g.own:
+			g.packRight(own, rightPanel, b.k0, b.depth, col, col+t.Cols)
+			t.B = own
+		default:
 			t.B = g.now.panels[rightAt+p*rightPanel:]
 			next = t.B[min(rightPanel, len(t.B)):]
 		}

@@ -6,8 +6,9 @@ import (
 	"github.com/primus-fl/primus/ops/gemm"
 )
 
-// groupedGemm implements gemm.TEGeneralGroupedGemm: it runs genericGemm for each group, in order,
-// after it has checked that it serves all of them.
+// groupedGemm implements gemm.TEGeneralGroupedGemm: it computes what genericGemm does for each
+// group, after it has checked that it serves all of them. Workers share the parts of all groups
+// that have no bias.
 func groupedGemm(e *opregistry.Exec, a gemm.TEGeneralGroupedGemmArgs) error {
 	var v host.Views
 	var whole host.Matrix
@@ -23,6 +24,7 @@ func groupedGemm(e *opregistry.Exec, a gemm.TEGeneralGroupedGemmArgs) error {
 			return v.Err
 		}
 	}
+	all := newGroups(len(a.A))
 	first := 0
 	for i := range a.A {
 		g := group(&a, i)
@@ -32,9 +34,10 @@ func groupedGemm(e *opregistry.Exec, a gemm.TEGeneralGroupedGemmArgs) error {
 			d = v.Matrix("D", a.D[i])
 		}
 		p := productOf(&v, g, d)
-		p.run(e)
+		p.run(e, all)
 		first += m
 	}
+	all.run(e)
 	return nil
 }
 

@@ -63,8 +63,8 @@ func (m *members) matrix(v *host.Views, i, row int) host.Matrix {
 }
 
 // groupedTensorGemm implements gemm.TEGeneralGroupedGemmForGroupedTensor and the ops with a list in
-// place of one of the operands: it runs genericGemm for each member, in order, after it has checked
-// that it serves all of them.
+// place of one of the operands: it computes what genericGemm does for each member, as groupedGemm,
+// after it has checked that it serves all of them.
 func groupedTensorGemm(e *opregistry.Exec, args gemm.GroupedGemmArgs) error {
 	var v host.Views
 	operand := func(name string, t *tensor.Tensor) { gemmOperand(&v, name, t, false) }
@@ -85,6 +85,7 @@ func groupedTensorGemm(e *opregistry.Exec, args gemm.GroupedGemmArgs) error {
 	if v.Err != nil {
 		return v.Err
 	}
+	all := newGroups(args.B.Len())
 	var rowA, rowB, rowD int
 	for i := range args.B.Len() {
 		p := product{
@@ -97,8 +98,9 @@ func groupedTensorGemm(e *opregistry.Exec, args gemm.GroupedGemmArgs) error {
 		if beta != nil && beta[i] != 0 {
 			p.Accumulate, p.Beta = true, opregistry.Float(beta[i])
 		}
-		p.run(e)
+		p.run(e, all)
 		rowA, rowB, rowD = rowA+a.rows(i), rowB+b.rows(i), rowD+d.rows(i)
 	}
+	all.run(e)
 	return v.Err
 }
