@@ -149,7 +149,7 @@ func (a *Args) padVocab() {
 
 // validate returns every fault; each begins with the key it is about.
 func (a *Args) validate() error {
-	if faults := a.representable(); faults != nil {
+	if faults := architecture.Representable(a); faults != nil {
 		return errors.Join(faults...)
 	}
 	faults := []error{a.Config.Validate(), a.OptimizerConfig.Validate(), a.LossScaleConfig.Validate(), a.EarlyStoppingConfig.Validate(), a.Parallel.Validate(), a.Schedule.Validate(), a.SourceConfig.Validate(), a.Tuning.Validate()}

@@ -1,4 +1,4 @@
-package native
+package architecture
 
 import (
 	"fmt"
@@ -6,9 +6,9 @@ import (
 	"reflect"
 )
 
-// representable returns an error for each number of Args that f32 cannot hold because it would
-// become infinite or 0. The range of each parameter excludes NaN.
-func (a *Args) representable() []error {
+// Representable returns an error for each number in a struct of parameters that f32 cannot hold
+// because it would become infinite or 0. The range of each parameter excludes NaN.
+func Representable[Params any](params *Params) []error {
 	var faults []error
 	var walk func(v reflect.Value)
 	walk = func(v reflect.Value) {
@@ -24,7 +24,7 @@ func (a *Args) representable() []error {
 			}
 		}
 	}
-	walk(reflect.ValueOf(a).Elem())
+	walk(reflect.ValueOf(params).Elem())
 	return faults
 }
 
