@@ -24,8 +24,8 @@ type StreamQueue interface {
 // does not lie inside one block is an error. The zero Stream is the default stream of the block's
 // device.
 type Copier interface {
-	// CopyIn copies src to the device after the work that is in the stream now. It has finished
-	// when it returns.
+	// CopyIn copies src to the device after the work that is in the stream now, and before the work
+	// that any stream is given when it has returned. src may change then.
 	CopyIn(dst unsafe.Pointer, src []byte, s Stream) error
 
 	// CopyOut copies from the device to dst after the work that is in the stream now. It has
@@ -37,6 +37,15 @@ type Copier interface {
 
 	// Zero queues that size bytes become 0.
 	Zero(p unsafe.Pointer, size uint64, s Stream) error
+}
+
+// LateReader is the optional ability of a Copier to copy from the device while its caller queues
+// more work.
+type LateReader interface {
+	// ReadLater queues a copy of size bytes, at least 1, from the device after the work that is in
+	// the stream now. wait returns the copy when it has been made; work that the stream is given
+	// later does not change it. It need not be called.
+	ReadLater(src unsafe.Pointer, size uint64, s Stream) (wait func() ([]byte, error), err error)
 }
 
 // Timer is the optional ability of a backend to tell how long a device worked.

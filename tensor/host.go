@@ -136,6 +136,30 @@ func Read[T Element](t *Tensor) ([]T, error) {
 	return Data[T](host), nil
 }
 
+// ReadLater queues that the elements of t are read as they are after the work that is queued on the
+// device now, and returns; wait returns them as Read does. From host memory, and where the backend
+// is no device.LateReader, they are read at once.
+func ReadLater[T Element](t *Tensor) (wait func() ([]T, error), err error) {
+	r, ok := device.As[device.LateReader](t.storage.backend)
+	if !ok || t.OnHost() || t.elems == 0 {
+		elements, err := Read[T](t)
+		return func() ([]T, error) { return elements, nil }, err
+	}
+	later, err := r.ReadLater(t.Pointer(), uint64(t.span()*t.dtype.Size()), device.DefaultStream)
+	if err != nil {
+		return nil, fmt.Errorf("tensor: copy %v to the host: %w", t, err)
+	}
+	return func() ([]T, error) {
+		content, err := later()
+		if err != nil {
+			return nil, fmt.Errorf("tensor: copy %v to the host: %w", t, err)
+		}
+		twin := t.goTwin()
+		copy(twin.raw(), content)
+		return Data[T](twin), nil
+	}, nil
+}
+
 // Fill calls fill with the elements of a contiguous tensor, to set all of them. On a device they
 // are copied there when fill has returned; what fill gets then has zeros.
 func Fill[T Element](t *Tensor, fill func(elements []T)) error {

@@ -37,6 +37,66 @@ var copyChecks = []check{
 		copy(want[1<<20-64:], filled(64, 0))
 		assert.Equal(t, want, read(t, b, to, 1<<20))
 	})},
+	{"source_of_a_copy_may_change", withCopier(func(t *testing.T, b copying) {
+		for _, size := range []uint64{64, 4096, 1 << 20} {
+			p := alloc(t, b, size)
+			for i := range 100 { // more than a backend makes at the same time
+				content := filled(size/64, byte(i))
+				require.NoError(t, b.CopyIn(unsafe.Add(p, i%64*int(size/64)), content, device.DefaultStream))
+				clear(content)
+			}
+			var want []byte
+			for i := range 64 {
+				last := i + 64
+				if last >= 100 {
+					last = i
+				}
+				want = append(want, filled(size/64, byte(last))...)
+			}
+			assert.Equal(t, want, read(t, b, p, size))
+		}
+	})},
+	{"copies_come_before_later_work_of_streams", withCopier(func(t *testing.T, b copying) {
+		streams, ok := b.(device.StreamQueue)
+		if !ok {
+			t.Skipf("backend %s is no device.StreamQueue", b.Name())
+		}
+		s, err := streams.CreateStream()
+		require.NoError(t, err)
+		from, to := alloc(t, b, 64), alloc(t, b, 64)
+		for i := range 100 {
+			require.NoError(t, b.CopyIn(from, filled(64, byte(i)), device.DefaultStream))
+			require.NoError(t, b.CopyOn(to, from, 64, s))
+			got := filled(64, 0xff)
+			require.NoError(t, b.CopyOut(got, to, s))
+			require.Equal(t, filled(64, byte(i)), got)
+		}
+		require.NoError(t, streams.FreeStream(s))
+	})},
+	{"late_read_is_of_its_place_in_the_stream", withCopier(func(t *testing.T, b copying) {
+		late, ok := b.(device.LateReader)
+		if !ok {
+			t.Skipf("backend %s is no device.LateReader", b.Name())
+		}
+		p := alloc(t, b, 4096)
+		var waits []func() ([]byte, error)
+		for i := range 200 { // more than a backend makes at the same time
+			require.NoError(t, b.CopyIn(p, filled(4096, byte(i)), device.DefaultStream))
+			wait, err := late.ReadLater(unsafe.Add(p, 96), 1000, device.DefaultStream)
+			require.NoError(t, err)
+			waits = append(waits, wait)
+		}
+		for i, wait := range waits {
+			if i%3 == 0 { // nobody has to wait
+				continue
+			}
+			got, err := wait()
+			require.NoError(t, err)
+			require.Equalf(t, filled(1000, byte(i)), got, "read %d", i)
+		}
+		_, err := late.ReadLater(unsafe.Pointer(new([64]byte)), 64, device.DefaultStream)
+		assert.Error(t, err)
+	})},
 	{"copy_of_nothing", withCopier(func(t *testing.T, b copying) {
 		p := alloc(t, b, 64)
 		require.NoError(t, b.CopyIn(p, nil, device.DefaultStream))

@@ -25,6 +25,7 @@ type Device struct {
 	queue     *queue // the default stream
 	pool      pool
 	fills     fills
+	staging   staging
 	programs  programs
 	scratches scratches
 	choices   choices
@@ -85,6 +86,7 @@ func (d *Device) close() error {
 	}
 	errs := []error{d.queue.finish("close"), d.scratches.close(), d.pool.close(), d.programs.close(d)}
 	d.fills.close(d.queue)
+	d.staging.close(d)
 	errs = append(errs, d.queue.release())
 	if err := d.lib.Call(cl.ReleaseContext, d.context); err != nil {
 		errs = append(errs, d.fail(err, "release the context"))

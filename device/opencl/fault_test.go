@@ -149,6 +149,37 @@ func TestCopyFails(t *testing.T) {
 	assert.Equal(t, []float64{1, 2}, x.Float64s())
 }
 
+// A copy that its caller does not wait for fails like others when it cannot be queued.
+func TestQueuedCopyFails(t *testing.T) {
+	b := open(t)
+	x := vector(t, b, 1, 2)
+	for _, streams := range []int{0, 1} {
+		if streams > 0 {
+			s, err := b.CreateStream()
+			require.NoError(t, err)
+			defer func() { assert.NoError(t, b.FreeStream(s)) }()
+		}
+		restore := b.Inject(cl.EnqueueWriteBuffer, cl.OutOfResources, 0, 1)
+		err := b.CopyIn(x.Pointer(), make([]byte, 8), 0)
+		restore()
+		require.ErrorContains(t, err, "clEnqueueWriteBuffer")
+		assert.ErrorContains(t, err, "8 bytes")
+		restore = b.Inject(cl.EnqueueReadBuffer, cl.OutOfResources, 0, 1)
+		_, err = b.ReadLater(x.Pointer(), 8, 0)
+		restore()
+		require.ErrorContains(t, err, "clEnqueueReadBuffer")
+		wait, err := b.ReadLater(x.Pointer(), 8, 0)
+		require.NoError(t, err)
+		restore = b.Inject(cl.WaitForEvents, cl.OutOfResources, 0, 1)
+		_, err = wait()
+		restore()
+		require.ErrorContains(t, err, "clWaitForEvents")
+		_, err = b.ReadLater(x.Pointer(), 3<<20, 0)
+		require.ErrorContains(t, err, "go beyond the end")
+		assert.Equal(t, []float64{1, 2}, x.Float64s())
+	}
+}
+
 func TestBuildFails(t *testing.T) {
 	b := open(t)
 	d, err := b.Of(0)

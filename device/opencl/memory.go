@@ -133,10 +133,15 @@ func (b *Backend) within(verb string, p unsafe.Pointer, size uint64) (Buffer, er
 	return buffer, nil
 }
 
-// CopyIn copies src to the device after the work that is in the stream now, and returns when it has
-// finished. Copies in one stream and work in another run at the same time where the device can.
+// CopyIn copies src to the device after the work that is in the stream now. In the default stream
+// it returns at once for up to 256 KiB: the copy is made of a copy of src. Otherwise it has
+// finished when it returns, and runs at the same time as work in another stream where the device
+// can.
 func (b *Backend) CopyIn(dst unsafe.Pointer, src []byte, s device.Stream) error {
-	return b.transfer("copy to", cl.EnqueueWriteBuffer, dst, src, s)
+	if s != device.DefaultStream || len(src) > maxStaged {
+		return b.transfer("copy to", cl.EnqueueWriteBuffer, dst, src, s)
+	}
+	return b.copyInLater(dst, src)
 }
 
 // CopyOut copies from the device to dst after the work that is in the stream now, and returns when
@@ -155,15 +160,21 @@ func (b *Backend) transfer(verb string, fn cl.Function, p unsafe.Pointer, host [
 		return err
 	}
 	return b.enqueue(buffer.Device, s, func(q *queue) error {
-		const blocking = 1
-		err := q.measured(func(event *uintptr) error {
-			return q.device.lib.Call(fn, q.handle, buffer.Memory, blocking, uintptr(buffer.Offset), uintptr(len(host)), uintptr(unsafe.Pointer(&host[0])), 0, 0, uintptr(unsafe.Pointer(event)))
-		})
+		err := q.measured(func(event *uintptr) error { return q.copy(fn, buffer, host, true, event) })
 		if err != nil {
 			return q.device.fail(err, "%s %#x, %d bytes", verb, uintptr(p), len(host))
 		}
 		return nil
 	})
+}
+
+// copy queues a copy between the device and the host, and with wait waits for it.
+func (q *queue) copy(fn cl.Function, at Buffer, host []byte, wait bool, event *uintptr) error {
+	blocking := uintptr(0)
+	if wait {
+		blocking = 1
+	}
+	return q.device.lib.Call(fn, q.handle, at.Memory, blocking, uintptr(at.Offset), uintptr(len(host)), uintptr(unsafe.Pointer(&host[0])), 0, 0, uintptr(unsafe.Pointer(event)))
 }
 
 // CopyOn queues a copy between two blocks, which must not overlap. Between two devices it copies by

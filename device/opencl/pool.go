@@ -84,7 +84,8 @@ func (p *pool) alloc(size uint64) (unsafe.Pointer, error) {
 	}
 	i := c.free[len(c.free)-1]
 	after := c.after[i]
-	if err := d.queue.fill(c.mem, uint64(i)*c.block, c.block, after); err != nil {
+	zero := func(event *uintptr) error { return d.queue.clear(c.mem, uint64(i)*c.block, c.block, after, event) }
+	if err := d.fills.first(d.queue, zero); err != nil {
 		return nil, err
 	}
 	d.queue.releaseEvents(after)

@@ -24,7 +24,7 @@ type queue struct {
 	mu     sync.RWMutex // read-locked by those that queue work
 	closed bool
 
-	awaited atomic.Uint64 // the last zeroing of the device that this stream waits for
+	awaited atomic.Uint64 // the last one of the device's fills that this stream waits for
 	host    host          // Go functions in the stream
 }
 
@@ -132,8 +132,8 @@ func (q *queue) releaseEvents(events []uintptr) {
 	}
 }
 
-// fills orders the zeroing of blocks, which the default stream does, before the work of all other
-// streams.
+// fills orders the zeroing of blocks and the copies to the device, which the default stream makes,
+// before the work of all other streams.
 type fills struct {
 	mu      sync.Mutex
 	streams int // besides the default stream
@@ -141,16 +141,16 @@ type fills struct {
 	serial  atomic.Uint64 // of event
 }
 
-// fill zeroes memory in the default stream before the work that any stream is given later.
-func (q *queue) fill(mem uintptr, offset, size uint64, after []uintptr) error {
-	f := &q.device.fills
+// first queues work in the default stream before the work that any stream is given later. It calls
+// enqueue with a place for the event of the work, nil when nobody wants it.
+func (f *fills) first(q *queue, enqueue func(event *uintptr) error) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.streams == 0 {
-		return q.measured(func(event *uintptr) error { return q.clear(mem, offset, size, after, event) })
+		return q.measured(enqueue)
 	}
 	event := new(uintptr)
-	if err := q.clear(mem, offset, size, after, event); err != nil {
+	if err := enqueue(event); err != nil {
 		return err
 	}
 	f.replaceLocked(q, *event)
@@ -165,7 +165,7 @@ func (f *fills) replaceLocked(q *queue, event uintptr) {
 	f.serial.Add(1)
 }
 
-// awaitFill makes a stream wait for the zeroing that has been queued.
+// awaitFill makes a stream wait for the fills that have been queued.
 func (q *queue) awaitFill() error {
 	f := &q.device.fills
 	if q.stream == device.DefaultStream || q.awaited.Load() == f.serial.Load() {
@@ -182,7 +182,7 @@ func (q *queue) awaitFill() error {
 	return nil
 }
 
-// join counts a new stream and makes it wait for the zeroing so far.
+// join counts a new stream and makes it wait for the fills so far.
 func (f *fills) join(d *Device) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -126,3 +126,23 @@ func TestSetDevice(t *testing.T) {
 	assert.Equal(t, 1, buffer.Device.Info().Index)
 	require.NoError(t, b.Free(p))
 }
+
+// A small copy to the device, and a late read from it, do not wait for the work before them.
+func TestCopiesDoNotWait(t *testing.T) {
+	b := open(t)
+	p, err := b.Alloc(64)
+	require.NoError(t, err)
+	release := make(chan struct{})
+	require.NoError(t, b.Submit(0, func() { <-release }))
+	require.NoError(t, b.CopyIn(p, content(64, 3), 0))
+	wait, err := b.ReadLater(p, 64, 0)
+	require.NoError(t, err)
+	require.NoError(t, b.CopyIn(p, content(64, 4), 0))
+	close(release)
+	got, err := wait()
+	require.NoError(t, err)
+	assert.Equal(t, content(64, 3), got)
+	require.NoError(t, b.CopyOut(got, p, 0))
+	assert.Equal(t, content(64, 4), got)
+	require.NoError(t, b.Free(p))
+}
