@@ -89,11 +89,40 @@ func (e *engine) update(step int, lr float64) error {
 	return e.optimizer.Step(optim.Update{Step: step, LR: lr, WeightDecay: e.args.WeightDecayAt(step, e.args.TrainIters)})
 }
 
-// forward calls the forward step of a micro batch of this rank. What is random depends on its
-// number in the global batch, so that it is the same with any number of ranks.
-func (e *engine) forward(step, micro int) (float64, error) {
+// drop sets the dropout of a micro batch of this rank. What is random depends on its number in the
+// global batch, so that it is the same with any number of ranks.
+func (e *engine) drop(step, micro int) {
 	e.pass.Drop(uint64(e.args.Seed), uint64((step-1)*e.args.microBatches()+micro+e.near.Data.Rank*e.own()))
+}
+
+// forward calls the forward step of a micro batch of this rank.
+func (e *engine) forward(step, micro int) (float64, error) {
+	e.drop(step, micro)
 	return e.points.forwardStep.Func()(e.micro(micro))
+}
+
+// forwardBackward computes the loss and adds the gradients of a micro batch of this rank. When no
+// patch asks for the loss and the model lies on a device, the loss is read when the gradients have
+// been queued, so that the device does not wait for the host. When a loss is not finite, the
+// gradients are not computed, or mean nothing.
+func (e *engine) forwardBackward(step, micro int) (loss float64, err error) {
+	if !e.pass.OnDevice() || e.points.forwardStep.Patched() || e.points.loss.Patched() || e.args.stage == stageDPO {
+		loss, err = e.forward(step, micro)
+		if err != nil || !finite(loss) && e.world.Alone() {
+			return loss, err
+		}
+		return loss, e.backward(step, micro)
+	}
+	e.drop(step, micro)
+	wait, err := e.pass.QueueCrossEntropy(e.micro(micro))
+	if err != nil {
+		return 0, err
+	}
+	failure := e.backward(step, micro)
+	if loss, err = wait(); err == nil && finite(loss) {
+		err = failure // which a loss that is not finite explains
+	}
+	return loss, err
 }
 
 // micro returns a micro batch of this rank.

@@ -83,7 +83,9 @@ func (e *engine) tryGradients(ctx context.Context, step int) (loss, norm float64
 			return 0, 0, errGivenUp
 		}
 		share := e.micro(i).Weight() / e.weight()
-		part, err := e.forward(step, i)
+		e.early = e.args.OverlapGradReduce && i == e.own()-1
+		part, err := e.forwardBackward(step, i)
+		e.early = false
 		if err != nil {
 			return 0, 0, err
 		}
@@ -92,12 +94,6 @@ func (e *engine) tryGradients(ctx context.Context, step int) (loss, norm float64
 		e.ce += e.pass.CrossEntropy() * share
 		if !finite(loss) && e.world.Alone() {
 			return 0, 0, e.nonFinite(step, "loss", loss)
-		}
-		e.early = e.args.OverlapGradReduce && i == e.own()-1
-		err = e.backward(step, i)
-		e.early = false
-		if err != nil {
-			return 0, 0, err
 		}
 	}
 	waited := e.waited() - before

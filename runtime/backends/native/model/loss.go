@@ -39,17 +39,11 @@ type LossBatch struct {
 func CrossEntropy() Loss {
 	return Loss{
 		Forward: func(b *LossBatch) (float64, error) {
-			r := &b.pass.current
-			b.pass.entropy.Forward(r, b.Targets)
-			if r.Err != nil {
-				return 0, r.Err
-			}
-			losses, err := tensor.Read[float32](b.Losses)
+			wait, err := b.crossEntropy()
 			if err != nil {
-				return 0, fmt.Errorf("losses of the tokens: %w", err)
+				return 0, err
 			}
-			b.entropy = b.Mean(func(i int) float64 { return float64(losses[i]) })
-			return b.entropy, nil
+			return wait()
 		},
 		Backward: func(b *LossBatch) error {
 			r := &b.pass.current
@@ -57,6 +51,27 @@ func CrossEntropy() Loss {
 			return r.Err
 		},
 	}
+}
+
+// crossEntropy queues the forward pass of the cross entropy; wait returns its mean.
+func (b *LossBatch) crossEntropy() (wait func() (float64, error), err error) {
+	r := &b.pass.current
+	b.pass.entropy.Forward(r, b.Targets)
+	if r.Err != nil {
+		return nil, r.Err
+	}
+	read, err := tensor.ReadLater[float32](b.Losses)
+	if err != nil {
+		return nil, fmt.Errorf("losses of the tokens: %w", err)
+	}
+	return func() (float64, error) {
+		losses, err := read()
+		if err != nil {
+			return 0, fmt.Errorf("losses of the tokens: %w", err)
+		}
+		b.entropy = b.Mean(func(i int) float64 { return float64(losses[i]) })
+		return b.entropy, nil
+	}, nil
 }
 
 // CrossEntropy returns the weighted mean of the losses of the tokens in the last Loss, without the

@@ -112,13 +112,17 @@ func (p *Pass) build(mgr *opmanager.Manager, train bool) {
 // Close returns the memory of the pass.
 func (p *Pass) Close() error { return p.memory.Close() }
 
+// OnDevice reports whether the pass works in memory that the processor cannot access.
+func (p *Pass) OnDevice() bool { return !p.targets.OnHost() }
+
 // SetBatch copies a batch of the rows and the sequence length of the pass, on which the following
 // passes work. A batch that Check refuses is an error.
 func (p *Pass) SetBatch(b batch.Batch) error {
 	if err := b.Check(p.batch, p.seq); err != nil {
 		return err
 	}
-	// The tokens of a row are those from the first one on, its targets those from the second one on.
+	// The tokens of a row are those from the first one on, its targets those from the second one
+	// on.
 	for first, t := range []*tensor.Tensor{p.embedding.Indices, p.targets} {
 		err := tensor.Fill(t, func(tokens []int32) {
 			for i := range p.batch {
@@ -149,9 +153,31 @@ func (p *Pass) Loss() (float64, error) {
 	r := p.run()
 	p.forward(r)
 	loss, err := p.lossForward(r)
+	p.computed(err)
+	return loss, err
+}
+
+// QueueCrossEntropy does what SetBatch, and Loss with the loss CrossEntropy do, and leaves it to
+// wait to return the loss. Until then nothing waits for a device, and Backward may come first.
+func (p *Pass) QueueCrossEntropy(b batch.Batch) (wait func() (float64, error), err error) {
+	if err := p.SetBatch(b); err != nil {
+		return nil, err
+	}
+	r := p.run()
+	p.forward(r)
+	p.loss = CrossEntropy()
+	r.Leave("loss")
+	if err = r.Err; err == nil {
+		wait, err = p.lossArgs.crossEntropy()
+	}
+	p.computed(err)
+	return wait, err
+}
+
+// computed notes that the activations are those of the batch, unless there was an error.
+func (p *Pass) computed(err error) {
 	p.memory.Check()
 	p.fresh = err == nil && p.grad != nil
-	return loss, err
 }
 
 // AuxLoss returns the sum of the auxiliary losses of the layers in the last Loss. The value that
