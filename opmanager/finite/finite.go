@@ -31,12 +31,17 @@ func (f *Found) String() string {
 
 // First returns the first element that is not finite of the operands that a call writes, nil if
 // there is none. In an operand that is Masked, −∞ is no fault. Operands of types without NaN and
-// infinity, or in memory that the processor cannot read, are left out.
+// infinity, or whose content cannot be had, are left out; those on a device are copied to the host.
 func First(call opregistry.Call) *Found {
 	for _, o := range call.Operands() {
-		if o.Tensor == nil || o.Access == opregistry.AccessRead {
+		if o.Tensor == nil || o.Access == opregistry.AccessRead || !o.Tensor.DType().IsFloat() {
 			continue
 		}
+		host, err := o.Tensor.ToHost()
+		if err != nil {
+			continue
+		}
+		o.Tensor = host
 		if i := index(o); i >= 0 {
 			return &Found{Operand: o.Name, Index: i, Value: values(o.Tensor)[i]}
 		}
@@ -50,7 +55,7 @@ func index(o opregistry.Operand) int {
 	if o.Masked {
 		return slices.IndexFunc(values(t), func(v float64) bool { return notFinite(v) && !math.IsInf(v, -1) })
 	}
-	if t.OnHost() && t.NumElements() > 0 {
+	if t.NumElements() > 0 {
 		switch t.DType() {
 		case tensor.F32:
 			return inRuns(t, index32)
@@ -97,7 +102,7 @@ func inRuns[E any](t *tensor.Tensor, find func([]E) int) int {
 
 // values returns the elements of a tensor that may hold a NaN or an infinity.
 func values(t *tensor.Tensor) []float64 {
-	if !t.DType().IsFloat() || !t.OnHost() {
+	if !t.DType().IsFloat() || !t.Readable() {
 		return nil
 	}
 	return t.Float64s()

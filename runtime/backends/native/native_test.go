@@ -24,6 +24,7 @@ import (
 	"github.com/primus-fl/primus/document/formats"
 	"github.com/primus-fl/primus/impls/flagos"
 	"github.com/primus-fl/primus/impls/reference"
+	"github.com/primus-fl/primus/internal/fardevice"
 	"github.com/primus-fl/primus/internal/parallel"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
@@ -458,25 +459,29 @@ func TestStrictStopsAtTheFirstFailure(t *testing.T) {
 }
 
 func TestNaNStopsWithTheOpNamed(t *testing.T) {
-	l := newLab(t)
-	l.prefer = opregistry.KindVendor
-	l.sources = []opregistry.Source{saboteur(400, func(ex *opregistry.Exec, a gemm.GenericGemmArgs) error {
-		for i := range tensor.Data[float32](a.D) {
-			tensor.Data[float32](a.D)[i] = float32(math.NaN())
-		}
-		return nil
-	})}
-	err := l.train(t.Context(), "run")
-	var nan *native.NonFiniteError
-	require.ErrorAs(t, err, &nan)
-	require.NotNil(t, nan.Origin)
-	assert.Equal(t, "generic_gemm", nan.Origin.Op)
-	assert.ErrorContains(t, err, fmt.Sprintf("step %d", nan.Step))
-	steps, err := filepath.Glob(l.path("run", "checkpoints", "step-*"))
-	require.NoError(t, err)
-	require.NotEmpty(t, steps)
-	l.sources, l.prefer = nil, opregistry.KindFlagos
-	require.NoError(t, l.train(t.Context(), "run"), "the last good checkpoint is usable")
+	for name, dev := range map[string]device.Backend{"host": nil, "device": fardevice.New(0)} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t)
+			l.prefer, l.device = opregistry.KindVendor, dev
+			l.sources = []opregistry.Source{saboteur(400, func(ex *opregistry.Exec, a gemm.GenericGemmArgs) error {
+				for i := range tensor.Data[float32](a.D) {
+					tensor.Data[float32](a.D)[i] = float32(math.NaN())
+				}
+				return nil
+			})}
+			err := l.train(t.Context(), "run")
+			var nan *native.NonFiniteError
+			require.ErrorAs(t, err, &nan)
+			require.NotNil(t, nan.Origin)
+			assert.Equal(t, "generic_gemm", nan.Origin.Op)
+			assert.ErrorContains(t, err, fmt.Sprintf("step %d", nan.Step))
+			steps, err := filepath.Glob(l.path("run", "checkpoints", "step-*"))
+			require.NoError(t, err)
+			require.NotEmpty(t, steps)
+			l.sources, l.prefer = nil, opregistry.KindFlagos
+			require.NoError(t, l.train(t.Context(), "run"), "the last good checkpoint is usable")
+		})
+	}
 }
 
 func TestBadParameters(t *testing.T) {
