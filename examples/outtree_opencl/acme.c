@@ -113,7 +113,13 @@ static int32_t declined(const primus_call *call, const char *why) {
 
 static int32_t failed(const primus_call *call, const char *function, cl_int code) {
     snprintf(call->error, call->error_bytes, "%s returned %d", function, (int)code);
-    return PRIMUS_FAILED;
+    switch (code) {
+    case CL_MEM_OBJECT_ALLOCATION_FAILURE:
+    case CL_OUT_OF_RESOURCES:
+    case CL_OUT_OF_HOST_MEMORY: return PRIMUS_OUT_OF_MEMORY;
+    case CL_DEVICE_NOT_AVAILABLE: return PRIMUS_DEVICE_LOST;
+    default: return PRIMUS_FAILED;
+    }
 }
 
 static const primus_tensor *tensor(const primus_call *call, uint32_t index) { return call->args[index].value.tensor; }

@@ -8,7 +8,7 @@ import (
 // The version of the interface.
 const (
 	Major = 1
-	Minor = 1
+	Minor = 2
 )
 
 // EntryPoint is the function that a plugin exports.
@@ -19,6 +19,8 @@ const (
 	OK          = 0
 	Unsupported = 1
 	Failed      = 2
+	OutOfMemory = 3
+	DeviceLost  = 4
 )
 
 // Kinds of an implementation, with the values of opregistry.Kind.

@@ -36,6 +36,7 @@ var structs = []struct {
 var constants = map[string]uint64{
 	"PRIMUS_ABI_MAJOR": abi.Major, "PRIMUS_ABI_MINOR": abi.Minor,
 	"PRIMUS_OK": abi.OK, "PRIMUS_UNSUPPORTED": abi.Unsupported, "PRIMUS_FAILED": abi.Failed,
+	"PRIMUS_OUT_OF_MEMORY": abi.OutOfMemory, "PRIMUS_DEVICE_LOST": abi.DeviceLost,
 	"PRIMUS_KIND_FLAGOS": abi.KindFlagos, "PRIMUS_KIND_VENDOR": abi.KindVendor, "PRIMUS_KIND_REFERENCE": abi.KindReference,
 	"PRIMUS_FLAG_THREAD_SAFE": abi.ThreadSafe, "PRIMUS_FLAG_DETERMINISTIC": abi.Deterministic,
 	"PRIMUS_FLAG_SAME_THREAD": abi.SameThread, "PRIMUS_FLAG_ASYNC": abi.Async,

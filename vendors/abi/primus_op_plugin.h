@@ -40,7 +40,10 @@
  *
  * Results. PRIMUS_UNSUPPORTED declines a call, which another implementation then
  * serves; it is allowed only before anything is written. PRIMUS_FAILED is a
- * failure. Both may leave a text in error.
+ * failure. Since 1.2, PRIMUS_OUT_OF_MEMORY is one that less work in the memory of
+ * the device would avoid, and PRIMUS_DEVICE_LOST says that the device no longer
+ * works: the run ends, and goes on from its last checkpoint when it is started
+ * again. For an older host they are failures. All may leave a text in error.
  */
 #ifndef PRIMUS_OP_PLUGIN_H
 #define PRIMUS_OP_PLUGIN_H
@@ -53,12 +56,14 @@ extern "C" {
 #endif
 
 #define PRIMUS_ABI_MAJOR 1u
-#define PRIMUS_ABI_MINOR 1u
+#define PRIMUS_ABI_MINOR 2u
 
 /* Results of functions of an op. */
 #define PRIMUS_OK 0
 #define PRIMUS_UNSUPPORTED 1
 #define PRIMUS_FAILED 2
+#define PRIMUS_OUT_OF_MEMORY 3
+#define PRIMUS_DEVICE_LOST 4
 
 /* Kinds of an implementation. */
 #define PRIMUS_KIND_FLAGOS 1u

@@ -289,6 +289,10 @@ func (o *pluginOp) run(x *opregistry.Exec, args any) error {
 		return nil
 	case f.status == abi.Unsupported:
 		return opregistry.Unsupported("%s", errorText(f.text[:], "the plugin declined"))
+	case f.status == abi.OutOfMemory:
+		return fmt.Errorf("%w: %s", device.ErrOutOfMemory, errorText(f.text[:], "the plugin returned 3"))
+	case f.status == abi.DeviceLost:
+		return fmt.Errorf("%w: %s", device.ErrLost, errorText(f.text[:], "the plugin returned 4"))
 	}
 	return errors.New(errorText(f.text[:], fmt.Sprintf("the plugin returned %d", f.status)))
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/ops"
 	"github.com/primus-fl/primus/tensor"
@@ -88,7 +89,7 @@ func TestDescription(t *testing.T) {
 	p, impls, _ := openFixture(t)
 	assert.Equal(t, "acme_ops", p.Name())
 	assert.Equal(t, "1.2.0", p.Version())
-	assert.Equal(t, "1.1", p.ABI())
+	assert.Equal(t, "1.2", p.ABI())
 	assert.Equal(t, []plugin.UnusedOp{{Op: "not_in_the_catalogue", Impl: "acme.unknown", Reason: "this program's catalogue has no such op"}}, p.Unused())
 	assert.Equal(t, "acme_ops", p.Source().Name)
 	assert.Equal(t, "1.2.0", p.Source().Version)
@@ -219,6 +220,8 @@ func TestAnswers(t *testing.T) {
 		{"declined without a text", "acme.answer", abi.Unsupported, 0, "unsupported: the plugin declined", true},
 		{"failed", "acme.answer", abi.Failed, 1, "the text of 2", false},
 		{"failed without a text", "acme.answer", abi.Failed, 0, "the plugin returned 2", false},
+		{"out of memory", "acme.answer", abi.OutOfMemory, 1, "device: out of memory: the text of 3", false},
+		{"lost without a text", "acme.answer", abi.DeviceLost, 0, "device: the device is lost: the plugin returned 4", false},
 		{"unknown result", "acme.answer", -7, 0, "the plugin returned -7", false},
 		{"text without end", "acme.answer", abi.Failed, 2, strings.Repeat("x", 512), false},
 		{"text that is no UTF-8", "acme.answer", abi.Failed, 3, `not \xff text`, false},
@@ -236,6 +239,8 @@ func TestAnswers(t *testing.T) {
 			}
 			require.EqualError(t, err, tt.want)
 			assert.Equal(t, tt.declined, errors.Is(err, opregistry.ErrUnsupported))
+			assert.Equal(t, tt.mode == abi.OutOfMemory, errors.Is(err, device.ErrOutOfMemory))
+			assert.Equal(t, tt.mode == abi.DeviceLost, errors.Is(err, device.ErrLost))
 		})
 	}
 	out, err := call(t, impls["acme.supports"], 0, 0)

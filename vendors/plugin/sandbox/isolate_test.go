@@ -212,7 +212,7 @@ func TestIsolatedLibraryIsAnother(t *testing.T) {
 	require.NoError(t, err)
 	for name, want := range map[string]string{
 		`ID="vendor.other"`: "its ops differ from those that its probe reported: probe vendor.other",
-		"ENTRY_NULL":        "it does not speak ABI 1.1",
+		"ENTRY_NULL":        "it does not speak ABI 1.2",
 		"LOAD_CRASH":        "it crashed with SIGSEGV (segmentation violation) in its constructors",
 		"ENTRY_EXIT":        "it ended its process with status 3 in primus_plugin_get_api",
 	} {

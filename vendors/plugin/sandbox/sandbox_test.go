@@ -138,7 +138,7 @@ func TestProbe(t *testing.T) {
 
 // report is what a sound library reports.
 func report(reason string, trial *plugin.Trial) *plugin.Report {
-	return &plugin.Report{Name: "acme_ops", Version: "1.2.0", ABI: "1.1", LeftOut: []plugin.UnusedOp{}, Ops: []plugin.OpReport{{
+	return &plugin.Report{Name: "acme_ops", Version: "1.2.0", ABI: "1.2", LeftOut: []plugin.UnusedOp{}, Ops: []plugin.OpReport{{
 		Op: "probe", Impl: "vendor.acme", Kind: opregistry.KindVendor, Vendor: "acme", Priority: 100,
 		Flags: []string{"thread_safe"}, Available: reason == "", Reason: reason, Trial: trial,
 	}}}
@@ -189,12 +189,12 @@ func TestProbeRejects(t *testing.T) {
 		{"AVAILABLE_CRASH", "it crashed with SIGSEGV (segmentation violation) in " + available},
 		{"UNDEFINED", "undefined symbol: nobody_defines_this"},
 		{"NO_ENTRY", "it exports no primus_plugin_get_api, so it is not a plugin for Primus-FL"},
-		{"ENTRY_NULL", "it does not speak ABI 1.1"},
+		{"ENTRY_NULL", "it does not speak ABI 1.2"},
 		{"ENTRY_GARBAGE=0xdead0000", "its description points to memory that cannot be read"},
 		{"ENTRY_GARBAGE=16", "its description points to memory that cannot be read"},
 		{"ENTRY_GARBAGE=0xdeaddeaddead0000", "its description points to memory that cannot be read"},
 		{"ENTRY_GARBAGE=0xdead0001", "primus_plugin is at 0xdead0001, want an address that is a multiple of 8"},
-		{"MAJOR=2", "it has ABI 2.1, this program speaks 1.1"},
+		{"MAJOR=2", "it has ABI 2.2, this program speaks 1.2"},
 		{"SIZE=0", "primus_plugin has struct_size 0, want at least 40; set it to sizeof"},
 		{"SIZE=0xffffffff", "primus_plugin has struct_size 4294967295"},
 		{"N_OPS=0xffffffff", "n_ops is 4294967295, want at most 4096"},

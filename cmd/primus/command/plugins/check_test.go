@@ -89,7 +89,7 @@ func TestPluginsCheckPasses(t *testing.T) {
 	assert.True(t, report.Passed)
 	assert.Empty(t, report.Faults)
 	assert.Empty(t, report.Notes)
-	assert.Equal(t, "acme_ops 1.0.0 1.1", report.Name+" "+report.Version+" "+report.ABI)
+	assert.Equal(t, "acme_ops 1.0.0 1.2", report.Name+" "+report.Version+" "+report.ABI)
 	assert.Len(t, report.SHA256, 64)
 	require.Len(t, report.Ops, 2)
 	for i, op := range []string{"rmsnorm_fwd", "rmsnorm_bwd"} {
@@ -126,7 +126,7 @@ func TestPluginsCheckFindsFaults(t *testing.T) {
 		{fault: "exit", want: `it ended its process with status 7 in case f32/\[1 1\]`},
 		{fault: "hang", want: `it did not come back within 8s in case f32/`, args: []string{"--timeout", "8s"}},
 		{fault: "rounds", want: `run of impl "vendor\.acme" of op "rmsnorm_fwd" changed the floating-point environment.+rounding towards zero`},
-		{fault: "old_abi", want: `does not speak ABI 1\.1`},
+		{fault: "old_abi", want: `does not speak ABI 1\.2`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.fault, func(t *testing.T) {
@@ -193,7 +193,7 @@ func TestPluginsCheckPrintsAReport(t *testing.T) {
 	got := commandtest.Run(t, "plugins", "check", acme(t, "wrong"), "--op", "rmsnorm_fwd", "--failures", "1")
 	assert.Equal(t, 1, got.Code)
 	for _, want := range []string{
-		"plugin   acme_ops 1.0.0, ABI 1.1\n", "sha256   ", "rmsnorm_fwd, vendor.acme: case f32/[1 1]", "more failures; --failures 0 shows all",
+		"plugin   acme_ops 1.0.0, ABI 1.2\n", "sha256   ", "rmsnorm_fwd, vendor.acme: case f32/[1 1]", "more failures; --failures 0 shows all",
 		"\nresult: failed\n",
 	} {
 		assert.Contains(t, got.Out, want)

@@ -46,7 +46,7 @@ func TestPluginsCheckOnOpenCL(t *testing.T) {
 	report, got := check(t, acmeOpenCL(t), "--op", "rmsnorm_*")
 	assert.Zero(t, got.Code, got.Out)
 	assert.True(t, report.Passed)
-	assert.Equal(t, "acme_opencl 1.0.0 1.1", report.Name+" "+report.Version+" "+report.ABI)
+	assert.Equal(t, "acme_opencl 1.0.0 1.2", report.Name+" "+report.Version+" "+report.ABI)
 	require.Len(t, report.Ops, 2)
 	for i, op := range []string{"rmsnorm_fwd", "rmsnorm_bwd"} {
 		c := report.Ops[i]
@@ -105,6 +105,20 @@ func TestTrainWithPluginOnOpenCL(t *testing.T) {
 	for _, op := range []string{"residual_add", "rmsnorm_fwd", "rmsnorm_bwd"} {
 		assert.Regexp(t, `(?m)^ *`+op+` +vendor\.acme`, trained.Out)
 	}
+}
+
+// A device that an op of a plugin finds lost ends the run, as it does elsewhere.
+func TestPluginLosesTheDevice(t *testing.T) {
+	t.Parallel()
+	lib := acmeOpenCL(t, "static int32_t backward_run(const primus_call *call) { return", `static int32_t backward_run(const primus_call *call) {
+    static int calls;
+    if (calls++ >= 12) return failed(call, "clEnqueueNDRangeKernel", CL_DEVICE_NOT_AVAILABLE);
+    return`)
+	l := commandtest.NewLab(t)
+	env := append(withOpenCL(), "TE_FL_PLUGIN_MODULES="+lib, "TE_FL_PER_OP=rmsnorm_fwd=vendor:acme|flagos|vendor;rmsnorm_bwd=vendor:acme|flagos|vendor")
+	got := commandtest.RunChild(t, env, l.Args("device=opencl:0", "train_iters=40")...)
+	assert.Equal(t, 1, got.Code, got.Out)
+	assert.Contains(t, commandtest.OnlyError(t, got), "device: the device is lost: clEnqueueNDRangeKernel returned -2")
 }
 
 // What is wrong with an op for a device is found as it is on the CPU.

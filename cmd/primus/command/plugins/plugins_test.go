@@ -58,7 +58,7 @@ func TestPluginsList(t *testing.T) {
 	acme := rows["acme_ops"]
 	assert.Equal(t, "loaded", acme.State)
 	assert.Equal(t, "1.2.0", acme.Version)
-	assert.Equal(t, "1.1", acme.ABI)
+	assert.Equal(t, "1.2", acme.ABI)
 	assert.Equal(t, lib, acme.Path)
 	assert.Equal(t, sumOf(t, lib), acme.SHA256)
 	require.Len(t, acme.Ops, 1)
@@ -149,7 +149,7 @@ func TestPluginsAreRejected(t *testing.T) {
 		{"hang in run", "HANG", `it did not come back within 3s in run of impl "vendor.acme" of op "residual_add", case f32/`},
 		{"write in supports", "SUPPORTS_WRITES", `supports wrote to operand "a"; it may only read arguments`},
 		{"write before a decline", "DECLINES_LATE", `operand "output" was written to before the impl declined`},
-		{"old ABI", "OLD_ABI", "it does not speak ABI 1.1"},
+		{"old ABI", "OLD_ABI", "it does not speak ABI 1.2"},
 		{"name of a source", `NAME="flagos"`, `source "flagos" is registered already`},
 		{"id of an impl", `ID="default.flagos"`, `impl "default.flagos" of op "residual_add" from source "acme_ops" is registered already by source "flagos"`},
 	}
