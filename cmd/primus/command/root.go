@@ -32,7 +32,6 @@ import (
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/launch"
 	"github.com/spf13/cobra"
-	"go.uber.org/dig"
 	"go.uber.org/fx"
 )
 
@@ -70,7 +69,6 @@ func exitCode(ctx context.Context, err error, out io.Writer) int {
 	if err == nil {
 		return exitOK
 	}
-	err = cause(err)
 	switch {
 	case errors.Is(err, cli.ErrReported):
 		return exitFailure
@@ -93,17 +91,6 @@ func exitCode(ctx context.Context, err error, out io.Writer) int {
 		return failed.ExitCode()
 	}
 	return exitFailure
-}
-
-// cause returns the error of a constructor of the graph, without the path to it. A fault of the
-// graph itself, such as two constructors of one type, keeps the path, which names them.
-func cause(err error) error {
-	root := dig.RootCause(err)
-	if _, ofGraph := errors.AsType[dig.Error](root); !ofGraph {
-		return root
-	}
-	whole, _ := errors.AsType[dig.Error](err)
-	return whole
 }
 
 // NewRoot returns the command line without additions of a program.

@@ -31,6 +31,7 @@ import (
 	"github.com/primus-fl/primus/runtime/config"
 	"github.com/primus-fl/primus/runtime/patch"
 	"github.com/primus-fl/primus/vendors/plugin/pluginset"
+	"go.uber.org/dig"
 	"go.uber.org/fx"
 	"go.uber.org/fx/fxevent"
 )
@@ -311,7 +312,7 @@ func Run(ctx context.Context, f func() error, options ...fx.Option) (err error) 
 	starting, cancel := context.WithTimeout(context.WithoutCancel(ctx), app.StartTimeout())
 	defer cancel()
 	if err := app.Start(starting); err != nil {
-		return err
+		return cause(err)
 	}
 	defer func() {
 		stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), app.StopTimeout())
@@ -324,6 +325,17 @@ func Run(ctx context.Context, f func() error, options ...fx.Option) (err error) 
 		return err
 	}
 	return f()
+}
+
+// cause returns the error of a constructor of the graph, without the path to it. A fault of the
+// graph itself, such as two constructors of one type, keeps the path, which names them.
+func cause(err error) error {
+	root := dig.RootCause(err)
+	if _, ofGraph := errors.AsType[dig.Error](root); !ofGraph {
+		return root
+	}
+	whole, _ := errors.AsType[dig.Error](err)
+	return whole
 }
 
 func newPolicy(set Config) (oppolicy.Policy, *policyfile.Overlay, policyfile.Plugins, error) {
