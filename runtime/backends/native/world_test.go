@@ -16,13 +16,13 @@ func TestAnUnconnectedWorldIsRefused(t *testing.T) {
 		env  map[string]string
 		want []string
 	}{
-		{"first rank", map[string]string{"RANK": "0", "WORLD_SIZE": "2"}, []string{"rank 0 of 2 cannot reach the others", "reference.local", "serves a job of one", "mpirun"}},
-		{"last rank", map[string]string{"RANK": "1", "WORLD_SIZE": "2"}, []string{"rank 1 of 2 cannot reach the others"}},
-		{"nodes", map[string]string{"NODE_RANK": "1", "NNODES": "2"}, []string{"rank 1 of 2 cannot reach the others"}},
+		{"first rank", map[string]string{"RANK": "0", "WORLD_SIZE": "2"}, []string{"the 2 ranks cannot reach each other", "reference.local", "serves a job of one", "mpirun"}},
+		{"last rank", map[string]string{"RANK": "1", "WORLD_SIZE": "2"}, []string{"the 2 ranks cannot reach each other"}},
+		{"nodes", map[string]string{"NODE_RANK": "1", "NNODES": "2"}, []string{"the 2 ranks cannot reach each other"}},
 		{"local", map[string]string{"LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "8"}, []string{"LOCAL_WORLD_SIZE"}},
 		{"uneven ranks", map[string]string{"RANK": "1", "WORLD_SIZE": "3"}, []string{"global_batch_size: got 4, want a multiple of 6, which is micro_batch_size 2 on 3 ranks"}},
-		{"Open MPI", map[string]string{"OMPI_COMM_WORLD_SIZE": "2"}, []string{"rank 0 of 2 cannot reach the others"}},
-		{"PMI", map[string]string{"PMI_SIZE": "2", "PMI_RANK": "1"}, []string{"rank 1 of 2 cannot reach the others"}},
+		{"Open MPI", map[string]string{"OMPI_COMM_WORLD_SIZE": "2"}, []string{"the 2 ranks cannot reach each other"}},
+		{"PMI", map[string]string{"PMI_SIZE": "2", "PMI_RANK": "1"}, []string{"the 2 ranks cannot reach each other"}},
 		{"MVAPICH2", map[string]string{"MV2_COMM_WORLD_SIZE": "2"}, []string{"mpirun of MVAPICH2 has started 2 processes (MV2_COMM_WORLD_SIZE)", "WORLD_SIZE=1"}},
 		{"MVAPICH2 with one node", map[string]string{"MV2_COMM_WORLD_SIZE": "2", "NNODES": "1"}, []string{"MVAPICH2"}},
 	} {

@@ -25,10 +25,10 @@ type coordinator struct {
 	members map[int]*peer
 	running bool
 	round   int
-	worst   outcome // of the ranks of the round
-	gone    bool    // a member was lost in the round
-	stopped bool    // members were asked to end, there is no further round
-	reason  string  // why the last round ended
+	ends    []outcome // of the members of the round
+	gone    bool      // a member was lost in the round
+	stopped bool      // members were asked to end, there is no further round
+	reason  string    // why the last round ended
 	timer   *time.Timer
 	ended   bool
 }
@@ -51,7 +51,7 @@ type event struct {
 const wordJoined = "joined"
 
 func newCoordinator(s Settings) *coordinator {
-	c := &coordinator{Settings: s, events: make(chan event, backlog), over: make(chan struct{}), members: map[int]*peer{}, worst: outcome{Kind: done}}
+	c := &coordinator{Settings: s, events: make(chan event, backlog), over: make(chan struct{}), members: map[int]*peer{}}
 	c.close = sync.OnceFunc(func() { close(c.over) })
 	return c
 }
@@ -173,15 +173,13 @@ func (c *coordinator) lose(p *peer, err error) {
 
 // note takes note of how ranks have ended, and ends the round when all have.
 func (c *coordinator) note(o outcome) {
-	if o.worse(c.worst) {
-		c.worst = o
-	}
+	c.ends = join(c.ends, o)
 	active := false
 	for _, p := range c.members {
 		if p.active {
 			active = true
 			if o.Kind == failed {
-				p.link.Send(wordStop, o.Reason)
+				p.link.Send(wordStop, "")
 			}
 		}
 	}
@@ -192,14 +190,14 @@ func (c *coordinator) note(o outcome) {
 
 // endRound begins another round or ends the job.
 func (c *coordinator) endRound() {
-	o := c.worst
-	c.running, c.worst = false, outcome{Kind: done}
+	o := worst(c.ends)
+	c.running, c.ends = false, nil
 	if o.Kind != failed || o.Usage || c.stopped || c.round > c.MaxRestarts {
 		c.finish(o)
 		return
 	}
-	c.reason = o.Reason
-	c.Log(fmt.Sprintf("%s; the ranks start again from the last checkpoint (restart %d of %d)", o.Reason, c.round, c.MaxRestarts))
+	c.reason = firstLine(o.text())
+	c.Log(fmt.Sprintf("%s; the ranks start again from the last checkpoint (restart %d of %d)", o.text(), c.round, c.MaxRestarts))
 	if c.gone && len(c.members) < c.Members {
 		c.gone = false
 		c.timer.Reset(cmp.Or(c.ComeBack, comeBack))

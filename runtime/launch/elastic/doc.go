@@ -8,9 +8,9 @@
 // with the members that are left. One that is gone has some seconds to come back; a member that
 // comes later takes part from the next round on.
 //
-// A rank that ends with ErrorFile in its environment may leave its error there, in the format of
+// A rank that ends with EnvErrorFile in its environment may leave its error there, in the format of
 // torchrun. The reason of a failure is the first error of a rank that did not fail because of
-// another one.
+// another one, and names all ranks that failed for it; other errors are logged.
 //
 // # Concurrency
 //

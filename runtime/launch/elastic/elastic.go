@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net"
 	"os/exec"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/primus-fl/primus/internal/heartbeat"
@@ -22,12 +24,15 @@ type Settings struct {
 	// MaxRestarts bounds the rounds after the first one. That of member 0 counts.
 	MaxRestarts int
 
-	// ComeBack is how long a member that is gone is waited for; 0 means 15 seconds. That of member 0
-	// counts.
+	// ComeBack is how long a member that is gone is waited for; 0 means 15 seconds. That of member
+	// 0 counts.
 	ComeBack time.Duration
 
-	// Fit returns the largest number of ranks up to n that can train together, 0 for none. It is asked
-	// when members are gone. That of member 0 counts; nil takes n.
+	// Grace is how long ranks have to end by themselves after a failure; 0 means 3 seconds.
+	Grace time.Duration
+
+	// Fit returns the largest number of ranks up to n that can train together, 0 for none. It is
+	// asked when members are gone. That of member 0 counts; nil takes n.
 	Fit func(n int) int
 
 	// Port returns a port at which rank 0 can listen. It is called on member 0.
@@ -37,8 +42,9 @@ type Settings struct {
 	// variables of the place.
 	Command func(Place) *exec.Cmd
 
-	// Log receives what happens between rounds.
-	Log func(line string)
+	// Log receives what happens between rounds, and why ranks have failed, unless the error of Run
+	// says it. A text may have several lines.
+	Log func(text string)
 }
 
 // Place is the place of a rank in a round.
@@ -152,6 +158,8 @@ const (
 // outcome is how ranks have ended.
 type outcome struct {
 	Kind     string `json:"kind"`
+	Ranks    []int  `json:"ranks,omitempty"` // that failed for this reason, if it is one of ranks
+	Of       int    `json:"of,omitempty"`    // how many ranks there were
 	Reason   string `json:"reason,omitempty"`
 	Follows  bool   `json:"follows,omitempty"` // it failed because another one did
 	Usage    bool   `json:"usage,omitempty"`
@@ -163,7 +171,56 @@ func (o outcome) worse(than outcome) bool {
 	if o.Kind != than.Kind {
 		return o.Kind == failed || o.Kind == interrupted && than.Kind != failed
 	}
-	return o.Kind == failed && than.Follows && !o.Follows
+	if o.Kind != failed {
+		return false
+	}
+	return than.Follows && !o.Follows || than.Reason == endedByMember && o.Reason != endedByMember
+}
+
+// endedByMember is the reason of a rank that a member has ended, because another one had failed.
+const endedByMember = "it was ended"
+
+// join adds an outcome to those that differ from it, or to one for the same reason.
+func join(all []outcome, o outcome) []outcome {
+	for i := range all {
+		if a := &all[i]; a.Kind == o.Kind && a.Reason == o.Reason && a.Follows == o.Follows && len(a.Ranks) > 0 && len(o.Ranks) > 0 {
+			a.Ranks = slices.Sorted(slices.Values(slices.Concat(a.Ranks, o.Ranks)))
+			return all
+		}
+	}
+	return append(all, o)
+}
+
+// worst returns the outcome that explains most, the first one of several.
+func worst(all []outcome) outcome {
+	found := outcome{Kind: done}
+	for _, o := range all {
+		if o.worse(found) {
+			found = o
+		}
+	}
+	return found
+}
+
+// text returns the reason with the ranks that failed for it.
+func (o outcome) text() string {
+	switch n := len(o.Ranks); {
+	case n == 0:
+		return o.Reason
+	case n == 1:
+		return fmt.Sprintf("rank %d of %d has failed: %s", o.Ranks[0], o.Of, o.Reason)
+	case n == 2 && o.Of == 2:
+		return "both ranks have failed: " + o.Reason
+	case n == o.Of:
+		return fmt.Sprintf("all %d ranks have failed: %s", n, o.Reason)
+	}
+	return fmt.Sprintf("ranks %s of %d have failed: %s", strings.Join(strings.Fields(strings.Trim(fmt.Sprint(o.Ranks), "[]")), ", "), o.Of, o.Reason)
+}
+
+// firstLine returns the first line of a text.
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(text, "\n")
+	return line
 }
 
 // err returns the error of an outcome of the whole job.
@@ -174,5 +231,5 @@ func (o outcome) err() error {
 	case interrupted:
 		return ErrInterrupted
 	}
-	return &Failure{Reason: o.Reason, Restarts: o.Restarts, Usage: o.Usage}
+	return &Failure{Reason: o.text(), Restarts: o.Restarts, Usage: o.Usage}
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -46,8 +47,9 @@ func act(script string) int {
 				panic(err)
 			}
 			return code
-		case "error", "follow":
-			if err := elastic.WriteError(os.Getenv(elastic.EnvErrorFile), elastic.RankError{Message: value, Follows: what == "follow"}); err != nil {
+		case "error", "follow", "usage":
+			message := strings.NewReplacer("_", " ", "|", "\n").Replace(value)
+			if err := elastic.WriteError(os.Getenv(elastic.EnvErrorFile), elastic.RankError{Message: message, Follows: what == "follow", Usage: what == "usage"}); err != nil {
 				panic(err)
 			}
 			return 1
@@ -65,10 +67,15 @@ type record struct {
 	lines  []string
 }
 
-// settings returns those of a member whose ranks follow a script.
+// settings returns those of a member whose ranks follow a script. They are not killed unless they
+// wait.
 func (r *record) settings(script string, member, members, slots int) elastic.Settings {
+	grace := time.Minute
+	if strings.Contains(script, "wait") {
+		grace = 200 * time.Millisecond
+	}
 	return elastic.Settings{
-		Member: member, Members: members, Slots: slots, ComeBack: 200 * time.Millisecond, Secret: "secret",
+		Member: member, Members: members, Slots: slots, ComeBack: 200 * time.Millisecond, Grace: grace, Secret: "secret",
 		Port: func() (int, error) { return 1234, nil },
 		Command: func(p elastic.Place) *exec.Cmd {
 			r.mu.Lock()
@@ -91,18 +98,21 @@ func TestRestarts(t *testing.T) {
 		name, script string
 		restarts     int
 		rounds       int
-		want         string // the error, "" for none
-		reason       string // of the last restart
+		want         string   // the error, "" for none
+		reason       string   // of the last restart
+		lines        []string // that are logged, apart from those of restarts
 	}{
-		{"all end well", "x:x:exit", 3, 1, "", ""},
-		{"a failure", "0:1:exit=3", 3, 2, "", "rank 1 of 2 has failed: exit status 3"},
-		{"an error with words", "0:1:error=disk_full", 3, 2, "", "rank 1 of 2 has failed: disk_full"},
-		{"the first cause counts", "0:0:follow=gone 0:1:error=disk_full", 3, 2, "", "rank 1 of 2 has failed: disk_full"},
-		{"always", "*:1:exit=3", 2, 3, "rank 1 of 2 has failed: exit status 3; there were 2 restarts before", "rank 1 of 2 has failed: exit status 3"},
-		{"no restarts", "*:1:exit=3", 0, 1, "rank 1 of 2 has failed: exit status 3", ""},
-		{"a wrong command line", "*:*:exit=2", 3, 1, "exit status 2", ""},
-		{"interrupted by itself", "*:*:exit=130", 3, 1, "all ranks have ended", ""},
-		{"a rank waits for one that failed", "0:1:exit=3 0:0:wait", 1, 2, "", "rank 1 of 2 has failed: exit status 3"},
+		{"all end well", "x:x:exit", 3, 1, "", "", nil},
+		{"a failure", "0:1:exit=3", 3, 2, "", "rank 1 of 2 has failed: exit status 3", nil},
+		{"an error with words", "0:1:error=disk_full", 3, 2, "", "rank 1 of 2 has failed: disk full", nil},
+		{"the first cause counts", "0:0:follow=gone 0:1:error=disk_full", 3, 2, "", "rank 1 of 2 has failed: disk full", []string{"rank 0 of 2 has failed: gone"}},
+		{"the same error twice", "*:*:error=no_text|in_lines", 1, 2, "both ranks have failed: no text\nin lines; there was one restart before", "both ranks have failed: no text", nil},
+		{"always", "*:1:exit=3", 2, 3, "rank 1 of 2 has failed: exit status 3; there were 2 restarts before", "rank 1 of 2 has failed: exit status 3", nil},
+		{"no restarts", "*:1:exit=3", 0, 1, "rank 1 of 2 has failed: exit status 3", "", nil},
+		{"a wrong command line", "*:*:usage=two_values", 3, 1, "both ranks have failed: two values", "", nil},
+		{"a panic is no wrong command line", "0:*:exit=2", 3, 2, "", "both ranks have failed: exit status 2", nil},
+		{"interrupted by itself", "*:*:exit=130", 3, 1, "all ranks have ended", "", nil},
+		{"a rank waits for one that failed", "0:1:exit=3 0:0:wait", 1, 2, "", "rank 1 of 2 has failed: exit status 3", nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -119,7 +129,7 @@ func TestRestarts(t *testing.T) {
 			assert.Equal(t, tt.name == "a wrong command line", isFailure && failed.Usage)
 			assert.Equal(t, tt.name == "interrupted by itself", errors.Is(err, elastic.ErrInterrupted))
 			assert.Len(t, r.places, 2*tt.rounds)
-			assert.Len(t, r.lines, tt.rounds-1)
+			assert.ElementsMatch(t, tt.lines, slices.DeleteFunc(r.lines, func(line string) bool { return strings.Contains(line, "start again") }))
 			last := r.places[len(r.places)-1]
 			assert.Equal(t, tt.reason, last.Reason)
 			last.ErrorFile, last.Reason = "", ""
@@ -184,6 +194,24 @@ func TestMembers(t *testing.T) {
 	assert.Equal(t, "3 of 4 ranks train: the batch cannot be divided among more", r.lines[1])
 }
 
+// Ranks of several nodes that fail for one reason are named together; what a node saw besides is
+// logged there.
+func TestMembersFail(t *testing.T) {
+	at := address(t)
+	var members [2]record
+	results := make(chan error, len(members))
+	for i := range members {
+		s := members[i].settings("0:0:error=no_text 0:2:error=no_text 0:3:follow=gone", i, 2, 2)
+		s.Address = at
+		go func() { results <- elastic.Run(t.Context(), s) }()
+	}
+	for range members {
+		require.EqualError(t, <-results, "ranks 0, 2 of 4 have failed: no text")
+	}
+	assert.Empty(t, members[0].lines)
+	assert.Equal(t, []string{"rank 3 of 4 has failed: gone"}, members[1].lines)
+}
+
 // A member that comes back in time takes part in the next round.
 func TestMemberComesBack(t *testing.T) {
 	r, at := &record{}, address(t)
@@ -236,7 +264,7 @@ func TestCoordinatorGone(t *testing.T) {
 func TestErrorFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "error.json")
 	for _, follows := range []bool{true, false} {
-		want := elastic.RankError{Message: "a \"text\"\nin lines", Follows: follows}
+		want := elastic.RankError{Message: "a \"text\"\nin lines", Follows: follows, Usage: !follows}
 		require.NoError(t, elastic.WriteError(file, want))
 		got, err := elastic.ReadError(file)
 		require.NoError(t, err)

@@ -8,18 +8,21 @@ import (
 	"time"
 )
 
-// The variables that ranks read: those of torchrun, and the reason why they were started again.
+// The variables that ranks read: those of torchrun, the reason why they were started again, and who
+// prints errors.
 const (
 	EnvErrorFile   = "TORCHELASTIC_ERROR_FILE"    // where a rank may leave its error
 	EnvRestarts    = "TORCHELASTIC_RESTART_COUNT" // how often the ranks were started again
 	EnvMaxRestarts = "TORCHELASTIC_MAX_RESTARTS"
 	EnvReason      = "PRIMUS_RESTART_REASON"
+	EnvPrints      = "PRIMUS_RANK_ERRORS" // set when the program that started the rank prints its error
 )
 
 // RankError is what a rank says of its failure.
 type RankError struct {
 	Message string
 	Follows bool // the rank failed because another one did
+	Usage   bool // the command line or the experiment is wrong
 }
 
 // errorFile is the format of torchrun.
@@ -30,8 +33,11 @@ type errorFile struct {
 	} `json:"message"`
 }
 
-// follows is the key of extraInfo that says that the rank failed because another one did.
-const follows = "follows"
+// The keys of extraInfo for the fields of RankError.
+const (
+	follows = "follows"
+	usage   = "usage"
+)
 
 // WriteError leaves the error of a rank in a file, which must not exist; "" is no file.
 func WriteError(file string, e RankError) error {
@@ -41,8 +47,10 @@ func WriteError(file string, e RankError) error {
 	var f errorFile
 	f.Message.Message = e.Message
 	f.Message.Extra = map[string]string{"timestamp": strconv.FormatInt(time.Now().Unix(), 10), "py_callstack": ""}
-	if e.Follows {
-		f.Message.Extra[follows] = "true"
+	for key, on := range map[string]bool{follows: e.Follows, usage: e.Usage} {
+		if on {
+			f.Message.Extra[key] = "true"
+		}
 	}
 	text, err := json.Marshal(f)
 	if err != nil {
@@ -69,5 +77,5 @@ func ReadError(file string) (RankError, error) {
 	if err := json.Unmarshal(text, &f); err != nil {
 		return RankError{}, fmt.Errorf("error file of a rank: %w", err)
 	}
-	return RankError{Message: f.Message.Message, Follows: f.Message.Extra[follows] != ""}, nil
+	return RankError{Message: f.Message.Message, Follows: f.Message.Extra[follows] != "", Usage: f.Message.Extra[usage] != ""}, nil
 }

@@ -17,11 +17,8 @@ import (
 	"github.com/primus-fl/primus/internal/heartbeat"
 )
 
-// The exit codes of ranks that mean more than a failure.
-const (
-	exitUsage       = 2
-	exitInterrupted = 130
-)
+// exitInterrupted is the exit code of a rank that has ended because it was asked to.
+const exitInterrupted = 130
 
 // member starts ranks.
 type member struct {
@@ -32,8 +29,8 @@ type member struct {
 
 	ranks   []*exec.Cmd // of the round
 	place   begin
-	left    int // ranks that have not ended
-	worst   outcome
+	left    int          // ranks that have not ended
+	ends    []outcome    // of those that have
 	timer   *time.Timer  // after which the ranks are killed; nil when they may go on
 	killed  *atomic.Bool // whether that has happened
 	dir     string       // of the error files
@@ -99,6 +96,7 @@ func (m *member) run(ctx context.Context) error {
 				if err := json.Unmarshal([]byte(l.rest), &o); err != nil {
 					return &Failure{Reason: err.Error()}
 				}
+				m.explain(o.Reason)
 				return o.err()
 			case l.word == wordBegin:
 				m.begin(l.rest)
@@ -116,8 +114,15 @@ func (m *member) run(ctx context.Context) error {
 
 // begin starts the ranks of a round.
 func (m *member) begin(text string) {
-	m.place, m.ranks, m.worst, m.timer, m.killed = begin{}, nil, outcome{Kind: done}, nil, &atomic.Bool{}
-	if err := json.Unmarshal([]byte(text), &m.place); err != nil {
+	m.place, m.ranks, m.timer, m.killed = begin{}, nil, nil, &atomic.Bool{}
+	err := json.Unmarshal([]byte(text), &m.place)
+	if m.Member > 0 {
+		m.explain("") // node 0 has printed the reason of the restart
+	} else {
+		m.explain(m.place.Reason)
+	}
+	m.ends = nil
+	if err != nil {
 		m.report(outcome{Kind: failed, Reason: fmt.Sprintf("node %d: %v", m.Member, err)})
 		return
 	}
@@ -129,7 +134,7 @@ func (m *member) begin(text string) {
 		_ = os.Remove(p.ErrorFile) // of the round before, if there is one
 		cmd := m.Command(p)
 		if err := cmd.Start(); err != nil {
-			m.worst = outcome{Kind: failed, Reason: fmt.Sprintf("start rank %d of %d: %v", p.Rank, p.Ranks, err)}
+			m.ends = append(m.ends, outcome{Kind: failed, Reason: fmt.Sprintf("start rank %d of %d: %v", p.Rank, p.Ranks, err)})
 			break
 		}
 		m.ranks = append(m.ranks, cmd)
@@ -141,8 +146,8 @@ func (m *member) begin(text string) {
 	}
 	switch {
 	case m.left == 0:
-		m.report(m.worst)
-	case m.worst.Kind == failed:
+		m.report(worst(m.ends))
+	case len(m.ends) > 0:
 		m.killLater()
 	}
 }
@@ -164,7 +169,7 @@ func (m *member) killLater() {
 		return
 	}
 	ranks, killed := m.ranks, m.killed
-	m.timer = time.AfterFunc(endTime, func() {
+	m.timer = time.AfterFunc(cmp.Or(m.Grace, endTime), func() {
 		killed.Store(true)
 		for _, cmd := range ranks {
 			_ = cmd.Process.Kill() // it may have ended
@@ -175,10 +180,9 @@ func (m *member) killLater() {
 // end takes note of the end of a rank. When all have ended, the coordinator is told.
 func (m *member) end(e end) {
 	m.left--
-	if o := m.outcomeOf(e); o.worse(m.worst) {
-		m.worst = o
-	}
-	if m.worst.Kind == failed {
+	m.ends = join(m.ends, m.outcomeOf(e))
+	end := worst(m.ends)
+	if end.Kind == failed {
 		m.killLater()
 	}
 	if m.left > 0 {
@@ -187,7 +191,16 @@ func (m *member) end(e end) {
 	if m.timer != nil {
 		m.timer.Stop()
 	}
-	m.report(m.worst)
+	m.report(end)
+}
+
+// explain logs why ranks have failed, except for the reason that is printed for the whole job.
+func (m *member) explain(printed string) {
+	for _, o := range m.ends {
+		if o.Kind == failed && o.Reason != endedByMember && (printed == "" || !strings.Contains(printed, firstLine(o.Reason))) {
+			m.Log(o.text())
+		}
+	}
 }
 
 // report tells the coordinator how the ranks have ended.
@@ -204,24 +217,22 @@ func (m *member) outcomeOf(e end) outcome {
 	if e.err == nil {
 		return outcome{Kind: done}
 	}
-	o := outcome{Kind: failed}
-	reason, how := "", e.err.Error()
+	rank := m.place.First + e.local
+	o := outcome{Kind: failed, Ranks: []int{rank}, Of: m.place.Ranks, Reason: e.err.Error()}
 	if exit, ok := errors.AsType[*exec.ExitError](e.err); ok {
 		switch exit.ExitCode() {
 		case exitInterrupted:
 			return outcome{Kind: interrupted}
-		case exitUsage:
-			o.Usage = true
 		case -1: // a signal
-			o.Follows = m.killed.Load()
+			if m.killed.Load() {
+				o.Reason, o.Follows = endedByMember, true
+			}
 		}
 	}
-	if told, err := ReadError(m.errorFile(e.local)); err == nil {
-		reason, o.Follows = told.Message, told.Follows
+	if left, err := ReadError(m.errorFile(e.local)); err == nil {
+		// The message of a rank begins with its number.
+		o.Reason = strings.TrimPrefix(left.Message, fmt.Sprintf("rank %d of %d: ", rank, m.place.Ranks))
+		o.Follows, o.Usage = left.Follows, left.Usage
 	}
-	// The message of a rank begins with its number. The rank has printed all lines of it.
-	prefix := fmt.Sprintf("rank %d of %d", m.place.First+e.local, m.place.Ranks)
-	reason, _, _ = strings.Cut(strings.TrimPrefix(reason, prefix+": "), "\n")
-	o.Reason = fmt.Sprintf("%s has failed: %s", prefix, cmp.Or(reason, how))
 	return o
 }

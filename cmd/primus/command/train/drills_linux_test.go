@@ -164,7 +164,7 @@ func TestMissingLibrary(t *testing.T) {
 	j := start(t, l, []string{"PRIMUS_MPI=/nowhere/libmpi.so"}, "--nproc", "2", "train_iters=2")
 	j.fails(t)
 	assert.Contains(t, j.stderr.String(), "/nowhere/libmpi.so")
-	assert.Contains(t, j.stderr.String(), "cannot reach the others")
+	assert.Contains(t, j.stderr.String(), "cannot reach each other")
 	assert.NoFileExists(t, l.Path("metrics.jsonl"))
 }
 

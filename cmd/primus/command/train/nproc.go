@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
+	"github.com/primus-fl/primus/internal/escape"
 	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/backends/native"
@@ -107,7 +108,7 @@ func startRanks(ctx context.Context, prog cli.Program, s elastic.Settings, modul
 	}
 	s.Port = launch.FreePort
 	s.Fit = func(n int) int { return fitting(n, fits) }
-	s.Log = func(text string) { fmt.Fprintln(prog.Err, "primus:", text) }
+	s.Log = func(text string) { fmt.Fprintln(prog.Err, "primus:", escape.Lines(text, "primus: ")) }
 	s.Command = func(p elastic.Place) *exec.Cmd {
 		cmd := exec.Command(program, line...)
 		cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = prog.Out, prog.Err, dependent()
@@ -122,6 +123,7 @@ func startRanks(ctx context.Context, prog cli.Program, s elastic.Settings, modul
 		set("MASTER_ADDR", host)
 		set("PRIMUS_MPI_PORT", strconv.Itoa(p.Port))
 		set(elastic.EnvErrorFile, p.ErrorFile)
+		set(elastic.EnvPrints, "1")
 		if p.MaxRestarts > 0 {
 			set(elastic.EnvRestarts, strconv.Itoa(p.Restarts))
 			set(elastic.EnvMaxRestarts, strconv.Itoa(p.MaxRestarts))

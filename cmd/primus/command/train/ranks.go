@@ -9,6 +9,7 @@ import (
 	goruntime "runtime"
 	"time"
 
+	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/backends/native"
 	"github.com/primus-fl/primus/runtime/backends/native/world"
@@ -94,11 +95,19 @@ func common(err error) bool {
 }
 
 // leaveError leaves the error of a run where the program that started this rank looks for it, and
-// returns it.
+// returns it, unless that program prints it.
 func leaveError(err error) error {
 	if err == nil || errors.Is(err, backend.ErrInterrupted) {
 		return err
 	}
-	_, follows := errors.AsType[*world.Error](err)
-	return errors.Join(err, elastic.WriteError(os.Getenv(elastic.EnvErrorFile), elastic.RankError{Message: err.Error(), Follows: follows}))
+	left := elastic.RankError{Message: err.Error()}
+	_, left.Follows = errors.AsType[*world.Error](err)
+	_, left.Usage = errors.AsType[cli.UsageError](err)
+	if failed := elastic.WriteError(os.Getenv(elastic.EnvErrorFile), left); failed != nil {
+		return errors.Join(err, failed)
+	}
+	if os.Getenv(elastic.EnvPrints) != "" {
+		return cli.ErrReported
+	}
+	return err
 }

@@ -123,6 +123,27 @@ func TestRestartsUsedUp(t *testing.T) {
 	assert.NoFileExists(t, filepath.Join(l.Workspace, "group"))
 }
 
+// An error that all ranks have is printed once, as it would be without ranks.
+func TestErrorsOfRanks(t *testing.T) {
+	for name, tt := range map[string]struct {
+		env  []string
+		code int
+		want string
+	}{
+		"policy": {[]string{"TE_FL_PREFER=vendro"}, 2, `both ranks have failed: policy: environment TE_FL_PREFER="vendro": at 1: unknown kind "vendro"`},
+		"run":    {[]string{"PRIMUS_MPI=/nowhere/libmpi.so"}, 1, "both ranks have failed: Training execution failed: the 2 ranks cannot reach each other: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := commandtest.NewLab(t)
+			j := start(t, l, tt.env, "--nproc", "2", "train_iters=2")
+			assert.Equal(t, tt.code, commandtest.ExitCode(t, j.Wait()))
+			assert.Equal(t, 1, strings.Count(j.stderr.String(), "primus: error: "), j.stderr.String())
+			assert.Contains(t, j.stderr.String(), tt.want)
+		})
+	}
+}
+
 // A dry run says which ranks would start.
 func TestDryRunOfRanks(t *testing.T) {
 	l := commandtest.NewLab(t)

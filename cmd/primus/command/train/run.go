@@ -21,6 +21,7 @@ import (
 	"github.com/primus-fl/primus/opmanager/policyfile"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/backends/native"
+	"github.com/primus-fl/primus/runtime/config"
 	"github.com/primus-fl/primus/runtime/patch"
 	"github.com/primus-fl/primus/runtime/report"
 	"github.com/primus-fl/primus/runtime/runs"
@@ -64,6 +65,11 @@ func runTrain(ctx context.Context, prog cli.Program, s experiments.Stage, opts O
 		}
 		return opts.taps.trace.join(prog.Err)
 	}
+	return leaveError(trainHere(ctx, prog, s, opts, experiment, module))
+}
+
+// trainHere trains in this process.
+func trainHere(ctx context.Context, prog cli.Program, s experiments.Stage, opts Options, experiment *config.Experiment, module *config.Module) error {
 	opLevel, err := oppolicy.ParseLogLevel(os.Getenv(oppolicy.EnvLogLevel))
 	if err != nil {
 		return cli.UsageError{Err: err}
@@ -169,7 +175,7 @@ func runTrain(ctx context.Context, prog cli.Program, s experiments.Stage, opts O
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		return fmt.Errorf("%w before the run began", backend.ErrInterrupted)
 	}
-	return leaveError(err)
+	return err
 }
 
 // warnWhenInterrupted logs what follows when ctx ends, and again when the grace period is over,

@@ -33,7 +33,7 @@ func (w *World) Compare(own func() Claim) error {
 	}
 	all, err := w.Gather(what, text)
 	if err != nil {
-		return fmt.Errorf("rank %d of %d cannot reach the others: %w; start all ranks with mpirun of Open MPI or mpiexec of MPICH", w.Rank, w.Ranks, err)
+		return fmt.Errorf("the %d ranks cannot reach each other: %w; install MPICH, or start all ranks with mpirun of Open MPI or mpiexec of MPICH", w.Ranks, err)
 	}
 	claims := make([]Claim, len(all))
 	for i, text := range all {
