@@ -5,12 +5,14 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/primus-fl/primus/device/cpu"
 	"github.com/primus-fl/primus/device/opencl"
 	"github.com/primus-fl/primus/impls/reference"
 	"github.com/primus-fl/primus/opregistry"
@@ -27,41 +29,66 @@ func TestConformance(t *testing.T) {
 	opencltest.Conform(t, gemmtest.Kit(), Impls(), reference.Source(), opstest.WithDTypes(tensor.F32, tensor.BF16))
 }
 
-// TestShapesGiveTheSameBits runs products that fill no tile with each shape, also those that the
-// device would not choose.
-func TestShapesGiveTheSameBits(t *testing.T) {
+// TestShapes runs products that fill no tile with each shape that the device can run, also those
+// that it would not choose. All give the same bits.
+func TestShapes(t *testing.T) {
+	for _, list := range []struct {
+		name   string
+		m, n   int
+		shapes []shape
+	}{
+		{"least", 11, 13, []shape{leastTiles}},
+		{"small", 37, 70, smallTiles},
+		{"large", 131, 150, largeTiles},
+		{"panels", 37, 70, slices.Concat(panels4[1:], panels8, panels16)},
+	} {
+		for _, dtype := range []tensor.DType{tensor.F32, tensor.BF16} {
+			for _, trans := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s/%v/%v", list.name, dtype, trans), func(t *testing.T) {
+					testShapes(t, list.shapes, list.m, list.n, dtype, trans)
+				})
+			}
+		}
+	}
+}
+
+func testShapes(t *testing.T, shapes []shape, m, n int, dtype tensor.DType, trans bool) {
 	b := opencltest.Backend(t)
+	d, err := b.Of(0)
+	require.NoError(t, err)
 	rng := rand.New(rand.NewPCG(1, 2))
 	random := func(shape ...int) *tensor.Tensor {
-		v := make([]float32, tensor.Shape(shape).NumElements())
+		v := make([]float64, tensor.Shape(shape).NumElements())
 		for i := range v {
-			v[i] = rng.Float32() - 0.5
+			v[i] = rng.Float64() - 0.5
 		}
-		x, err := tensor.FromSlice(v, shape...)
+		x, err := tensor.New(cpu.New(), dtype, shape...)
 		require.NoError(t, err)
+		require.NoError(t, x.SetFloat64s(v))
 		return x
 	}
-	const m, n, k = 37, 70, 19
-	for _, trans := range []bool{false, true} {
-		t.Run(fmt.Sprint(trans), func(t *testing.T) {
-			a := gemm.GenericGemmArgs{A: random(k, n), B: random(m, k), Bias: random(n), TransA: trans, TransB: trans, Accumulate: true, Beta: opregistry.Float(0.5)}
-			if trans {
-				a.A, a.B = random(n, k), random(k, m)
+	const k = 19
+	a := gemm.GenericGemmArgs{A: random(k, n), B: random(m, k), Bias: random(n), TransA: trans, TransB: trans, Accumulate: true, Beta: opregistry.Float(0.5)}
+	if trans {
+		a.A, a.B = random(n, k), random(k, m)
+	}
+	before := random(m, n)
+	with := func(s shape) []float64 {
+		f := newFamily()
+		f.shapes.classes = func(opencl.Info, int, int) (class, []shape) { return anyProduct, []shape{s} }
+		source := ondevice.Source(b, opregistry.Source{Impls: f.impls()}, nil)
+		a.D = random(m, n)
+		require.NoError(t, a.D.CopyFrom(before))
+		require.NoError(t, source.Impls[0].Run.(opregistry.Func[gemm.GenericGemmArgs])(opregistry.NewExec(nil, 0), a))
+		return a.D.Float64s()
+	}
+	want := with(panels4[0])
+	for _, s := range shapes {
+		t.Run(s.String(), func(t *testing.T) {
+			if !s.panels() && !s.runsOn(d.Info()) {
+				t.Skipf("%v has work-groups of at most %d and %d bytes of local memory", d.Device(), d.Info().MaxWorkGroup, d.Info().LocalMemory)
 			}
-			before := random(m, n)
-			var want []float64
-			for _, s := range []shape{smallTiles[0], smallTiles[2], largeTiles[3], panels4[0], panels8[1], panels16[0], panels16[1]} {
-				f := newFamily()
-				f.shapes.classes = func(opencl.Info, int, int) (class, []shape) { return anyProduct, []shape{s} }
-				source := ondevice.Source(b, opregistry.Source{Impls: f.impls()}, nil)
-				a.D = random(m, n)
-				require.NoError(t, a.D.CopyFrom(before))
-				require.NoError(t, source.Impls[0].Run.(opregistry.Func[gemm.GenericGemmArgs])(opregistry.NewExec(nil, 0), a))
-				if want == nil {
-					want = a.D.Float64s()
-				}
-				assert.Equal(t, want, a.D.Float64s(), "%+v", s)
-			}
+			assert.Equal(t, want, with(s))
 		})
 	}
 }
@@ -172,5 +199,5 @@ func TestClasses(t *testing.T) {
 }
 
 func TestOclgrind(t *testing.T) {
-	opencltest.Oclgrind(t, "^(TestShapesGiveTheSameBits|TestConformance)$/^(false|true|generic_gemm)$/^vendor.opencl$/^(f32|bf16)$/^7x5x1$/^TN$/^dense$")
+	opencltest.Oclgrind(t, "^(TestShapes|TestConformance)$/^(least|generic_gemm)$/^(vendor.opencl|f32)$/^(f32|bf16|true)$/^(7x5x1|tiles_of_8×8,_2×2_each)$/^TN$/^dense$")
 }

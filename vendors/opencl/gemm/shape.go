@@ -66,6 +66,9 @@ var (
 
 	largeTiles = []shape{tilesOf(64, 64, 4, 4, 16), tilesOf(64, 64, 8, 8, 16), tilesOf(128, 64, 8, 4, 16), tilesOf(128, 128, 8, 8, 8)}
 	smallTiles = []shape{tilesOf(32, 32, 4, 4, 16), tilesOf(32, 32, 2, 2, 16), tilesOf(16, 64, 2, 4, 16)}
+
+	// leastTiles is for devices that can run none of these.
+	leastTiles = tilesOf(8, 8, 2, 2, 8)
 )
 
 // class is a kind of products for which one shape is chosen.
@@ -101,7 +104,7 @@ func classOf(info opencl.Info, m, n int) (class, []shape) {
 		}
 	}
 	if fit == nil {
-		return smallProduct, []shape{tilesOf(8, 8, 2, 2, 8)}
+		return smallProduct, []shape{leastTiles}
 	}
 	return name, fit
 }

@@ -2,6 +2,7 @@ package opencltest
 
 import (
 	"bytes"
+	_ "embed"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -9,40 +10,82 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/primus-fl/primus/vendors/loader/loadertest"
 )
 
-// drivers are where Debian's package has the driver.
-const drivers = "/usr/lib/oclgrind/liboclgrind-rt-icd.so"
+// Where Debian's packages have the driver and the library with its plugins.
+const (
+	driver  = "/usr/lib/oclgrind/liboclgrind-rt-icd.so"
+	plugins = "/usr/lib/*-linux-gnu*/liboclgrind-*.so"
+)
 
-// Oclgrind runs tests of the calling package, those that a pattern of -run selects, in a process
-// whose only device is Oclgrind's. It fails if a test fails there or if Oclgrind reports a race, an
-// access outside of memory objects or a wrong call of OpenCL. The test is skipped on a machine
-// without Oclgrind.
+//go:embed testdata/uninitialized.c
+var corrections string
+
+// Oclgrind runs tests of the calling package, those that a pattern of -run selects, in processes
+// whose only device is Oclgrind's. It fails if a test fails there or if Oclgrind reports something.
+// The test is skipped on a machine without Oclgrind.
 //
-// Oclgrind's search for reads of memory that was never written is left out. In its release 21.10 it
-// ends kernels with the instruction freeze, which its compiler makes, and those that call a
-// function with a pointer to private memory, such as sincos; without optimisation it reports sums
-// that were written; and it ends the process when memory is written after a kernel has run. The
-// scratch memory of Backend is filled with NaNs instead.
+// The first process looks for races, accesses outside of memory objects and wrong calls of OpenCL.
+// The second one looks for reads of memory that was never written, see Uninitialized.
 func Oclgrind(t *testing.T, pattern string) {
-	if _, err := os.Stat(drivers); err != nil {
+	t.Run("races", func(t *testing.T) {
+		clean(t, oclgrind(t, pattern, "OCLGRIND_DATA_RACES=1", "OCLGRIND_CHECK_API=1"))
+	})
+	t.Run("uninitialized", func(t *testing.T) { Uninitialized(t, pattern) })
+}
+
+// Uninitialized is the second process of Oclgrind. It fails if control flow, an address, an
+// argument of a builtin function, or what is stored in global or local memory depends on private,
+// local or scratch memory that was never written. Memory of Backend.Alloc is zeroed, and counts as
+// written.
+//
+// Work-groups have 16 work-items at most, and kernels are not optimised: Oclgrind 21.10 ends those
+// with the instruction freeze, which the optimiser makes.
+func Uninitialized(t *testing.T, pattern string) { clean(t, uninitialized(t, pattern)) }
+
+func uninitialized(t *testing.T, pattern string) string {
+	t.Helper()
+	found, err := filepath.Glob(plugins)
+	require.NoError(t, err)
+	if len(found) != 1 {
+		t.Skipf("there is no library of Oclgrind: %s matches %q, want one file", plugins, found)
+	}
+	source := filepath.Join(t.TempDir(), "uninitialized.c")
+	require.NoError(t, os.WriteFile(source, []byte(corrections), 0o644))
+	library := loadertest.Library(t, "libuninitialized.so", source, "-Wl,--no-as-needed", found[0], "-ldl")
+	return oclgrind(t, pattern, "OCLGRIND_UNINITIALIZED=1", "OCLGRIND_BUILD_OPTIONS=-O0", "OCLGRIND_MAX_WGSIZE=16", "LD_PRELOAD="+library)
+}
+
+// oclgrind runs tests in one process, with variables of Oclgrind in its environment, and returns
+// what it reports.
+func oclgrind(t *testing.T, pattern string, env ...string) string {
+	t.Helper()
+	if _, err := os.Stat(driver); err != nil {
 		t.Skipf("there is no Oclgrind: %v; apt install oclgrind", err)
 	}
 	folder := t.TempDir()
 	log := filepath.Join(folder, "log")
-	require.NoError(t, os.WriteFile(filepath.Join(folder, "oclgrind.icd"), []byte(drivers+"\n"), 0o644))
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "oclgrind.icd"), []byte(driver+"\n"), 0o644))
 	program, err := os.Executable()
 	require.NoError(t, err)
 	cmd := exec.CommandContext(t.Context(), program, "-test.run="+pattern, "-test.v")
-	cmd.Env = append(os.Environ(), "OCL_ICD_VENDORS="+folder, "OCLGRIND_DATA_RACES=1", "OCLGRIND_CHECK_API=1", "OCLGRIND_LOG="+log)
+	cmd.Env = append(append(os.Environ(), "OCL_ICD_VENDORS="+folder, "OCLGRIND_LOG="+log), env...)
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	require.Contains(t, string(out), "--- PASS", "tests must run in Oclgrind: %s", out)
 	require.NotContains(t, string(out), "there is no OpenCL device", "tests must run in Oclgrind: %s", out)
 	found, err := os.ReadFile(log)
 	require.NoError(t, err)
-	if found = bytes.TrimSpace(found); len(found) > 0 {
-		t.Fatalf("Oclgrind reports:\n%s", shorten(string(found)))
+	return string(bytes.TrimSpace(found))
+}
+
+// clean requires that Oclgrind reports nothing.
+func clean(t *testing.T, report string) {
+	t.Helper()
+	if report != "" {
+		t.Fatalf("Oclgrind reports:\n%s", shorten(report))
 	}
 }
 

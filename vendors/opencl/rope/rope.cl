@@ -29,8 +29,8 @@ KERNEL void rope(HEADS(x), HEADS(y), VEC(F32, angle), BUFFER(int, start), int st
   uint half_d = turned / 2;
 #ifdef INTERLEAVED
   for (uint i = LID; i < half_d; i += GROUP) {
-    float a = row[2 * i], c = row[2 * i + 1], ca, cc;
-    float sa = sincos(a, &ca) * sign, sc = sincos(c, &cc) * sign;
+    float a = row[2 * i], c = row[2 * i + 1], ca = cos(a), cc = cos(c);
+    float sa = sin(a) * sign, sc = sin(c) * sign;
     if (sign < 0) {
       float t = sa;
       sa = sc;
@@ -45,8 +45,8 @@ KERNEL void rope(HEADS(x), HEADS(y), VEC(F32, angle), BUFFER(int, start), int st
 #else
   for (uint i = LID * W; i < half_d; i += GROUP * W) {
     uint n = half_d - i;
-    VF a = GET(F32, row + i, n), c = GET(F32, row + half_d + i, n), ca, cc;
-    VF sa = sincos(a, &ca) * sign, sc = sincos(c, &cc) * sign;
+    VF a = GET(F32, row + i, n), c = GET(F32, row + half_d + i, n), ca = cos(a), cc = cos(c);
+    VF sa = sin(a) * sign, sc = sin(c) * sign;
     if (sign < 0) {
       VF t = sa;
       sa = sc;
