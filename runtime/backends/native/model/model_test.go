@@ -313,7 +313,7 @@ func TestStepAllocatesNothing(t *testing.T) {
 	if callsAllocate {
 		t.Skip("calls allocate in this build")
 	}
-	for name, most := range map[string]float64{"llama": 2, "gpt2": 2, "mixtral": 700} {
+	for name, most := range map[string]float64{"llama": 2, "gpt2": 2, "mixtral": 100} {
 		t.Run(name, func(t *testing.T) {
 			m := newModel(t, architectures()[name], opregistry.KindFlagos, 2)
 			assert.LessOrEqual(t, testing.AllocsPerRun(10, func() {
@@ -323,7 +323,7 @@ func TestStepAllocatesNothing(t *testing.T) {
 				if err := m.Backward(1, false); err != nil {
 					t.Error(err)
 				}
-			}), most, "the two runs, views of the rows of experts, and what the reference of their router takes")
+			}), most, "the two runs, and views of the rows of experts")
 		})
 	}
 }
