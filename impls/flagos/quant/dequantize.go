@@ -23,6 +23,11 @@ type dequantization struct {
 	across        int       // tiles across the matrix
 }
 
+// dequantizedRows is the height of the tiles of a transposed matrix with one scale. Tiles are as
+// wide as can be: rows of the result that lie a power of two apart displace one another from a
+// cache unless they are written whole.
+const dequantizedRows = 128
+
 var dequantizeKernel = parallel.NewKernel((*dequantization).part)
 
 // dequantize implements quant.Dequantize. Scratch: a tile per part.
@@ -31,12 +36,12 @@ func dequantize(e *opregistry.Exec, a quant.DequantizeArgs) error {
 	c := dequantization{exec: e, out: v.Matrix("output", a.Output), scaling: a.Scaling, square: a.Block2D, height: 1, width: pieceLen}
 	data, scales, b := a.Input.Data, a.Input.ScaleInv, a.Scaling.BlockLen()
 	if c.byColumns = data == nil; c.byColumns {
-		data, c.height = a.Input.ColumnwiseData, 64
+		data = a.Input.ColumnwiseData
 		if b > 0 {
-			scales, c.height = a.Input.ColumnwiseScaleInv, b
+			scales = a.Input.ColumnwiseScaleInv
 		}
-		if a.Scaling != quant.MXFP8Scaling {
-			c.width = 1024
+		if c.height = b; b == 0 {
+			c.height = dequantizedRows
 		}
 	}
 	c.f, c.in = host.FP8Format(data.DType()), newSide(&v, "input.data", data, "input.scale_inv", scales, b)
@@ -66,19 +71,23 @@ func dequantize(e *opregistry.Exec, a quant.DequantizeArgs) error {
 
 func (c *dequantization) part(part int) {
 	lo, hi := c.Bounds(part)
-	size := 0
-	if c.turns() {
-		size = c.height * (c.width + linePad) / 4
+	size, copied := 0, 0
+	if c.turns() { // a copy of a tile, and its transpose
+		size, copied = c.height*(c.width+linePad)/4, c.width*(c.height+linePad)/4
 	}
-	buf := c.exec.Scratch(2*c.width + size)
+	buf := c.exec.Scratch(2*c.width + size + copied)
 	row, scales := buf[:c.width], buf[c.width:][:c.width]
-	turned := host.Bytes{Data: host.ScratchBytes(buf[2*c.width:]), Pitch: c.width + linePad}
+	turned := host.Bytes{Data: host.ScratchBytes(buf[2*c.width:][:size]), Pitch: c.width + linePad}
+	lines := host.Bytes{Data: host.ScratchBytes(buf[2*c.width+size:]), Pitch: c.height + linePad}
 	for i := lo; i < hi; i++ {
 		first, col := i/c.across*c.height, i%c.across*c.width
 		height, width := min(c.height, c.out.Rows-first), min(c.width, c.out.Cols-col)
 		data := c.in.data
 		if c.turns() {
-			fp8.Transpose(turned.Data, turned.Pitch, data.Data[col*data.Pitch+first:], data.Pitch, width, height)
+			for j := range width {
+				copy(lines.Piece(j, 0, height), data.Piece(col+j, first, height))
+			}
+			fp8.Transpose(turned.Data, turned.Pitch, lines.Data, lines.Pitch, width, height)
 			data = turned
 		} else {
 			data.Data = data.Data[first*data.Pitch+col:]

@@ -33,35 +33,34 @@
 	VMAXPS        X1, X0, X0
 
 #define FORMAT \
-	SIGNS                      \
-	MOVL         $1, AX        \
-	VPBROADCASTD AX, Z17       \
-	MOVL         $0x80, AX     \
-	VPBROADCASTD AX, Z18       \
-	VMOVQ        (R8), X19     \
-	VPBROADCASTD 8(R8), Z20    \
-	VBROADCASTSS 12(R8), Z21   \
-	VBROADCASTSS 16(R8), Z22   \
-	VBROADCASTSS 20(R8), Z23   \
+	SIGNS                        \
+	MOVL         $0x7f800000, AX \
+	VPBROADCASTD AX, Z17         \
+	MOVL         $0x80, AX       \
+	VPBROADCASTD AX, Z18         \
+	VMOVQ        (R8), X19       \
+	VPBROADCASTD 44(R8), Z20     \
+	VBROADCASTSS 12(R8), Z21     \
+	VBROADCASTSS 16(R8), Z22     \
 	VPBROADCASTD 24(R8), Z24
 
+// With e the power of two at or below the magnitude, which is at least the smallest normal number,
+// the sum with a power of two whose unit is that of fp8 numbers from e on has the mantissa of the
+// result in its low bits, and the bits of e have the exponent.
 #define ENCODE(to) \
-	VPANDD    Z16, Z1, Z2     \
-	VCMPPS    $3, Z1, Z1, K2  \
-	VMINPS    Z21, Z2, Z2     \
-	VCMPPS    $1, Z22, Z2, K3 \
-	VPSRLD    X19, Z2, Z3     \
-	VPANDD    Z17, Z3, Z3     \
-	VADDPS    Z23, Z2, Z4     \
-	VPADDD    Z20, Z2, Z2     \
-	VPADDD    Z3, Z2, Z2      \
-	VPSRLD    X19, Z2, Z2     \
-	VPSUBD    Z23, Z4, K3, Z2 \
-	VPSRLD    $24, Z1, Z1     \
-	VMOVDQA32 Z24, K2, Z2     \
-	VPANDD    Z18, Z1, Z1     \
-	VPORD     Z1, Z2, Z2      \
-	VPMOVDB   Z2, to
+	VPANDD     Z16, Z1, Z2        \
+	VCMPPS     $3, Z1, Z1, K2     \
+	VMINPS     Z21, Z2, Z2        \
+	VMAXPS     Z22, Z2, Z3        \
+	VPANDD     Z17, Z3, Z3        \
+	VPADDD     Z20, Z3, Z4        \
+	VADDPS     Z4, Z2, Z2         \
+	VPSRLD     X19, Z3, Z3        \
+	VPADDD     Z3, Z2, Z2         \
+	VMOVDQA32  Z24, K2, Z2        \
+	VPSRLD     $24, Z1, Z1        \
+	VPTERNLOGD $0xf8, Z18, Z1, Z2 \
+	VPMOVDB    Z2, to
 
 #define WORDS \
 	MOVL         $0x8000, AX     \

@@ -23,6 +23,7 @@ type Format struct {
 	factor    float32 // from binary16
 	half      uint64
 	nanWord   uint32 // twice the only NaN, or a pattern that does not occur
+	toUnit    uint32 // shift<<23, from a power of two to one whose unit is that of fp8, plus a correction of exponents
 
 	wide      float32 // from float32 with the pattern shifted up
 	notFinite byte    // the first such pattern
@@ -32,11 +33,11 @@ type Format struct {
 var (
 	E4M3 = Format{
 		shift: 20, roundUp: 1<<32 - 1 + 1<<19 - (127-7)<<23, largest: 448, normal: 0x1p-6, subnormal: 0x1p14, nan: 0x7f,
-		factor: 0x1p8, half: 7, nanWord: 0x7f007f, wide: 0x1p120, notFinite: 0x7f,
+		factor: 0x1p8, half: 7, nanWord: 0x7f007f, toUnit: 20<<23 + -(127-6)<<3&0xff, wide: 0x1p120, notFinite: 0x7f,
 	}
 	E5M2 = Format{
 		shift: 21, roundUp: 1<<32 - 1 + 1<<20 - (127-15)<<23, largest: 57344, normal: 0x1p-14, subnormal: 0x1p7, nan: 0x7e,
-		factor: 1, half: 8, nanWord: math.MaxUint32, wide: 0x1p112, notFinite: infinity,
+		factor: 1, half: 8, nanWord: math.MaxUint32, toUnit: 21<<23 + -(127-14)<<2&0xff, wide: 0x1p112, notFinite: infinity,
 	}
 )
 
