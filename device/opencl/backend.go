@@ -217,10 +217,10 @@ func (b *Backend) Close() error {
 	return errors.Join(errs...)
 }
 
-// check returns an error once the backend is closed.
-func (b *Backend) check(verb string) error {
+// check returns an error once the backend is closed; the words say what was to be done.
+func (b *Backend) check(words ...string) error {
 	if b.closed.Load() {
-		return fmt.Errorf("%w: %s", device.ErrClosed, verb)
+		return fmt.Errorf("%w: %s", device.ErrClosed, strings.Join(words, " "))
 	}
 	return nil
 }

@@ -143,7 +143,7 @@ func (b *Backend) completed(e device.Event) (time.Duration, error) {
 }
 
 func (b *Backend) event(op string, e device.Event) (*event, error) {
-	if err := b.check(op + " event"); err != nil {
+	if err := b.check(op, "event"); err != nil {
 		return nil, err
 	}
 	h := b.handles

@@ -180,6 +180,19 @@ func TestHammer(t *testing.T) {
 	assert.Zero(t, allocated(t, b))
 }
 
+func TestLaunchAllocatesNothing(t *testing.T) {
+	b := open(t)
+	k, x := kernelOf(t, b, 0, scale, "scale"), vector(t, b, 1, 2)
+	global, local, factor := []int{2}, []int{1}, float32(0)
+	launch := func() {
+		factor++
+		if err := k.Launch(0, global, local, opencl.Buf(x), opencl.F32(factor)); err != nil {
+			t.Error(err)
+		}
+	}
+	assert.Zero(t, testing.AllocsPerRun(200, launch))
+}
+
 func BenchmarkLaunch(b *testing.B) {
 	backend := opencl.New(opencl.Options{})
 	defer backend.Close()

@@ -369,7 +369,7 @@ func (b *Backend) enqueue(d *Device, s device.Stream, f func(*queue) error) erro
 
 // queue returns a stream of a device; the zero Stream is its default stream.
 func (b *Backend) queue(op string, d *Device, s device.Stream) (*queue, error) {
-	if err := b.check(op + " stream"); err != nil {
+	if err := b.check(op, "stream"); err != nil {
 		return nil, err
 	}
 	if s == device.DefaultStream {

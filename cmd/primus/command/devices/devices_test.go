@@ -2,10 +2,12 @@ package devices_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/primus-fl/primus/cmd/primus/command/commandtest"
 	"github.com/primus-fl/primus/cmd/primus/command/devices"
+	"github.com/primus-fl/primus/device/opencl"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -49,4 +51,29 @@ func TestListOfDriver(t *testing.T) {
 		assert.Positive(t, r.Units)
 		assert.Positive(t, r.OpenCL.MaxWorkGroup)
 	}
+}
+
+// What earlier runs measured on a device is below the list.
+func TestListOfChoices(t *testing.T) {
+	options := opencl.Options{Cache: t.TempDir()}
+	list := func(choose func(*opencl.Device)) string {
+		b := opencl.New(options)
+		if err := b.Usable(); err != nil {
+			t.Skip(err)
+		}
+		defer func() { require.NoError(t, b.Close()) }()
+		d, err := b.Of(0)
+		require.NoError(t, err)
+		choose(d)
+		var out strings.Builder
+		require.NoError(t, devices.Show(&out, b))
+		return out.String()
+	}
+	nothing := func(*opencl.Device) {}
+	assert.NotContains(t, list(nothing), "tiles")
+	list(func(d *opencl.Device) {
+		d.Choose("tiles of products", "8×32")
+		d.Choose("rows", "many")
+	})
+	assert.Contains(t, list(nothing), "\n\nopencl:0: rows: many\nopencl:0: tiles of products: 8×32\n")
 }
