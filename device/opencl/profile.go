@@ -19,7 +19,8 @@ type profile struct {
 	commands []command // in the order in which they were queued
 	labelled int       // how many of them have their label
 	closed   bool
-	value    *uint64 // for answers of the driver
+	value    uint64     // for an answer of the driver
+	call     [5]uintptr // the arguments of a call, kept so that it allocates nothing
 }
 
 // command is one command, or what lies between two markers.
@@ -45,7 +46,7 @@ func (b *Backend) Profile(index int) (device.Profile, error) {
 	if err := d.start(); err != nil {
 		return nil, err
 	}
-	p := &profile{device: d, value: new(uint64)}
+	p := &profile{device: d}
 	if !d.profile.CompareAndSwap(nil, p) {
 		return nil, fmt.Errorf("opencl: %v is being profiled already: close the other profile first", d)
 	}
@@ -115,16 +116,21 @@ func (p *profile) measure(c command) (device.Work, error) {
 }
 
 func (p *profile) at(event, what uintptr) (time.Duration, error) {
-	err := p.device.lib.Call(cl.GetEventProfilingInfo, event, what, unsafe.Sizeof(*p.value), uintptr(unsafe.Pointer(p.value)), 0)
-	return time.Duration(*p.value), err
+	p.call = [5]uintptr{event, what, unsafe.Sizeof(p.value), uintptr(unsafe.Pointer(&p.value))}
+	err := p.device.lib.Call(cl.GetEventProfilingInfo, p.call[:]...)
+	return time.Duration(p.value), err
 }
 
 func (p *profile) release(c command) {
-	events := []uintptr{c.first, c.last}
-	if c.first == c.last {
-		events = events[:1]
+	p.releaseEvent(c.first)
+	if c.last != c.first {
+		p.releaseEvent(c.last)
 	}
-	p.device.queue.releaseEvents(events)
+}
+
+func (p *profile) releaseEvent(event uintptr) {
+	p.call[0] = event
+	_ = p.device.lib.Call(cl.ReleaseEvent, p.call[:1]...)
 }
 
 // Close implements device.Profile.
