@@ -222,7 +222,8 @@ func (m *Manager) CheckPolicy(policy oppolicy.Policy) error {
 	return unserved(c.scratch().buildTables(views, &policy, in, newHistory))
 }
 
-// Reprobe runs the availability probe of every impl again.
+// Reprobe runs the availability probe of every impl again. A program calls it when what probes look
+// for has changed, such as a device that was connected; else each probe runs once.
 func (m *Manager) Reprobe() {
 	m.core.probes.forget()
 	m.core.rebuild()

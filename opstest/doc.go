@@ -20,8 +20,9 @@
 // error and every panic is a failure.
 //
 // The cases run once with one worker and once with several, and the results must have the same
-// bits; Irreproducible drops that requirement for libraries with their own threads. Finally calls
-// run at the same time on one Exec.
+// bits; Irreproducible drops that requirement for libraries with their own threads, and
+// WithTolerance widens the tolerance for those that round otherwise. Finally calls run at the same
+// time on one Exec.
 //
 // Verify runs the same cases outside a Go test and returns the results.
 //

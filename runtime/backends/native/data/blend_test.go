@@ -113,7 +113,6 @@ func TestBlendResumes(t *testing.T) {
 		require.NoError(t, resumed.Batch(row))
 		assert.Equal(t, want[at], row, at)
 	}
-	assert.InDelta(t, 600/float64(b.Len()), whole.Epoch(), 1e-12)
 }
 
 func TestValidationOfABlend(t *testing.T) {

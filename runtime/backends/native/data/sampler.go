@@ -40,9 +40,6 @@ func (s *Sampler) Position() uint64 { return s.position }
 // have followed them.
 func (s *Sampler) Seek(position uint64) { s.position = position }
 
-// Epoch returns how many times as many windows as the Blend has were visited, as a fraction.
-func (s *Sampler) Epoch() float64 { return float64(s.position) / float64(s.blend.Len()) }
-
 // Batch fills dst with the next samples, row-major [rows, seq_length+1], and
 // advances the position by rows. A dst whose length is not a positive multiple
 // of seq_length+1 is an error. It does not allocate.

@@ -159,9 +159,6 @@ func (s *Set) Prompt() []int32 {
 	return e.Tokens[:max(slices.Index(e.Learn, true), 0)]
 }
 
-// TrainRows returns the number of rows to train on.
-func (s *Set) TrainRows() int { return len(s.train) }
-
 // ValidRows returns the number of rows of a batch that are held out: two for each pair.
 func (s *Set) ValidRows() int { return len(s.valid) * s.each }
 
