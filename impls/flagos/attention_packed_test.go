@@ -108,30 +108,32 @@ func TestDecodingAllocatesNothing(t *testing.T) {
 	pool := parallel.New(2)
 	defer pool.Close()
 	x := opregistry.NewExec(pool, 0)
-	r := &random{Rand: rand.New(rand.NewPCG(1, 3)), t: t, dtype: tensor.F32}
-	fresh, cached, slots := r.lengths([]float64{0, 1, 1, 70}), r.lengths([]float64{0, 20, 50, 120}), r.lengths([]float64{0, 1, 2})
-	starts := r.lengths([]float64{0, 100, 200, 300})
-	table, err := slots.Reshape(3, 1)
-	require.NoError(t, err)
-	k, v := r.f32(3, 100, 2, 8), r.f32(3, 100, 2, 8)
-	packed := func(t *tensor.Tensor) *tensor.Tensor {
-		y, err := t.Reshape(300, 2, 8)
-		require.NoError(r.t, err)
-		return y
+	for _, dtype := range []tensor.DType{tensor.F32, tensor.BF16} {
+		r := &random{Rand: rand.New(rand.NewPCG(1, 3)), t: t, dtype: dtype}
+		fresh, cached, slots := r.lengths([]float64{0, 1, 1, 70}), r.lengths([]float64{0, 20, 50, 120}), r.lengths([]float64{0, 1, 2})
+		starts := r.lengths([]float64{0, 100, 200, 300})
+		table, err := slots.Reshape(3, 1)
+		require.NoError(t, err)
+		k, v := r.stored(3, 100, 2, 8), r.stored(3, 100, 2, 8)
+		packed := func(t *tensor.Tensor) *tensor.Tensor {
+			y, err := t.Reshape(300, 2, 8)
+			require.NoError(r.t, err)
+			return y
+		}
+		newK, newV := r.stored(70, 2, 8), r.stored(70, 2, 8)
+		a := attention.FusedAttnFwdArgs{
+			Q: r.stored(70, 4, 8), K: packed(k), V: packed(v), O: r.stored(70, 4, 8), Stats: r.f32(70, 4, 1), Saved: r.saved(),
+			QKVFormat: attention.THD, AttnMaskType: attention.PaddingCausalBottomRightMask,
+		}
+		a.CuSeqlensQ, a.CuSeqlensQPadded, a.CuSeqlensKV, a.CuSeqlensKVPadded = fresh, fresh, cached, starts
+		copyArgs := attention.CopyToKVCacheArgs{
+			NewK: newK, NewV: newV, KCache: k, VCache: v, PageTable: table, CuNewLens: fresh, CuCachedLens: cached, QKVFormat: attention.THD, IsNonPaged: true,
+		}
+		require.NoError(t, attention.FusedAttnFwd.Validate(a))
+		require.NoError(t, attention.CopyToKVCache.Validate(copyArgs))
+		assert.Zero(t, testing.AllocsPerRun(30, func() {
+			_ = store(x, copyArgs)
+			_ = attend(x, a)
+		}), dtype)
 	}
-	newK, newV := r.f32(70, 2, 8), r.f32(70, 2, 8)
-	a := attention.FusedAttnFwdArgs{
-		Q: r.f32(70, 4, 8), K: packed(k), V: packed(v), O: r.f32(70, 4, 8), Stats: r.f32(70, 4, 1), Saved: r.saved(),
-		QKVFormat: attention.THD, AttnMaskType: attention.PaddingCausalBottomRightMask,
-	}
-	a.CuSeqlensQ, a.CuSeqlensQPadded, a.CuSeqlensKV, a.CuSeqlensKVPadded = fresh, fresh, cached, starts
-	copyArgs := attention.CopyToKVCacheArgs{
-		NewK: newK, NewV: newV, KCache: k, VCache: v, PageTable: table, CuNewLens: fresh, CuCachedLens: cached, QKVFormat: attention.THD, IsNonPaged: true,
-	}
-	require.NoError(t, attention.FusedAttnFwd.Validate(a))
-	require.NoError(t, attention.CopyToKVCache.Validate(copyArgs))
-	assert.Zero(t, testing.AllocsPerRun(30, func() {
-		_ = store(x, copyArgs)
-		_ = attend(x, a)
-	}))
 }

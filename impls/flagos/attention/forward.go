@@ -36,7 +36,8 @@ var attnFwdKernel = parallel.NewKernel((*attnFwd).part)
 // ascending order with a running maximum and sum, so the result has the same bits for any number
 // of workers; blocks that a mask or a window hides are skipped. Sequences of fewQueries queries or
 // less, as in generation, read the keys where they are. Scratch per worker: a copy of a head of K
-// and V, a block of scores, and an f32 copy of each narrow operand.
+// and V, a block of scores, and an f32 copy of each narrow operand; of K and V with a padding mask
+// it is one of the keys of a sequence.
 func fusedAttnFwd(e *opregistry.Exec, a attention.FusedAttnFwdArgs) error {
 	var v host.Views
 	c := attnFwd{common: commonOf(&v, e, a)}
@@ -48,11 +49,12 @@ func fusedAttnFwd(e *opregistry.Exec, a attention.FusedAttnFwdArgs) error {
 	}
 	w := f32Heads{exec: e}
 	o, batch := c.o, c.entries(a.QKVFormat)
-	c.common = w.inputs(c.common, batch)
 	c.o = w.place(o, batch, c.SeqQ, c.Heads, c.DimV)
 	if a.AttnMaskType.Padding() {
+		c.q = w.load(c.q, batch, c.SeqQ, c.Heads, c.DimQK)
 		c.sequences(a)
 	} else {
+		c.common = w.inputs(c.common, batch)
 		c.run()
 	}
 	w.store(o, c.o, batch, c.SeqQ, c.Heads, c.DimV)

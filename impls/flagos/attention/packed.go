@@ -6,6 +6,7 @@ import (
 	"github.com/primus-fl/primus/impls/flagos/internal/host"
 	"github.com/primus-fl/primus/internal/kernel/vector"
 	"github.com/primus-fl/primus/internal/parallel"
+	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/ops/attention"
 )
 
@@ -33,10 +34,11 @@ func (c *common) sequence(a attention.FusedAttnFwdArgs, b int) common {
 
 // alone returns n positions of a sequence from the first one on.
 func alone(h host.Heads, sequence, first, n int) host.Heads {
-	if n == 0 {
-		h.Data = nil
-	} else if h.Data != nil {
-		h.Data = h.From(sequence, first)
+	switch {
+	case n == 0:
+		h.Data, h.Half = nil, host.Half{}
+	case len(h.Data) > 0 || len(h.Bits()) > 0:
+		h = h.Shift(sequence*h.Sequence + first*h.Step)
 	}
 	return h
 }
@@ -95,8 +97,10 @@ func (c *attnFwd) sequences(a attention.FusedAttnFwdArgs) {
 			few.wanted = true
 			continue
 		}
-		one := attnFwd{common: c.sequence(a, b)}
+		one, w := attnFwd{common: c.sequence(a, b)}, f32Heads{exec: c.exec}
+		one.k, one.v = w.load(one.k, 1, one.SeqKV, one.Groups, one.DimQK), w.load(one.v, 1, one.SeqKV, one.Groups, one.DimV)
 		one.run()
+		w.release()
 	}
 	if few.wanted {
 		decodeKernel.Run(c.exec.Pool(), c.Batch*c.Groups, few)
@@ -126,11 +130,37 @@ func (c *decode) part(part int) {
 	}
 	scores := one.exec.Scratch(one.SeqKV)
 	defer one.exec.Release(scores)
+	from, end := one.firstKey(0), one.visible(one.SeqQ-1)
+	var keys, values widened
+	one.k, one.v = keys.load(c.exec, one.k, group, from, end, one.DimQK), values.load(c.exec, one.v, group, from, end, one.DimV)
+	defer keys.release(c.exec)
+	defer values.release(c.exec)
 	perGroup := one.Heads / one.Groups
 	for head := group * perGroup; head < (group+1)*perGroup; head++ {
 		for query := range one.SeqQ {
 			one.decode(scores, group, head, query)
 		}
+	}
+}
+
+// widened is an f32 copy of some vectors of a head, if they are narrow.
+type widened struct{ buffer []float32 }
+
+// load returns the heads with the positions from up to end of one of them in f32.
+func (w *widened) load(e *opregistry.Exec, h host.Heads, head, from, end, d int) host.Heads {
+	if !h.Narrow() {
+		return h
+	}
+	w.buffer = e.Scratch(end * d)
+	for i := from; i < end; i++ {
+		h.Vector(w.buffer[i*d:][:d], 0, i, head)
+	}
+	return host.Heads{Data: w.buffer, Step: d}
+}
+
+func (w *widened) release(e *opregistry.Exec) {
+	if w.buffer != nil {
+		e.Release(w.buffer)
 	}
 }
 
