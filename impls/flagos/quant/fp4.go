@@ -90,7 +90,7 @@ func (t *fp4Tables) scaleCodes(to []byte, amax []float32) {
 // fp4Side is the data by rows or by columns of a matrix that is quantised, cut into tiles. Its rows
 // are those of the data: by columns, the columns of the matrix.
 type fp4Side struct {
-	*quantization
+	quantization
 	host.Cut
 	side
 	*fp4Tables
@@ -103,7 +103,7 @@ type fp4Side struct {
 var fp4Kernel = parallel.NewKernel((*fp4Side).part)
 
 // runFP4 quantises the matrix with nvfp4 scaling. Scratch: tables, and some tiles per part.
-func (c *quantization) runFP4() {
+func (c quantization) runFP4() {
 	c.amax[0] = amaxOf(c.exec, c.x)
 	scale := float32(1)
 	if c.amax[0] != infinity {
@@ -235,7 +235,7 @@ const fp4Largest = 7 // code
 // fp4Numbers is a matrix of nvfp4 scaling to turn into numbers, cut into tiles of rows and columns
 // of the data.
 type fp4Numbers struct {
-	*dequantization
+	dequantization
 	host.Cut
 	values                *[256]fp8.E2M1Values
 	rowCount, rowLen      int // of the data
@@ -248,7 +248,7 @@ const fp4ValueFloats = int(unsafe.Sizeof([256]fp8.E2M1Values{}) / 4)
 
 // runFP4 dequantises a matrix with nvfp4 scaling. Scratch: the numbers of all codes, and some tiles
 // per part.
-func (c *dequantization) runFP4(amax float32) {
+func (c dequantization) runFP4(amax float32) {
 	buf := c.exec.Scratch(fp4ValueFloats)
 	s := fp4Numbers{
 		dequantization: c, values: (*[256]fp8.E2M1Values)(unsafe.Pointer(&buf[0])),
