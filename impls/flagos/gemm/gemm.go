@@ -98,7 +98,7 @@ func productOf(v *host.Views, a gemm.GenericGemmArgs, d host.Matrix) product {
 	return p
 }
 
-// run computes the product, or leaves it to all, which may be nil.
+// run computes the product, or leaves one of f32 to all, which may be nil.
 func (p *product) run(e *opregistry.Exec, all *groups) {
 	if p.Grad && p.Bias != nil {
 		rows := p.left
@@ -135,7 +135,7 @@ func (p *product) run(e *opregistry.Exec, all *groups) {
 		return
 	}
 	g.prepare()
-	if all == nil || !all.add(&g) {
+	if all == nil || p.right.Narrow() || !all.add(&g) {
 		g.run()
 	}
 }

@@ -8,7 +8,7 @@ import (
 
 // groupedGemm implements gemm.TEGeneralGroupedGemm: it computes what genericGemm does for each
 // group, after it has checked that it serves all of them. Workers share the parts of all groups
-// that have no bias.
+// of f32 that have no bias.
 func groupedGemm(e *opregistry.Exec, a gemm.TEGeneralGroupedGemmArgs) error {
 	var v host.Views
 	var whole host.Matrix

@@ -8,10 +8,9 @@ import (
 )
 
 const (
-	// groupRows and groupPackedRows bound the rows of left of a part of a group, where left is read
-	// in place and where it is packed: a part packs its panels of right for its rows alone.
-	groupRows       = 1024
-	groupPackedRows = 256
+	// groupRows bounds the rows of left of a part of a group: a part packs its panels of right for
+	// its rows alone.
+	groupRows = 1024
 
 	// groupParts is the number of parts for each worker, so that none waits long for the last one.
 	groupParts = 16
@@ -36,10 +35,10 @@ func newGroups(n int) *groups {
 }
 
 // add takes a product that is prepared, and reports whether it did: it declines those with a
-// bias, whose scratch ends with the call, and those with so many rows that parts should share the
-// panels of right.
+// bias, whose scratch ends with the call, those whose left is packed, which each part would do
+// again, and those with so many rows that parts should share the panels of right.
 func (g *groups) add(p *blocked) bool {
-	if p.epilogue.bias != nil || !p.unpacked && p.m > 2*groupRows {
+	if p.epilogue.bias != nil || p.inPlace(p.m) == 0 || !p.unpacked && p.m > 2*groupRows {
 		return false
 	}
 	g.products = append(g.products, *p)
@@ -67,13 +66,10 @@ func (g *groups) run(e *opregistry.Exec) {
 // cut cuts the product into about this many parts, fewer if they were too small.
 func (g *blocked) cut(parts int) {
 	mr := g.kernel.MR
-	tiles, rows := (g.m+mr-1)/mr, groupRows
-	if g.inPlace(g.m) == 0 {
-		rows = groupPackedRows
-	}
+	tiles := (g.m + mr - 1) / mr
 	parts = min(parts, max(g.m*g.n*g.k/gemmGrain, 1))
 	g.colParts = min(parts, g.now.colPanels)
-	g.rowParts = min(max(parts/g.colParts, (g.m+rows-1)/rows), tiles)
+	g.rowParts = min(max(parts/g.colParts, (g.m+groupRows-1)/groupRows), tiles)
 	g.blockRows = (tiles + g.rowParts - 1) / g.rowParts * mr
 }
 
