@@ -14,7 +14,7 @@ KERNEL void loss_fwd(MAT(X, x), BUFFER(INDEX, target), VEC(F32, losses), VEC(F32
     float high = GROUP_MAX(max_lanes(top));
     WHOLE_VECTORS(c) sum += exponential(LOADS(X, x, c) - high);
     LAST_VECTOR(c) sum += first_lanes(exponential(GET(X, x + c, cols - c) - high), cols - c, 0.0f);
-    float all = high + log(GROUP_SUM(add_lanes(sum)));
+    float all = high + logarithm(GROUP_SUM(add_lanes(sum)));
     if (LID == 0) {
       INDEX t = AT(target)[r];
       AT(lse)[r] = all;

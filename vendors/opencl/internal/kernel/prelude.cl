@@ -56,7 +56,12 @@ static inline VF loads_BF16(__global const ushort *p, size_t i) {
 static inline VF loads_F16(__global const half *p, size_t i) { return JOIN(vload_half, W)(0, p + i); }
 
 static inline void stores_F32(__global float *p, size_t i, VF v) { VSTORE(v, 0, p + i); }
-static inline void stores_F16(__global half *p, size_t i, VF v) { JOIN3(vstore_half, W, _rte)(v, 0, p + i); }
+// PoCL's vstore_half takes every address for one that is aligned to the vector; bits is.
+static inline void stores_F16(__global half *p, size_t i, VF v) {
+  ushort bits[W] __attribute__((aligned(64)));
+  JOIN3(vstore_half, W, _rte)(v, 0, (half *)bits);
+  VSTORE(VLOAD(0, bits), 0, (__global ushort *)p + i);
+}
 static inline void stores_BF16(__global ushort *p, size_t i, VF v) {
   const VU bits = AS_UINT(v);
   const VU up = bits + 0x7fff + (bits >> 16 & 1);

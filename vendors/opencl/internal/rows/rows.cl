@@ -91,26 +91,43 @@ static inline VF first_lanes(VF x, uint n, float other) {
   return VLOAD(0, v);
 }
 
-// exponential returns exp(x) to within 2 ulp. Compilers for CPUs do not make vectors of exp.
+// exponential returns exp(x) to within 1 ulp, 0 below 2^-126 and infinity above 2^127.5. Compilers
+// for CPUs do not make vectors of exp.
 #if GROUP == 1
 static inline VF exponential(VF x) {
   x = select(x, (VF)89.0f, x > 89.0f);
-  x = select(x, (VF)-104.0f, x < -104.0f);
-  const VF rounded = x * 1.44269504f + 12582912.0f; // 1.5 * 2^23: the fraction is rounded away
-  const VF n = rounded - 12582912.0f;
+  x = select(x, (VF)-88.0f, x < -88.0f);
+  // x/log 2 is rounded to n, as the last bits of 1.5 * 2^23 + 127 + n.
+  const VF rounded = fma(x, (VF)1.44269504f, (VF)12583039.0f);
+  const VF n = rounded - 12583039.0f;
   const VF r = fma(n, (VF)-1.42860677e-6f, fma(n, (VF)-0.693145752f, x));
-  VF p = fma(r, (VF)1.9875691500e-4f, (VF)1.3981999507e-3f);
-  p = fma(r, p, (VF)8.3334519073e-3f);
-  p = fma(r, p, (VF)4.1665795894e-2f);
-  p = fma(r, p, (VF)1.6666665459e-1f);
-  p = fma(r, p, (VF)5.0000001201e-1f);
-  p = fma(r * r, p, r) + 1.0f;
-  // 2^n is a product, as n may be as low as -150.
-  const VI k = JOIN(as_int, W)(rounded) - 0x4b400000, half_k = k >> 1;
-  return p * AS_FLOAT((half_k + 127) << 23) * AS_FLOAT((k - half_k + 127) << 23);
+  VF p = fma(r, (VF)1.3814466428e-3f, (VF)8.3687804629e-3f);
+  p = fma(r, p, (VF)4.1668394224e-2f);
+  p = fma(r, p, (VF)1.6666520107e-1f);
+  p = fma(r, p, (VF)4.9999993412e-1f);
+  p = fma(r, p, (VF)1.0f);
+  p = fma(r, p, (VF)1.0f);
+  return p * AS_FLOAT(AS_UINT(rounded) << 23);
+}
+
+// logarithm returns log(x) to within 1 ulp for numbers that are at least 1, and a NaN for a NaN.
+static inline float logarithm(float x) {
+  const int n = (int)(as_uint(x) - 0x3f3504f3u) >> 23; // x = 2^n * (1 + f), f is near 0
+  const float f = as_float(as_uint(x) - ((uint)n << 23)) - 1.0f;
+  float p = fma(f, 7.0376836292e-2f, -1.1514610310e-1f);
+  p = fma(f, p, 1.1676998740e-1f);
+  p = fma(f, p, -1.2420140846e-1f);
+  p = fma(f, p, 1.4249322787e-1f);
+  p = fma(f, p, -1.6668057665e-1f);
+  p = fma(f, p, 2.0000714765e-1f);
+  p = fma(f, p, -2.4999993993e-1f);
+  p = fma(f, p, 3.3333331174e-1f);
+  p = fma(f * f, fma(f, p, -0.5f), f);
+  return isfinite(x) ? fma((float)n, 0.69314718f, p) : x;
 }
 #else
 #define exponential(x) exp(x)
+#define logarithm(x) log(x)
 #endif
 
 // GROUP_SUM and GROUP_MAX combine one number of each work-item of a group that has SHARED memory,
