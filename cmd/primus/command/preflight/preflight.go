@@ -83,9 +83,23 @@ Exit codes: 0 all ok or warnings, 1 a check failed on this rank or between ranks
 		}
 		return pflag.NormalizedName(name)
 	})
+	cmd.SetFlagErrorFunc(flagError)
 	o.output.AddFlag(cmd)
 	cli.WithoutVariable(flags, "host", "gpu", "network", "perf-test", "port", "report-file-name")
 	return cmd
+}
+
+// flagError explains the flags of Primus that have no meaning here.
+func flagError(cmd *cobra.Command, err error) error {
+	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
+		switch name := unknown.GetSpecifiedName(); name {
+		case "tests", "plot", "comm-sizes-mb", "intra-comm-sizes-mb", "inter-comm-sizes-mb", "intra-group-sizes", "inter-group-sizes", "ring-p2p-sizes-mb", "no-split-nodes-subgroup", "comm-cleanup-delay-sec":
+			return cli.Usagef(cmd, "--%s: collectives and accelerators are not measured: want --perf-test, which measures products and copies on the CPUs", name)
+		case "disable-pdf":
+			return cli.Usagef(cmd, "--%s: reports are Markdown and never PDF: leave it out", name)
+		}
+	}
+	return cli.FlagError(cmd, err)
 }
 
 func (o options) groups() []preflight.Group {

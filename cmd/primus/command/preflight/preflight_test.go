@@ -75,6 +75,20 @@ func freePort(t *testing.T) string {
 	return strconv.Itoa(port - 1)
 }
 
+// Flags of Primus that have no meaning here are refused with the reason.
+func TestFlagsOfPrimus(t *testing.T) {
+	for give, want := range map[string]string{
+		"--tests=gemm":    "--tests: collectives and accelerators are not measured: want --perf-test",
+		"--plot":          "--plot: collectives and accelerators are not measured: want --perf-test",
+		"--disable-pdf":   "--disable-pdf: reports are Markdown and never PDF: leave it out",
+		"--expected-gpu=": "unknown flag --expected-gpu; did you mean --expected-gpus?",
+	} {
+		got := commandtest.Run(t, "preflight", give)
+		assert.Equal(t, 2, got.Code, give)
+		assert.Contains(t, commandtest.OnlyError(t, got), want)
+	}
+}
+
 func TestOneNode(t *testing.T) {
 	got := commandtest.Run(t, "preflight", "--host", "--perf-test", "-o", "json")
 	r := parse(t, got.Out)
