@@ -47,7 +47,7 @@ func routerSubjects() []subject {
 			return moe.MoEUnpermuteWithRoutingMapArgs{
 				PermutedTokens: m.fill(m.out(rows, h)), SortedIndices: int32s(m, rows, tokens), Output: m.out(tokens, h), Saved: new(opregistry.Saved),
 			}
-		}, elementwise},
+		}, summed},
 		subjectOf[moe.MoESortChunksFwdArgs]{moe.MoESortChunksFwd, buildSortChunks, tensortest.Tolerance{}},
 		subjectOf[moe.MoESortChunksBwdArgs]{moe.MoESortChunksBwd, func(m *maker) moe.MoESortChunksBwdArgs {
 			rows, h := m.size(40, 600), m.size(70, 200)
