@@ -18,10 +18,13 @@ func (t *Tensor) copier() (device.Copier, bool) { return device.As[device.Copier
 
 // ToHost returns t if it lies in host memory, else a tensor of the same shape and strides in Go
 // memory with the content of t. Work that is queued on the device is finished first. It returns an
-// error when the memory of t cannot be copied.
+// error when the memory of t cannot be copied. That of a tensor of Known is not to be changed.
 func (t *Tensor) ToHost() (*Tensor, error) {
 	if t.OnHost() {
 		return t, nil
+	}
+	if t.known != nil {
+		return t.known, nil
 	}
 	c, ok := t.copier()
 	if !ok {
@@ -46,9 +49,28 @@ func (t *Tensor) goTwin() *Tensor {
 	words := make([]uint64, (size+7)/8)
 	st := &Storage{base: unsafe.Pointer(unsafe.SliceData(words)), size: size, device: device.Device{Type: device.TypeCPU}, place: device.PlaceHost}
 	twin := *t
-	twin.storage, twin.offset = st, 0
+	twin.storage, twin.offset, twin.known = st, 0, nil
 	twin.shape, twin.strides = slices.Clone(t.shape), slices.Clone(t.strides)
 	return &twin
+}
+
+// Known returns a view of a contiguous tensor on a device whose elements are known: reading the
+// view, but not a view of it, does not ask the device. Until the view is used no more, the caller
+// changes neither the elements nor t. Of a tensor in host memory Known returns the tensor itself.
+func Known[T Element](t *Tensor, elements []T) (*Tensor, error) {
+	if t.OnHost() {
+		return t, nil
+	}
+	host, err := FromSlice(elements, t.shape...)
+	if err != nil {
+		return nil, err
+	}
+	if !t.contig || t.dtype != host.dtype {
+		return nil, &Error{Func: "Known", Got: t.String(), Want: fmt.Sprintf("a contiguous tensor of %v", host.dtype)}
+	}
+	view := t.view(t.shape, t.strides, t.offset)
+	view.known = host
+	return view, nil
 }
 
 // raw returns the bytes of t, gaps between its elements included.

@@ -93,3 +93,35 @@ func TestCopyErrorsOfADevice(t *testing.T) {
 	require.NoError(t, err)
 	assert.True(t, same.OnHost())
 }
+
+// A tensor whose elements are known is read without a copy, a view of it with one.
+func TestKnownElements(t *testing.T) {
+	far := fardevice.New(0)
+	x := farTensor(t, far, tensor.I32, 3)
+	known, err := tensor.Known(x, []int32{0, 1, 2})
+	require.NoError(t, err)
+	assert.Equal(t, x.Pointer(), known.Pointer())
+	before := far.Copies().Out
+	assert.Equal(t, []float64{0, 1, 2}, known.Float64s())
+	got, err := tensor.Read[int32](known)
+	require.NoError(t, err)
+	assert.Equal(t, []int32{0, 1, 2}, got)
+	assert.Equal(t, before, far.Copies().Out)
+	last, err := known.Slice(0, 2, 3)
+	require.NoError(t, err)
+	assert.Equal(t, []float64{2}, last.Float64s())
+	assert.Equal(t, before+1, far.Copies().Out)
+
+	host := hostTensor(t, tensor.I32, 3)
+	same, err := tensor.Known(host, []int32{0, 1, 2})
+	require.NoError(t, err)
+	assert.Same(t, host, same)
+	_, err = tensor.Known(x, []int32{0, 1})
+	require.ErrorContains(t, err, "2 elements")
+	_, err = tensor.Known(x, []float32{0, 1, 2})
+	require.ErrorContains(t, err, "want a contiguous tensor of f32")
+	column, err := farTensor(t, far, tensor.I32, 2, 2).Slice(1, 0, 1)
+	require.NoError(t, err)
+	_, err = tensor.Known(column, []int32{0, 2})
+	require.ErrorContains(t, err, "want a contiguous tensor of i32")
+}

@@ -41,6 +41,7 @@ type Tensor struct {
 	elems   int
 	class   uint64
 	contig  bool
+	known   *Tensor // its elements in host memory; nil if they are not known
 }
 
 // New returns a zero-filled contiguous tensor in memory of the backend's current device. The caller

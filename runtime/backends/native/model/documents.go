@@ -11,7 +11,10 @@ import (
 // documents are the sequences within the rows of a batch, as ops with packed sequences take them.
 type documents struct {
 	memory *tensor.Tensor // i32 [T+1]
-	starts *tensor.Tensor // i32 [documents+1], in memory: the tokens before each document; nil if rows are whole
+
+	// starts are the tokens before each document, i32 [documents+1], in memory; nil if rows are
+	// whole. Each call that takes them looks at them, so they are known on the host, too.
+	starts *tensor.Tensor
 }
 
 // set finds the documents of T = len(of) tokens, of which those begin one for which begins is true.
@@ -20,17 +23,20 @@ func (d *documents) set(of []int32, begins func(i int) bool) error {
 		d.starts = nil
 		return nil
 	}
-	n := 0
+	var starts []int32
 	err := tensor.Fill(d.memory, func(all []int32) {
+		starts = all[:0]
 		for i := range of {
 			if begins(i) {
-				all[n] = int32(i)
-				n++
+				starts = append(starts, int32(i))
 			}
 		}
-		all[n] = int32(len(of))
+		starts = append(starts, int32(len(of)))
 	})
-	d.starts = memory.Rows(d.memory, 0, n+1)
+	if err != nil {
+		return err
+	}
+	d.starts, err = tensor.Known(memory.Rows(d.memory, 0, len(starts)), starts)
 	return err
 }
 
