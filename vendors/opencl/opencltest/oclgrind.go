@@ -27,24 +27,26 @@ var corrections string
 // whose only device is Oclgrind's. It fails if a test fails there or if Oclgrind reports something.
 // The test is skipped on a machine without Oclgrind.
 //
-// The first process looks for races, accesses outside of memory objects and wrong calls of OpenCL.
-// The second one looks for reads of memory that was never written, see Uninitialized.
+// One process looks for races, accesses outside of memory objects and wrong calls of OpenCL, the
+// other one for reads of memory that was never written.
 func Oclgrind(t *testing.T, pattern string) {
 	t.Run("races", func(t *testing.T) {
+		t.Parallel()
 		clean(t, oclgrind(t, pattern, "OCLGRIND_DATA_RACES=1", "OCLGRIND_CHECK_API=1"))
 	})
-	t.Run("uninitialized", func(t *testing.T) { Uninitialized(t, pattern) })
+	t.Run("uninitialized", func(t *testing.T) {
+		t.Parallel()
+		clean(t, uninitialized(t, pattern))
+	})
 }
 
-// Uninitialized is the second process of Oclgrind. It fails if control flow, an address, an
-// argument of a builtin function, or what is stored in global or local memory depends on private,
-// local or scratch memory that was never written. Memory of Backend.Alloc is zeroed, and counts as
-// written.
+// uninitialized runs the other process of Oclgrind, and returns what that reports: control flow,
+// addresses, arguments of builtin functions, and what is stored in global or local memory, that
+// depend on private, local or scratch memory that was never written. Memory of Backend.Alloc is
+// zeroed, and counts as written.
 //
 // Work-groups have 16 work-items at most, and kernels are not optimised: Oclgrind 21.10 ends those
 // with the instruction freeze, which the optimiser makes.
-func Uninitialized(t *testing.T, pattern string) { clean(t, uninitialized(t, pattern)) }
-
 func uninitialized(t *testing.T, pattern string) string {
 	t.Helper()
 	found, err := filepath.Glob(plugins)
