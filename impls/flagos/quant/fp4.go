@@ -112,7 +112,7 @@ func (c quantization) runFP4() {
 	buf := c.exec.Scratch(fp4TableFloats)
 	s := fp4Side{quantization: c, fp4Tables: fp4TablesOf(buf, scale), encode: float64(scale)}
 	if c.rows.on {
-		s.side, s.rowCount, s.rowLen, s.height, s.width = c.rows, c.x.Rows, c.x.Cols, fp4Block, 1024
+		s.side, s.rowCount, s.rowLen, s.height, s.width = c.rows, c.x.Rows, c.x.Cols, fp4Block, pieceLen
 		s.run()
 	}
 	if c.cols.on {
@@ -252,7 +252,7 @@ func (c dequantization) runFP4(amax float32) {
 	buf := c.exec.Scratch(fp4ValueFloats)
 	s := fp4Numbers{
 		dequantization: c, values: (*[256]fp8.E2M1Values)(unsafe.Pointer(&buf[0])),
-		rowCount: c.out.Rows, rowLen: c.out.Cols, height: 1, width: 4096,
+		rowCount: c.out.Rows, rowLen: c.out.Cols, height: 1, width: pieceLen,
 	}
 	for scale := range s.values {
 		for code := range s.values[scale] {
@@ -298,14 +298,11 @@ func (s *fp4Numbers) part(part int) {
 	s.exec.Release(buf)
 }
 
-// turn stores the transpose of a tile.
+// turn stores the transpose of a tile, by way of a copy whose rows do not lie a power of two apart.
 func (s *fp4Numbers) turn(x, lines []float32, pitch, row, col, height, width int) {
-	if !s.out.Narrow() {
-		gemm.Transpose(s.out.Data[col*s.out.Pitch+row:], s.out.Pitch, x, pitch, height, width)
-		return
-	}
-	gemm.Transpose(lines, height, x, pitch, height, width)
+	gap := height + linePad/4
+	gemm.Transpose(lines, gap, x, pitch, height, width)
 	for r := range width {
-		s.out.Put(col+r, row, lines[r*height:][:height])
+		s.out.Put(col+r, row, lines[r*gap:][:height])
 	}
 }

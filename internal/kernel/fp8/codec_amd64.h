@@ -19,7 +19,8 @@
 // Registers: DI destination, SI source, DX scales, BX blocks left, R9 elements of a block, R10 the
 // rest of it, R8 the format.
 
-// AHEAD is how far ahead encode prefetches: past the row that the cache holds.
+// AHEAD is how far ahead encode prefetches, and amaxes of 16 elements: past the row that the cache
+// holds.
 #define AHEAD 16384
 
 #define EACH \
@@ -63,10 +64,11 @@ amaxLoop:
 	JCC   amaxLoop
 
 amaxRest:
-	ADDQ $32, CX
-	JEQ  amaxDone
+	ADDQ       $32, CX
+	JEQ        amaxDone
+	PREFETCHT0 AHEAD(SI)
 	AMAXHALF
-	ADDQ $64, SI
+	ADDQ       $64, SI
 
 amaxDone:
 	VMAXPS V2, V0, V0
