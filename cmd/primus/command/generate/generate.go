@@ -2,6 +2,7 @@
 package generate
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -134,7 +135,7 @@ func (o *options) run(ctx context.Context, prog cli.Program, stdin io.Reader) er
 	return o.Run(ctx, prog, func(m *inference.Loaded, mgr *opmanager.Manager) (err error) {
 		var form *inference.Chat
 		if o.chat {
-			if form, err = inference.NewChat(m.Tokenizer, o.template); err != nil {
+			if form, err = inference.NewChat(m.Tokenizer, cmp.Or(o.template, m.ChatTemplate)); err != nil {
 				return err
 			}
 		}

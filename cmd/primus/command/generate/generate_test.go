@@ -36,7 +36,15 @@ func TestGenerate(t *testing.T) {
 	echoed := commandtest.Run(t, args("--prompt", "func f1(", "--echo")...)
 	assert.Equal(t, "func f1("+got.Out, echoed.Out)
 
+	// Fine-tuning leaves the template of its conversations beside a model of bytes, too.
+	template := filepath.Join(step, "chat_template.jinja")
+	require.NoError(t, os.WriteFile(template, []byte("{% for m in messages %}{{ m.content }} f1({% endfor %}"), 0o600))
+	chat := commandtest.Run(t, args("--prompt", "func", "--chat", "--temperature", "0")...)
+	require.Zero(t, chat.Code, chat.Stderr)
+	require.NoError(t, os.Remove(template))
+
 	greedy := commandtest.Run(t, args("--prompt", "func f1(", "--temperature", "0")...)
+	assert.Equal(t, greedy.Out, chat.Out)
 	require.Zero(t, greedy.Code)
 	file := filepath.Join(l.Dir, "prompts.jsonl")
 	require.NoError(t, os.WriteFile(file, []byte(`"func f1("

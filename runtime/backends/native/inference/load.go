@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 
@@ -23,6 +24,10 @@ type Loaded struct {
 	Tokenizer tokenizer.Tokenizer
 	Path      string  // the directory of the weights
 	EOS       []int32 // tokens that end a text
+
+	// ChatTemplate is the file with the template of conversations when the tokenizer, which is that of
+	// bytes, has no files of its own; "" otherwise.
+	ChatTemplate string
 }
 
 // LoadSettings say which weights are read, and as what.
@@ -46,6 +51,11 @@ func Load(dir string, backend device.Backend, s LoadSettings) (_ *Loaded, err er
 	if l.Tokenizer, err = folder.Tokenizer(); err != nil {
 		return nil, err
 	}
+	if _, ok := l.Tokenizer.(tokenizer.Byte); ok {
+		if file := filepath.Join(l.Path, tokenizer.TemplateName); exists(file) {
+			l.ChatTemplate = file
+		}
+	}
 	if l.EOS, err = readEOS(l.Path, l.Tokenizer); err != nil {
 		return nil, err
 	}
@@ -64,6 +74,11 @@ func Load(dir string, backend device.Backend, s LoadSettings) (_ *Loaded, err er
 		return nil, errors.Join(err, l.Model.Close())
 	}
 	return l, nil
+}
+
+func exists(file string) bool {
+	info, err := os.Stat(file)
+	return err == nil && info.Mode().IsRegular()
 }
 
 // generationConfig is the file of Hugging Face that says how a model generates.
