@@ -9,7 +9,6 @@ import (
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/dispatch"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/graph"
-	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opregistry"
@@ -49,8 +48,7 @@ With -o json one op is an object; several or all are a list of such objects.`,
 				return err
 			}
 			var all []fmt.Stringer
-			set := graph.Config{Policy: opts.Sources(nil), ProbeDevices: true}
-			err = graph.WithManagerOf(cmd.Context(), prog, set, func(m *opmanager.Manager, _ *opregistry.Snapshot, _ device.Backend) (err error) {
+			err = graph.WithManager(cmd.Context(), prog, opts.Sources(nil), func(m *opmanager.Manager, _ *opregistry.Snapshot) (err error) {
 				m = m.Phase(calls.Phase)
 				if calls.Layer != nil {
 					m = m.Layer(*calls.Layer)
