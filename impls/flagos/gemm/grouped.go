@@ -24,7 +24,7 @@ func groupedGemm(e *opregistry.Exec, a gemm.TEGeneralGroupedGemmArgs) error {
 			return v.Err
 		}
 	}
-	all := newGroups(len(a.A))
+	all := newGroups()
 	first := 0
 	for i := range a.A {
 		g := group(&a, i)

@@ -85,7 +85,7 @@ func groupedTensorGemm(e *opregistry.Exec, args gemm.GroupedGemmArgs) error {
 	if v.Err != nil {
 		return v.Err
 	}
-	all := newGroups(args.B.Len())
+	all := newGroups()
 	var rowA, rowB, rowD int
 	for i := range args.B.Len() {
 		p := product{

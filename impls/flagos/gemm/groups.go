@@ -12,25 +12,23 @@ const (
 	// its rows alone.
 	groupRows = 1024
 
-	// groupParts is the number of parts for each worker, so that none waits long for the last one.
+	// groupParts is the number of parts for each worker, about, so that none waits long for the last
+	// one.
 	groupParts = 16
 )
 
 // groups are products whose parts workers share, so that they wait for each other once.
-type groups struct {
-	products []blocked
-	parts    int // of each product, about
-}
+type groups struct{ products []blocked }
 
 var (
 	groupsKernel = parallel.NewKernel((*groups).part)
 	groupsPool   = sync.Pool{New: func() any { return new(groups) }}
 )
 
-// newGroups returns room for the products of n groups. run takes it back.
-func newGroups(n int) *groups {
+// newGroups returns room for products. run takes it back.
+func newGroups() *groups {
 	g := groupsPool.Get().(*groups)
-	g.products, g.parts = g.products[:0], n
+	g.products = g.products[:0]
 	return g
 }
 
@@ -47,17 +45,17 @@ func (g *groups) add(p *blocked) bool {
 
 // run computes all products.
 func (g *groups) run(e *opregistry.Exec) {
-	share := max(groupParts*e.Pool().Workers()/max(g.parts, 1), 1)
-	g.parts = 0
+	share := max(groupParts*e.Pool().Workers()/max(len(g.products), 1), 1)
+	parts := 0
 	for i := range g.products {
 		p := &g.products[i]
 		p.own = !p.unpacked
 		p.onePass()
 		p.cut(share)
-		g.parts += p.rowParts * p.colParts
+		parts += p.rowParts * p.colParts
 	}
-	if g.parts > 0 {
-		groupsKernel.Run(e.Pool(), g.parts, *g)
+	if parts > 0 {
+		groupsKernel.Run(e.Pool(), parts, *g)
 	}
 	clear(g.products)
 	groupsPool.Put(g)

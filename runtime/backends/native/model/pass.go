@@ -121,8 +121,7 @@ func (p *Pass) SetBatch(b batch.Batch) error {
 	if err := b.Check(p.batch, p.seq); err != nil {
 		return err
 	}
-	// The tokens of a row are those from the first one on, its targets those from the second one
-	// on.
+	// The tokens of a row begin with its first one, its targets with its second one.
 	for first, t := range []*tensor.Tensor{p.embedding.Indices, p.targets} {
 		err := tensor.Fill(t, func(tokens []int32) {
 			for i := range p.batch {
