@@ -7,6 +7,7 @@ import (
 	"net"
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -214,7 +215,11 @@ func (o outcome) text() string {
 	case n == o.Of:
 		return fmt.Sprintf("all %d ranks have failed: %s", n, o.Reason)
 	}
-	return fmt.Sprintf("ranks %s of %d have failed: %s", strings.Join(strings.Fields(strings.Trim(fmt.Sprint(o.Ranks), "[]")), ", "), o.Of, o.Reason)
+	ranks := make([]string, len(o.Ranks))
+	for i, r := range o.Ranks {
+		ranks[i] = strconv.Itoa(r)
+	}
+	return fmt.Sprintf("ranks %s of %d have failed: %s", strings.Join(ranks, ", "), o.Of, o.Reason)
 }
 
 // firstLine returns the first line of a text.
