@@ -9,6 +9,7 @@ import (
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/dispatch"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/graph"
+	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opregistry"
@@ -48,7 +49,8 @@ With -o json one op is an object; several or all are a list of such objects.`,
 				return err
 			}
 			var all []fmt.Stringer
-			err = graph.WithManager(cmd.Context(), prog, opts.Sources(nil), func(m *opmanager.Manager, _ *opregistry.Snapshot) (err error) {
+			set := graph.Config{Policy: opts.Sources(nil), ProbeDevices: true}
+			err = graph.WithManagerOf(cmd.Context(), prog, set, func(m *opmanager.Manager, _ *opregistry.Snapshot, _ device.Backend) (err error) {
 				m = m.Phase(calls.Phase)
 				if calls.Layer != nil {
 					m = m.Layer(*calls.Layer)

@@ -78,6 +78,7 @@ func TestExplainSaysWhyALibraryIsNotUsed(t *testing.T) {
 	assert.Equal(t, "vendor onednn is denied by environment TE_FL_DENY_VENDORS", reasons["vendor.onednn"])
 	assert.Contains(t, reasons["vendor.openblas"], "unavailable: ")
 	assert.Contains(t, reasons["vendor.openblas"], commandtest.Absent)
+	assert.Contains(t, reasons["vendor.opencl"], "primus devices list says what was looked for")
 }
 
 func TestExplainCalls(t *testing.T) {

@@ -121,6 +121,7 @@ func runServe(ctx context.Context, prog cli.Program, opts serveOptions, policy d
 	set := graph.Config{
 		Threads: int(opts.model.threads), Log: log, OpLog: prog.Lines(prog.Err, slog.LevelWarn), Timing: true,
 		Policy: policy.Sources(nil), Device: opts.model.load.Device(), Extras: prog.Extras,
+		ProbeDevices: opts.model.dir == "", // a model computes on a device that is known
 	}
 	services := service.Config{Log: log, Archive: archive, Patches: patches, Serve: opts.Config, Fleet: of.Process(), Model: opts.model.handler()}
 	if services.Model != nil {
@@ -133,7 +134,7 @@ func runServe(ctx context.Context, prog cli.Program, opts serveOptions, policy d
 		}
 		<-ctx.Done()
 		return nil
-	}, Graph(set, services), observeModel(services.Model), fx.Invoke(func(built modelParams) { p = built }))
+	}, fx.Invoke(func(built modelParams) { p = built }), Graph(set, services), observeModel(services.Model))
 }
 
 // serveParams are what the service alone needs of the graph, in the order in which they are built.

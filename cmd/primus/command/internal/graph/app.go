@@ -82,7 +82,7 @@ func Core(set Config) fx.Option {
 		fx.WithLogger(func() fxevent.Logger { return fxevent.NopLogger }),
 		fx.Supply(set),
 		fx.Provide(
-			newPool, newExec, newPlugins, newRegistry, newPolicy, newManager, newSourceList, selectDevice,
+			newDeviceInUse, newPool, newExec, newPlugins, newRegistry, newPolicy, newManager, newSourceList, selectDevice,
 			fx.Annotate(newExtraSources, fx.ParamTags(`group:"extra_sources"`)),
 			fx.Annotate(newDevices, fx.ParamTags(Devices)),
 			fx.Annotate(backend.NewRegistry, fx.ParamTags(Backends)),
@@ -237,7 +237,13 @@ func newDevices(backends []device.Backend, lc fx.Lifecycle) (*device.Registry, e
 	return reg, nil
 }
 
-func selectDevice(reg *device.Registry, set Config) (device.Backend, error) {
+// deviceInUse is the device that this process computes on, nil if it computes nothing. It is known
+// once the device.Backend of the graph is built, which comes before the op manager.
+type deviceInUse struct{ device device.Backend }
+
+func newDeviceInUse() *deviceInUse { return &deviceInUse{} }
+
+func selectDevice(reg *device.Registry, set Config, use *deviceInUse) (device.Backend, error) {
 	var s device.Selection
 	var err error
 	if d := set.Device; d.Name != "" {
@@ -257,6 +263,7 @@ func selectDevice(reg *device.Registry, set Config) (device.Backend, error) {
 	if s.Note != "" {
 		backend.Detail(set.Log, s.Note)
 	}
+	use.device = s.Backend
 	return s.Backend, nil
 }
 

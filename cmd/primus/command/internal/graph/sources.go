@@ -51,28 +51,35 @@ func opSources() fx.Option {
 			return onednn.New(onednn.Options{Threads: set.Threads, Names: libraryFiles("PRIMUS_ONEDNN")}).Source()
 		},
 		(*mpi.Library).Source,
-		func(set Config, b *opencl.Backend) opregistry.Source {
-			return set.probed(vendorsopencl.Source(), func() error {
+		func(set Config, use *deviceInUse, b *opencl.Backend) opregistry.Source {
+			return set.probed(use, vendorsopencl.Source(), func() error {
 				if b.Usable() != nil {
 					return errors.New("there is no OpenCL device: primus devices list says what was looked for")
 				}
 				return nil
 			})
 		},
-		func(set Config) opregistry.Source {
+		func(set Config, use *deviceInUse) opregistry.Source {
 			lib := clblast.New(clblast.Options{Names: libraryFiles("PRIMUS_CLBLAST")})
-			return set.probed(lib.Source(), lib.Available)
+			return set.probed(use, lib.Source(), lib.Available)
 		},
 	))
 }
 
-// probed returns a source of impls for devices, which are asked whether they can run if the command
-// wants to know. A run has found its device already, and others need not open a driver.
-func (set Config) probed(s opregistry.Source, available func() error) opregistry.Source {
-	if set.ProbeDevices {
-		for i := range s.Impls {
-			s.Impls[i].Available = available
+// probed returns a source of impls for devices. Whether they can run is asked if the command wants
+// to know. A process that computes on the CPU has no use for them, one that computes on a device
+// has found it already, and others need not open a driver.
+func (set Config) probed(use *deviceInUse, s opregistry.Source, available func() error) opregistry.Source {
+	if !set.ProbeDevices {
+		available = func() error {
+			if use.device != nil && use.device.Name() == cpu.New().Name() {
+				return fmt.Errorf("%w: this process computes on the CPU", opregistry.ErrNotNeeded)
+			}
+			return nil
 		}
+	}
+	for i := range s.Impls {
+		s.Impls[i].Available = available
 	}
 	return s
 }
