@@ -147,14 +147,15 @@ func moeUnpermute(e *opregistry.Exec, a moe.MoEUnpermuteArgs) error {
 
 func (c *unpermute) part(part int) {
 	lo, hi := c.Bounds(part)
+	if !c.in.Narrow() {
+		c.sum(lo, hi)
+		return
+	}
 	h := c.out.Cols
 	buf := c.exec.Scratch(2 * h)
 	for t := lo; t < hi; t++ {
-		out, empty := c.out.Place(t, 0, h, buf[h:]), true
+		out, empty := buf[h:], true
 		for k := range c.topk {
-			if t+1 < hi && c.row(t+1, k) >= 0 {
-				prefetch(&c.in, c.row(t+1, k))
-			}
 			switch r := c.row(t, k); {
 			case r < 0:
 			case empty:
@@ -167,9 +168,37 @@ func (c *unpermute) part(part int) {
 		if empty {
 			clear(out)
 		}
-		c.out.Settle(t, 0, out)
+		c.out.Put(t, 0, out)
 	}
 	c.exec.Release(buf)
+}
+
+// sum adds up rows of f32 for the tokens [lo, hi).
+func (c *unpermute) sum(lo, hi int) {
+	k := c.topk
+	buf := c.exec.Scratch(2*k + 1)
+	rows, w, one := host.ScratchInts(buf[:k]), buf[k:][:k], buf[2*k:]
+	one[0] = 1
+	for t := lo; t < hi; t++ {
+		n, weights := c.rowsOf(rows, w, t), one
+		if c.prob != nil {
+			weights = w[:n]
+		}
+		vector.SumRows(c.out.Row(t), weights, c.in.Data, c.in.Pitch, rows[:n])
+	}
+	c.exec.Release(buf)
+}
+
+// rowsOf stores the rows of a token and their weights, and returns their number.
+func (c *routes) rowsOf(rows []int32, w []float32, token int) int {
+	n := 0
+	for k := range c.topk {
+		if r := c.row(token, k); r >= 0 {
+			rows[n], w[n] = int32(r), c.weight(token, k)
+			n++
+		}
+	}
+	return n
 }
 
 type unpermuteGrad struct {

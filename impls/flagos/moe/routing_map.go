@@ -1,8 +1,11 @@
 package moe
 
 import (
+	"encoding/binary"
+	"math"
+	"math/bits"
+
 	"github.com/primus-fl/primus/impls/flagos/internal/host"
-	kernel "github.com/primus-fl/primus/internal/kernel/gemm"
 	"github.com/primus-fl/primus/internal/kernel/vector"
 	"github.com/primus-fl/primus/internal/parallel"
 	"github.com/primus-fl/primus/opregistry"
@@ -50,33 +53,67 @@ func permuteByMap(e *opregistry.Exec, a moe.MoEPermuteWithRoutingMapArgs) error 
 	}
 	scratch := e.Scratch(routes.Cols)
 	next := host.ScratchInts(scratch)
-	clear(next)
-	for t := range routes.Rows {
-		for expert, taken := range routes.Piece(t, 0, routes.Cols) {
-			next[expert] += int32(taken)
-		}
-	}
+	count(next, routes)
 	first := int32(0)
 	for expert, n := range next {
 		next[expert] = first
 		first += n
 	}
 	for t := range routes.Rows {
-		for expert, taken := range routes.Piece(t, 0, routes.Cols) {
-			if taken == 0 {
-				continue
-			}
-			row := next[expert]
-			next[expert]++
-			rows[row] = int32(t)
-			if weighted != nil {
-				weighted[row] = probs.Data[t*probs.Pitch+expert]
+		row := routes.Piece(t, 0, routes.Cols)
+		for at := 0; at < len(row); at += 64 {
+			for taken := takenOf(row[at:]); taken != 0; taken &= taken - 1 {
+				expert := at + bits.TrailingZeros64(taken)
+				to := next[expert]
+				next[expert]++
+				rows[to] = int32(t)
+				if weighted != nil {
+					weighted[to] = probs.Data[t*probs.Pitch+expert]
+				}
 			}
 		}
 	}
 	e.Release(scratch)
 	c.run(e)
 	return nil
+}
+
+// count counts the rows of each expert. Elements of the map are 0 or 1, so that sums of 255 of them
+// fit into a byte.
+func count(rows []int32, routes host.Bytes) {
+	clear(rows)
+	for lo := 0; lo < routes.Rows; lo += math.MaxUint8 {
+		hi := min(lo+math.MaxUint8, routes.Rows)
+		at := 0
+		for ; at+8 <= len(rows); at += 8 {
+			sums := uint64(0)
+			for t := lo; t < hi; t++ {
+				sums += binary.LittleEndian.Uint64(routes.Data[t*routes.Pitch+at:])
+			}
+			for i := range 8 {
+				rows[at+i] += int32(sums >> (8 * i) & math.MaxUint8)
+			}
+		}
+		for ; at < len(rows); at++ {
+			for t := lo; t < hi; t++ {
+				rows[at] += int32(routes.Data[t*routes.Pitch+at])
+			}
+		}
+	}
+}
+
+// takenOf returns a bit for each of the first 64 elements of a row of a routing map.
+func takenOf(row []byte) (taken uint64) {
+	row = row[:min(len(row), 64)]
+	at := 0
+	for ; at+8 <= len(row); at += 8 {
+		const gather = 0x0102040810204080 // moves the lowest bits of 8 bytes to the highest byte
+		taken |= binary.LittleEndian.Uint64(row[at:]) * gather >> 56 << at
+	}
+	for ; at < len(row); at++ {
+		taken |= uint64(row[at]) << at
+	}
+	return taken
 }
 
 type sumByToken struct {
@@ -120,20 +157,27 @@ func unpermuteByMap(e *opregistry.Exec, a moe.MoEUnpermuteWithRoutingMapArgs) er
 
 func (c *sumByToken) part(part int) {
 	lo, hi := c.Bounds(part)
+	if !c.in.Narrow() {
+		one := [...]float32{1}
+		for t := lo; t < hi; t++ {
+			rows := c.rows[c.first[t]:c.first[t+1]]
+			if len(rows) == 1 {
+				c.out.Take(t, &c.in, int(rows[0]))
+				continue
+			}
+			vector.SumRows(c.out.Row(t), one[:], c.in.Data, c.in.Pitch, rows)
+		}
+		return
+	}
 	h := c.out.Cols
 	buf := c.exec.Scratch(2 * h)
 	for t := lo; t < hi; t++ {
 		rows := c.rows[c.first[t]:c.first[t+1]]
-		if t+1 < hi {
-			for _, r := range c.rows[c.first[t+1]:c.first[t+2]] {
-				prefetch(&c.in, int(r))
-			}
-		}
 		if len(rows) == 1 {
 			c.out.Take(t, &c.in, int(rows[0]))
 			continue
 		}
-		out := c.out.Place(t, 0, h, buf[h:])
+		out := buf[h:]
 		if len(rows) == 0 {
 			clear(out)
 		} else {
@@ -142,17 +186,9 @@ func (c *sumByToken) part(part int) {
 				vector.Add(out, out, c.in.Piece(int(r), 0, h, buf))
 			}
 		}
-		c.out.Settle(t, 0, out)
+		c.out.Put(t, 0, out)
 	}
 	c.exec.Release(buf)
-}
-
-// prefetch asks for a row that will be read soon: the processor does not predict rows that lie
-// apart.
-func prefetch(m *host.Matrix, row int) {
-	if !m.Narrow() {
-		kernel.Prefetch(m.Data[row*m.Pitch:], m.Pitch, 1, m.Cols)
-	}
 }
 
 // sortChunks implements moe.MoESortChunksFwd. Scratch: one number per row and chunk.

@@ -109,13 +109,8 @@ const (
 func (b *bench) routerOps() []contest {
 	saved := &opregistry.Saved{}
 	scores := func() *tensor.Tensor { return b.floats(tokens, experts) }
-	chosen := func() *tensor.Tensor {
-		routes := make([]bool, tokens*experts)
-		for i := range routes {
-			routes[i] = i%(experts/topk) == 0
-		}
-		return dense(routes, tokens, experts)
-	}
+	routes := b.routes()
+	chosen := func() *tensor.Tensor { return dense(slices.Clone(routes), tokens, experts) }
 	rows := func() *tensor.Tensor { return b.floats(tokens*topk, hidden) }
 	topkFwd := func(f moe.ScoreFunction, pre bool) func() moe.FusedTopkWithScoreFunctionFwdArgs {
 		return func() moe.FusedTopkWithScoreFunctionFwdArgs {
@@ -164,9 +159,33 @@ func (b *bench) routerOps() []contest {
 			}
 		}),
 		memoryOp(b, "unpermute_with_routing_map", moe.MoEUnpermuteWithRoutingMap, func() moe.MoEUnpermuteWithRoutingMapArgs {
-			return moe.MoEUnpermuteWithRoutingMapArgs{PermutedTokens: rows(), SortedIndices: b.indexes(tokens*topk, tokens), Output: b.floats(tokens, hidden), Saved: saved}
+			return moe.MoEUnpermuteWithRoutingMapArgs{PermutedTokens: rows(), SortedIndices: byExpert(routes), Output: b.floats(tokens, hidden), Saved: saved}
 		}),
 	}, "moe")
+}
+
+// routes chooses experts at random for every token.
+func (b *bench) routes() []bool {
+	routes := make([]bool, tokens*experts)
+	for t := range tokens {
+		for _, e := range b.rng.Perm(experts)[:topk] {
+			routes[t*experts+e] = true
+		}
+	}
+	return routes
+}
+
+// byExpert returns the tokens of each expert, in the order in which an op permutes them.
+func byExpert(routes []bool) *tensor.Tensor {
+	var order []int32
+	for e := range experts {
+		for t := range tokens {
+			if routes[t*experts+e] {
+				order = append(order, int32(t))
+			}
+		}
+	}
+	return dense(order, len(order))
 }
 
 // grouped puts contests into a group.

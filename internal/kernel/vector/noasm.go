@@ -30,6 +30,10 @@ func dotRows(dst, x, y []float32, pitch int) { dotRowsGeneric(dst, x, y, pitch) 
 
 func axpyRows(dst, a, y []float32, pitch int) { axpyRowsGeneric(dst, a, y, pitch) }
 
+func sumRows(dst, w []float32, wStep int, y []float32, pitch int, rows []int32) {
+	sumRowsGeneric(dst, w, wStep, y, pitch, rows)
+}
+
 func dotRowsBF16(dst, x []float32, y []uint16, pitch int) { dotRowsBF16Generic(dst, x, y, pitch) }
 
 func dotRowsF16(dst, x []float32, y []uint16, pitch int) { dotRowsF16Generic(dst, x, y, pitch) }

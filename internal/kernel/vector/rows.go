@@ -48,6 +48,32 @@ func AxpyRows(dst, a, y []float32, pitch int) {
 	axpyRows(dst, a, y, pitch)
 }
 
+// SumRows stores the sum of multiples of some rows of a matrix:
+//
+//	dst[j] = Σ w[i]·y[rows[i]·pitch+j]
+//
+// for every element of dst and the elements of rows in order, with the bits of Scale for the first
+// row and of Axpy for each other one; without rows it stores zeros. A row has the length of dst. w
+// has a weight for every row, or one for all of them.
+func SumRows(dst, w, y []float32, pitch int, rows []int32) {
+	if len(rows) == 0 {
+		clear(dst)
+		return
+	}
+	step := 1
+	if len(w) == 1 {
+		step = 0
+	} else {
+		w = w[:len(rows)]
+	}
+	race.Read(w)
+	race.Write(dst)
+	for _, r := range rows {
+		race.Read(y[int(r)*pitch:][:len(dst)])
+	}
+	sumRows(dst, w, step, y, pitch, rows)
+}
+
 // rowsEnd returns where the last of some rows ends.
 func rowsEnd(rows, cols, pitch int) int {
 	if rows == 0 {

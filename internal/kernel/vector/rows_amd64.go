@@ -48,6 +48,17 @@ func axpyRows(dst, a, y []float32, pitch int) {
 	}
 }
 
+func sumRows(dst, w []float32, wStep int, y []float32, pitch int, rows []int32) {
+	switch {
+	case cpufeat.Has(cpufeat.AVX512):
+		sumRowsAVX512(dst, w, wStep, y, pitch, rows)
+	case cpufeat.Has(cpufeat.AVX2):
+		sumRowsAVX2(dst, w, wStep, y, pitch, rows)
+	default:
+		sumRowsGeneric(dst, w, wStep, y, pitch, rows)
+	}
+}
+
 // The functions in assembly compute what the generic ones do. y holds every row.
 
 //go:noescape
@@ -73,3 +84,9 @@ func axpyRowsAVX512(dst, a, y []float32, pitch int)
 
 //go:noescape
 func axpyRowsAVX2(dst, a, y []float32, pitch int)
+
+//go:noescape
+func sumRowsAVX512(dst, w []float32, wStep int, y []float32, pitch int, rows []int32)
+
+//go:noescape
+func sumRowsAVX2(dst, w []float32, wStep int, y []float32, pitch int, rows []int32)

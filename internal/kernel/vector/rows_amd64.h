@@ -183,3 +183,118 @@ storeTail:
 colsEnd:
 	VZEROUPPER
 	RET
+
+// ROW moves DX to the row that SI points to, and broadcasts its weight. Registers of sumRows: DI
+// results, CX columns left, R8 indexes of rows, R9 their number, R10 bytes from row to row, R11
+// weights, R13 bytes from weight to weight, R12 the first row; SI, BX run along indexes and weights,
+// R15 rows left.
+#define ROW \
+	MOVLQSX (SI), DX      \
+	IMULQ   R10, DX       \
+	ADDQ    R12, DX       \
+	VBROADCASTSS (BX), V8 \
+	ADDQ    $4, SI        \
+	ADDQ    R13, BX
+
+#define FIRSTROW \
+	MOVQ R8, SI  \
+	MOVQ R9, R15 \
+	MOVQ R11, BX \
+	ROW
+
+// func sumRows(dst, w []float32, wStep int, y []float32, pitch int, rows []int32)
+TEXT SUMROWS(SB), NOSPLIT, $0-112
+	MOVQ dst_base+0(FP), DI
+	MOVQ dst_len+8(FP), CX
+	MOVQ w_base+24(FP), R11
+	MOVQ wStep+48(FP), R13
+	MOVQ y_base+56(FP), R12
+	MOVQ pitch+80(FP), R10
+	MOVQ rows_base+88(FP), R8
+	MOVQ rows_len+96(FP), R9
+	SHLQ $2, R10
+	SHLQ $2, R13
+
+cols8:
+	CMPQ CX, $(8*LANES)
+	JLT  cols1
+	FIRSTROW
+	VMULPS (0*LANES)(DX), V8, V0
+	VMULPS (4*LANES)(DX), V8, V1
+	VMULPS (8*LANES)(DX), V8, V2
+	VMULPS (12*LANES)(DX), V8, V3
+	VMULPS (16*LANES)(DX), V8, V4
+	VMULPS (20*LANES)(DX), V8, V5
+	VMULPS (24*LANES)(DX), V8, V6
+	VMULPS (28*LANES)(DX), V8, V7
+
+rows8:
+	DECQ R15
+	JEQ  store8
+	ROW
+	VFMADD231PS (0*LANES)(DX), V8, V0
+	VFMADD231PS (4*LANES)(DX), V8, V1
+	VFMADD231PS (8*LANES)(DX), V8, V2
+	VFMADD231PS (12*LANES)(DX), V8, V3
+	VFMADD231PS (16*LANES)(DX), V8, V4
+	VFMADD231PS (20*LANES)(DX), V8, V5
+	VFMADD231PS (24*LANES)(DX), V8, V6
+	VFMADD231PS (28*LANES)(DX), V8, V7
+	JMP  rows8
+
+store8:
+	VMOVUPS V0, (0*LANES)(DI)
+	VMOVUPS V1, (4*LANES)(DI)
+	VMOVUPS V2, (8*LANES)(DI)
+	VMOVUPS V3, (12*LANES)(DI)
+	VMOVUPS V4, (16*LANES)(DI)
+	VMOVUPS V5, (20*LANES)(DI)
+	VMOVUPS V6, (24*LANES)(DI)
+	VMOVUPS V7, (28*LANES)(DI)
+	ADDQ $(32*LANES), DI
+	ADDQ $(32*LANES), R12
+	SUBQ $(8*LANES), CX
+	JMP  cols8
+
+cols1:
+	CMPQ CX, $LANES
+	JLT  colsTail
+	FIRSTROW
+	VMULPS (DX), V8, V0
+
+rows1:
+	DECQ R15
+	JEQ  store1
+	ROW
+	VFMADD231PS (DX), V8, V0
+	JMP  rows1
+
+store1:
+	VMOVUPS V0, (DI)
+	ADDQ $(4*LANES), DI
+	ADDQ $(4*LANES), R12
+	SUBQ $LANES, CX
+	JMP  cols1
+
+colsTail:
+	TESTQ CX, CX
+	JEQ   colsEnd
+	MASK
+	FIRSTROW
+	TAIL((DX), V0)
+	VMULPS V0, V8, V0
+
+rowsTail:
+	DECQ R15
+	JEQ  storeTail
+	ROW
+	TAIL((DX), V1)
+	VFMADD231PS V1, V8, V0
+	JMP  rowsTail
+
+storeTail:
+	PUTTAIL(V0, (DI))
+
+colsEnd:
+	VZEROUPPER
+	RET

@@ -16,6 +16,7 @@ copy:                        \
 	from(half-16(SP), v)
 
 #define AXPYROWS ·axpyRowsAVX2
+#define SUMROWS ·sumRowsAVX2
 #define DOTROWSF32 ·dotRowsAVX2
 #define DOTROWSBF16 ·dotRowsBF16AVX2
 #define DOTROWSF16 ·dotRowsF16AVX2

@@ -7,6 +7,7 @@
 	from(Y5, v)
 
 #define AXPYROWS ·axpyRowsAVX512
+#define SUMROWS ·sumRowsAVX512
 #define DOTROWSF32 ·dotRowsAVX512
 #define DOTROWSBF16 ·dotRowsBF16AVX512
 #define DOTROWSF16 ·dotRowsF16AVX512

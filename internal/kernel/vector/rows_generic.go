@@ -24,6 +24,17 @@ func axpyRowsGeneric(dst, a, y []float32, pitch int) {
 	}
 }
 
+func sumRowsGeneric(dst, w []float32, wStep int, y []float32, pitch int, rows []int32) {
+	for i, r := range rows {
+		row, weight := y[int(r)*pitch:][:len(dst)], w[i*wStep]
+		if i == 0 {
+			scaleGeneric(weight, dst, row)
+		} else {
+			axpyGeneric(weight, row, dst)
+		}
+	}
+}
+
 // dotHalfGeneric is dotGeneric for numbers of 16 bits: binary16, or bfloat16.
 func dotHalfGeneric(x []float32, y []uint16, binary16 bool) float32 {
 	var part [64]float32

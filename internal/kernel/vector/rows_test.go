@@ -72,3 +72,38 @@ func TestAxpyRowsHasTheBitsOfAxpy(t *testing.T) {
 	})
 	assert.Panics(t, func() { vector.AxpyRows(make([]float32, 4), make([]float32, 2), make([]float32, 8), 5) })
 }
+
+func TestSumRowsHasTheBitsOfAxpy(t *testing.T) {
+	const all = 7
+	cpufeattest.Each(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(10, 11))
+		kerneltest.EachShape(func(n, offset int) {
+			n *= 1 + offset%4 // up to some blocks of columns
+			for _, rows := range [][]int32{nil, {3}, {6, 0, 6, 2, 5}} {
+				for _, weights := range []int{1, len(rows)} {
+					pitch := n + offset%3
+					dst, w, y := kerneltest.NewOperand(r, offset, n), kerneltest.NewOperand(r, 1, weights), kerneltest.NewOperand(r, 3, all*pitch)
+					want := make([]float32, n)
+					for i, row := range rows {
+						weight := w.Data[i%weights]
+						if from := y.Data[int(row)*pitch:][:n]; i == 0 {
+							vector.Scale(weight, want, from)
+						} else {
+							vector.Axpy(weight, from, want)
+						}
+					}
+					vector.SumRows(dst.Data, w.Data, y.Data, pitch, rows)
+					if n > 0 {
+						require.Equal(t, want, dst.Data, "%d rows of %d at %d", len(rows), n, offset)
+					}
+					dst.RequireGuards(t)
+				}
+			}
+		})
+	})
+	one, y := []float32{1}, make([]float32, 8)
+	for _, rows := range [][]int32{{2}, {-1}} {
+		assert.Panics(t, func() { vector.SumRows(make([]float32, 4), one, y, 4, rows) }, "rows %d", rows)
+	}
+	assert.Panics(t, func() { vector.SumRows(make([]float32, 4), make([]float32, 2), y, 4, []int32{0, 1, 1}) })
+}
