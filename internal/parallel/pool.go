@@ -9,11 +9,17 @@ import (
 	"github.com/primus-fl/primus/opregistry"
 )
 
-// maxSpin is how long a helper without work, and a caller whose helpers still run, poll before they
-// sleep. On a virtual machine waking a sleeper costs the waker about 10 µs and takes effect after
-// 70, so helpers stay awake during the serial code between two kernels. A longer time would take
-// cycles from a vendor's library that runs in between.
-const maxSpin = 20 * time.Microsecond
+// How long a worker without a part polls before it sleeps. On a virtual machine waking a sleeper
+// costs the waker about 10 µs and takes effect after 70, during which the job has a worker less.
+const (
+	// maxSpin is the time after the end of a job, so that helpers stay awake during the serial code
+	// between two kernels. A longer time would take cycles from a vendor's library that runs then.
+	maxSpin = 100 * time.Microsecond
+
+	// maxTail is the time for which others may still work on the job: about as long as the last part
+	// of most kernels. Beyond that the core is left to other programs.
+	maxTail = 300 * time.Microsecond
+)
 
 // cacheLine separates what different workers write.
 const cacheLine = 64
@@ -48,7 +54,7 @@ func (p *Pool) start(h *helper) {
 				p.start(h)
 			}
 		}()
-		h.run(&p.job)
+		h.run(p)
 		returned = true
 	})
 }
