@@ -248,28 +248,6 @@ func (c *quantization) square(t *tile, b int) []float32 {
 	return factor
 }
 
-// byColumns quantises the columns of a tile, each of which is a block.
-func (c *quantization) byColumns(t *tile) {
-	factor := t.factor[:t.width]
-	clear(factor)
-	for r := range t.height {
-		fp8.Raise(factor, c.elements(t, r))
-	}
-	if c.q.Scaling == quant.MXFP8Scaling {
-		c.store(factor, &c.cols, t.row/c.height, t.col)
-		for r := range t.height {
-			c.f.EncodeEach(c.cols.data.Piece(t.row+r, t.col, t.width), c.elements(t, r), factor)
-		}
-		return
-	}
-	for j := range factor {
-		c.store(factor[j:j+1], &c.cols, t.col+j, t.row/c.height)
-	}
-	for r := range t.height {
-		c.f.EncodeEach(t.bytes.Piece(r, 0, t.width), c.elements(t, r), factor)
-	}
-}
-
 // store replaces the amaxes of blocks by their scales, and stores the reciprocals to a row of the
 // scales of a side.
 func (c *quantization) store(amax []float32, s *side, row, col int) {
