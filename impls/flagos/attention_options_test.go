@@ -9,8 +9,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/primus-fl/primus/impls/flagos"
-	"github.com/primus-fl/primus/impls/reference"
 	"github.com/primus-fl/primus/internal/cpufeat/cpufeattest"
 	"github.com/primus-fl/primus/internal/parallel"
 	"github.com/primus-fl/primus/internal/race"
@@ -76,7 +74,7 @@ func (r *random) forward(d attention.AttnDims, mask attention.MaskType) attentio
 
 // backward makes the gradient of a forward call that the reference has run.
 func (r *random) backward(a attention.FusedAttnFwdArgs) attention.FusedAttnBwdArgs {
-	require.NoError(r.t, runOf(r.t, reference.Source(), attention.FusedAttnFwd)(opregistry.NewExec(nil, 0), a))
+	require.NoError(r.t, runOf(r.t, slowSource, attention.FusedAttnFwd)(opregistry.NewExec(nil, 0), a))
 	return r.gradient(a)
 }
 
@@ -98,8 +96,8 @@ func (r *random) gradient(a attention.FusedAttnFwdArgs) attention.FusedAttnBwdAr
 
 // Shapes of several blocks, with every option.
 func TestAttentionOptionsOfManyBlocksEqualTheReference(t *testing.T) {
-	fast, slow := runOf(t, flagos.Source(), attention.FusedAttnFwd), runOf(t, reference.Source(), attention.FusedAttnFwd)
-	fastBwd, slowBwd := runOf(t, flagos.Source(), attention.FusedAttnBwd), runOf(t, reference.Source(), attention.FusedAttnBwd)
+	fast, slow := runOf(t, fastSource, attention.FusedAttnFwd), runOf(t, slowSource, attention.FusedAttnFwd)
+	fastBwd, slowBwd := runOf(t, fastSource, attention.FusedAttnBwd), runOf(t, slowSource, attention.FusedAttnBwd)
 	pool := parallel.New(2)
 	defer pool.Close()
 	x := opregistry.NewExec(pool, 0)
@@ -144,7 +142,7 @@ func TestAttentionOptionsOfManyBlocksEqualTheReference(t *testing.T) {
 
 // With options, too, the results do not depend on the workers.
 func TestAttentionOptionsAreTheSameForAnyNumberOfWorkers(t *testing.T) {
-	fwd, bwd := runOf(t, flagos.Source(), attention.FusedAttnFwd), runOf(t, flagos.Source(), attention.FusedAttnBwd)
+	fwd, bwd := runOf(t, fastSource, attention.FusedAttnFwd), runOf(t, fastSource, attention.FusedAttnBwd)
 	for i := range uint64(12) {
 		var first [][]float64
 		for _, workers := range []int{1, 2, 3} {
@@ -176,7 +174,7 @@ func TestAttentionOptionsAllocateNothing(t *testing.T) {
 	if race.Enabled {
 		t.Skip("under the race detector pools of memory drop what they hold")
 	}
-	fwd, bwd := runOf(t, flagos.Source(), attention.FusedAttnFwd), runOf(t, flagos.Source(), attention.FusedAttnBwd)
+	fwd, bwd := runOf(t, fastSource, attention.FusedAttnFwd), runOf(t, fastSource, attention.FusedAttnBwd)
 	pool := parallel.New(2)
 	defer pool.Close()
 	x := opregistry.NewExec(pool, 0)
@@ -196,8 +194,8 @@ func TestAttentionOptionsAllocateNothing(t *testing.T) {
 
 // A softmax whose first block of keys has no finite score continues with the next one.
 func TestAttentionWithoutAFiniteScoreAtFirst(t *testing.T) {
-	fwd := runOf(t, flagos.Source(), attention.FusedAttnFwd)
-	slow := runOf(t, reference.Source(), attention.FusedAttnFwd)
+	fwd := runOf(t, fastSource, attention.FusedAttnFwd)
+	slow := runOf(t, slowSource, attention.FusedAttnFwd)
 	x := opregistry.NewExec(nil, 0)
 	cpufeattest.Each(t, func(t *testing.T) {
 		make := func() attention.FusedAttnFwdArgs {

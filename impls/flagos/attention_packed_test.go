@@ -8,8 +8,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/primus-fl/primus/impls/flagos"
-	"github.com/primus-fl/primus/impls/reference"
 	"github.com/primus-fl/primus/internal/cpufeat/cpufeattest"
 	"github.com/primus-fl/primus/internal/parallel"
 	"github.com/primus-fl/primus/internal/race"
@@ -68,8 +66,8 @@ func (r *random) lengths(values []float64) *tensor.Tensor {
 }
 
 func TestAttentionOfSequencesEqualsTheReference(t *testing.T) {
-	fast, slow := runOf(t, flagos.Source(), attention.FusedAttnFwd), runOf(t, reference.Source(), attention.FusedAttnFwd)
-	fastBwd, slowBwd := runOf(t, flagos.Source(), attention.FusedAttnBwd), runOf(t, reference.Source(), attention.FusedAttnBwd)
+	fast, slow := runOf(t, fastSource, attention.FusedAttnFwd), runOf(t, slowSource, attention.FusedAttnFwd)
+	fastBwd, slowBwd := runOf(t, fastSource, attention.FusedAttnBwd), runOf(t, slowSource, attention.FusedAttnBwd)
 	pool := parallel.New(2)
 	defer pool.Close()
 	x := opregistry.NewExec(pool, 0)
@@ -104,7 +102,7 @@ func TestDecodingAllocatesNothing(t *testing.T) {
 	if race.Enabled {
 		t.Skip("under the race detector pools of memory drop what they hold")
 	}
-	attend, store := runOf(t, flagos.Source(), attention.FusedAttnFwd), runOf(t, flagos.Source(), attention.CopyToKVCache)
+	attend, store := runOf(t, fastSource, attention.FusedAttnFwd), runOf(t, fastSource, attention.CopyToKVCache)
 	pool := parallel.New(2)
 	defer pool.Close()
 	x := opregistry.NewExec(pool, 0)

@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/primus-fl/primus/impls/flagos"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/ops/activation"
 	"github.com/primus-fl/primus/ops/attention"
@@ -24,7 +23,7 @@ import (
 func call[A any](t *testing.T, op *opregistry.Op[A], a A) error {
 	t.Helper()
 	require.NoError(t, op.Validate(a))
-	return runOf(t, flagos.Source(), op)(opregistry.NewExec(nil, 0), a)
+	return runOf(t, fastSource, op)(opregistry.NewExec(nil, 0), a)
 }
 
 func TestNormKeepsANaNInItsRow(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/primus-fl/primus/impls/flagos"
 	"github.com/primus-fl/primus/internal/parallel"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/ops/activation"
@@ -168,7 +167,7 @@ func bench[A any](b *testing.B, op *opregistry.Op[A], a A) {
 		}
 		bytes += n
 	}
-	run := runOf(b, flagos.Source(), op)
+	run := runOf(b, fastSource, op)
 	for _, workers := range []int{1, 2} {
 		b.Run(fmt.Sprintf("workers=%d", workers), func(b *testing.B) {
 			pool := parallel.New(workers)

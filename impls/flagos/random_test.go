@@ -8,8 +8,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/primus-fl/primus/impls/flagos"
-	"github.com/primus-fl/primus/impls/reference"
 	"github.com/primus-fl/primus/internal/parallel"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/ops/activation"
@@ -22,12 +20,8 @@ import (
 	"github.com/primus-fl/primus/tensor/tensortest"
 )
 
-// randomCases is how many calls of each op are compared with the reference. narrowCases is the
-// number for bf16 and f16, for which the oracle takes longest although they run the same kernels.
-const (
-	randomCases = 1000
-	narrowCases = 100
-)
+// randomCases is how many calls of each op are compared with the reference in each dtype.
+const randomCases = 1000
 
 // random makes the operands of one call; equal seeds make equal operands.
 type random struct {
@@ -74,12 +68,8 @@ func compareOf[A any](t *testing.T, op *opregistry.Op[A], d tensor.DType, make f
 	pool := parallel.New(2)
 	defer pool.Close()
 	x := opregistry.NewExec(pool, 0)
-	fast, slow := runOf(t, flagos.Source(), op), runOf(t, reference.Source(), op)
-	cases := uint64(randomCases)
-	if d != tensor.F32 {
-		cases = narrowCases
-	}
-	for i := range cases {
+	fast, slow := runOf(t, fastSource, op), runOf(t, slowSource, op)
+	for i := range uint64(randomCases) {
 		args := func() A {
 			return make(&random{Rand: rand.New(rand.NewPCG(i, 7)), t: t, dtype: d, next: i << 8})
 		}

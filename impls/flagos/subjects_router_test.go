@@ -6,7 +6,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/primus-fl/primus/impls/reference"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/ops/moe"
 	"github.com/primus-fl/primus/tensor"
@@ -92,7 +91,7 @@ func routed(t testing.TB, r *rand.Rand, tokens int, zeros func(tensor.DType, ...
 
 // routedBack makes the gradient of a choice of experts.
 func routedBack(t testing.TB, a moe.FusedTopkWithScoreFunctionFwdArgs, fill func(*tensor.Tensor) *tensor.Tensor, stored func(...int) *tensor.Tensor) moe.FusedTopkWithScoreFunctionBwdArgs {
-	require.NoError(t, runOf(t, reference.Source(), moe.FusedTopkWithScoreFunctionFwd)(opregistry.NewExec(nil, 0), a))
+	require.NoError(t, runOf(t, slowSource, moe.FusedTopkWithScoreFunctionFwd)(opregistry.NewExec(nil, 0), a))
 	grad := fill(stored(a.Logits.Shape()...))
 	return moe.FusedTopkWithScoreFunctionBwdArgs{
 		RoutingMap: a.RoutingMap, IntermediateOutput: a.IntermediateOutput, GradProbs: grad, GradLogits: grad, Topk: a.Topk,
@@ -108,7 +107,7 @@ func scored(a moe.FusedTopkWithScoreFunctionFwdArgs, zeros func(tensor.DType, ..
 }
 
 func scoredBack(t testing.TB, a moe.FusedScoreForMoEAuxLossFwdArgs, fill func(*tensor.Tensor) *tensor.Tensor, zeros func(tensor.DType, ...int) *tensor.Tensor, stored func(...int) *tensor.Tensor) moe.FusedScoreForMoEAuxLossBwdArgs {
-	require.NoError(t, runOf(t, reference.Source(), moe.FusedScoreForMoEAuxLossFwd)(opregistry.NewExec(nil, 0), a))
+	require.NoError(t, runOf(t, slowSource, moe.FusedScoreForMoEAuxLossFwd)(opregistry.NewExec(nil, 0), a))
 	return moe.FusedScoreForMoEAuxLossBwdArgs{
 		IntermediateOutput: a.IntermediateOutput, GradScores: fill(zeros(tensor.F32, a.Logits.Shape()...)), GradLogits: stored(a.Logits.Shape()...),
 		Topk: a.Topk, ScoreFunction: a.ScoreFunction, Saved: a.Saved,
