@@ -6,7 +6,6 @@ import (
 
 	"github.com/primus-fl/primus/impls/flagos/internal/host"
 	"github.com/primus-fl/primus/internal/kernel/fp8"
-	"github.com/primus-fl/primus/internal/kernel/gemm"
 	"github.com/primus-fl/primus/internal/parallel"
 	"github.com/primus-fl/primus/ops/random"
 	"github.com/primus-fl/primus/tensor"
@@ -15,15 +14,13 @@ import (
 const (
 	fp4Block  = fp8.E2M1Block
 	fp4Scales = 127 // codes of the scales of a block, which are finite and not negative
-	fp4Turned = 256 // rows of the data by columns in a tile, which has half as many columns
 )
 
 // fp4Tables say how the numbers of a tensor become codes. Their limits are those of the formulas of
 // quant.Quantize in f64, so that comparisons of f32 give the same codes.
 type fp4Tables struct {
 	limits [128]fp8.E2M1Limits // by the code of the scale
-	scales [128]float32        // element c is the least amax of a block whose scale has at least code c
-	factor [1]float32          // from an amax to about its scale
+	blocks fp8.E2M1Scales
 }
 
 const fp4TableFloats = int(unsafe.Sizeof(fp4Tables{}) / 4)
@@ -32,17 +29,22 @@ const fp4TableFloats = int(unsafe.Sizeof(fp4Tables{}) / 4)
 func fp4TablesOf(buf []float32, scale float32) *fp4Tables {
 	t := (*fp4Tables)(unsafe.Pointer(&buf[:fp4TableFloats][0]))
 	encode := float64(scale)
-	t.factor[0] = scale / 6
+	t.blocks.Factor = scale / 6
+	for c := range t.blocks.Least {
+		t.blocks.Least[c] = infinity
+	}
 	for c := range fp4Scales {
 		if value := e4m3(c); c > 0 {
 			tie := (e4m3(c-1) + value) / 2
-			t.scales[c] = leastMagnitude(tie*6/encode, func(amax float64) bool { return reaches(min(amax/6*encode, math.MaxFloat32), tie, c) })
+			t.blocks.Least[c-1] = leastMagnitude(tie*6/encode, func(amax float64) bool { return reaches(min(amax/6*encode, math.MaxFloat32), tie, c) })
 		}
 		factor := fp4Factor(encode, c)
-		for k := 1; k < len(t.limits[c]); k++ {
+		var limits [8]float32
+		for k := 1; k < len(limits); k++ {
 			tie := (e2m1(k-1) + e2m1(k)) / 2
-			t.limits[c][k] = leastMagnitude(tie/factor, func(a float64) bool { return reaches(a*factor, tie, k) })
+			limits[k] = leastMagnitude(tie/factor, func(a float64) bool { return reaches(a*factor, tie, k) })
 		}
+		t.limits[c].Set(&limits, float32(factor))
 	}
 	return t
 }
@@ -72,135 +74,151 @@ func leastMagnitude(guess float64, f func(float64) bool) float32 {
 
 const infinityBits = 0x7f800000
 
-// scaleCodes stores the codes of the scales of blocks.
-func (t *fp4Tables) scaleCodes(to []byte, amax []float32) {
-	fp8.E4M3.Encode(to, amax, t.factor[:], max(len(amax), 1))
-	for i, a := range amax {
-		c := to[i]
-		for c > 0 && a < t.scales[c] {
-			c--
-		}
-		for c < fp4Scales-1 && a >= t.scales[c+1] {
-			c++
-		}
-		to[i] = c
-	}
-}
-
-// fp4Side is the data by rows or by columns of a matrix that is quantised, cut into tiles. Its rows
-// are those of the data: by columns, the columns of the matrix.
-type fp4Side struct {
+// fp4 is a matrix that is quantised with nvfp4 scaling in two passes: the first one finds the
+// largest magnitudes of all blocks, from which that of the matrix follows, and the second one
+// rounds.
+type fp4 struct {
 	quantization
 	host.Cut
-	side
 	*fp4Tables
-	encode                float64
-	stream                uint32 // of random numbers: 1 by columns
-	rowCount, rowLen      int
-	height, width, across int
+	encode      float64
+	row         fp4Amaxes // of the blocks of rows, or of square ones
+	col         fp4Amaxes // of the blocks of columns, a row for each 16 rows of the matrix
+	across      int       // pieces or tiles across the matrix
+	partLargest []float32
 }
 
-var fp4Kernel = parallel.NewKernel((*fp4Side).part)
+// fp4Amaxes are the largest magnitudes of blocks, if there are any of this kind.
+type fp4Amaxes struct {
+	data  []float32
+	pitch int
+}
 
-// runFP4 quantises the matrix with nvfp4 scaling. Scratch: tables, and some tiles per part.
+func (a *fp4Amaxes) piece(row, col, n int) []float32 { return a.data[row*a.pitch+col:][:n] }
+
+var (
+	fp4AmaxKernel = parallel.NewKernel((*fp4).amaxes)
+	fp4RowsKernel = parallel.NewKernel((*fp4).encodeRows)
+	fp4ColsKernel = parallel.NewKernel((*fp4).encodeColumns)
+)
+
+// runFP4 quantises the matrix with nvfp4 scaling. Scratch: tables, the largest magnitudes of all
+// blocks, and a tile per part.
 func (c quantization) runFP4() {
-	c.amax[0] = amaxOf(c.exec, c.x)
-	scale := float32(1)
-	if c.amax[0] != infinity {
-		scale = encodingScale(c.amax[0])
+	bands, blocks := (c.x.Rows+fp4Block-1)/fp4Block, (c.x.Cols+fp4Block-1)/fp4Block
+	s := fp4{quantization: c, across: (c.x.Cols + pieceLen - 1) / pieceLen}
+	s.Cut = host.CutItems(bands*s.across, fp4Block*min(pieceLen, c.x.Cols))
+	rows, cols := 0, 0
+	switch {
+	case c.q.Block2D:
+		rows = bands * blocks
+	default:
+		if c.rows.on {
+			rows = c.x.Rows * blocks
+		}
+		if c.cols.on {
+			cols = bands * c.x.Cols
+		}
 	}
-	buf := c.exec.Scratch(fp4TableFloats)
-	s := fp4Side{quantization: c, fp4Tables: fp4TablesOf(buf, scale), encode: float64(scale)}
+	buf := c.exec.Scratch(fp4TableFloats + rows + cols + s.Parts)
+	rest := buf[fp4TableFloats:]
+	s.row, s.col = fp4Amaxes{rest[:rows], blocks}, fp4Amaxes{rest[rows:][:cols], c.x.Cols}
+	s.partLargest = rest[rows+cols:]
+	fp4AmaxKernel.Run(c.exec.Pool(), s.Parts, s)
+	largest := fp8.Amax(s.partLargest)
+	c.amax[0] = largest
+	scale := float32(1)
+	if largest != infinity {
+		scale = encodingScale(largest)
+	}
+	s.fp4Tables, s.encode = fp4TablesOf(buf, scale), float64(scale)
 	if c.rows.on {
-		s.side, s.rowCount, s.rowLen, s.height, s.width = c.rows, c.x.Rows, c.x.Cols, fp4Block, pieceLen
-		s.run()
+		fp4RowsKernel.Run(c.exec.Pool(), s.Parts, s)
 	}
 	if c.cols.on {
-		s.side, s.rowCount, s.rowLen, s.height, s.width, s.stream = c.cols, c.x.Cols, c.x.Rows, fp4Turned, fp4Turned/2, 1
-		s.run()
+		s.across = (c.x.Cols + fp4TileCols - 1) / fp4TileCols
+		s.Cut = host.CutItems((c.x.Rows+fp4TileRows-1)/fp4TileRows*s.across, min(fp4TileRows, c.x.Rows)*min(fp4TileCols, c.x.Cols))
+		fp4ColsKernel.Run(c.exec.Pool(), s.Parts, s)
 	}
 	c.exec.Release(buf)
 }
 
-func (s fp4Side) run() {
-	s.across = (s.rowLen + s.width - 1) / s.width
-	s.Cut = host.CutItems((s.rowCount+s.height-1)/s.height*s.across, min(s.height, s.rowCount)*min(s.width, s.rowLen))
-	fp4Kernel.Run(s.exec.Pool(), s.Parts, s)
+// amaxes finds the largest magnitudes of blocks.
+func (s *fp4) amaxes(part int) {
+	lo, hi := s.Bounds(part)
+	buf := s.exec.Scratch(2 * pieceLen)
+	largest := float32(0)
+	for i := lo; i < hi; i++ {
+		row, col := i/s.across*fp4Block, i%s.across*pieceLen
+		height, width := min(fp4Block, s.x.Rows-row), min(pieceLen, s.x.Cols-col)
+		first, n := col/fp4Block, (width+fp4Block-1)/fp4Block
+		byRow, down := !s.q.Block2D && s.rows.on, buf[:0]
+		switch {
+		case s.q.Block2D:
+			down = buf[pieceLen:][:width]
+		case s.cols.on:
+			down = s.col.piece(row/fp4Block, col, width)
+		}
+		clear(down)
+		for r := range height {
+			x := s.x.Piece(row+r, col, width, buf)
+			if byRow {
+				to := s.row.piece(row+r, first, n)
+				fp8.Amaxes(to, x, fp4Block)
+				largest = max(largest, fp8.Amax(to))
+			}
+			if len(down) > 0 {
+				fp8.Raise(down, x)
+			}
+		}
+		if s.q.Block2D {
+			fp8.Amaxes(s.row.piece(row/fp4Block, first, n), down, fp4Block)
+		}
+		largest = max(largest, fp8.Amax(down))
+	}
+	s.partLargest[part] = largest
+	s.exec.Release(buf)
 }
 
-func (s *fp4Side) part(part int) {
+// encodeRows stores the data by rows and its scales.
+func (s *fp4) encodeRows(part int) {
 	lo, hi := s.Bounds(part)
-	pitch := s.width + linePad/4
-	blocks := s.width / fp4Block
-	buf := s.exec.Scratch(2*s.height*pitch + 3*blocks)
-	lines, turned, rest := buf[:s.height*pitch], buf[s.height*pitch:][:s.height*pitch], buf[2*s.height*pitch:]
-	amax, tmp, codes := rest[:blocks], rest[blocks:][:blocks], host.ScratchBytes(rest[2*blocks:])
+	buf := s.exec.Scratch(pieceLen)
 	for i := lo; i < hi; i++ {
-		row, col := i/s.across*s.height, i%s.across*s.width
-		height, width := min(s.height, s.rowCount-row), min(s.width, s.rowLen-col)
-		if s.stream == 1 {
-			s.turn(turned, lines, pitch, row, col, height, width)
-		}
-		line := func(r int) []float32 {
-			if s.stream == 1 {
-				return turned[r*pitch:][:width]
-			}
-			return s.x.Piece(row+r, col, width, lines[r*pitch:][:width])
-		}
-		n := (width + fp4Block - 1) / fp4Block
-		for r := 0; r < height; {
-			share := 1 // rows with the same scales
-			if s.q.Block2D {
-				share = min(fp4Block, height-r)
-			}
-			clear(amax[:n])
-			for k := range share {
-				fp8.Amaxes(tmp[:n], line(r+k), fp4Block)
-				fp8.Raise(amax, tmp[:n])
-			}
-			s.scaleCodes(codes[:n], amax[:n])
-			at := row + r
+		row, col := i/s.across*fp4Block, i%s.across*pieceLen
+		height, width := min(fp4Block, s.x.Rows-row), min(pieceLen, s.x.Cols-col)
+		first, n := col/fp4Block, (width+fp4Block-1)/fp4Block
+		var codes []byte
+		for r := row; r < row+height; r++ {
+			at := r
 			if s.q.Block2D {
 				at /= fp4Block
 			}
-			copy(s.side.codes.Piece(at, col/fp4Block, n), codes)
-			for range share {
-				s.store(row+r, col, line(r), codes[:n])
-				r++
+			if r == row || !s.q.Block2D {
+				codes = s.rows.codes.Piece(at, first, n)
+				s.blocks.Encode(codes, s.row.piece(at, first, n))
+			}
+			to, x := s.rows.data.Piece(r, col/2, width/2), s.x.Piece(r, col, width, buf)
+			if s.q.Stochastic {
+				s.storeAtRandom(to, x, codes, r*s.x.Cols+col, 0)
+			} else {
+				fp8.EncodeE2M1(to, x, codes, &s.limits)
 			}
 		}
 	}
 	s.exec.Release(buf)
 }
 
-// turn copies a tile of the transpose of the matrix.
-func (s *fp4Side) turn(to, lines []float32, pitch, row, col, height, width int) {
-	x, from := s.x.Data, s.x.Pitch
-	at := col*from + row
-	if s.x.Narrow() {
-		for r := range width {
-			s.x.Piece(col+r, row, height, lines[r*height:])
-		}
-		x, from, at = lines, height, 0
-	}
-	gemm.Transpose(to, pitch, x[at:], from, width, height)
-}
-
-// store stores elements of a row of the data, whose blocks have scales of these codes.
-func (s *fp4Side) store(row, col int, x []float32, codes []byte) {
-	to := s.data.Piece(row, col/2, len(x)/2)
-	if !s.q.Stochastic {
-		fp8.EncodeE2M1(to, x, codes, &s.limits)
-		return
-	}
+// storeAtRandom stores elements of the data from index first on, whose blocks have scales of these
+// codes, with stochastic rounding.
+func (s *fp4) storeAtRandom(to []byte, x []float32, codes []byte, first int, stream uint32) {
 	key := [2]uint32{uint32(s.q.Seed), uint32(s.q.Seed >> 32)}
 	var words [4]uint32
-	first := row*s.rowLen + col
 	for i, v := range x {
 		at := first + i
 		if i == 0 || at%4 == 0 {
 			counter := s.q.Offset + uint64(at/4)
-			words = random.Philox4x32([4]uint32{uint32(counter), uint32(counter >> 32), s.stream}, key)
+			words = random.Philox4x32([4]uint32{uint32(counter), uint32(counter >> 32), stream}, key)
 		}
 		code := atRandom(float64(v)*fp4Factor(s.encode, int(codes[i/fp4Block])), words[at%4])
 		if i%2 == 0 {
@@ -231,78 +249,3 @@ func atRandom(v float64, word uint32) byte {
 }
 
 const fp4Largest = 7 // code
-
-// fp4Numbers is a matrix of nvfp4 scaling to turn into numbers, cut into tiles of rows and columns
-// of the data.
-type fp4Numbers struct {
-	dequantization
-	host.Cut
-	values                *[256]fp8.E2M1Values
-	rowCount, rowLen      int // of the data
-	height, width, across int
-}
-
-var fp4NumbersKernel = parallel.NewKernel((*fp4Numbers).part)
-
-const fp4ValueFloats = int(unsafe.Sizeof([256]fp8.E2M1Values{}) / 4)
-
-// runFP4 dequantises a matrix with nvfp4 scaling. Scratch: the numbers of all codes, and some tiles
-// per part.
-func (c dequantization) runFP4(amax float32) {
-	buf := c.exec.Scratch(fp4ValueFloats)
-	s := fp4Numbers{
-		dequantization: c, values: (*[256]fp8.E2M1Values)(unsafe.Pointer(&buf[0])),
-		rowCount: c.out.Rows, rowLen: c.out.Cols, height: 1, width: pieceLen,
-	}
-	for scale := range s.values {
-		for code := range s.values[scale] {
-			s.values[scale][code] = float32(e2m1(code) * e4m3(scale) * float64(amax) / 2688)
-		}
-	}
-	if c.byColumns {
-		s.rowCount, s.rowLen, s.height, s.width = c.out.Cols, c.out.Rows, fp4Turned, fp4Turned/2
-	}
-	s.across = (s.rowLen + s.width - 1) / s.width
-	s.Cut = host.CutItems((s.rowCount+s.height-1)/s.height*s.across, min(s.height, s.rowCount)*min(s.width, s.rowLen))
-	fp4NumbersKernel.Run(c.exec.Pool(), s.Parts, s)
-	c.exec.Release(buf)
-}
-
-func (s *fp4Numbers) part(part int) {
-	lo, hi := s.Bounds(part)
-	pitch := s.width + linePad/4
-	size := s.height * pitch
-	buf := s.exec.Scratch(2 * size)
-	for i := lo; i < hi; i++ {
-		row, col := i/s.across*s.height, i%s.across*s.width
-		height, width := min(s.height, s.rowCount-row), min(s.width, s.rowLen-col)
-		for r := range height {
-			at := row + r
-			if s.square {
-				at /= fp4Block
-			}
-			codes := s.in.codes.Piece(at, col/fp4Block, (width+fp4Block-1)/fp4Block)
-			data := s.in.data.Piece(row+r, col/2, width/2)
-			if s.byColumns {
-				fp8.DecodeE2M1(buf[r*pitch:][:width], data, codes, s.values)
-				continue
-			}
-			to := s.out.Place(row, col, width, buf)
-			fp8.DecodeE2M1(to, data, codes, s.values)
-			s.out.Settle(row, col, to)
-		}
-		if s.byColumns {
-			s.turn(buf[:size], buf[size:], pitch, row, col, height, width)
-		}
-	}
-	s.exec.Release(buf)
-}
-
-// turn stores the transpose of a tile, by way of a copy whose rows do not lie a power of two apart.
-func (s *fp4Numbers) turn(x, lines []float32, pitch, row, col, height, width int) {
-	gap := height + linePad/4
-	gemm.Transpose(lines, gap, x, pitch, height, width)
-	for r := range width {
-		s.out.Put(col+r, row, lines[r*gap:][:height])
-	}
-}

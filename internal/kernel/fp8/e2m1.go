@@ -9,9 +9,58 @@ import (
 // E2M1Block is how many elements of E2M1 share a scale.
 const E2M1Block = 16
 
-// E2M1Limits has the limits of one scale: element k, from 1 to 7, is the least magnitude whose
-// code is at least k. They do not fall with k. Element 0 is not used.
-type E2M1Limits [8]float32
+// E2M1Limits has the limits of one scale: for each code from 1 to 7, the least magnitude whose code
+// is at least that. They do not fall. The zero value has to be given all of them by Set.
+//
+// A limit has the place that about magnitude·factor/0.45 rounds to for the magnitudes near it, so
+// that one look-up finds the only limit that a magnitude has to be compared with. The first place
+// that no limit has is for what is below all of them, the last one for the factor.
+type E2M1Limits [16]float32
+
+// e2m1Places are the places of the limits: 0.25, 0.75, 1.25, 1.75, 2.5, 3.5 and 5 in steps of 0.45.
+var e2m1Places = [8]int{1: 1, 2, 3, 4, 6, 8, 11}
+
+// e2m1Factor is for the sum of a product with the last place and a number whose unit is a quarter.
+const e2m1Factor = 0.25 / 0.45
+
+// Set sets the limits, of which the element 0 is not used, and about by what magnitudes are
+// multiplied before they are rounded to E2M1.
+func (l *E2M1Limits) Set(limits *[8]float32, factor float32) {
+	for i := range l {
+		l[i] = float32(math.Inf(1))
+	}
+	for k, at := range e2m1Places[1:] {
+		l[at] = limits[k+1]
+	}
+	l[15] = factor * e2m1Factor
+}
+
+// E2M1Scales says which scale in E4M3 a block has: element c is the least amax whose code is above
+// c. They do not fall, and those from 126 on are infinite.
+type E2M1Scales struct {
+	Least  [128]float32
+	Factor float32 // about from an amax to its scale
+}
+
+// Encode stores the codes of the scales of blocks with these amaxes, which are not NaN.
+func (s *E2M1Scales) Encode(codes []byte, amax []float32) {
+	codes = codes[:len(amax)]
+	race.Read(amax)
+	race.Write(codes)
+	for i := s.encodeVector(codes, amax); i < len(amax); i++ {
+		codes[i] = s.code(amax[i])
+	}
+}
+
+func (s *E2M1Scales) code(amax float32) byte {
+	c := 0
+	for step := 64; step > 0; step /= 2 {
+		if c+step < 127 && amax >= s.Least[c+step-1] {
+			c += step
+		}
+	}
+	return byte(c)
+}
 
 // E2M1Values has the numbers of the sixteen codes of E2M1 for one scale.
 type E2M1Values [16]float32
@@ -19,7 +68,7 @@ type E2M1Values [16]float32
 // EncodeE2M1 stores the codes of x, two per byte, the first one in the lower four bits. The blocks
 // of x, the last of which may be shorter, have the limits of their scales:
 //
-//	code of x[i] = the number of k from 1 on with limits[scales[⌊i/16⌋]][k] ≤ |x[i]|
+//	code of x[i] = how many limits of limits[scales[⌊i/16⌋]] are ≤ |x[i]|
 //
 // and the sign of x[i] in its highest bit. A NaN has code 7. len(x) is even, dst has at least
 // len(x)/2 elements, and scales are below 128.
@@ -45,16 +94,34 @@ func (l *E2M1Limits) code(v float32) byte {
 		return 7
 	}
 	k := 0
-	if a >= l[4] {
-		k = 4
-	}
-	if a >= l[k+2] {
-		k += 2
-	}
-	if a >= l[k+1] {
-		k++
+	for step := 4; step > 0; step /= 2 {
+		if a >= l[e2m1Places[k+step]] {
+			k += step
+		}
 	}
 	return byte(k) | byte(math.Float32bits(v)>>28&8)
+}
+
+// EncodeE2M1Down is EncodeE2M1 for the columns of 16 rows of x, which lie at a pitch: column j,
+// which has limits[scales[j]], becomes the eight bytes of dst from 8j on.
+func EncodeE2M1Down(dst []byte, x []float32, pitch int, scales []byte, limits *[128]E2M1Limits) {
+	if len(scales) == 0 {
+		return
+	}
+	const half = E2M1Block / 2
+	dst, x = dst[:len(scales)*half], x[:(E2M1Block-1)*pitch+len(scales)]
+	for r := range E2M1Block {
+		race.Read(x[r*pitch:][:len(scales)])
+	}
+	race.Read(scales)
+	race.Write(dst)
+	for j := encodeE2M1DownVector(dst, x, pitch, scales, limits); j < len(scales); j++ {
+		l := &limits[scales[j]&127]
+		for i := range half {
+			at := 2*i*pitch + j
+			dst[j*half+i] = l.code(x[at]) | l.code(x[at+pitch])<<4
+		}
+	}
 }
 
 // DecodeE2M1 stores the numbers of the codes in src, which EncodeE2M1 describes:

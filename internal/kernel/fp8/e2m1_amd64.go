@@ -15,6 +15,15 @@ func encodeE2M1Vector(dst []byte, x []float32, scales []byte, limits *[128]E2M1L
 	return done
 }
 
+func encodeE2M1DownVector(dst []byte, x []float32, pitch int, scales []byte, limits *[128]E2M1Limits) (done int) {
+	done = len(scales) &^ (E2M1Block - 1)
+	if done == 0 || !cpufeat.Has(cpufeat.AVX512) {
+		return 0
+	}
+	encodeE2M1DownAVX512(&dst[0], &x[0], pitch, &scales[0], done, limits)
+	return done
+}
+
 func decodeE2M1Vector(dst []float32, src, scales []byte, values *[256]E2M1Values) (done int) {
 	done = len(dst) &^ (E2M1Block - 1)
 	if done == 0 || !cpufeat.Has(cpufeat.AVX512) {
@@ -24,10 +33,32 @@ func decodeE2M1Vector(dst []float32, src, scales []byte, values *[256]E2M1Values
 	return done
 }
 
+func (s *E2M1Scales) encodeVector(codes []byte, amax []float32) (done int) {
+	if len(amax) == 0 || !cpufeat.Has(cpufeat.AVX512) {
+		return 0
+	}
+	encodeE2M1ScalesAVX512(&codes[0], &amax[0], len(amax), s)
+	return len(amax)
+}
+
+// amaxesE2M1AVX512 stores the largest magnitudes of blocks of 16, whose number is a positive
+// multiple of 16.
+//
+//go:noescape
+func amaxesE2M1AVX512(dst, x *float32, blocks int)
+
+// encodeE2M1ScalesAVX512 does n amaxes, at least one.
+//
+//go:noescape
+func encodeE2M1ScalesAVX512(codes *byte, amax *float32, n int, s *E2M1Scales)
+
 // The loops do n elements, a positive multiple of a block.
 
 //go:noescape
 func encodeE2M1AVX512(dst *byte, x *float32, scales *byte, n int, limits *[128]E2M1Limits)
+
+//go:noescape
+func encodeE2M1DownAVX512(dst *byte, x *float32, pitch int, scales *byte, n int, limits *[128]E2M1Limits)
 
 //go:noescape
 func decodeE2M1AVX512(dst *float32, src, scales *byte, n int, values *[256]E2M1Values)

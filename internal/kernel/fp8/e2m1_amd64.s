@@ -6,8 +6,226 @@
 	MOVL         value, AX \
 	VPBROADCASTD AX, to
 
+// MAGNITUDES loads a block, whose NaNs become zeros.
+#define MAGNITUDES(from, to) \
+	VMOVUPS  from, to             \
+	VCMPPS   $7, to, to, K1       \
+	VPANDD.Z to, Z31, K1, to
+
+// RAISE leaves in a the larger elements of two shuffles of a and b, which are the halves of each.
+#define RAISE(shuffle, low, high, a, b, t) \
+	shuffle low, b, a, t  \
+	shuffle high, b, a, a \
+	VMAXPS  t, a, a
+
+// Registers: DI destination, SI source, CX blocks left.
+
+// func amaxesE2M1AVX512(dst, x *float32, blocks int)
+TEXT ·amaxesE2M1AVX512(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ blocks+16(FP), CX
+	BROADCAST($0x7fffffff, Z31)
+
+// Blocks i, i+4, i+8 and i+12 end as the quarters of one vector, and the four of these as the
+// elements i of each quarter.
+amaxesLoop:
+	MAGNITUDES((SI), Z0)
+	MAGNITUDES(64(SI), Z1)
+	MAGNITUDES(128(SI), Z2)
+	MAGNITUDES(192(SI), Z3)
+	MAGNITUDES(256(SI), Z4)
+	MAGNITUDES(320(SI), Z5)
+	MAGNITUDES(384(SI), Z6)
+	MAGNITUDES(448(SI), Z7)
+	MAGNITUDES(512(SI), Z8)
+	MAGNITUDES(576(SI), Z9)
+	MAGNITUDES(640(SI), Z10)
+	MAGNITUDES(704(SI), Z11)
+	MAGNITUDES(768(SI), Z12)
+	MAGNITUDES(832(SI), Z13)
+	MAGNITUDES(896(SI), Z14)
+	MAGNITUDES(960(SI), Z15)
+	RAISE(VSHUFF64X2, $0x44, $0xee, Z0, Z4, Z16)
+	RAISE(VSHUFF64X2, $0x44, $0xee, Z8, Z12, Z17)
+	RAISE(VSHUFF64X2, $0x88, $0xdd, Z0, Z8, Z18)
+	RAISE(VSHUFF64X2, $0x44, $0xee, Z1, Z5, Z16)
+	RAISE(VSHUFF64X2, $0x44, $0xee, Z9, Z13, Z17)
+	RAISE(VSHUFF64X2, $0x88, $0xdd, Z1, Z9, Z18)
+	RAISE(VSHUFF64X2, $0x44, $0xee, Z2, Z6, Z16)
+	RAISE(VSHUFF64X2, $0x44, $0xee, Z10, Z14, Z17)
+	RAISE(VSHUFF64X2, $0x88, $0xdd, Z2, Z10, Z18)
+	RAISE(VSHUFF64X2, $0x44, $0xee, Z3, Z7, Z16)
+	RAISE(VSHUFF64X2, $0x44, $0xee, Z11, Z15, Z17)
+	RAISE(VSHUFF64X2, $0x88, $0xdd, Z3, Z11, Z18)
+	RAISE(VSHUFPS, $0x44, $0xee, Z0, Z1, Z16)
+	RAISE(VSHUFPS, $0x44, $0xee, Z2, Z3, Z17)
+	RAISE(VSHUFPS, $0x88, $0xdd, Z0, Z2, Z18)
+	VMOVUPS Z0, (DI)
+	ADDQ $1024, SI
+	ADDQ $64, DI
+	SUBQ $16, CX
+	JNZ  amaxesLoop
+	VZEROUPPER
+	RET
+
+// LOOK leaves in to the elements of a half of the table that Z4 numbers.
+#define LOOK(at, to) \
+	VMOVUPS    at(R8), to        \
+	VPERMT2PS  64+at(R8), Z4, to
+
+// Registers: DI codes, SI amaxes, CX those left, R8 the scales.
+
+// func encodeE2M1ScalesAVX512(codes *byte, amax *float32, n int, s *E2M1Scales)
+TEXT ·encodeE2M1ScalesAVX512(SB), NOSPLIT, $0-32
+	MOVQ codes+0(FP), DI
+	MOVQ amax+8(FP), SI
+	MOVQ n+16(FP), CX
+	MOVQ s+24(FP), R8
+	BROADCAST($0x43e00000, Z16) // 448
+	BROADCAST($0x3c800000, Z17) // the smallest normal number
+	BROADCAST($(120<<3), Z18)   // the difference of the biases
+	BROADCAST($(121<<3), Z19)
+	BROADCAST($32, Z20)
+	BROADCAST($64, Z21)
+	BROADCAST($1, Z22)
+	BROADCAST($0x7f7fffff, Z24) // the largest finite number
+	VBROADCASTSS 512(R8), Z23
+	MOVL  $0xffff, AX
+	KMOVW AX, K1
+
+// The product, about the scale, is cut off to E4M3, to the code of the scale or the one before; at
+// a number of E4M3 it may be the one before that number.
+scalesLoop:
+	CMPQ CX, $16
+	JGE  scalesWhole
+	MOVL $1, AX
+	SHLL CX, AX
+	DECL AX
+	KMOVW AX, K1
+	MOVQ $16, CX
+
+scalesWhole:
+	VMOVUPS.Z  (SI), K1, Z0
+	VMULPS     Z23, Z0, Z4
+	VMINPS     Z16, Z4, Z4
+	VMINPS     Z24, Z0, Z0
+	VCMPPS     $1, Z17, Z4, K2
+	VADDPS     Z17, Z4, K2, Z4
+	VPSRLD     $20, Z4, Z4
+	VMOVDQA32  Z18, Z5
+	VMOVDQA32  Z19, K2, Z5
+	VPSUBD     Z5, Z4, Z4
+	VPTESTMD   Z20, Z4, K2
+	VPTESTMD   Z21, Z4, K3
+	LOOK(0, Z6)
+	LOOK(128, Z7)
+	LOOK(256, Z8)
+	LOOK(384, Z9)
+	VMOVAPS    Z7, K2, Z6
+	VMOVAPS    Z9, K2, Z8
+	VMOVAPS    Z8, K3, Z6
+	VCMPPS     $0x1d, Z6, Z0, K2
+	VPADDD     Z22, Z4, K2, Z4
+	VPMOVDB    Z4, K1, (DI)
+	ADDQ       $64, SI
+	ADDQ       $16, DI
+	SUBQ       $16, CX
+	JNZ        scalesLoop
+	VZEROUPPER
+	RET
+
 // AHEAD is how far ahead of the elements the encoder prefetches.
-#define AHEAD 2048
+#define AHEAD 8192
+
+// CODES leaves the codes of a block in the highest bits of z.
+#define CODES(block, from, z) \
+	MOVBLZX          block(DX), AX            \
+	SHLL             $6, AX                   \
+	VPANDD           from, Z25, Z16           \
+	VPMINUD.BCST     44(R8)(AX*1), Z16, Z16   \
+	VMOVAPS          Z26, Z17                 \
+	VFMADD231PS.BCST 60(R8)(AX*1), Z16, Z17   \
+	VPERMPS          (R8)(AX*1), Z17, Z18     \
+	VPCMPUD          $5, Z18, Z16, K1         \
+	VPERMD           Z27, Z17, z              \
+	VPADDD           Z28, z, K1, z            \
+	VPTERNLOGD       $0xf8, from, Z29, z
+
+// UNSIGN makes the sign of NaNs in z zero, which are those of from.
+#define UNSIGN(from, z) \
+	VMOVUPS from, Z16        \
+	VCMPPS  $3, Z16, Z16, K1 \
+	VPANDD  Z25, z, K1, z
+
+// UNORDERED sets a bit of k where one of two blocks has a NaN.
+#define UNORDERED(a, b, k) \
+	VMOVUPS a, Z16        \
+	VCMPPS  $3, b, Z16, k
+
+// MERGE leaves in the bytes of the odd elements of d the pairs of codes of four blocks.
+#define MERGE(a, b, c, d, t) \
+	VPSRLD     $24, a, a      \
+	VPSRLD     $16, b, b      \
+	VPSRLD     $8, c, c       \
+	VPTERNLOGD $0xfe, b, a, c \
+	VPORD      c, d, d        \
+	VPSLLQ     $28, d, t      \
+	VPORD      t, d, d
+
+// CODEBYTES stores the pairs of codes of eight blocks, of which MERGE has left four in a and four
+// in b.
+#define CODEBYTES(a, b, to) \
+	VSHUFPS   $0xdd, b, a, a \
+	VPSHUFB   Z30, a, a      \
+	VPERMW    a, Z31, a      \
+	VMOVDQU64 a, to
+
+// ENCODER loads what these need: masks, the number whose unit is a quarter, codes and orders.
+#define ENCODER \
+	BROADCAST($0x7fffffff, Z25)          \
+	BROADCAST($0x4a400000, Z26)          \
+	VMOVDQU32       e2m1Below<>(SB), Z27 \
+	BROADCAST($0x10000000, Z28)          \
+	BROADCAST($0x80000000, Z29)          \
+	VBROADCASTI32X4 e2m1Pairs<>(SB), Z30 \
+	VMOVDQU64       e2m1Words<>(SB), Z31
+
+// The codes of the magnitudes below the limit of a place.
+DATA e2m1Below<>+0(SB)/4, $0x00000000
+DATA e2m1Below<>+4(SB)/4, $0x00000000
+DATA e2m1Below<>+8(SB)/4, $0x10000000
+DATA e2m1Below<>+12(SB)/4, $0x20000000
+DATA e2m1Below<>+16(SB)/4, $0x30000000
+DATA e2m1Below<>+20(SB)/4, $0x40000000
+DATA e2m1Below<>+24(SB)/4, $0x40000000
+DATA e2m1Below<>+28(SB)/4, $0x50000000
+DATA e2m1Below<>+32(SB)/4, $0x50000000
+DATA e2m1Below<>+36(SB)/4, $0x60000000
+DATA e2m1Below<>+40(SB)/4, $0x60000000
+DATA e2m1Below<>+44(SB)/4, $0x60000000
+DATA e2m1Below<>+48(SB)/4, $0x00000000
+DATA e2m1Below<>+52(SB)/4, $0x00000000
+DATA e2m1Below<>+56(SB)/4, $0x00000000
+DATA e2m1Below<>+60(SB)/4, $0x00000000
+GLOBL e2m1Below<>(SB), RODATA|NOPTR, $64
+
+// The bytes of a quarter: those of the first pair of elements of eight blocks and of the second
+// one.
+DATA e2m1Pairs<>+0(SB)/8, $0x0703060205010400
+DATA e2m1Pairs<>+8(SB)/8, $0x0f0b0e0a0d090c08
+GLOBL e2m1Pairs<>(SB), RODATA|NOPTR, $16
+
+// Word l of block j is word j of quarter l.
+DATA e2m1Words<>+0(SB)/8, $0x0018001000080000
+DATA e2m1Words<>+8(SB)/8, $0x0019001100090001
+DATA e2m1Words<>+16(SB)/8, $0x001a0012000a0002
+DATA e2m1Words<>+24(SB)/8, $0x001b0013000b0003
+DATA e2m1Words<>+32(SB)/8, $0x001c0014000c0004
+DATA e2m1Words<>+40(SB)/8, $0x001d0015000d0005
+DATA e2m1Words<>+48(SB)/8, $0x001e0016000e0006
+DATA e2m1Words<>+56(SB)/8, $0x001f0017000f0007
+GLOBL e2m1Words<>(SB), RODATA|NOPTR, $64
 
 // Registers: DI destination, SI source, DX scales, CX elements left, R8 the tables; AX the table of
 // a block.
@@ -19,45 +237,261 @@ TEXT ·encodeE2M1AVX512(SB), NOSPLIT, $0-40
 	MOVQ scales+16(FP), DX
 	MOVQ n+24(FP), CX
 	MOVQ limits+32(FP), R8
-	BROADCAST($0x7fffffff, Z16)
-	BROADCAST($2, Z17)
-	BROADCAST($6, Z18)
-	BROADCAST($1, Z19)
-	BROADCAST($8, Z20)
+	ENCODER
+	SUBQ $128, CX
+	JCS  encodeRest
 
-// The index of a limit becomes k+2, then k+1 for the k of four, and ends as k or k+1 for the k of
-// two.
 encodeLoop:
-	PREFETCHT0   AHEAD(SI)
-	MOVBLZX      (DX), AX
-	SHLL         $5, AX
-	ADDQ         R8, AX
-	VMOVUPS      (SI), Z0
-	VMOVUPS      (AX), Y4
-	VPANDD       Z16, Z0, Z1
-	VCMPPS.BCST  $0x15, 16(AX), Z1, K1
-	VCMPPS       $7, Z0, Z0, K4
-	VMOVDQA32    Z17, Z7
-	VMOVDQA32    Z18, K1, Z7
-	VPERMPS      Z4, Z7, Z8
-	VCMPPS       $0x15, Z8, Z1, K2
-	VPSUBD       Z19, Z7, Z7
-	VPADDD       Z17, Z7, K2, Z7
-	VPERMPS      Z4, Z7, Z8
-	VCMPPS       $1, Z8, Z1, K3
-	VPSUBD       Z19, Z7, K3, Z7
-	VPSRLD.Z     $28, Z0, K4, Z9
-	VPTERNLOGD   $0xf8, Z20, Z9, Z7
-	VPSRLQ       $28, Z7, Z8
-	VPORQ        Z8, Z7, Z7
-	VPMOVQB      Z7, (DI)
-	INCQ         DX
-	ADDQ         $64, SI
-	ADDQ         $8, DI
-	SUBQ         $16, CX
-	JNZ          encodeLoop
+	UNORDERED((SI), 64(SI), K2)
+	UNORDERED(128(SI), 192(SI), K3)
+	UNORDERED(256(SI), 320(SI), K4)
+	UNORDERED(384(SI), 448(SI), K5)
+	KORW     K2, K3, K2
+	KORW     K4, K5, K4
+	KORTESTW K2, K4
+	JNZ      encodeEight
+	PREFETCHT0 (AHEAD+0)(SI)
+	CODES(0, (SI), Z0)
+	PREFETCHT0 (AHEAD+64)(SI)
+	CODES(1, 64(SI), Z1)
+	PREFETCHT0 (AHEAD+128)(SI)
+	CODES(2, 128(SI), Z2)
+	PREFETCHT0 (AHEAD+192)(SI)
+	CODES(3, 192(SI), Z3)
+	MERGE(Z0, Z1, Z2, Z3, Z4)
+	PREFETCHT0 (AHEAD+256)(SI)
+	CODES(4, 256(SI), Z5)
+	PREFETCHT0 (AHEAD+320)(SI)
+	CODES(5, 320(SI), Z6)
+	PREFETCHT0 (AHEAD+384)(SI)
+	CODES(6, 384(SI), Z7)
+	PREFETCHT0 (AHEAD+448)(SI)
+	CODES(7, 448(SI), Z8)
+	MERGE(Z5, Z6, Z7, Z8, Z9)
+	CODEBYTES(Z3, Z8, (DI))
+	ADDQ $8, DX
+	ADDQ $512, SI
+	ADDQ $64, DI
+	SUBQ $128, CX
+	JCC  encodeLoop
+
+encodeRest:
+	ADDQ $128, CX
+	JEQ  encodeDone
+	MOVQ CX, BX
+	MOVQ $-128, CX
+	JMP  encodeBlock
+
+encodeEight:
+	MOVQ $128, BX
+	SUBQ $128, CX
+
+// BX elements, after which CX+128 are left.
+encodeBlock:
+	CODES(0, (SI), Z4)
+	UNSIGN((SI), Z4)
+	VPSRLD $28, Z4, Z4
+	VPSRLQ $28, Z4, Z5
+	VPORQ  Z5, Z4, Z4
+	VPMOVQB Z4, (DI)
+	INCQ   DX
+	ADDQ   $64, SI
+	ADDQ   $8, DI
+	SUBQ   $16, BX
+	JNZ    encodeBlock
+	TESTQ  CX, CX
+	JGE    encodeLoop
+	JMP    encodeRest
+
+encodeDone:
 	VZEROUPPER
 	RET
+
+// Registers: DI destination, SI the first row, BX row 8, R9 the pitch of rows in bytes, R10, R11
+// and R12 three times, five times and seven times that, DX scales, CX columns left, R8 the tables.
+
+// func encodeE2M1DownAVX512(dst *byte, x *float32, pitch int, scales *byte, n int, limits
+// *[128]E2M1Limits)
+TEXT ·encodeE2M1DownAVX512(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ pitch+16(FP), R9
+	MOVQ scales+24(FP), DX
+	MOVQ n+32(FP), CX
+	MOVQ limits+40(FP), R8
+	SHLQ $2, R9
+	LEAQ (R9)(R9*2), R10
+	LEAQ (R9)(R9*4), R11
+	LEAQ (R10)(R9*4), R12
+	ENCODER
+
+// 16 rows become the vectors of 16 columns.
+downLoop:
+	LEAQ (SI)(R9*8), BX
+	VMOVUPS (SI), Z0
+	VMOVUPS (SI)(R9*1), Z1
+	VMOVUPS (SI)(R9*2), Z2
+	VMOVUPS (SI)(R10*1), Z3
+	VMOVUPS (SI)(R9*4), Z4
+	VMOVUPS (SI)(R11*1), Z5
+	VMOVUPS (SI)(R10*2), Z6
+	VMOVUPS (SI)(R12*1), Z7
+	VMOVUPS (BX), Z8
+	VMOVUPS (BX)(R9*1), Z9
+	VMOVUPS (BX)(R9*2), Z10
+	VMOVUPS (BX)(R10*1), Z11
+	VMOVUPS (BX)(R9*4), Z12
+	VMOVUPS (BX)(R11*1), Z13
+	VMOVUPS (BX)(R10*2), Z14
+	VMOVUPS (BX)(R12*1), Z15
+	VUNPCKLPS  Z1, Z0, Z19
+	VUNPCKHPS  Z1, Z0, Z1
+	VUNPCKLPS  Z3, Z2, Z0
+	VUNPCKHPS  Z3, Z2, Z3
+	VUNPCKLPD  Z0, Z19, Z2
+	VUNPCKHPD  Z0, Z19, Z0
+	VUNPCKLPD  Z3, Z1, Z19
+	VUNPCKHPD  Z3, Z1, Z3
+	VUNPCKLPS  Z5, Z4, Z1
+	VUNPCKHPS  Z5, Z4, Z5
+	VUNPCKLPS  Z7, Z6, Z4
+	VUNPCKHPS  Z7, Z6, Z7
+	VUNPCKLPD  Z4, Z1, Z6
+	VUNPCKHPD  Z4, Z1, Z4
+	VUNPCKLPD  Z7, Z5, Z1
+	VUNPCKHPD  Z7, Z5, Z7
+	VUNPCKLPS  Z9, Z8, Z5
+	VUNPCKHPS  Z9, Z8, Z9
+	VUNPCKLPS  Z11, Z10, Z8
+	VUNPCKHPS  Z11, Z10, Z11
+	VUNPCKLPD  Z8, Z5, Z10
+	VUNPCKHPD  Z8, Z5, Z8
+	VUNPCKLPD  Z11, Z9, Z5
+	VUNPCKHPD  Z11, Z9, Z11
+	VUNPCKLPS  Z13, Z12, Z9
+	VUNPCKHPS  Z13, Z12, Z13
+	VUNPCKLPS  Z15, Z14, Z12
+	VUNPCKHPS  Z15, Z14, Z15
+	VUNPCKLPD  Z12, Z9, Z14
+	VUNPCKHPD  Z12, Z9, Z12
+	VUNPCKLPD  Z15, Z13, Z9
+	VUNPCKHPD  Z15, Z13, Z15
+	VSHUFF64X2 $0x88, Z6, Z2, Z13
+	VSHUFF64X2 $0xdd, Z6, Z2, Z6
+	VSHUFF64X2 $0x88, Z14, Z10, Z2
+	VSHUFF64X2 $0xdd, Z14, Z10, Z14
+	VSHUFF64X2 $0x88, Z2, Z13, Z10
+	VSHUFF64X2 $0xdd, Z2, Z13, Z2
+	VSHUFF64X2 $0x88, Z14, Z6, Z13
+	VSHUFF64X2 $0xdd, Z14, Z6, Z14
+	VSHUFF64X2 $0x88, Z4, Z0, Z6
+	VSHUFF64X2 $0xdd, Z4, Z0, Z4
+	VSHUFF64X2 $0x88, Z12, Z8, Z0
+	VSHUFF64X2 $0xdd, Z12, Z8, Z12
+	VSHUFF64X2 $0x88, Z0, Z6, Z8
+	VSHUFF64X2 $0xdd, Z0, Z6, Z0
+	VSHUFF64X2 $0x88, Z12, Z4, Z6
+	VSHUFF64X2 $0xdd, Z12, Z4, Z12
+	VSHUFF64X2 $0x88, Z1, Z19, Z4
+	VSHUFF64X2 $0xdd, Z1, Z19, Z1
+	VSHUFF64X2 $0x88, Z9, Z5, Z19
+	VSHUFF64X2 $0xdd, Z9, Z5, Z9
+	VSHUFF64X2 $0x88, Z19, Z4, Z5
+	VSHUFF64X2 $0xdd, Z19, Z4, Z19
+	VSHUFF64X2 $0x88, Z9, Z1, Z4
+	VSHUFF64X2 $0xdd, Z9, Z1, Z9
+	VSHUFF64X2 $0x88, Z7, Z3, Z1
+	VSHUFF64X2 $0xdd, Z7, Z3, Z7
+	VSHUFF64X2 $0x88, Z15, Z11, Z3
+	VSHUFF64X2 $0xdd, Z15, Z11, Z15
+	VSHUFF64X2 $0x88, Z3, Z1, Z11
+	VSHUFF64X2 $0xdd, Z3, Z1, Z3
+	VSHUFF64X2 $0x88, Z15, Z7, Z1
+	VSHUFF64X2 $0xdd, Z15, Z7, Z15
+	VCMPPS $3, Z10, Z8, K2
+	VCMPPS $3, Z5, Z11, K3
+	KORW K3, K2, K2
+	VCMPPS $3, Z13, Z6, K3
+	KORW K3, K2, K2
+	VCMPPS $3, Z4, Z1, K3
+	KORW K3, K2, K2
+	VCMPPS $3, Z2, Z0, K3
+	KORW K3, K2, K2
+	VCMPPS $3, Z19, Z3, K3
+	KORW K3, K2, K2
+	VCMPPS $3, Z14, Z12, K3
+	KORW K3, K2, K2
+	VCMPPS $3, Z9, Z15, K3
+	KORW K3, K2, K2
+	KORTESTW K2, K2
+	JNZ downUnsign
+
+downCodes:
+	CODES(0, Z10, Z20)
+	CODES(1, Z8, Z21)
+	CODES(2, Z5, Z22)
+	CODES(3, Z11, Z23)
+	MERGE(Z20, Z21, Z22, Z23, Z10)
+	CODES(4, Z13, Z20)
+	CODES(5, Z6, Z21)
+	CODES(6, Z4, Z22)
+	CODES(7, Z1, Z24)
+	MERGE(Z20, Z21, Z22, Z24, Z13)
+	CODEBYTES(Z23, Z24, (DI))
+	CODES(8, Z2, Z20)
+	CODES(9, Z0, Z21)
+	CODES(10, Z19, Z22)
+	CODES(11, Z3, Z23)
+	MERGE(Z20, Z21, Z22, Z23, Z2)
+	CODES(12, Z14, Z20)
+	CODES(13, Z12, Z21)
+	CODES(14, Z9, Z22)
+	CODES(15, Z15, Z24)
+	MERGE(Z20, Z21, Z22, Z24, Z14)
+	CODEBYTES(Z23, Z24, 64(DI))
+	ADDQ $16, DX
+	ADDQ $64, SI
+	ADDQ $128, DI
+	SUBQ $16, CX
+	JNZ downLoop
+	VZEROUPPER
+	RET
+
+// The signs of NaNs become zero.
+downUnsign:
+	VCMPPS $3, Z10, Z10, K1
+	VPANDD Z25, Z10, K1, Z10
+	VCMPPS $3, Z8, Z8, K1
+	VPANDD Z25, Z8, K1, Z8
+	VCMPPS $3, Z5, Z5, K1
+	VPANDD Z25, Z5, K1, Z5
+	VCMPPS $3, Z11, Z11, K1
+	VPANDD Z25, Z11, K1, Z11
+	VCMPPS $3, Z13, Z13, K1
+	VPANDD Z25, Z13, K1, Z13
+	VCMPPS $3, Z6, Z6, K1
+	VPANDD Z25, Z6, K1, Z6
+	VCMPPS $3, Z4, Z4, K1
+	VPANDD Z25, Z4, K1, Z4
+	VCMPPS $3, Z1, Z1, K1
+	VPANDD Z25, Z1, K1, Z1
+	VCMPPS $3, Z2, Z2, K1
+	VPANDD Z25, Z2, K1, Z2
+	VCMPPS $3, Z0, Z0, K1
+	VPANDD Z25, Z0, K1, Z0
+	VCMPPS $3, Z19, Z19, K1
+	VPANDD Z25, Z19, K1, Z19
+	VCMPPS $3, Z3, Z3, K1
+	VPANDD Z25, Z3, K1, Z3
+	VCMPPS $3, Z14, Z14, K1
+	VPANDD Z25, Z14, K1, Z14
+	VCMPPS $3, Z12, Z12, K1
+	VPANDD Z25, Z12, K1, Z12
+	VCMPPS $3, Z9, Z9, K1
+	VPANDD Z25, Z9, K1, Z9
+	VCMPPS $3, Z15, Z15, K1
+	VPANDD Z25, Z15, K1, Z15
+	JMP downCodes
 
 // func decodeE2M1AVX512(dst *float32, src, scales *byte, n int, values *[256]E2M1Values)
 TEXT ·decodeE2M1AVX512(SB), NOSPLIT, $0-40

@@ -14,42 +14,144 @@ import (
 )
 
 // limitsOfOne are those of a scale of 1, with which ties go to even codes.
-var limitsOfOne = fp8.E2M1Limits{0, math.Nextafter32(0.25, 1), 0.75, math.Nextafter32(1.25, 2), 1.75, math.Nextafter32(2.5, 3), 3.5, math.Nextafter32(5, 6)}
+var limitsOfOne = [8]float32{0, math.Nextafter32(0.25, 1), 0.75, math.Nextafter32(1.25, 2), 1.75, math.Nextafter32(2.5, 3), 3.5, math.Nextafter32(5, 6)}
+
+// limitsOfScales are those of scales that are powers of two, about 1 in the middle.
+func limitsOfScales() *[128]fp8.E2M1Limits {
+	limits := new([128]fp8.E2M1Limits)
+	for s := range limits {
+		scale := float32(math.Exp2(float64(s - 60)))
+		scaled := limitsOfOne
+		for k := range scaled {
+			scaled[k] *= scale
+		}
+		limits[s].Set(&scaled, 1/scale)
+	}
+	return limits
+}
+
+// block draws elements of a block with a scale of limitsOfScales, and returns their codes.
+func block(r *rand.Rand, x []float32, scale byte) []byte {
+	specials := []float32{0, float32(math.Copysign(0, -1)), 0.25, -0.75, 1.25, -1.75, 2.5, -3.5, 5, -6, 1e30, float32(math.NaN()), float32(-math.NaN()), float32(math.Inf(-1)), 1e-45}
+	codes := make([]byte, len(x)/2)
+	for i := range x {
+		x[i] = float32(r.NormFloat64() * 3)
+		if r.IntN(20) == 0 {
+			x[i] = specials[r.IntN(len(specials))]
+		}
+		x[i] *= float32(math.Exp2(float64(scale) - 60))
+		codes[i/2] |= byte(tensor.ToFloat4E2M1(float64(x[i])*math.Exp2(60-float64(scale)))) << (i % 2 * 4)
+	}
+	return codes
+}
 
 func TestCodesOfE2M1(t *testing.T) {
-	var limits [128]fp8.E2M1Limits
-	for s := range limits {
-		for k, v := range limitsOfOne {
-			limits[s][k] = v * float32(math.Exp2(float64(s-60)))
-		}
-	}
-	specials := []float32{0, float32(math.Copysign(0, -1)), 0.25, -0.75, 1.25, -1.75, 2.5, -3.5, 5, -6, 1e30, float32(math.NaN()), float32(-math.NaN()), float32(math.Inf(-1)), 1e-45}
+	limits := limitsOfScales()
 	cpufeattest.Each(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(1, 2))
-		for n := 0; n <= 70; n += 2 {
+		for n := 0; n <= 340; n += 2 {
 			x, scales := make([]float32, n), make([]byte, (n+15)/16)
+			var want []byte
 			for i := range scales {
 				scales[i] = byte(r.IntN(128))
-			}
-			for i := range x {
-				x[i] = float32(r.NormFloat64() * 3)
-				if r.IntN(3) == 0 {
-					x[i] = specials[r.IntN(len(specials))]
-				}
-				x[i] *= float32(math.Exp2(float64(int(scales[i/16]) - 60)))
+				want = append(want, block(r, x[16*i:min(16*i+16, n)], scales[i])...)
 			}
 			got := make([]byte, n/2+1)
 			got[n/2] = 0xa5
-			fp8.EncodeE2M1(got, x, scales, &limits)
-			for i, v := range x {
-				want := tensor.ToFloat4E2M1(float64(v) * math.Exp2(60-float64(scales[i/16])))
-				require.Equal(t, byte(want), got[i/2]>>(i%2*4)&15, "%v, element %d of %d", v, i, n)
-			}
-			require.Equal(t, byte(0xa5), got[n/2])
+			fp8.EncodeE2M1(got, x, scales, limits)
+			require.Equal(t, append(want, 0xa5), got, "%d elements", n)
 		}
 	})
-	assert.Panics(t, func() { fp8.EncodeE2M1(make([]byte, 7), make([]float32, 16), []byte{0}, &limits) })
-	assert.Panics(t, func() { fp8.EncodeE2M1(make([]byte, 9), make([]float32, 18), []byte{0}, &limits) })
+	assert.Panics(t, func() { fp8.EncodeE2M1(make([]byte, 7), make([]float32, 16), []byte{0}, limits) })
+	assert.Panics(t, func() { fp8.EncodeE2M1(make([]byte, 9), make([]float32, 18), []byte{0}, limits) })
+}
+
+func TestCodesOfE2M1DownColumns(t *testing.T) {
+	limits := limitsOfScales()
+	cpufeattest.Each(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(1, 2))
+		for n := range 70 {
+			pitch := n + r.IntN(3)
+			x, scales := make([]float32, 15*pitch+n), make([]byte, n)
+			var want []byte
+			for j := range scales {
+				var column [16]float32
+				scales[j] = byte(r.IntN(128))
+				want = append(want, block(r, column[:], scales[j])...)
+				for i, v := range column {
+					x[i*pitch+j] = v
+				}
+			}
+			got := make([]byte, 8*n+1)
+			got[8*n] = 0xa5
+			fp8.EncodeE2M1Down(got, x, pitch, scales, limits)
+			require.Equal(t, append(want, 0xa5), got, "%d columns", n)
+		}
+	})
+	assert.Panics(t, func() { fp8.EncodeE2M1Down(make([]byte, 7), make([]float32, 16), 1, []byte{0}, limits) })
+	assert.Panics(t, func() { fp8.EncodeE2M1Down(make([]byte, 8), make([]float32, 15), 1, []byte{0}, limits) })
+}
+
+func TestCodesOfScalesOfE2M1(t *testing.T) {
+	for _, factor := range []float32{1, 0.37, 1e30, 3e-37} {
+		s := fp8.E2M1Scales{Factor: factor}
+		for c := range s.Least {
+			s.Least[c] = float32(math.Inf(1))
+		}
+		for c := range 126 { // as ties do that go to the larger code
+			lo, hi := tensor.Float8E4M3(c).Float32(), tensor.Float8E4M3(c+1).Float32()
+			s.Least[c] = float32((float64(lo) + float64(hi)) / 2 / float64(factor))
+		}
+		cpufeattest.Each(t, func(t *testing.T) {
+			r := rand.New(rand.NewPCG(1, 2))
+			for n := range 70 {
+				amax, want := make([]float32, n), make([]byte, n)
+				for i := range amax {
+					switch c := r.IntN(126); r.IntN(4) {
+					case 0:
+						amax[i] = s.Least[c]
+					case 1:
+						amax[i] = math.Nextafter32(s.Least[c], 0)
+					case 2:
+						amax[i] = min(float32(math.Exp(20*r.NormFloat64()))/factor, math.MaxFloat32)
+					default:
+						amax[i] = []float32{0, 1e-45, 1e-39, math.MaxFloat32, float32(math.Inf(1)), 448 / factor, 0x1p-6 / factor}[r.IntN(7)]
+					}
+					for want[i] < 126 && amax[i] >= s.Least[want[i]] {
+						want[i]++
+					}
+				}
+				got := make([]byte, n+1)
+				got[n] = 0xa5
+				s.Encode(got, amax)
+				require.Equal(t, append(want, 0xa5), got, "%v", amax)
+			}
+		})
+	}
+}
+
+func TestAmaxesOfBlocksOfE2M1(t *testing.T) {
+	cpufeattest.Each(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(1, 2))
+		for blocks := range 70 {
+			x, want := make([]float32, 16*blocks), make([]float32, blocks)
+			for i := range x {
+				x[i] = float32(r.NormFloat64())
+				switch r.IntN(12) {
+				case 0:
+					x[i] = float32(math.NaN())
+				case 1:
+					x[i] = math.Float32frombits(r.Uint32())
+				}
+				if a := max(x[i], -x[i]); a > want[i/16] {
+					want[i/16] = a
+				}
+			}
+			got := make([]float32, blocks)
+			fp8.Amaxes(got, x, 16)
+			require.Equal(t, want, got)
+		}
+	})
 }
 
 func TestNumbersOfE2M1(t *testing.T) {

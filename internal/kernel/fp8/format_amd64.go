@@ -13,6 +13,13 @@ func amaxesVector(dst, x []float32, block int) (done int) {
 	if done == 0 || len(dst) == 0 {
 		return 0
 	}
+	if block == E2M1Block && len(dst) >= 16 && cpufeat.Has(cpufeat.AVX512) {
+		n := len(dst) &^ 15
+		amaxesE2M1AVX512(&dst[0], &x[0], n)
+		if dst, x = dst[n:], x[n*block:]; len(dst) == 0 {
+			return done
+		}
+	}
 	switch {
 	case cpufeat.Has(cpufeat.AVX512):
 		amaxesAVX512(&dst[0], &x[0], len(dst), done, block)

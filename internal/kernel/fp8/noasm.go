@@ -22,4 +22,10 @@ func transposeVector(_ []byte, _ int, _ []byte, _, _, _ int) (down, right int) {
 
 func encodeE2M1Vector(_ []byte, _ []float32, _ []byte, _ *[128]E2M1Limits) (done int) { return 0 }
 
+func encodeE2M1DownVector(_ []byte, _ []float32, _ int, _ []byte, _ *[128]E2M1Limits) (done int) {
+	return 0
+}
+
 func decodeE2M1Vector(_ []float32, _, _ []byte, _ *[256]E2M1Values) (done int) { return 0 }
+
+func (*E2M1Scales) encodeVector(_ []byte, _ []float32) (done int) { return 0 }

@@ -1,0 +1,120 @@
+package quant
+
+import (
+	"encoding/binary"
+
+	"github.com/primus-fl/primus/impls/flagos/internal/host"
+	"github.com/primus-fl/primus/internal/kernel/fp8"
+)
+
+// The largest tile of the matrix whose data by columns is stored at once. Its columns have two
+// cache lines each, and its rows many.
+const (
+	fp4TileRows = 256
+	fp4TileCols = 512
+
+	fp4TileBands = fp4TileRows / fp4Block
+)
+
+const fp4Bytes = fp4Block / 2 // of the data of a block
+
+// fp4Tile is a tile in the hands of a part: its bands of 16 rows are rounded one after the other.
+type fp4Tile struct {
+	row, col      int // of its first element
+	height, width int
+	lines         []float32  // memory for 16 rows that are widened or padded, or for a column
+	codes         host.Bytes // of the scales, a row for each band
+	data          host.Bytes // of the columns of each band
+}
+
+const (
+	fp4TileCodes = fp4TileCols * fp4TileBands
+	fp4TilePitch = fp4TileCols*fp4Bytes + linePad
+)
+
+// encodeColumns stores the data by columns and its scales.
+func (s *fp4) encodeColumns(part int) {
+	lo, hi := s.Bounds(part)
+	const lines = fp4Block * fp4TileCols
+	buf := s.exec.Scratch(lines + (2*fp4TileCodes+fp4TileBands*fp4TilePitch)/4)
+	bytes := host.ScratchBytes(buf[lines:])
+	t := fp4Tile{lines: buf[:lines]}
+	t.codes = host.Bytes{Data: bytes, Pitch: fp4TileCols}
+	squares := host.Bytes{Data: bytes[fp4TileCodes:], Pitch: fp4TileCols}
+	t.data = host.Bytes{Data: bytes[2*fp4TileCodes:], Pitch: fp4TilePitch}
+	for i := lo; i < hi; i++ {
+		t.row, t.col = i/s.across*fp4TileRows, i%s.across*fp4TileCols
+		t.height, t.width = min(fp4TileRows, s.x.Rows-t.row), min(fp4TileCols, s.x.Cols-t.col)
+		bands, first := (t.height+fp4Block-1)/fp4Block, t.row/fp4Block
+		scales, col, n := t.codes, t.col, t.width
+		if s.q.Block2D {
+			scales, col, n = squares, t.col/fp4Block, (t.width+fp4Block-1)/fp4Block
+		}
+		for b := range bands {
+			codes := t.codes.Piece(b, 0, t.width)
+			if s.q.Block2D {
+				s.blocks.Encode(squares.Piece(b, 0, n), s.row.piece(first+b, col, n))
+				for j := range codes {
+					codes[j] = squares.Data[b*squares.Pitch+j/fp4Block]
+				}
+			} else {
+				s.blocks.Encode(codes, s.col.piece(first+b, col, n))
+			}
+			if !s.q.Stochastic {
+				x, pitch := s.band(&t, b)
+				fp8.EncodeE2M1Down(t.data.Piece(b, 0, t.width*fp4Bytes), x, pitch, codes, &s.limits)
+			}
+		}
+		to := s.cols.codes
+		fp8.Transpose(to.Data[col*to.Pitch+first:], to.Pitch, scales.Data, scales.Pitch, bands, n)
+		for j := range t.width {
+			to := s.cols.data.Piece(t.col+j, t.row/2, t.height/2)
+			if s.q.Stochastic {
+				s.columnAtRandom(&t, j, to)
+			} else {
+				t.column(j, to)
+			}
+		}
+	}
+	s.exec.Release(buf)
+}
+
+// band returns the elements of a band, whose missing rows are zeros.
+func (s *fp4) band(t *fp4Tile, b int) (x []float32, pitch int) {
+	row := t.row + b*fp4Block
+	height := min(fp4Block, s.x.Rows-row)
+	if height == fp4Block && !s.x.Narrow() {
+		return s.x.Data[row*s.x.Pitch+t.col:], s.x.Pitch
+	}
+	for r := range height {
+		to := t.lines[r*t.width:][:t.width]
+		copy(to, s.x.Piece(row+r, t.col, t.width, to))
+	}
+	clear(t.lines[height*t.width : fp4Block*t.width])
+	return t.lines, t.width
+}
+
+// column stores the data of a column of a tile.
+func (t *fp4Tile) column(j int, to []byte) {
+	at := j * fp4Bytes
+	for ; len(to) >= fp4Bytes; to = to[fp4Bytes:] {
+		binary.LittleEndian.PutUint64(to, binary.LittleEndian.Uint64(t.data.Data[at:]))
+		at += t.data.Pitch
+	}
+	if len(to) > 0 {
+		copy(to, t.data.Data[at:])
+	}
+}
+
+// columnAtRandom rounds a column of a tile with stochastic rounding.
+func (s *fp4) columnAtRandom(t *fp4Tile, j int, to []byte) {
+	x, codes := t.lines[:t.height], t.lines[t.height:]
+	for r := range x {
+		copy(x[r:], s.x.Piece(t.row+r, t.col+j, 1, x[r:]))
+	}
+	scales := host.ScratchBytes(codes)[:(t.height+fp4Block-1)/fp4Block]
+	for b := range scales {
+		scales[b] = t.codes.Data[b*t.codes.Pitch+j]
+	}
+	s.storeAtRandom(to, x, scales, (t.col+j)*s.x.Rows+t.row, 1)
+}

@@ -1,0 +1,88 @@
+package flagos_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/primus-fl/primus/impls/flagos"
+	"github.com/primus-fl/primus/impls/reference"
+	"github.com/primus-fl/primus/internal/cpufeat/cpufeattest"
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/ops/quant"
+	"github.com/primus-fl/primus/tensor"
+	"github.com/primus-fl/primus/tensor/tensortest"
+)
+
+// hostile fills x with numbers of all magnitudes: any bits, or numbers about one magnitude with
+// multiples of small fractions, outliers, subnormal numbers, infinities and NaNs among them.
+func hostile(r *rand.Rand, x []float32) {
+	size := math.Exp2(float64(r.IntN(250) - 130))
+	bits, odd := r.IntN(4) == 0, r.IntN(3) == 0
+	zeros := r.IntN(3) == 0
+	for i := range x {
+		switch {
+		case bits:
+			x[i] = math.Float32frombits(r.Uint32() &^ (0x40000000 >> r.IntN(2)))
+		case zeros && i/64%3 == 1:
+			x[i] = 0
+		case r.IntN(2) == 0:
+			x[i] = float32(r.NormFloat64() * size)
+		default:
+			x[i] = float32(float64(r.IntN(97)-48) / 8 * size)
+		}
+		if !odd {
+			continue
+		}
+		switch r.IntN(200) {
+		case 0:
+			x[i] = float32(math.NaN())
+		case 1:
+			x[i] = -float32(math.NaN())
+		case 2:
+			x[i] *= float32(math.Exp2(float64(r.IntN(40) - 20)))
+		case 3:
+			x[i] = math.Float32frombits(r.Uint32() & 0x807fffff)
+		case 4:
+			if r.IntN(20) == 0 {
+				x[i] = float32(math.Inf(1 - 2*r.IntN(2)))
+			}
+		}
+	}
+}
+
+func TestFP4HasTheBitsOfTheReference(t *testing.T) {
+	cpufeattest.Each(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(1, 2))
+		for range 200 {
+			rows, cols := 2+2*r.IntN(30), 2+2*r.IntN(60)
+			if r.IntN(8) == 0 {
+				rows, cols = cols+200*r.IntN(2), rows+500*r.IntN(2)
+			}
+			values := make([]float32, rows*cols)
+			hostile(r, values)
+			x, err := tensor.FromSlice(values, rows, cols)
+			require.NoError(t, err)
+			a := quant.QuantizeArgs{Tensor: x, Quantizer: quant.Quantizer{Scaling: quant.NVFP4Scaling, Block2D: r.IntN(3) == 0}}
+			zeros := (&random{t: t}).zeros
+			outputs := func() quant.Quantized {
+				return quantizedBy(rand.New(rand.NewPCG(uint64(rows), uint64(cols))), a.Quantizer, rows, cols, zeros)
+			}
+			want, got := outputs(), outputs()
+			a.Output = want
+			require.NoError(t, runOf(t, reference.Source(), quant.Quantize)(opregistry.NewExec(nil, 0), a))
+			a.Output = got
+			require.NoError(t, runOf(t, flagos.Source(), quant.Quantize)(opregistry.NewExec(nil, 0), a))
+			for _, o := range [][2]*tensor.Tensor{
+				{want.Amax, got.Amax}, {want.ScaleInv, got.ScaleInv}, {want.Data, got.Data},
+				{want.ColumnwiseScaleInv, got.ColumnwiseScaleInv}, {want.ColumnwiseData, got.ColumnwiseData},
+			} {
+				if o[0] != nil {
+					require.Equal(t, tensortest.Bytes(o[0]), tensortest.Bytes(o[1]), "[%d, %d]", rows, cols)
+				}
+			}
+		}
+	})
+}
