@@ -110,10 +110,13 @@ func blocky(r *rand.Rand) int {
 	return 1 + r.IntN(40)
 }
 
-// axes draws the axes of a matrix.
+// axes draws the axes of a matrix, sometimes of several tiles in both directions.
 func (m *maker) axes() (rows, cols int) {
-	if m.big {
+	switch {
+	case m.big:
 		return m.size(1, 300), m.size(1, 400)
+	case m.rng.IntN(150) == 0:
+		return 1 + m.rng.IntN(700), 1 + m.rng.IntN(700)
 	}
 	return blocky(m.rng), blocky(m.rng)
 }

@@ -63,8 +63,13 @@ func newQuantization(v *host.Views, x host.Matrix, q quant.Quantizer, out quant.
 	c.f = host.FP8Format(d.DType())
 	b := q.Scaling.BlockLen()
 	switch {
-	case q.Block2D || b > 0 && out.ColumnwiseData != nil:
+	case q.Block2D:
 		c.height = b
+	case b > 0 && out.ColumnwiseData != nil:
+		c.height, c.width = b, columnsWidth
+		if q.Scaling == quant.BlockScaling {
+			c.height = columnsHeight
+		}
 	case out.ColumnwiseData != nil:
 		c.height = 64
 	}
@@ -144,7 +149,7 @@ func (c quantization) run(e *opregistry.Exec) {
 type tile struct {
 	row, col      int // of its first element
 	height, width int
-	line          []float32  // memory for a row that is widened
+	line          []float32  // memory for what is widened
 	bytes         host.Bytes // memory for data that will be transposed
 	amax, factor  []float32  // memory for its blocks in either direction
 	largest       float32    // magnitude so far, with delayed scaling
@@ -156,6 +161,9 @@ const linePad = 64
 func (c *quantization) part(part int) {
 	lo, hi := c.Bounds(part)
 	line, size, blocks := c.width, 0, max(c.width, c.height)
+	if c.strips() && c.x.Narrow() {
+		line = c.width * c.q.Scaling.BlockLen()
+	}
 	if c.cols.on {
 		size = c.height * (c.width + linePad) / 4
 	}
@@ -193,7 +201,7 @@ func (c *quantization) tile(t *tile) {
 	switch {
 	case !c.cols.on:
 		return
-	case b > 0 && !c.q.Block2D:
+	case c.strips():
 		c.byColumns(t)
 		if c.q.Scaling == quant.MXFP8Scaling {
 			return

@@ -14,6 +14,8 @@ func (*Format) decodeVector(_ []float32, _ []byte, _ []float32, _ int) (done int
 
 func (*Format) decodeEachVector(_ []float32, _ []byte, _ []float32) (done int) { return 0 }
 
+func amaxColumnsVector(_, _ []float32, _, _ int) (done int) { return 0 }
+
 func encodeE8M0Vector(_ []byte, _ []float32, _ int32) (done int) { return 0 }
 
 func decodeE8M0Vector(_ []float32, _ []byte) (done int) { return 0 }

@@ -1,0 +1,36 @@
+//go:build amd64 && !noasm
+
+package fp8
+
+import "github.com/primus-fl/primus/internal/cpufeat"
+
+// The columns whose magnitudes the loops keep in registers: several cache lines of each row.
+const (
+	columnsAVX512 = 256
+	columnsAVX2   = 64
+)
+
+// amaxColumnsVector does the first columns, and returns how many.
+func amaxColumnsVector(dst, x []float32, pitch, rows int) (done int) {
+	switch {
+	case cpufeat.Has(cpufeat.AVX512):
+		if done = len(dst) &^ (columnsAVX512 - 1); done > 0 {
+			amaxColumnsAVX512(&dst[0], &x[0], done, pitch, rows)
+		}
+	case cpufeat.Has(cpufeat.AVX2):
+		if done = len(dst) &^ (columnsAVX2 - 1); done > 0 {
+			amaxColumnsAVX2(&dst[0], &x[0], done, pitch, rows)
+		}
+	}
+	return done
+}
+
+// amaxColumnsAVX512 does a positive multiple of 256 columns of at least one row.
+//
+//go:noescape
+func amaxColumnsAVX512(dst, x *float32, cols, pitch, rows int)
+
+// amaxColumnsAVX2 does a positive multiple of 64 columns of at least one row.
+//
+//go:noescape
+func amaxColumnsAVX2(dst, x *float32, cols, pitch, rows int)
