@@ -129,7 +129,7 @@ func (c quantization) run(e *opregistry.Exec) {
 		c.scaleInv[0] = 1 / c.factor[0]
 	case quant.CurrentScaling:
 		c.amax[0] = amaxOf(e, c.x)
-		c.factor[0] = scaleOf(c.amax[0], c.f.Largest(), c.q.AmaxEpsilon, c.q.ForcePow2Scales)
+		c.factor[0] = fp8.ScaleOf(c.amax[0], c.f.Largest(), c.q.AmaxEpsilon, c.q.ForcePow2Scales)
 		c.scale[0], c.scaleInv[0] = c.factor[0], 1/c.factor[0]
 	}
 	c.width = max(min(c.width, c.x.Cols), 1)
@@ -214,23 +214,27 @@ func (c *quantization) tile(t *tile) {
 // encode stores the rows of a tile with the same scales.
 func (c *quantization) encode(t *tile, to host.Bytes, scales []float32, block int) {
 	for r := range t.height {
-		x := c.elements(t, r)
+		x, data := c.elements(t, r), to.Piece(r, 0, t.width)
 		if c.q.Scaling == quant.DelayedScaling {
-			t.largest = max(t.largest, fp8.Amax(x))
+			t.largest = max(t.largest, c.f.EncodeAmax(data, x, scales[0]))
+		} else {
+			c.f.Encode(data, x, scales, block)
 		}
-		c.f.Encode(to.Piece(r, 0, t.width), x, scales, block)
 	}
 }
 
 // byRows quantises the rows of a tile in blocks.
 func (c *quantization) byRows(t *tile, b int) {
 	n, first := (t.width+b-1)/b, t.col/b
-	factor := t.factor[:n]
 	for r := range t.height {
-		x := c.elements(t, r)
-		fp8.Amaxes(factor, x, b)
-		c.store(factor, &c.rows, t.row+r, first)
-		c.f.Encode(c.rows.data.Piece(t.row+r, t.col, t.width), x, factor, b)
+		x, row := c.elements(t, r), t.row+r
+		data := c.rows.data.Piece(row, t.col, t.width)
+		if c.q.Scaling == quant.MXFP8Scaling {
+			c.f.QuantizeE8M0(data, c.rows.codes.Piece(row, first, n), x)
+		} else {
+			inv := c.rows.scales.Data[row*c.rows.scales.Pitch+first:][:n]
+			c.f.Quantize(data, inv, x, b, c.q.AmaxEpsilon, c.q.ForcePow2Scales)
+		}
 	}
 }
 
@@ -266,7 +270,7 @@ func (c *quantization) store(amax []float32, s *side, row, col int) {
 	largest := c.f.Largest()
 	inv := s.scales.Data[row*s.scales.Pitch+col:][:len(amax)]
 	for i, a := range amax {
-		amax[i] = scaleOf(a, largest, c.q.AmaxEpsilon, c.q.ForcePow2Scales)
+		amax[i] = fp8.ScaleOf(a, largest, c.q.AmaxEpsilon, c.q.ForcePow2Scales)
 		inv[i] = 1 / amax[i]
 	}
 }

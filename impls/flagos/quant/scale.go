@@ -12,25 +12,6 @@ import (
 
 var infinity = float32(math.Inf(1))
 
-// scaleOf returns the scale of an amax, as quant.MultiTensorComputeScaleAndScaleInv defines it.
-func scaleOf(amax, largest, epsilon float32, pow2 bool) float32 {
-	if amax < epsilon {
-		amax = epsilon
-	}
-	if amax == 0 || amax != amax || amax == infinity {
-		return 1
-	}
-	scale := min(largest/amax, math.MaxFloat32)
-	switch {
-	case !pow2 || scale <= 0:
-		return scale
-	case scale >= 0x1p-126:
-		return math.Float32frombits(math.Float32bits(scale) &^ (1<<23 - 1))
-	}
-	_, exp := math.Frexp(float64(scale))
-	return float32(math.Ldexp(1, exp-1))
-}
-
 const nanCode = 255 // of E8M0
 
 // multiTensorComputeScaleE8M0 implements quant.MultiTensorComputeScaleInvE8M0.
@@ -71,7 +52,7 @@ func multiTensorComputeScale(_ *opregistry.Exec, a quant.MultiTensorComputeScale
 				continue
 			}
 			for j, m := range amax {
-				scale[j] = scaleOf(m, a.MaxFP8, a.Epsilon, a.ForcePow2Scales)
+				scale[j] = fp8.ScaleOf(m, a.MaxFP8, a.Epsilon, a.ForcePow2Scales)
 				inv[j] = 1 / scale[j]
 			}
 		}

@@ -7,6 +7,26 @@
 #define V1 Y1
 #define V2 Y2
 
+// CONSTANT is a vector of the same doublewords.
+#define CONSTANT(name, value) \
+DATA name<>+0(SB)/8, value;  \
+DATA name<>+8(SB)/8, value;  \
+DATA name<>+16(SB)/8, value; \
+DATA name<>+24(SB)/8, value; \
+GLOBL name<>(SB), RODATA|NOPTR, $32
+
+CONSTANT(one, $0x0000000100000001)
+CONSTANT(low, $0x0000007f0000007f)
+CONSTANT(tops, $0x8080808080808080)
+CONSTANT(powers, $0x7f8000007f800000)
+
+// order brings what was packed from four vectors into their order.
+DATA order<>+0(SB)/8, $0x0000000400000000
+DATA order<>+8(SB)/8, $0x0000000500000001
+DATA order<>+16(SB)/8, $0x0000000600000002
+DATA order<>+24(SB)/8, $0x0000000700000003
+GLOBL order<>(SB), RODATA|NOPTR, $32
+
 #define SIGNS \
 	VPCMPEQD Y7, Y7, Y7 \
 	VPSRLD   $1, Y7, Y15
@@ -36,8 +56,6 @@
 
 #define FORMAT \
 	SIGNS                     \
-	VPSRLD       $31, Y7, Y14 \
-	VPSLLD       $7, Y14, Y13 \
 	VMOVQ        (R8), X12    \
 	VPBROADCASTD 8(R8), Y11   \
 	VBROADCASTSS 12(R8), Y10  \
@@ -51,7 +69,7 @@
 	VMINPS       Y10, Y2, Y2      \
 	VCMPPS       $1, Y9, Y2, Y6   \
 	VPSRLD       X12, Y2, Y3      \
-	VPAND        Y14, Y3, Y3      \
+	VPAND        one<>(SB), Y3, Y3 \
 	VADDPS       Y8, Y2, Y4       \
 	VPSUBD       Y8, Y4, Y4       \
 	VPADDD       Y11, Y2, Y2      \
@@ -60,12 +78,53 @@
 	VBLENDVPS    Y6, Y4, Y2, Y2   \
 	VPSRLD       $24, Y1, Y1      \
 	VBLENDVPS    Y5, Y7, Y2, Y2   \
-	VPAND        Y13, Y1, Y1      \
+	VPAND        tops<>(SB), Y1, Y1 \
 	VPOR         Y1, Y2, Y2       \
 	VEXTRACTI128 $1, Y2, X3       \
 	VPACKUSDW    X3, X2, X2       \
 	VPACKUSWB    X2, X2, X2       \
 	VMOVQ        X2, to
+
+// NEAREST leaves fp8 of the magnitude of v in v, as ENCODE of AVX-512 finds it.
+#define NEAREST(v) \
+	VPAND  Y15, v, v            \
+	VMINPS Y10, v, v            \
+	VMAXPS Y9, v, Y6            \
+	VPAND  powers<>(SB), Y6, Y6 \
+	VPADDD Y13, Y6, Y14         \
+	VADDPS Y14, v, v            \
+	VPSRLD X12, Y6, Y6          \
+	VPADDD Y6, v, v             \
+	VPAND  low<>(SB), v, v
+
+#define ENCODEFOUR(nan) \
+	PREFETCHT0   AHEAD(SI)          \
+	PREFETCHT0   AHEAD+64(SI)       \
+	VMULPS       (SI), Y0, Y1       \
+	VMULPS       32(SI), Y0, Y2     \
+	VMULPS       64(SI), Y0, Y3     \
+	VMULPS       96(SI), Y0, Y4     \
+	VCMPPS       $3, Y1, Y2, Y5     \
+	VCMPPS       $3, Y3, Y4, Y6     \
+	VPOR         Y6, Y5, Y5         \
+	VPTEST       Y5, Y5             \
+	JNE          nan                \
+	VPBROADCASTD 44(R8), Y13        \
+	VPACKSSDW    Y2, Y1, Y5         \
+	VPACKSSDW    Y4, Y3, Y6         \
+	VPACKSSWB    Y6, Y5, Y5         \
+	NEAREST(Y1)                     \
+	NEAREST(Y2)                     \
+	NEAREST(Y3)                     \
+	NEAREST(Y4)                     \
+	VPACKUSDW    Y2, Y1, Y1         \
+	VPACKUSDW    Y4, Y3, Y3         \
+	VPACKUSWB    Y3, Y1, Y1         \
+	VPAND        tops<>(SB), Y5, Y5 \
+	VPOR         Y5, Y1, Y1         \
+	VMOVDQU      order<>(SB), Y6    \
+	VPERMD       Y1, Y6, Y1         \
+	VMOVDQU      Y1, (DI)
 
 #define WORDS \
 	VPCMPEQD     Y7, Y7, Y7      \

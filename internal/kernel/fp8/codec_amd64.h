@@ -9,6 +9,8 @@
 //	AMAXHALF           does so with V0 for the next 16
 //	FORMAT             prepares for ENCODE from the format at R8
 //	ENCODE(to)         stores V1 as fp8
+//	ENCODEFOUR(nan)    stores the products of V0 and four vectors at SI as fp8, or goes to nan if
+//	                   one of them is a NaN
 //	WORDS              prepares for DECODE from the format at R8
 //	DECODE(from)       loads fp8 to V1
 //	GREATEST           leaves the largest element of V0 in X0
@@ -110,17 +112,31 @@ encodeBlock:
 	MOVQ         R9, CX
 
 encodeLoop:
+	SUBQ $(4*LANES), CX
+	JCS  encodeRest
+	ENCODEFOUR(encodeRest)
+	ADDQ $(16*LANES), SI
+	ADDQ $(4*LANES), DI
+	JMP  encodeLoop
+
+encodeRest:
+	ADDQ $(4*LANES), CX
+	JEQ  encodeDone
+
+encodeSingle:
 	PREFETCHT0 AHEAD(SI)
 	VMULPS     (SI), V0, V1
 	ENCODE((DI))
-	ADDQ   $(4*LANES), SI
-	ADDQ   $LANES, DI
-	SUBQ   $LANES, CX
-	JNZ    encodeLoop
-	LEAQ   (SI)(R10*4), SI
-	ADDQ   R10, DI
-	DECQ   BX
-	JNZ    encodeBlock
+	ADDQ       $(4*LANES), SI
+	ADDQ       $LANES, DI
+	SUBQ       $LANES, CX
+	JNZ        encodeSingle
+
+encodeDone:
+	LEAQ (SI)(R10*4), SI
+	ADDQ R10, DI
+	DECQ BX
+	JNZ  encodeBlock
 	VZEROUPPER
 	RET
 

@@ -23,10 +23,13 @@ func (f *Format) EncodeE8M0(codes []byte, amax []float32) {
 	race.Read(amax)
 	race.Write(amax)
 	race.Write(codes)
-	bias := int32(math.Float32bits(f.largest)>>23) - 127
+	bias := f.bias()
 	done := encodeE8M0Vector(codes, amax, bias)
 	encodeE8M0Generic(codes[done:], amax[done:], bias)
 }
+
+// bias is the exponent of the largest number.
+func (f *Format) bias() int32 { return int32(math.Float32bits(f.largest)>>23) - 127 }
 
 // toNext is what takes a fraction above that of the largest numbers, 1.75 in either format, to the
 // next exponent.

@@ -27,21 +27,36 @@ type Format struct {
 
 	wide      float32 // from float32 with the pattern shifted up
 	notFinite byte    // the first such pattern
+
+	// sums has, at the low bits of the exponent of a magnitude, the number that brings its fp8 to
+	// the low bits of the sum of both.
+	sums [32]float32
 }
 
 // The formats: E4M3, which has no infinities, and E5M2.
 var (
 	E4M3 = Format{
 		shift: 20, roundUp: 1<<32 - 1 + 1<<19 - (127-7)<<23, largest: 448, normal: 0x1p-6, subnormal: 0x1p14, nan: 0x7f,
-		factor: 0x1p8, half: 7, nanWord: 0x7f007f, toUnit: 20<<23 + -(127-6)<<3&0xff, wide: 0x1p120, notFinite: 0x7f,
+		factor: 0x1p8, half: 7, nanWord: 0x7f007f, toUnit: 20<<23 + -(127-6)<<3&0xff, wide: 0x1p120, notFinite: 0x7f, sums: sumsOf(3, -6, 8),
 	}
 	E5M2 = Format{
 		shift: 21, roundUp: 1<<32 - 1 + 1<<20 - (127-15)<<23, largest: 57344, normal: 0x1p-14, subnormal: 0x1p7, nan: 0x7e,
-		factor: 1, half: 8, nanWord: math.MaxUint32, toUnit: 21<<23 + -(127-14)<<2&0xff, wide: 0x1p112, notFinite: infinity,
+		factor: 1, half: 8, nanWord: math.MaxUint32, toUnit: 21<<23 + -(127-14)<<2&0xff, wide: 0x1p112, notFinite: infinity, sums: sumsOf(2, -14, 15),
 	}
 )
 
 const infinity = 0x7c // in E5M2
+
+// sumsOf returns the numbers for a format of so many bits in its mantissa, with these exponents.
+// The unit of the last place of a sum is that of fp8 with the exponent, and below it the sum has
+// what the exponent adds to the pattern.
+func sumsOf(mantissa, least, greatest int) (sums [32]float32) {
+	for e := least; e <= greatest; e++ {
+		unit := math.Ldexp(1, e-mantissa)
+		sums[(e+127)%len(sums)] = float32(unit * float64(1<<23+(e-least)<<mantissa))
+	}
+	return sums
+}
 
 // Largest returns the largest finite number of the format.
 func (f *Format) Largest() float32 { return f.largest }
