@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/primus-fl/primus/impls/flagos"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/ops/moe"
 	"github.com/primus-fl/primus/tensor"
@@ -194,3 +195,21 @@ func TestRandomRoutesEqualTheReference(t *testing.T) {
 
 // kept returns a tensor that has its values already.
 func kept(x *tensor.Tensor) *tensor.Tensor { return x }
+
+func TestAuxLossGradientHasEqualRows(t *testing.T) {
+	const rows, experts = 700, 60 // more than are copied at a time
+	tokens := make([]float64, experts)
+	for e := range tokens {
+		tokens[e] = float64(e)
+	}
+	got, err := tensor.FromSlice(make([]float32, rows*experts), rows, experts)
+	require.NoError(t, err)
+	a := moe.FusedMoEAuxLossBwdArgs{
+		ConstBuf: vector(t, 1), TokensPerExpert: vector(t, tokens...), GradAuxLoss: vector(t, 1), GradProbs: got, Saved: new(opregistry.Saved),
+	}
+	require.NoError(t, runOf(t, flagos.Source(), moe.FusedMoEAuxLossBwd)(opregistry.NewExec(nil, 0), a))
+	values := got.Float64s()
+	for r := range rows {
+		require.Equal(t, tokens, values[r*experts:][:experts], "row %d", r)
+	}
+}

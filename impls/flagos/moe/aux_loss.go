@@ -2,6 +2,7 @@ package moe
 
 import (
 	"github.com/primus-fl/primus/impls/flagos/internal/host"
+	kernel "github.com/primus-fl/primus/internal/kernel/router"
 	"github.com/primus-fl/primus/internal/kernel/vector"
 	"github.com/primus-fl/primus/internal/parallel"
 	"github.com/primus-fl/primus/opregistry"
@@ -17,7 +18,8 @@ type scoreFwd struct {
 
 var scoreFwdKernel = parallel.NewKernel((*scoreFwd).part)
 
-// scoreForward implements moe.FusedScoreForMoEAuxLossFwd. Scratch: two rows per part.
+// scoreForward implements moe.FusedScoreForMoEAuxLossFwd. Scratch: the rows of some tokens per
+// part.
 func scoreForward(e *opregistry.Exec, a moe.FusedScoreForMoEAuxLossFwdArgs) error {
 	var v host.Views
 	c := scoreFwd{
@@ -34,25 +36,26 @@ func scoreForward(e *opregistry.Exec, a moe.FusedScoreForMoEAuxLossFwdArgs) erro
 
 func (c *scoreFwd) part(part int) {
 	lo, hi := c.Bounds(part)
-	buf := c.exec.Scratch(c.experts + 2*c.topk)
-	top := newBest(c.topk, buf[c.experts:])
-	for t := lo; t < hi; t++ {
-		x, s := c.logits.Piece(t, 0, c.experts, buf), c.scores.Row(t)
-		c.router.scores(s, x)
-		if c.score == moe.SqrtSoftplusScore {
-			copy(c.saved.Row(t), x)
-		} else {
-			copy(c.saved.Row(t), s)
+	n := c.experts
+	buf := c.exec.Scratch(choiceScratch(c.topk, n) + n)
+	row, best := buf[:n], newChoice(c.topk, n, buf[n:])
+	for ; lo < hi; lo += kernel.Tokens {
+		tokens := min(kernel.Tokens, hi-lo)
+		for t := lo; t < lo+tokens; t++ {
+			x, s, saved := c.logits.Piece(t, 0, n, row), c.scores.Row(t), c.saved.Row(t)
+			c.router.scores(s, x)
+			if c.score == moe.SqrtSoftplusScore {
+				copy(saved, x)
+			} else {
+				copy(saved, s)
+			}
+			if c.score != moe.SoftmaxScore && c.topk > 1 {
+				vector.Scale(1/(vector.Sum(s)+epsilon), s, s)
+			}
 		}
-		if c.score != moe.SoftmaxScore && c.topk > 1 {
-			vector.Scale(1/(vector.Sum(s)+epsilon), s, s)
-		}
-		top.n = 0
-		top.add(s, 0)
-		routes := c.routes.Piece(t, 0, c.experts)
-		clear(routes)
-		for _, e := range top.indexes {
-			routes[e] = 1
+		best.rank(c.scores.Data[lo*c.scores.Pitch:], c.scores.Pitch, tokens, n)
+		for i := range tokens {
+			best.mark(c.routes.Piece(lo+i, 0, n), row, c.scores.Row(lo+i), i, nil, n)
 		}
 	}
 	c.exec.Release(buf)
@@ -65,7 +68,7 @@ type scoreBwd struct {
 
 var scoreBwdKernel = parallel.NewKernel((*scoreBwd).part)
 
-// scoreBackward implements moe.FusedScoreForMoEAuxLossBwd. Scratch: a row per part.
+// scoreBackward implements moe.FusedScoreForMoEAuxLossBwd. Scratch: two rows per part.
 func scoreBackward(e *opregistry.Exec, a moe.FusedScoreForMoEAuxLossBwdArgs) error {
 	var v host.Views
 	c := scoreBwd{saved: v.Matrix("intermediate_output", a.IntermediateOutput), grad: v.Matrix("grad_scores", a.GradScores), dx: v.Matrix("grad_logits", a.GradLogits)}
@@ -79,14 +82,7 @@ func scoreBackward(e *opregistry.Exec, a moe.FusedScoreForMoEAuxLossBwdArgs) err
 
 func (c *scoreBwd) part(part int) {
 	lo, hi := c.Bounds(part)
-	buf := c.exec.Scratch(c.experts)
-	for t := lo; t < hi; t++ {
-		dx := c.dx.Place(t, 0, c.experts, buf)
-		copy(dx, c.grad.Row(t))
-		c.gradient(dx, c.saved.Row(t))
-		c.dx.Settle(t, 0, dx)
-	}
-	c.exec.Release(buf)
+	c.gradients(lo, hi, &gradientOperands{dx: c.dx, grad: c.grad, saved: c.saved}, 1, true)
 }
 
 // tokensOf returns the tokens of each expert as numbers in scratch, which the caller releases.
@@ -148,8 +144,18 @@ func auxLossForward(e *opregistry.Exec, a moe.FusedMoEAuxLossFwdArgs) error {
 
 func (c *auxLoss) part(part int) {
 	lo, hi := c.Bounds(part)
-	buf := c.exec.Scratch(c.probs.Cols)
 	sum := 0.0
+	if !c.probs.Narrow() {
+		var sums [256]float32
+		for ; lo < hi; lo += len(sums) {
+			s := sums[:min(len(sums), hi-lo)]
+			vector.DotRows(s, c.tokens, c.probs.Data[lo*c.probs.Pitch:], c.probs.Pitch)
+			sum += float64(vector.Sum(s))
+		}
+		c.sums[part] = float32(sum)
+		return
+	}
+	buf := c.exec.Scratch(c.probs.Cols)
 	for t := lo; t < hi; t++ {
 		sum += float64(vector.Dot(c.tokens, c.probs.Piece(t, 0, c.probs.Cols, buf)))
 	}
@@ -184,7 +190,19 @@ func auxLossBackward(e *opregistry.Exec, a moe.FusedMoEAuxLossBwdArgs) error {
 
 func (c *auxLossGrad) part(part int) {
 	lo, hi := c.Bounds(part)
+	if lo < hi && len(c.row) > 0 && !c.dprobs.Narrow() && c.dprobs.Dense() {
+		out := c.dprobs.Data[lo*c.dprobs.Pitch:][:(hi-lo)*len(c.row)]
+		whole := max(copied/len(c.row), 1) * len(c.row)
+		for done := copy(out, c.row); done < len(out); {
+			done += copy(out[done:], out[:min(done, whole)])
+		}
+		return
+	}
 	for t := lo; t < hi; t++ {
 		c.dprobs.Put(t, 0, c.row)
 	}
 }
+
+// copied bounds the elements of short rows that are copied at a time, which stay in the first-level
+// cache.
+const copied = 2048

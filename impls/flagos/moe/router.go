@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/primus-fl/primus/impls/flagos/internal/host"
+	kernel "github.com/primus-fl/primus/internal/kernel/router"
 	"github.com/primus-fl/primus/internal/kernel/vector"
 	"github.com/primus-fl/primus/internal/parallel"
 	"github.com/primus-fl/primus/opregistry"
@@ -58,59 +59,6 @@ func sqrtSoftplus(x float32) float32 {
 	return float32(math.Sqrt(max(v, 0) + math.Log1p(math.Exp(-math.Abs(v)))))
 }
 
-// best keeps the indexes of the largest numbers in descending order; of equal ones the first comes
-// first, and NaN comes last.
-type best struct {
-	keys    []int32 // of the numbers
-	indexes []int32
-	n       int
-}
-
-// newBest returns room for k numbers in memory of 2·k elements.
-func newBest(k int, memory []float32) best {
-	ints := host.ScratchInts(memory)
-	return best{keys: ints[:k], indexes: ints[k : 2*k]}
-}
-
-// keyOf returns an integer that orders numbers as best does.
-func keyOf(v float32) int32 {
-	if v != v {
-		return math.MinInt32
-	}
-	u := int32(math.Float32bits(v + 0)) // no −0
-	return u ^ u>>31&math.MaxInt32
-}
-
-// add considers the numbers with indexes from first on.
-func (b *best) add(values []float32, first int) {
-	k := len(b.keys)
-	for i, v := range values {
-		key := keyOf(v)
-		at := b.n
-		if at == k {
-			if key <= b.keys[k-1] {
-				continue
-			}
-			at--
-		} else {
-			b.n++
-		}
-		for ; at > 0 && b.keys[at-1] < key; at-- {
-			b.keys[at], b.indexes[at] = b.keys[at-1], b.indexes[at-1]
-		}
-		b.keys[at], b.indexes[at] = key, int32(first+i)
-	}
-}
-
-// chosen is the memory for the choice of a token.
-type chosen struct {
-	experts best
-	within  best // of one group, and then of the groups
-	groups  best
-	worth   []float32
-	weights []float32
-}
-
 type topkFwd struct {
 	router
 	logits, probs, saved host.Matrix
@@ -123,7 +71,8 @@ type topkFwd struct {
 
 var topkFwdKernel = parallel.NewKernel((*topkFwd).part)
 
-// topkForward implements moe.FusedTopkWithScoreFunctionFwd. Scratch: some rows per part.
+// topkForward implements moe.FusedTopkWithScoreFunctionFwd. Scratch: the rows of some tokens per
+// part.
 func topkForward(e *opregistry.Exec, a moe.FusedTopkWithScoreFunctionFwdArgs) error {
 	var v host.Views
 	c := topkFwd{
@@ -150,108 +99,97 @@ func topkForward(e *opregistry.Exec, a moe.FusedTopkWithScoreFunctionFwdArgs) er
 func (c *topkFwd) part(part int) {
 	lo, hi := c.Bounds(part)
 	n, k := c.experts, c.topk
-	buf := c.exec.Scratch(4*n + 5*k + 3*max(c.groups, 1))
-	x, s, value, probs := buf[:n], buf[n:][:n], buf[2*n:][:n], buf[3*n:][:n]
-	rest := buf[4*n:]
-	m := chosen{experts: newBest(k, rest), weights: rest[2*k:][:k]}
+	memory, size := choiceScratch(k, n)+2*kernel.Tokens*n+2*n, n
 	if c.groupTopk > 0 {
-		m.within = newBest(k/c.groupTopk, rest[3*k:])
-		m.groups, m.worth = newBest(c.groupTopk, rest[5*k:]), rest[5*k+2*c.groupTopk:][:c.groups]
+		size = n / c.groups
+		memory += groupScratch(k/c.groupTopk, c.groupTopk, c.groups, size)
 	}
-	for t := lo; t < hi; t++ {
-		row := c.logits.Piece(t, 0, n, x)
-		score := row
-		if c.score != moe.SoftmaxScore || c.pre {
-			score = s
-			c.scores(s, row)
+	buf := c.exec.Scratch(memory)
+	scores, ranked := buf[:kernel.Tokens*n], buf[kernel.Tokens*n:][:kernel.Tokens*n]
+	rest := buf[2*kernel.Tokens*n:]
+	probs, kept := rest[:n], rest[n:][:n]
+	experts := newChoice(k, n, rest[2*n:])
+	var groups groupChoice
+	if c.groupTopk > 0 {
+		groups = newGroupChoice(k/c.groupTopk, c.groupTopk, c.groups, size, rest[2*n+choiceScratch(k, n):])
+	}
+	for ; lo < hi; lo += kernel.Tokens {
+		tokens := min(kernel.Tokens, hi-lo)
+		for i := range tokens {
+			value := ranked[i*n:][:n]
+			x := c.logits.Piece(lo+i, 0, n, value)
+			if score := c.scored(lo+i, x, scores[i*n:][:n]); c.bias != nil {
+				vector.Add(value, score, c.bias)
+			} else {
+				copy(value, score)
+			}
+			if c.groupTopk > 0 {
+				groups.choose(i, value)
+			}
 		}
-		ranked := score
-		if c.bias != nil {
-			ranked = value
-			vector.Add(value, score, c.bias)
+		experts.rank(ranked, n, tokens, n)
+		for i := range tokens {
+			t, value := lo+i, ranked[i*n:][:n]
+			routes, saved := c.routes.Piece(t, 0, n), c.saved.Row(t)
+			var considered []int32
+			if c.groupTopk > 0 {
+				considered = groups.of(i)
+			}
+			p := c.probs.Place(t, 0, n, probs)
+			switch {
+			case c.score == moe.SoftmaxScore && !c.pre:
+				experts.mark(routes, saved, value, i, considered, size)
+				c.softmaxOf(p, saved, routes)
+			case c.score == moe.SqrtSoftplusScore:
+				experts.mark(routes, kept, value, i, considered, size)
+				c.weigh(p, scores[i*n:][:n], routes)
+			default:
+				experts.mark(routes, kept, value, i, considered, size)
+				c.weigh(p, saved, routes)
+			}
+			c.probs.Settle(t, 0, p)
 		}
-		c.choose(&m, ranked)
-		c.weigh(m.weights, score, m.experts.indexes)
-		p := c.probs.Place(t, 0, n, probs)
-		routes := c.routes.Piece(t, 0, n)
-		clear(p)
-		clear(routes)
-		for i, e := range m.experts.indexes {
-			p[e], routes[e] = c.scale*m.weights[i], 1
-		}
-		c.probs.Settle(t, 0, p)
-		c.save(c.saved.Row(t), row, score, &m)
 	}
 	c.exec.Release(buf)
 }
 
-// choose finds the experts of a token.
-func (c *topkFwd) choose(m *chosen, value []float32) {
-	m.experts.n = 0
-	if c.groupTopk == 0 {
-		m.experts.add(value, 0)
-		return
-	}
-	size := c.experts / c.groups
-	for g := range m.worth {
-		m.within.n = 0
-		m.within.add(value[g*size:][:size], g*size)
-		worth := 0.0
-		for _, e := range m.within.indexes {
-			worth += float64(value[e])
-		}
-		m.worth[g] = float32(worth)
-	}
-	m.groups.n = 0
-	m.groups.add(m.worth, 0)
-	for _, g := range m.groups.sorted() {
-		m.experts.add(value[int(g)*size:][:size], int(g)*size)
-	}
-}
-
-// sorted returns the indexes in ascending order.
-func (b *best) sorted() []int32 {
-	x := b.indexes[:b.n]
-	for i := range x {
-		for at := i; at > 0 && x[at-1] > x[at]; at-- {
-			x[at-1], x[at] = x[at], x[at-1]
-		}
-	}
-	return x
-}
-
-// weigh stores p of the chosen experts.
-func (c *topkFwd) weigh(p, score []float32, experts []int32) {
-	sum := float32(epsilon)
-	for i, e := range experts {
-		p[i] = score[e]
-		sum += p[i]
-	}
-	switch {
-	case c.score == moe.SoftmaxScore && !c.pre:
-		softmax(p, p)
-	case c.score != moe.SoftmaxScore && len(experts) > 1:
-		for i := range p {
-			p[i] /= sum
-		}
-	}
-}
-
-// save stores what the gradient needs.
-func (c *topkFwd) save(saved, logits, score []float32, m *chosen) {
+// scored returns the scores of the logits x of a token, and saves what the gradient needs, but for
+// softmax over the chosen experts. It uses s for scores that are not saved.
+func (c *topkFwd) scored(token int, x, s []float32) []float32 {
+	saved := c.saved.Row(token)
 	switch {
 	case c.score == moe.SqrtSoftplusScore:
-		copy(saved, logits)
+		copy(saved, x)
 	case c.score == moe.SoftmaxScore && !c.pre:
-		for i := range saved {
-			saved[i] = float32(math.Inf(-1))
-		}
-		for i, e := range m.experts.indexes {
-			saved[e] = m.weights[i]
-		}
+		return x
 	default:
-		copy(saved, score)
+		s = saved
 	}
+	c.scores(s, x)
+	return s
+}
+
+// softmaxOf replaces the logits of the chosen experts by their softmax p, and stores scale·p.
+func (c *topkFwd) softmaxOf(p, saved []float32, routes []byte) {
+	softmax(p, saved)
+	kernel.Select(saved, p, routes, float32(math.Inf(-1)))
+	if c.scale != 1 {
+		vector.Scale(c.scale, p, p)
+	}
+	if p[0] != p[0] { // NaN is that of the chosen experts alone
+		kernel.Select(p, p, routes, 0)
+	}
+}
+
+// weigh stores scale·p of the chosen experts.
+func (c *topkFwd) weigh(p, score []float32, routes []byte) {
+	factor := c.scale
+	if c.score != moe.SoftmaxScore && c.topk > 1 {
+		kernel.Select(p, score, routes, 0)
+		factor /= vector.Sum(p) + epsilon
+	}
+	vector.Scale(factor, p, score)
+	kernel.Select(p, p, routes, 0)
 }
 
 type topkBwd struct {
@@ -265,7 +203,7 @@ type topkBwd struct {
 
 var topkBwdKernel = parallel.NewKernel((*topkBwd).part)
 
-// topkBackward implements moe.FusedTopkWithScoreFunctionBwd. Scratch: three rows per part.
+// topkBackward implements moe.FusedTopkWithScoreFunctionBwd. Scratch: two rows per part.
 func topkBackward(e *opregistry.Exec, a moe.FusedTopkWithScoreFunctionBwdArgs) error {
 	var v host.Views
 	c := topkBwd{
@@ -282,63 +220,70 @@ func topkBackward(e *opregistry.Exec, a moe.FusedTopkWithScoreFunctionBwdArgs) e
 
 func (c *topkBwd) part(part int) {
 	lo, hi := c.Bounds(part)
+	c.gradients(lo, hi, &gradientOperands{c.dx, c.grad, c.saved, c.routes}, c.scale, c.all)
+}
+
+// gradientOperands are those of a gradient; routes has no rows where all experts count.
+type gradientOperands struct {
+	dx, grad, saved host.Matrix
+	routes          host.Bytes
+}
+
+// gradients stores the gradients of the logits of the tokens [lo, hi), given what the forward op
+// has saved of them. Where all is true, softmax ran over all experts.
+func (c *router) gradients(lo, hi int, o *gradientOperands, scale float32, all bool) {
 	n := c.experts
-	buf := c.exec.Scratch(5 * n)
-	grads, dxs := buf[:n], buf[n:][:n]
-	g, s := buf[2*n:][:n], buf[3*n:][:n]
-	index := host.ScratchInts(buf[4*n:][:n])
-	for t := lo; t < hi; t++ {
-		grad, saved := c.grad.Piece(t, 0, n, grads), c.saved.Row(t)
-		count := 0
-		for e, taken := range c.routes.Piece(t, 0, n) {
-			if taken != 0 {
-				index[count], g[count], s[count] = int32(e), c.scale*grad[e], saved[e]
-				count++
-			}
+	if lo == hi || n == 0 {
+		return
+	}
+	block := hi - lo // tokens at a time
+	if o.dx.Narrow() || c.score == moe.SqrtSoftplusScore {
+		block = 1
+	}
+	buf := c.exec.Scratch(2 * n)
+	for t := lo; t < hi; t += block {
+		r := kernel.Rows{Count: block, Cols: n, DX: o.dx.Pitch, Saved: o.saved.Pitch, Grad: o.grad.Pitch, Chosen: o.routes.Pitch}
+		var chosen []byte
+		if o.routes.Rows > 0 {
+			chosen = o.routes.Data[t*o.routes.Pitch:]
 		}
-		dx := c.dx.Place(t, 0, n, dxs)
-		chosen := g[:count]
-		product := c.gradient(chosen, s[:count])
-		if c.all {
-			vector.Scale(-product, dx, saved)
-		} else {
-			clear(dx)
+		g, dx := o.grad.Piece(t, 0, n, buf), o.dx.Place(t, 0, n, buf[n:])
+		s := o.saved.Data[t*o.saved.Pitch:]
+		if block > 1 {
+			g, dx = o.grad.Data[t*o.grad.Pitch:], o.dx.Data[t*o.dx.Pitch:]
 		}
-		for i, e := range index[:count] {
-			dx[e] = chosen[i]
+		switch c.score {
+		case moe.SoftmaxScore:
+			kernel.SoftmaxGradient(r, dx, s, g, chosen, scale, all)
+		case moe.SigmoidScore:
+			kernel.SigmoidGradient(r, dx, s, g, chosen, scale, c.topk == 1)
+		default:
+			sqrtSoftplusGradient(dx, s, g, chosen, scale, c.topk == 1)
 		}
-		c.dx.Settle(t, 0, dx)
+		o.dx.Settle(t, 0, dx)
 	}
 	c.exec.Release(buf)
 }
 
-// gradient replaces the gradients of the weights of experts by those of their logits, given what
-// the forward op has saved of them, and returns Σ s·g of softmax.
-func (c *router) gradient(g, saved []float32) (product float32) {
-	if c.score == moe.SoftmaxScore {
-		product = vector.Dot(saved, g)
-		vector.MulSub(g, saved, g, product)
-		return product
-	}
-	sum, weighted := epsilon, 0.0
-	for i, v := range saved {
-		if c.score == moe.SqrtSoftplusScore {
-			v = sqrtSoftplus(v)
+// sqrtSoftplusGradient is kernel.SigmoidGradient for logits x of scores √ln(1 + eˣ), for one token.
+func sqrtSoftplusGradient(dx, x, g []float32, chosen []byte, scale float32, plain bool) {
+	inverse, mean := 1.0, 0.0
+	if !plain {
+		sum, product := epsilon, 0.0
+		for i := range dx {
+			if chosen == nil || chosen[i] != 0 {
+				s := float64(sqrtSoftplus(x[i]))
+				sum += s
+				product += s * float64(g[i])
+			}
 		}
-		sum += float64(v)
-		weighted += float64(v) * float64(g[i])
+		inverse, mean = 1/sum, product/sum
 	}
-	inverse, factor := 1/sum, weighted/(sum*sum)
-	if c.topk == 1 {
-		inverse, factor = 1, 0
-	}
-	for i, v := range saved {
-		ds := float64(g[i])*inverse - factor
-		if c.score == moe.SigmoidScore {
-			g[i] = float32(ds * float64(v) * (1 - float64(v)))
-		} else {
-			g[i] = float32(ds / (1 + math.Exp(-float64(v))) / (2*float64(sqrtSoftplus(v)) + epsilon))
+	for i := range dx {
+		d := 0.0
+		if chosen == nil || chosen[i] != 0 {
+			d = float64(scale) * inverse * (float64(g[i]) - mean) / (1 + math.Exp(-float64(x[i]))) / (2*float64(sqrtSoftplus(x[i])) + epsilon)
 		}
+		dx[i] = float32(d)
 	}
-	return 0
 }
