@@ -132,14 +132,14 @@ func (o *options) run(ctx context.Context, prog cli.Program) error {
 		for _, path := range o.data {
 			r, err := o.text(ctx, s, m.Tokenizer, path)
 			if err != nil {
-				return fmt.Errorf("%s: %w", path, err)
+				return err
 			}
 			all.Data = append(all.Data, r)
 		}
 		for i, questions := range tasks {
 			r, err := s.Task(ctx, m.Tokenizer, questions, o.task)
 			if err != nil {
-				return fmt.Errorf("%s: %w", o.tasks[i], err)
+				return fmt.Errorf("--task: %s: %w", o.tasks[i], err)
 			}
 			all.Tasks = append(all.Tasks, taskResult{o.tasks[i], r})
 		}
@@ -160,11 +160,11 @@ func (o *options) text(ctx context.Context, s *inference.Scorer, tok tokenizer.T
 	defer func() { err = errors.Join(err, tokens.Close()) }()
 	score, err := s.Text(ctx, tokens.Len(), tokens.Read, int(o.stride))
 	if err != nil {
-		return r, err
+		return r, fmt.Errorf("--data: %s: %w", path, err)
 	}
 	bytes, err := bytesOf(tokens, tok)
 	if err != nil {
-		return r, err
+		return r, fmt.Errorf("--data: %s: %w", path, err)
 	}
 	return textResult{
 		Path: path, Tokens: score.Tokens, Bytes: bytes, Loss: score.Loss(), Perplexity: score.Perplexity(),
