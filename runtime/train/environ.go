@@ -71,9 +71,7 @@ func (r *session) environment() error {
 		return err
 	}
 	r.tc.Distributed = d
-	if d.Rank > 0 {
-		r.tc.Log = slog.New(onlyProblems{log.Handler(), d.Rank})
-	}
+	r.tc.Log = OfRank(log, d.Rank)
 	backend.Detail(r.tc.Log, fmt.Sprintf("[Primus:Env] rank=%d, world_size=%d, local_rank=%d, master=%s:%d",
 		d.Rank, d.WorldSize, d.LocalRank, d.MasterAddr, d.MasterPort))
 	return nil
@@ -120,6 +118,15 @@ func (r *session) makeDataDirs() error {
 		}
 	}
 	return nil
+}
+
+// OfRank returns the log of a rank that begins to write to log. Of ranks but the first it has the
+// warnings and errors only, with their rank, however often it is passed to OfRank.
+func OfRank(log *slog.Logger, rank int) *slog.Logger {
+	if h, ok := log.Handler().(onlyProblems); rank == 0 || ok && h.rank == rank {
+		return log
+	}
+	return slog.New(onlyProblems{log.Handler(), rank})
 }
 
 // onlyProblems logs warnings and errors only, with their rank. The first rank logs the rest.

@@ -467,6 +467,7 @@ func TestLostRanksOfPrimus(t *testing.T) {
 			require.NoError(t, syscall.Kill(j.process(t, "RANK", tt.rank), tt.signal))
 			require.Error(t, j.Wait())
 			assert.Contains(t, j.stderr.String(), tt.want)
+			assert.NotContains(t, j.stderr.String(), "ERROR", "the program that started the ranks prints what they left")
 		})
 	}
 }

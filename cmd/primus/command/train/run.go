@@ -104,7 +104,7 @@ func trainHere(ctx context.Context, prog cli.Program, s experiments.Stage, opts 
 		levels.file = backend.LevelDetail
 	}
 	toFile := cli.NewLineHandler(io.MultiWriter(tail, logFile), levels.file, cli.DateTime)
-	log := slog.New(slog.NewMultiHandler(prog.Lines(screen, levels.console), toFile))
+	log := train.OfRank(slog.New(slog.NewMultiHandler(prog.Lines(screen, levels.console), toFile)), place.Rank)
 	logRestart(slog.New(toFile))
 	experiments.LogReport(log, experiment.Report)
 	if err := tuneFirst(ctx, prog, &opts, module, place, log); err != nil {

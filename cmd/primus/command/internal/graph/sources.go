@@ -12,6 +12,7 @@ import (
 	"github.com/primus-fl/primus/impls/flagos"
 	"github.com/primus-fl/primus/impls/reference"
 	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/backends/dummy"
 	"github.com/primus-fl/primus/runtime/backends/maxdiffusion"
 	"github.com/primus-fl/primus/runtime/backends/maxtext"
@@ -35,8 +36,12 @@ func opSources() fx.Option {
 	mpiLibrary := func(set Config) *mpi.Library {
 		return mpi.New(mpi.Options{Names: libraryFiles("PRIMUS_MPI"), Lost: func(err error) {
 			text := fmt.Sprintf("the run cannot go on: %v", err)
-			_ = elastic.WriteError(os.Getenv(elastic.EnvErrorFile), elastic.RankError{Message: text, Follows: true}) // the log has it, too
-			set.Log.Error(text)
+			left := elastic.WriteError(os.Getenv(elastic.EnvErrorFile), elastic.RankError{Message: text, Follows: true})
+			if left == nil && os.Getenv(elastic.EnvPrints) != "" {
+				backend.Detail(set.Log, text) // the program that started the ranks prints one error for all
+			} else {
+				set.Log.Error(text)
+			}
 			os.Exit(1) // a call of MPI may wait for the other rank without end
 		}, Warn: func(err error) { set.Log.Warn(err.Error()) }})
 	}
