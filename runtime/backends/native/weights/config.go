@@ -18,14 +18,6 @@ import (
 // maxSize is the largest size in a config.json. With it, no product of two sizes overflows.
 const maxSize = 1 << 28
 
-// ParseConfig returns the architecture that the text of a config.json describes. An absent key has
-// the default of the class in transformers. Every fault of the text is part of the error. The
-// length of sequences is the largest number of positions.
-func ParseConfig(text []byte) (model.Config, error) {
-	d, err := parseConfig(text)
-	return d.config, err
-}
-
 // description is what a config.json says.
 type description struct {
 	config model.Config
@@ -33,6 +25,9 @@ type description struct {
 	class  string
 }
 
+// parseConfig returns what the text of a config.json describes. An absent key has the default of
+// the class in transformers. Every fault of the text is part of the error. The length of sequences
+// is the largest number of positions.
 func parseConfig(text []byte) (description, error) {
 	r := &reader{}
 	if err := json.Unmarshal(text, &r.keys); err != nil {

@@ -8,9 +8,9 @@
 // them; Load fills a model from the tensors. Elements are f32, bf16 or f16 and are converted to f32
 // in small parts while they are read, so that the weights are never in memory twice.
 //
-// The classes of transformers that are read are those that ParseConfig names. A folder that asks
-// for something else, such as another activation, is refused, and so is one with a tensor too many
-// or too few: weights that load compute what transformers computes with them.
+// Only some classes of transformers are read; the error for another one lists them. A folder that
+// asks for something else, such as another activation, is refused, and so is one with a tensor too
+// many or too few: weights that load compute what transformers computes with them.
 //
 // # Concurrency
 //
