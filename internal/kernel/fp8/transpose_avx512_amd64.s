@@ -1,5 +1,6 @@
 //go:build !noasm
 
+#include "funcdata.h"
 #include "textflag.h"
 
 // INTERLEAVE leaves in even and odd the bytes of each quarter of a and b in turn.
@@ -20,84 +21,116 @@
 	INTERLEAVE(a6, a14, b12, b13) \
 	INTERLEAVE(a7, a15, b14, b15)
 
-// GET loads 16 columns of four rows, 16 rows apart, to the quarters of z, whose first is x.
-#define GET(x, z) \
-	VMOVDQU         (SI)(R10*1), x     \
-	VBROADCASTI32X4 (BX)(R10*1), K1, z \
-	VBROADCASTI32X4 (CX)(R10*1), K2, z \
-	VBROADCASTI32X4 (DX)(R10*1), K3, z \
-	ADDQ            R9, R10
+// GET loads 64 columns of a row.
+#define GET(z) \
+	VMOVDQU64 (DX), z \
+	ADDQ      R9, DX
 
-// PUT stores a column.
-#define PUT(z) \
-	VMOVDQU64 z, (R11) \
-	ADDQ      R8, R11
+// KEEP stores four quarters of columns in the frame.
+#define KEEP(z) \
+	VMOVDQA64 z, (R11) \
+	ADDQ      R10, R11
 
-// Registers: SI, BX, CX and DX the first of every 16 rows, R9 their pitch, R12 16 times that, R10
-// the distance to the current one; DI the first column, R8 the pitch of columns, R11 the current
-// one; R13 the rows left.
+// Registers: SI the first of 16 rows, DX one of them, R9 their pitch; BX the first of 16 lines of
+// the frame for them, R11 one of them, R10 their pitch: the lines of four columns, 16 apart, of all
+// rows and one more, so that they are in different sets of a cache. DI a column, R8 the pitch of
+// columns, R12 16 times that, R13 48 times.
 
 // func transposeAVX512(dst *byte, dstPitch int, src *byte, srcPitch, rows int)
-TEXT ·transposeAVX512(SB), NOSPLIT, $0-40
-	MOVQ  dst+0(FP), DI
-	MOVQ  dstPitch+8(FP), R8
-	MOVQ  src+16(FP), SI
-	MOVQ  srcPitch+24(FP), R9
-	MOVQ  rows+32(FP), R13
-	MOVL  $0x00f0, R10
-	KMOVW R10, K1
-	MOVL  $0x0f00, R10
-	KMOVW R10, K2
-	MOVL  $0xf000, R10
-	KMOVW R10, K3
-	MOVQ  R9, R12
-	SHLQ  $4, R12
+TEXT ·transposeAVX512(SB), 0, $33856-40
+	NO_LOCAL_POINTERS
+	MOVQ dst+0(FP), DI
+	MOVQ dstPitch+8(FP), R8
+	MOVQ src+16(FP), SI
+	MOVQ srcPitch+24(FP), R9
+	MOVQ rows+32(FP), CX
+	LEAQ 64(CX*4), R10
+	SHRQ $4, CX
+	LEAQ lines-33856(SP), AX
+	ADDQ $63, AX
+	ANDQ $-64, AX
+	MOVQ AX, BX
 
-loop:
-	LEAQ (SI)(R12*1), BX
-	LEAQ (SI)(R12*2), CX
-	LEAQ (BX)(R12*2), DX
-	XORQ R10, R10
-	GET(X0, Z0)
-	GET(X1, Z1)
-	GET(X2, Z2)
-	GET(X3, Z3)
-	GET(X4, Z4)
-	GET(X5, Z5)
-	GET(X6, Z6)
-	GET(X7, Z7)
-	GET(X8, Z8)
-	GET(X9, Z9)
-	GET(X10, Z10)
-	GET(X11, Z11)
-	GET(X12, Z12)
-	GET(X13, Z13)
-	GET(X14, Z14)
-	GET(X15, Z15)
+rows:
+	MOVQ SI, DX
+	GET(Z0)
+	GET(Z1)
+	GET(Z2)
+	GET(Z3)
+	GET(Z4)
+	GET(Z5)
+	GET(Z6)
+	GET(Z7)
+	GET(Z8)
+	GET(Z9)
+	GET(Z10)
+	GET(Z11)
+	GET(Z12)
+	GET(Z13)
+	GET(Z14)
+	GET(Z15)
 	STEP(Z0, Z1, Z2, Z3, Z4, Z5, Z6, Z7, Z8, Z9, Z10, Z11, Z12, Z13, Z14, Z15, Z16, Z17, Z18, Z19, Z20, Z21, Z22, Z23, Z24, Z25, Z26, Z27, Z28, Z29, Z30, Z31)
 	STEP(Z16, Z17, Z18, Z19, Z20, Z21, Z22, Z23, Z24, Z25, Z26, Z27, Z28, Z29, Z30, Z31, Z0, Z1, Z2, Z3, Z4, Z5, Z6, Z7, Z8, Z9, Z10, Z11, Z12, Z13, Z14, Z15)
 	STEP(Z0, Z1, Z2, Z3, Z4, Z5, Z6, Z7, Z8, Z9, Z10, Z11, Z12, Z13, Z14, Z15, Z16, Z17, Z18, Z19, Z20, Z21, Z22, Z23, Z24, Z25, Z26, Z27, Z28, Z29, Z30, Z31)
 	STEP(Z16, Z17, Z18, Z19, Z20, Z21, Z22, Z23, Z24, Z25, Z26, Z27, Z28, Z29, Z30, Z31, Z0, Z1, Z2, Z3, Z4, Z5, Z6, Z7, Z8, Z9, Z10, Z11, Z12, Z13, Z14, Z15)
-	MOVQ DI, R11
-	PUT(Z0)
-	PUT(Z1)
-	PUT(Z2)
-	PUT(Z3)
-	PUT(Z4)
-	PUT(Z5)
-	PUT(Z6)
-	PUT(Z7)
-	PUT(Z8)
-	PUT(Z9)
-	PUT(Z10)
-	PUT(Z11)
-	PUT(Z12)
-	PUT(Z13)
-	PUT(Z14)
-	PUT(Z15)
-	LEAQ (SI)(R12*4), SI
-	ADDQ $64, DI
-	SUBQ $64, R13
-	JNZ  loop
+	MOVQ DX, SI
+	MOVQ BX, R11
+	KEEP(Z0)
+	KEEP(Z1)
+	KEEP(Z2)
+	KEEP(Z3)
+	KEEP(Z4)
+	KEEP(Z5)
+	KEEP(Z6)
+	KEEP(Z7)
+	KEEP(Z8)
+	KEEP(Z9)
+	KEEP(Z10)
+	KEEP(Z11)
+	KEEP(Z12)
+	KEEP(Z13)
+	KEEP(Z14)
+	KEEP(Z15)
+	ADDQ $64, BX
+	DECQ CX
+	JNZ  rows
+
+	MOVQ R8, R12
+	SHLQ $4, R12
+	LEAQ (R12)(R12*2), R13
+	MOVQ rows+32(FP), CX
+	SHRQ $6, CX
+	MOVQ $16, R9
+
+columns:
+	MOVQ AX, SI
+	MOVQ DI, DX
+	MOVQ CX, R11
+
+lines:
+	VMOVDQA64  (SI), Z0
+	VMOVDQA64  64(SI), Z1
+	VMOVDQA64  128(SI), Z2
+	VMOVDQA64  192(SI), Z3
+	VSHUFI32X4 $0x44, Z1, Z0, Z4
+	VSHUFI32X4 $0xee, Z1, Z0, Z5
+	VSHUFI32X4 $0x44, Z3, Z2, Z6
+	VSHUFI32X4 $0xee, Z3, Z2, Z7
+	VSHUFI32X4 $0x88, Z6, Z4, Z0
+	VSHUFI32X4 $0xdd, Z6, Z4, Z1
+	VSHUFI32X4 $0x88, Z7, Z5, Z2
+	VSHUFI32X4 $0xdd, Z7, Z5, Z3
+	VMOVDQU64  Z0, (DX)
+	VMOVDQU64  Z1, (DX)(R12*1)
+	VMOVDQU64  Z2, (DX)(R12*2)
+	VMOVDQU64  Z3, (DX)(R13*1)
+	ADDQ       $256, SI
+	ADDQ       $64, DX
+	DECQ       R11
+	JNZ        lines
+	ADDQ       R10, AX
+	ADDQ       R8, DI
+	DECQ       R9
+	JNZ        columns
 	VZEROUPPER
 	RET
