@@ -54,9 +54,7 @@ func (s *fp4) encodeColumns(part int) {
 			codes := t.codes.Piece(b, 0, t.width)
 			if s.q.Block2D {
 				s.blocks.Encode(squares.Piece(b, 0, n), s.row.piece(first+b, col, n))
-				for j := range codes {
-					codes[j] = squares.Data[b*squares.Pitch+j/fp4Block]
-				}
+				spread(codes, squares.Piece(b, 0, n))
 			} else {
 				s.blocks.Encode(codes, s.col.piece(first+b, col, n))
 			}

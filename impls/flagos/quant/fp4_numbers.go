@@ -5,84 +5,109 @@ import (
 
 	"github.com/primus-fl/primus/impls/flagos/internal/host"
 	"github.com/primus-fl/primus/internal/kernel/fp8"
-	"github.com/primus-fl/primus/internal/kernel/gemm"
 	"github.com/primus-fl/primus/internal/parallel"
 )
 
-// fp4Numbers is a matrix of nvfp4 scaling to turn into numbers, cut into tiles of rows and columns
-// of the data.
+// fp4Numbers is a matrix of nvfp4 scaling to turn into numbers, cut into tiles.
 type fp4Numbers struct {
 	dequantization
 	host.Cut
 	values                *[256]fp8.E2M1Values
-	rowCount, rowLen      int // of the data
 	height, width, across int
 }
 
-var fp4NumbersKernel = parallel.NewKernel((*fp4Numbers).part)
-
-// fp4Turned is how many rows of the data by columns a tile has, which has half as many columns.
-const fp4Turned = 256
+var (
+	fp4FromRowsKernel    = parallel.NewKernel((*fp4Numbers).fromRows)
+	fp4FromColumnsKernel = parallel.NewKernel((*fp4Numbers).fromColumns)
+)
 
 const fp4ValueFloats = int(unsafe.Sizeof([256]fp8.E2M1Values{}) / 4)
 
-// runFP4 dequantises a matrix with nvfp4 scaling. Scratch: the numbers of all codes, and some tiles
-// per part.
+// runFP4 dequantises a matrix with nvfp4 scaling. Scratch: the numbers of all codes, and a tile per
+// part.
 func (c dequantization) runFP4(amax float32) {
 	buf := c.exec.Scratch(fp4ValueFloats)
-	s := fp4Numbers{
-		dequantization: c, values: (*[256]fp8.E2M1Values)(unsafe.Pointer(&buf[0])),
-		rowCount: c.out.Rows, rowLen: c.out.Cols, height: 1, width: pieceLen,
-	}
+	s := fp4Numbers{dequantization: c, values: (*[256]fp8.E2M1Values)(unsafe.Pointer(&buf[0])), height: 1, width: pieceLen}
 	for scale := range s.values {
 		for code := range s.values[scale] {
 			s.values[scale][code] = float32(e2m1(code) * e4m3(scale) * float64(amax) / 2688)
 		}
 	}
+	kernel := fp4FromRowsKernel
 	if c.byColumns {
-		s.rowCount, s.rowLen, s.height, s.width = c.out.Cols, c.out.Rows, fp4Turned, fp4Turned/2
+		s.height, s.width, kernel = fp4TileRows, fp4TileCols, fp4FromColumnsKernel
 	}
-	s.across = (s.rowLen + s.width - 1) / s.width
-	s.Cut = host.CutItems((s.rowCount+s.height-1)/s.height*s.across, min(s.height, s.rowCount)*min(s.width, s.rowLen))
-	fp4NumbersKernel.Run(c.exec.Pool(), s.Parts, s)
+	s.across = (c.out.Cols + s.width - 1) / s.width
+	s.Cut = host.CutItems((c.out.Rows+s.height-1)/s.height*s.across, min(s.height, c.out.Rows)*min(s.width, c.out.Cols))
+	kernel.Run(c.exec.Pool(), s.Parts, s)
 	c.exec.Release(buf)
 }
 
-func (s *fp4Numbers) part(part int) {
+// fromRows takes data by rows.
+func (s *fp4Numbers) fromRows(part int) {
 	lo, hi := s.Bounds(part)
-	pitch := s.width + linePad/4
-	size := s.height * pitch
-	buf := s.exec.Scratch(2 * size)
+	buf := s.exec.Scratch(s.width)
+	for i := lo; i < hi; i++ {
+		row, col := i/s.across, i%s.across*s.width
+		width := min(s.width, s.out.Cols-col)
+		at := row
+		if s.square {
+			at /= fp4Block
+		}
+		to := s.out.Place(row, col, width, buf)
+		fp8.DecodeE2M1(to, s.in.data.Piece(row, col/2, width/2), s.in.codes.Piece(at, col/fp4Block, (width+fp4Block-1)/fp4Block), s.values)
+		s.out.Settle(row, col, to)
+	}
+	s.exec.Release(buf)
+}
+
+// fromColumns takes data by columns, of which it copies a tile whose columns do not lie a power of
+// two apart.
+func (s *fp4Numbers) fromColumns(part int) {
+	const (
+		lines = fp4Block * fp4TileCols
+		pitch = fp4TileRows/2 + fp4Bytes
+	)
+	lo, hi := s.Bounds(part)
+	buf := s.exec.Scratch(lines + (2*fp4TileCodes+fp4TileCols*pitch)/4)
+	bytes := host.ScratchBytes(buf[lines:])
+	codes := host.Bytes{Data: bytes, Pitch: fp4TileCols}
+	squares := host.Bytes{Data: bytes[fp4TileCodes:], Pitch: fp4TileCols}
+	data := bytes[2*fp4TileCodes:]
 	for i := lo; i < hi; i++ {
 		row, col := i/s.across*s.height, i%s.across*s.width
-		height, width := min(s.height, s.rowCount-row), min(s.width, s.rowLen-col)
-		for r := range height {
-			at := row + r
+		height, width := min(s.height, s.out.Rows-row), min(s.width, s.out.Cols-col)
+		bands := (height + fp4Block - 1) / fp4Block
+		scales, first, n := codes, col, width
+		if s.square {
+			scales, first, n = squares, col/fp4Block, (width+fp4Block-1)/fp4Block
+		}
+		fp8.Transpose(scales.Data, scales.Pitch, s.in.codes.Data[first*s.in.codes.Pitch+row/fp4Block:], s.in.codes.Pitch, n, bands)
+		for j := range width {
+			copy(data[j*pitch:], s.in.data.Piece(col+j, row/2, height/2))
+		}
+		for b := range bands {
 			if s.square {
-				at /= fp4Block
+				spread(codes.Piece(b, 0, width), squares.Piece(b, 0, n))
 			}
-			codes := s.in.codes.Piece(at, col/fp4Block, (width+fp4Block-1)/fp4Block)
-			data := s.in.data.Piece(row+r, col/2, width/2)
-			if s.byColumns {
-				fp8.DecodeE2M1(buf[r*pitch:][:width], data, codes, s.values)
+			at := row + b*fp4Block
+			from, rows := data[b*fp4Bytes:], min(fp4Block, s.out.Rows-at)
+			if rows == fp4Block && !s.out.Narrow() {
+				fp8.DecodeE2M1Down(s.out.Data[at*s.out.Pitch+col:], s.out.Pitch, from, pitch, codes.Piece(b, 0, width), s.values)
 				continue
 			}
-			to := s.out.Place(row, col, width, buf)
-			fp8.DecodeE2M1(to, data, codes, s.values)
-			s.out.Settle(row, col, to)
-		}
-		if s.byColumns {
-			s.turn(buf[:size], buf[size:], pitch, row, col, height, width)
+			fp8.DecodeE2M1Down(buf[:lines], width, from, pitch, codes.Piece(b, 0, width), s.values)
+			for r := range rows {
+				s.out.Put(at+r, col, buf[r*width:][:width])
+			}
 		}
 	}
 	s.exec.Release(buf)
 }
 
-// turn stores the transpose of a tile, by way of a copy whose rows do not lie a power of two apart.
-func (s *fp4Numbers) turn(x, lines []float32, pitch, row, col, height, width int) {
-	gap := height + linePad/4
-	gemm.Transpose(lines, gap, x, pitch, height, width)
-	for r := range width {
-		s.out.Put(col+r, row, lines[r*gap:][:height])
+// spread stores the scales of square blocks for their columns.
+func spread(to, squares []byte) {
+	for j := range to {
+		to[j] = squares[j/fp4Block]
 	}
 }

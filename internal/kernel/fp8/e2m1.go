@@ -139,3 +139,27 @@ func DecodeE2M1(dst []float32, src, scales []byte, values *[256]E2M1Values) {
 		dst[2*i], dst[2*i+1] = v[src[i]&15], v[src[i]>>4]
 	}
 }
+
+// DecodeE2M1Down stores the numbers of columns of 16 rows, which lie at a pitch in dst. Column j is
+// the eight bytes of src from j·srcPitch on, and its numbers are those of values[scales[j]].
+func DecodeE2M1Down(dst []float32, pitch int, src []byte, srcPitch int, scales []byte, values *[256]E2M1Values) {
+	if len(scales) == 0 {
+		return
+	}
+	const half = E2M1Block / 2
+	dst, src = dst[:(E2M1Block-1)*pitch+len(scales)], src[:(len(scales)-1)*srcPitch+half]
+	for r := range E2M1Block {
+		race.Write(dst[r*pitch:][:len(scales)])
+	}
+	for j := range scales {
+		race.Read(src[j*srcPitch:][:half])
+	}
+	race.Read(scales)
+	for j := decodeE2M1DownVector(dst, pitch, src, srcPitch, scales, values); j < len(scales); j++ {
+		v := &values[scales[j]]
+		for i, b := range src[j*srcPitch:][:half] {
+			at := 2*i*pitch + j
+			dst[at], dst[at+pitch] = v[b&15], v[b>>4]
+		}
+	}
+}

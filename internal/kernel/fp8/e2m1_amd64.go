@@ -62,3 +62,17 @@ func encodeE2M1DownAVX512(dst *byte, x *float32, pitch int, scales *byte, n int,
 
 //go:noescape
 func decodeE2M1AVX512(dst *float32, src, scales *byte, n int, values *[256]E2M1Values)
+
+func decodeE2M1DownVector(dst []float32, pitch int, src []byte, srcPitch int, scales []byte, values *[256]E2M1Values) (done int) {
+	done = len(scales) &^ (E2M1Block - 1)
+	if done == 0 || !cpufeat.Has(cpufeat.AVX512) {
+		return 0
+	}
+	decodeE2M1DownAVX512(&dst[0], pitch, &src[0], srcPitch, &scales[0], done, values)
+	return done
+}
+
+// decodeE2M1DownAVX512 does n columns, a positive multiple of 16.
+//
+//go:noescape
+func decodeE2M1DownAVX512(dst *float32, pitch int, src *byte, srcPitch int, scales *byte, n int, values *[256]E2M1Values)

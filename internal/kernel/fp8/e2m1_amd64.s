@@ -307,6 +307,74 @@ encodeDone:
 	VZEROUPPER
 	RET
 
+// TURN transposes the sixteen vectors Z0 to Z15, also with Z19: the vectors that result are, in
+// order, Z10, Z8, Z5, Z11, Z13, Z6, Z4, Z1, Z2, Z0, Z19, Z3, Z14, Z12, Z9 and Z15.
+#define TURN \
+	VUNPCKLPS  Z1, Z0, Z19          \
+	VUNPCKHPS  Z1, Z0, Z1           \
+	VUNPCKLPS  Z3, Z2, Z0           \
+	VUNPCKHPS  Z3, Z2, Z3           \
+	VUNPCKLPD  Z0, Z19, Z2          \
+	VUNPCKHPD  Z0, Z19, Z0          \
+	VUNPCKLPD  Z3, Z1, Z19          \
+	VUNPCKHPD  Z3, Z1, Z3           \
+	VUNPCKLPS  Z5, Z4, Z1           \
+	VUNPCKHPS  Z5, Z4, Z5           \
+	VUNPCKLPS  Z7, Z6, Z4           \
+	VUNPCKHPS  Z7, Z6, Z7           \
+	VUNPCKLPD  Z4, Z1, Z6           \
+	VUNPCKHPD  Z4, Z1, Z4           \
+	VUNPCKLPD  Z7, Z5, Z1           \
+	VUNPCKHPD  Z7, Z5, Z7           \
+	VUNPCKLPS  Z9, Z8, Z5           \
+	VUNPCKHPS  Z9, Z8, Z9           \
+	VUNPCKLPS  Z11, Z10, Z8         \
+	VUNPCKHPS  Z11, Z10, Z11        \
+	VUNPCKLPD  Z8, Z5, Z10          \
+	VUNPCKHPD  Z8, Z5, Z8           \
+	VUNPCKLPD  Z11, Z9, Z5          \
+	VUNPCKHPD  Z11, Z9, Z11         \
+	VUNPCKLPS  Z13, Z12, Z9         \
+	VUNPCKHPS  Z13, Z12, Z13        \
+	VUNPCKLPS  Z15, Z14, Z12        \
+	VUNPCKHPS  Z15, Z14, Z15        \
+	VUNPCKLPD  Z12, Z9, Z14         \
+	VUNPCKHPD  Z12, Z9, Z12         \
+	VUNPCKLPD  Z15, Z13, Z9         \
+	VUNPCKHPD  Z15, Z13, Z15        \
+	VSHUFF64X2 $0x88, Z6, Z2, Z13   \
+	VSHUFF64X2 $0xdd, Z6, Z2, Z6    \
+	VSHUFF64X2 $0x88, Z14, Z10, Z2  \
+	VSHUFF64X2 $0xdd, Z14, Z10, Z14 \
+	VSHUFF64X2 $0x88, Z2, Z13, Z10  \
+	VSHUFF64X2 $0xdd, Z2, Z13, Z2   \
+	VSHUFF64X2 $0x88, Z14, Z6, Z13  \
+	VSHUFF64X2 $0xdd, Z14, Z6, Z14  \
+	VSHUFF64X2 $0x88, Z4, Z0, Z6    \
+	VSHUFF64X2 $0xdd, Z4, Z0, Z4    \
+	VSHUFF64X2 $0x88, Z12, Z8, Z0   \
+	VSHUFF64X2 $0xdd, Z12, Z8, Z12  \
+	VSHUFF64X2 $0x88, Z0, Z6, Z8    \
+	VSHUFF64X2 $0xdd, Z0, Z6, Z0    \
+	VSHUFF64X2 $0x88, Z12, Z4, Z6   \
+	VSHUFF64X2 $0xdd, Z12, Z4, Z12  \
+	VSHUFF64X2 $0x88, Z1, Z19, Z4   \
+	VSHUFF64X2 $0xdd, Z1, Z19, Z1   \
+	VSHUFF64X2 $0x88, Z9, Z5, Z19   \
+	VSHUFF64X2 $0xdd, Z9, Z5, Z9    \
+	VSHUFF64X2 $0x88, Z19, Z4, Z5   \
+	VSHUFF64X2 $0xdd, Z19, Z4, Z19  \
+	VSHUFF64X2 $0x88, Z9, Z1, Z4    \
+	VSHUFF64X2 $0xdd, Z9, Z1, Z9    \
+	VSHUFF64X2 $0x88, Z7, Z3, Z1    \
+	VSHUFF64X2 $0xdd, Z7, Z3, Z7    \
+	VSHUFF64X2 $0x88, Z15, Z11, Z3  \
+	VSHUFF64X2 $0xdd, Z15, Z11, Z15 \
+	VSHUFF64X2 $0x88, Z3, Z1, Z11   \
+	VSHUFF64X2 $0xdd, Z3, Z1, Z3    \
+	VSHUFF64X2 $0x88, Z15, Z7, Z1   \
+	VSHUFF64X2 $0xdd, Z15, Z7, Z15
+
 // Registers: DI destination, SI the first row, BX row 8, R9 the pitch of rows in bytes, R10, R11
 // and R12 three times, five times and seven times that, DX scales, CX columns left, R8 the tables.
 
@@ -344,70 +412,7 @@ downLoop:
 	VMOVUPS (BX)(R11*1), Z13
 	VMOVUPS (BX)(R10*2), Z14
 	VMOVUPS (BX)(R12*1), Z15
-	VUNPCKLPS  Z1, Z0, Z19
-	VUNPCKHPS  Z1, Z0, Z1
-	VUNPCKLPS  Z3, Z2, Z0
-	VUNPCKHPS  Z3, Z2, Z3
-	VUNPCKLPD  Z0, Z19, Z2
-	VUNPCKHPD  Z0, Z19, Z0
-	VUNPCKLPD  Z3, Z1, Z19
-	VUNPCKHPD  Z3, Z1, Z3
-	VUNPCKLPS  Z5, Z4, Z1
-	VUNPCKHPS  Z5, Z4, Z5
-	VUNPCKLPS  Z7, Z6, Z4
-	VUNPCKHPS  Z7, Z6, Z7
-	VUNPCKLPD  Z4, Z1, Z6
-	VUNPCKHPD  Z4, Z1, Z4
-	VUNPCKLPD  Z7, Z5, Z1
-	VUNPCKHPD  Z7, Z5, Z7
-	VUNPCKLPS  Z9, Z8, Z5
-	VUNPCKHPS  Z9, Z8, Z9
-	VUNPCKLPS  Z11, Z10, Z8
-	VUNPCKHPS  Z11, Z10, Z11
-	VUNPCKLPD  Z8, Z5, Z10
-	VUNPCKHPD  Z8, Z5, Z8
-	VUNPCKLPD  Z11, Z9, Z5
-	VUNPCKHPD  Z11, Z9, Z11
-	VUNPCKLPS  Z13, Z12, Z9
-	VUNPCKHPS  Z13, Z12, Z13
-	VUNPCKLPS  Z15, Z14, Z12
-	VUNPCKHPS  Z15, Z14, Z15
-	VUNPCKLPD  Z12, Z9, Z14
-	VUNPCKHPD  Z12, Z9, Z12
-	VUNPCKLPD  Z15, Z13, Z9
-	VUNPCKHPD  Z15, Z13, Z15
-	VSHUFF64X2 $0x88, Z6, Z2, Z13
-	VSHUFF64X2 $0xdd, Z6, Z2, Z6
-	VSHUFF64X2 $0x88, Z14, Z10, Z2
-	VSHUFF64X2 $0xdd, Z14, Z10, Z14
-	VSHUFF64X2 $0x88, Z2, Z13, Z10
-	VSHUFF64X2 $0xdd, Z2, Z13, Z2
-	VSHUFF64X2 $0x88, Z14, Z6, Z13
-	VSHUFF64X2 $0xdd, Z14, Z6, Z14
-	VSHUFF64X2 $0x88, Z4, Z0, Z6
-	VSHUFF64X2 $0xdd, Z4, Z0, Z4
-	VSHUFF64X2 $0x88, Z12, Z8, Z0
-	VSHUFF64X2 $0xdd, Z12, Z8, Z12
-	VSHUFF64X2 $0x88, Z0, Z6, Z8
-	VSHUFF64X2 $0xdd, Z0, Z6, Z0
-	VSHUFF64X2 $0x88, Z12, Z4, Z6
-	VSHUFF64X2 $0xdd, Z12, Z4, Z12
-	VSHUFF64X2 $0x88, Z1, Z19, Z4
-	VSHUFF64X2 $0xdd, Z1, Z19, Z1
-	VSHUFF64X2 $0x88, Z9, Z5, Z19
-	VSHUFF64X2 $0xdd, Z9, Z5, Z9
-	VSHUFF64X2 $0x88, Z19, Z4, Z5
-	VSHUFF64X2 $0xdd, Z19, Z4, Z19
-	VSHUFF64X2 $0x88, Z9, Z1, Z4
-	VSHUFF64X2 $0xdd, Z9, Z1, Z9
-	VSHUFF64X2 $0x88, Z7, Z3, Z1
-	VSHUFF64X2 $0xdd, Z7, Z3, Z7
-	VSHUFF64X2 $0x88, Z15, Z11, Z3
-	VSHUFF64X2 $0xdd, Z15, Z11, Z15
-	VSHUFF64X2 $0x88, Z3, Z1, Z11
-	VSHUFF64X2 $0xdd, Z3, Z1, Z3
-	VSHUFF64X2 $0x88, Z15, Z7, Z1
-	VSHUFF64X2 $0xdd, Z15, Z7, Z15
+	TURN
 	VCMPPS $3, Z10, Z8, K2
 	VCMPPS $3, Z5, Z11, K3
 	KORW K3, K2, K2
@@ -514,5 +519,76 @@ decodeLoop:
 	ADDQ      $64, DI
 	SUBQ      $16, CX
 	JNZ       decodeLoop
+	VZEROUPPER
+	RET
+
+// Registers: DI the first row, BX row 8, R9 the pitch of rows in bytes, R10, R11 and R12 three
+// times, five times and seven times that, SI source, R13 its pitch, DX scales, CX columns left, R8
+// the tables.
+
+// COLUMN loads the numbers of a column.
+#define COLUMN(j, z) \
+	MOVBLZX   j(DX), AX           \
+	SHLL      $6, AX              \
+	VPMOVZXBQ (SI), z             \
+	VPSLLQ    $28, z, Z16         \
+	VPORQ     Z16, z, z           \
+	VPERMPS   (R8)(AX*1), z, z    \
+	ADDQ      R13, SI
+
+// func decodeE2M1DownAVX512(dst *float32, pitch int, src *byte, srcPitch int, scales *byte, n int,
+// values *[256]E2M1Values)
+TEXT ·decodeE2M1DownAVX512(SB), NOSPLIT, $0-56
+	MOVQ dst+0(FP), DI
+	MOVQ pitch+8(FP), R9
+	MOVQ src+16(FP), SI
+	MOVQ srcPitch+24(FP), R13
+	MOVQ scales+32(FP), DX
+	MOVQ n+40(FP), CX
+	MOVQ values+48(FP), R8
+	SHLQ $2, R9
+	LEAQ (R9)(R9*2), R10
+	LEAQ (R9)(R9*4), R11
+	LEAQ (R10)(R9*4), R12
+
+decodeDownLoop:
+	LEAQ (DI)(R9*8), BX
+	COLUMN(0, Z0)
+	COLUMN(1, Z1)
+	COLUMN(2, Z2)
+	COLUMN(3, Z3)
+	COLUMN(4, Z4)
+	COLUMN(5, Z5)
+	COLUMN(6, Z6)
+	COLUMN(7, Z7)
+	COLUMN(8, Z8)
+	COLUMN(9, Z9)
+	COLUMN(10, Z10)
+	COLUMN(11, Z11)
+	COLUMN(12, Z12)
+	COLUMN(13, Z13)
+	COLUMN(14, Z14)
+	COLUMN(15, Z15)
+	TURN
+	VMOVUPS Z10, (DI)
+	VMOVUPS Z8, (DI)(R9*1)
+	VMOVUPS Z5, (DI)(R9*2)
+	VMOVUPS Z11, (DI)(R10*1)
+	VMOVUPS Z13, (DI)(R9*4)
+	VMOVUPS Z6, (DI)(R11*1)
+	VMOVUPS Z4, (DI)(R10*2)
+	VMOVUPS Z1, (DI)(R12*1)
+	VMOVUPS Z2, (BX)
+	VMOVUPS Z0, (BX)(R9*1)
+	VMOVUPS Z19, (BX)(R9*2)
+	VMOVUPS Z3, (BX)(R10*1)
+	VMOVUPS Z14, (BX)(R9*4)
+	VMOVUPS Z12, (BX)(R11*1)
+	VMOVUPS Z9, (BX)(R10*2)
+	VMOVUPS Z15, (BX)(R12*1)
+	ADDQ $16, DX
+	ADDQ $64, DI
+	SUBQ $16, CX
+	JNZ decodeDownLoop
 	VZEROUPPER
 	RET

@@ -180,3 +180,38 @@ func TestNumbersOfE2M1(t *testing.T) {
 	})
 	assert.Panics(t, func() { fp8.DecodeE2M1(make([]float32, 16), make([]byte, 7), []byte{0}, &values) })
 }
+
+func TestNumbersOfE2M1DownColumns(t *testing.T) {
+	var values [256]fp8.E2M1Values
+	for s := range values {
+		for code := range values[s] {
+			values[s][code] = float32(100*s + code)
+		}
+	}
+	cpufeattest.Each(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(3, 4))
+		for n := range 70 {
+			pitch, srcPitch := n+r.IntN(3), 8+r.IntN(9)
+			src, scales, got := make([]byte, srcPitch*(n+1)), make([]byte, n), make([]float32, 15*pitch+n+1)
+			for i := range src {
+				src[i] = byte(r.Uint32())
+			}
+			for i := range scales {
+				scales[i] = byte(r.Uint32())
+			}
+			want := make([]float32, len(got))
+			for i := range want {
+				want[i], got[i] = -1, -1
+			}
+			for j, s := range scales {
+				for i := range 16 {
+					want[i*pitch+j] = float32(100*int(s) + int(src[j*srcPitch+i/2]>>(i%2*4)&15))
+				}
+			}
+			fp8.DecodeE2M1Down(got, pitch, src, srcPitch, scales, &values)
+			require.Equal(t, want, got, "%d columns", n)
+		}
+	})
+	assert.Panics(t, func() { fp8.DecodeE2M1Down(make([]float32, 15), 1, make([]byte, 8), 8, []byte{0}, &values) })
+	assert.Panics(t, func() { fp8.DecodeE2M1Down(make([]float32, 16), 1, make([]byte, 7), 8, []byte{0}, &values) })
+}

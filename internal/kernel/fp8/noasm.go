@@ -41,3 +41,7 @@ func encodeE2M1DownVector(_ []byte, _ []float32, _ int, _ []byte, _ *[128]E2M1Li
 func decodeE2M1Vector(_ []float32, _, _ []byte, _ *[256]E2M1Values) (done int) { return 0 }
 
 func (*E2M1Scales) encodeVector(_ []byte, _ []float32) (done int) { return 0 }
+
+func decodeE2M1DownVector(_ []float32, _ int, _ []byte, _ int, _ []byte, _ *[256]E2M1Values) (done int) {
+	return 0
+}
