@@ -21,8 +21,7 @@
 // Registers: DI destination, SI source, DX scales, BX blocks left, R9 elements of a block, R10 the
 // rest of it, R8 the format.
 
-// AHEAD is how far ahead encode prefetches, and amaxes of 16 elements: past the row that the cache
-// holds.
+// AHEAD is how far ahead loops prefetch: past the row that the first-level cache holds.
 #define AHEAD 16384
 
 #define EACH \
@@ -60,10 +59,12 @@ amaxBlock:
 	JCS   amaxRest
 
 amaxLoop:
+	PREFETCHT0 AHEAD(SI)
+	PREFETCHT0 AHEAD+64(SI)
 	AMAXSTEP
-	ADDQ  $128, SI
-	SUBQ  $32, CX
-	JCC   amaxLoop
+	ADDQ       $128, SI
+	SUBQ       $32, CX
+	JCC        amaxLoop
 
 amaxRest:
 	ADDQ       $32, CX
