@@ -2,6 +2,7 @@ package rope
 
 import (
 	"github.com/primus-fl/primus/impls/flagos/internal/host"
+	kernel "github.com/primus-fl/primus/internal/kernel/rope"
 	"github.com/primus-fl/primus/internal/parallel"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/ops/attention"
@@ -17,7 +18,11 @@ type projection struct {
 	q, k       members
 	v          members // which are copied
 	sameAngles bool    // of queries and keys
+	steps      int     // at a time, whose heads stay in the first-level cache
 }
+
+// stepBlock is how many elements of a projection are read before the next member is.
+const stepBlock = 1 << 12
 
 // members are heads of the groups of a projection. The rotation is that of one head of each group,
 // or of all heads of one group, whichever are more.
@@ -67,6 +72,7 @@ func rotateProjection(e *opregistry.Exec, a rope.FusedQKVRopeArgs, backward bool
 	if c.q.shared = r.sharesAngles(); !c.q.shared {
 		items, each = r.seq*r.batch, r.heads*shape[3]
 	}
+	c.steps = max(stepBlock/(r.heads*shape[3]), 1)
 	c.Cut = host.CutItems(items, each)
 	projectionKernel.Run(e.Pool(), c.Parts, c)
 	return nil
@@ -115,25 +121,51 @@ func (c *projection) part(part int) {
 			}
 		}
 		for ; sequence < last; sequence++ {
-			c.q.turnAll(q, sequence, step, end-lo)
-			c.k.turnAll(k, sequence, step, end-lo)
-			c.v.copy(sequence, step, end-lo)
+			for i := 0; i < end-lo; i += c.steps {
+				n := min(c.steps, end-lo-i)
+				c.q.turnAll(q, i, sequence, step+i, n)
+				c.k.turnAll(k, i, sequence, step+i, n)
+				c.v.copy(sequence, step+i, n)
+			}
 		}
 	}
 	c.exec.Release(scratch)
 }
 
-// turnAll rotates the heads of a number of steps by the first angles of t.
-func (m *members) turnAll(t *angles, sequence, step, steps int) {
+// whole reports whether kernels take all heads of a number of steps at a time, and how these lie.
+func (m *members) whole(columns int) (t kernel.Turns, y, x kernel.Pitch, ok bool) {
+	t = kernel.Turns{Groups: m.heads, Heads: m.turns, Columns: columns}
+	y, x = kernel.Pitch{Step: m.y.Step, Group: m.y.Head, Head: m.yNext}, kernel.Pitch{Step: m.x.Step, Group: m.x.Head, Head: m.xNext}
+	if x.Group < x.Head {
+		t.Groups, t.Heads = t.Heads, t.Groups
+		y.Group, y.Head, x.Group, x.Head = y.Head, y.Group, x.Head, x.Group
+	}
+	return t, y, x, !m.x.Narrow() && m.turns > 0
+}
+
+// turnAll rotates the heads of a number of steps by the angles of t from a row on.
+func (m *members) turnAll(t *angles, row, sequence, step, steps int) {
+	from := angles{cos: t.cos[row*t.d2:], sin: t.sin[row*t.d2:], d2: t.d2, buf: t.buf}
+	size, y, x, ok := m.whole(t.d2 / 2)
+	if ok && !m.interleaved && m.d == t.d2 {
+		size.Steps, size.Angles = steps, t.d2
+		m.halves(&from, size, m.y.From(sequence, step), y, m.x.From(sequence, step), x)
+		return
+	}
 	r := m.rotation
 	for i := range m.turns {
 		r.x, r.y = m.x.Shift(i*m.xNext), m.y.Shift(i*m.yNext)
-		r.turn(t, sequence, step, steps)
+		r.turn(&from, sequence, step, steps)
 	}
 }
 
 // copy copies the heads of a number of steps.
 func (m *members) copy(sequence, step, steps int) {
+	if t, y, x, ok := m.whole(m.d); ok {
+		t.Steps = steps
+		kernel.CopyHeads(t, m.y.From(sequence, step), y, m.x.From(sequence, step), x)
+		return
+	}
 	for i := range m.turns {
 		x, y := m.x.Shift(i*m.xNext), m.y.Shift(i*m.yNext)
 		for s := step; s < step+steps; s++ {

@@ -183,14 +183,8 @@ func (c *rotation) turn(t *angles, sequence, step, steps int) {
 	}
 	x, y := c.x.From(sequence, step), c.y.From(sequence, step)
 	if !c.interleaved {
-		half := t.d2 / 2
-		size := kernel.Turns{Steps: steps, Heads: c.heads, Columns: half, Angles: t.d2}
-		from, to := kernel.Pitch{Step: c.x.Step, Head: c.x.Head}, kernel.Pitch{Step: c.y.Step, Head: c.y.Head}
-		if c.backward {
-			kernel.RotateHalves(size, y[half:], y, to, x[half:], x, from, t.cos[half:], t.cos, t.sin, t.sin[half:])
-		} else {
-			kernel.RotateHalves(size, y, y[half:], to, x, x[half:], from, t.cos, t.cos[half:], t.sin, t.sin[half:])
-		}
+		size := kernel.Turns{Steps: steps, Groups: 1, Heads: c.heads, Columns: t.d2 / 2, Angles: t.d2}
+		c.halves(t, size, y, kernel.Pitch{Step: c.y.Step, Head: c.y.Head}, x, kernel.Pitch{Step: c.x.Step, Head: c.x.Head})
 	}
 	if !c.interleaved && (c.d == t.d2 || c.same) {
 		return
@@ -206,5 +200,15 @@ func (c *rotation) turn(t *angles, sequence, step, steps int) {
 				copy(y[t.d2:], x[t.d2:])
 			}
 		}
+	}
+}
+
+// halves rotates heads whose pairs are the elements of two halves.
+func (c *rotation) halves(t *angles, size kernel.Turns, y []float32, to kernel.Pitch, x []float32, from kernel.Pitch) {
+	half := t.d2 / 2
+	if c.backward {
+		kernel.RotateHalves(size, y[half:], y, to, x[half:], x, from, t.cos[half:], t.cos, t.sin, t.sin[half:])
+	} else {
+		kernel.RotateHalves(size, y, y[half:], to, x, x[half:], from, t.cos, t.cos[half:], t.sin, t.sin[half:])
 	}
 }

@@ -11,3 +11,5 @@ func rotateHalvesVector(_ Turns, _, _ []float32, _ Pitch, _, _ []float32, _ Pitc
 func rotatePairsVector(_, _, _, _ []float32) int { return 0 }
 
 func sinCosVector(_, _, _ []float32) int { return 0 }
+
+func copyHeadsVector(_ Turns, _ []float32, _ Pitch, _ []float32, _ Pitch) bool { return false }

@@ -8,22 +8,30 @@ import (
 )
 
 func rotateHalvesVector(t Turns, y0, y1 []float32, y Pitch, x0, x1 []float32, x Pitch, c0, c1, s0, s1 []float32) int {
-	wide, n := cpufeat.Has(cpufeat.AVX512), t.Columns
-	if !wide {
-		n = lanes.Whole(n)
+	if cpufeat.Has(cpufeat.AVX512) {
+		rotateHalvesAVX512(&t, &y, &x, &y0[0], &y1[0], &x0[0], &x1[0], &c0[0], &c1[0], &s0[0], &s1[0])
+		return t.Columns
 	}
+	n := lanes.Whole(t.Columns)
 	if n == 0 {
 		return 0
 	}
 	for s := range t.Steps {
-		to, from, a := s*y.Step, s*x.Step, s*t.Angles
-		if wide {
-			rotateHalvesAVX512(&y0[to], &y1[to], y.Head, &x0[from], &x1[from], x.Head, t.Heads, &c0[a], &c1[a], &s0[a], &s1[a], n)
-		} else {
+		a := s * t.Angles
+		for j := range t.Groups {
+			to, from := y.at(s, j, 0), x.at(s, j, 0)
 			rotateHalvesAVX2(&y0[to], &y1[to], y.Head, &x0[from], &x1[from], x.Head, t.Heads, &c0[a], &c1[a], &s0[a], &s1[a], n)
 		}
 	}
 	return n
+}
+
+func copyHeadsVector(t Turns, y []float32, to Pitch, x []float32, from Pitch) bool {
+	if !cpufeat.Has(cpufeat.AVX512) {
+		return false
+	}
+	copyHeadsAVX512(&t, &to, &from, &y[0], &x[0])
+	return true
 }
 
 func rotatePairsVector(y, x, c, s []float32) int {
@@ -64,10 +72,15 @@ func reducible(theta []float32) bool {
 //go:noescape
 func rotateHalvesAVX2(y0, y1 *float32, yPitch int, x0, x1 *float32, xPitch, heads int, c0, c1, s0, s1 *float32, n int)
 
-// rotateHalvesAVX512 takes any n > 0.
+// rotateHalvesAVX512 is RotateHalves for operands with elements.
 //
 //go:noescape
-func rotateHalvesAVX512(y0, y1 *float32, yPitch int, x0, x1 *float32, xPitch, heads int, c0, c1, s0, s1 *float32, n int)
+func rotateHalvesAVX512(t *Turns, y, x *Pitch, y0, y1, x0, x1, c0, c1, s0, s1 *float32)
+
+// copyHeadsAVX512 is CopyHeads for operands with elements.
+//
+//go:noescape
+func copyHeadsAVX512(t *Turns, y, x *Pitch, to, from *float32)
 
 //go:noescape
 func rotatePairsAVX2(y, x, c, s *float32, n int)

@@ -3,6 +3,7 @@ package rope
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -55,7 +56,7 @@ func forms() []kerneltest.Form {
 func rotateTwoHeads(s [][]float32) {
 	h := len(s[0]) / 2
 	c, d := s[2][:h], s[3][:h]
-	RotateHalves(Turns{Steps: 1, Heads: 2, Columns: h}, s[0], s[1], Pitch{Head: h}, s[0], s[1], Pitch{Head: h}, c, c, d, d)
+	RotateHalves(Turns{Steps: 1, Groups: 1, Heads: 2, Columns: h}, s[0], s[1], Pitch{Head: h}, s[0], s[1], Pitch{Head: h}, c, c, d, d)
 }
 
 func TestFormsEqualTheirFormula(t *testing.T) { kerneltest.CheckForms(t, forms()) }
@@ -89,22 +90,30 @@ func TestSinCosIsAccurateForEveryAngle(t *testing.T) {
 }
 
 func TestRotateHalvesKeepsTheGaps(t *testing.T) {
-	turns := Turns{Steps: 2, Heads: 3, Columns: 11, Angles: 15}
-	y, x := Pitch{Step: 50, Head: 14}, Pitch{Step: 37, Head: 12}
-	cpufeattest.Each(t, func(t *testing.T) {
-		s := kerneltest.Fill(rand.New(rand.NewPCG(1, 1)), 8, y.end(turns)+kerneltest.Surround)
-		want0, want1 := append([]float32(nil), s[0]...), append([]float32(nil), s[1]...)
-		for step := range turns.Steps {
-			for k := range turns.Heads {
-				for i := range turns.Columns {
-					to, from, a := step*y.Step+k*y.Head+i, step*x.Step+k*x.Head+i, step*turns.Angles+i
-					want0[to] = s[2][from]*s[4][a] - s[3][from]*s[6][a]
-					want1[to] = s[3][from]*s[5][a] + s[2][from]*s[7][a]
+	y, x := Pitch{Step: 500, Group: 150, Head: 71}, Pitch{Step: 400, Group: 71, Head: 142}
+	for _, columns := range []int{1, 11, 16, 32, 40, 70} {
+		turns := Turns{Steps: 2, Groups: 2, Heads: 2, Columns: columns, Angles: 75}
+		cpufeattest.Each(t, func(t *testing.T) {
+			s := kerneltest.Fill(rand.New(rand.NewPCG(1, 1)), 8, y.end(turns)+kerneltest.Surround)
+			want0, want1, copied := slices.Clone(s[0]), slices.Clone(s[1]), slices.Clone(s[0])
+			wantCopy := slices.Clone(copied)
+			for step := range turns.Steps {
+				for j := range turns.Groups {
+					for k := range turns.Heads {
+						for i := range columns {
+							to, from, a := y.at(step, j, k)+i, x.at(step, j, k)+i, step*turns.Angles+i
+							want0[to] = s[2][from]*s[4][a] - s[3][from]*s[6][a]
+							want1[to] = s[3][from]*s[5][a] + s[2][from]*s[7][a]
+							wantCopy[to] = s[2][from]
+						}
+					}
 				}
 			}
-		}
-		RotateHalves(turns, s[0], s[1], y, s[2], s[3], x, s[4], s[5], s[6], s[7])
-		assert.InDeltaSlice(t, want0, s[0], 1e-6)
-		assert.InDeltaSlice(t, want1, s[1], 1e-6)
-	})
+			RotateHalves(turns, s[0], s[1], y, s[2], s[3], x, s[4], s[5], s[6], s[7])
+			assert.InDeltaSlice(t, want0, s[0], 1e-6)
+			assert.InDeltaSlice(t, want1, s[1], 1e-6)
+			CopyHeads(turns, copied, y, s[2], x)
+			assert.Equal(t, wantCopy, copied)
+		})
+	}
 }

@@ -3,18 +3,22 @@ package rope
 import "github.com/primus-fl/primus/internal/race"
 
 // Turns says which vectors RotateHalves rotates: Columns pairs of each of Heads heads of each of
-// Steps steps. The angles of a step lie Angles elements after those of the step before.
-type Turns struct{ Steps, Heads, Columns, Angles int }
+// Groups groups of each of Steps steps. The angles of a step lie Angles elements after those of the
+// step before.
+type Turns struct{ Steps, Groups, Heads, Columns, Angles int }
 
-// Pitch holds the distances between vectors, in elements.
-type Pitch struct{ Step, Head int }
+// Pitch holds the distances between steps, groups and heads, in elements.
+type Pitch struct{ Step, Group, Head int }
+
+// at returns the index of the first element of a head.
+func (p Pitch) at(step, group, head int) int { return step*p.Step + group*p.Group + head*p.Head }
 
 // end returns the index after the last element.
-func (p Pitch) end(t Turns) int { return (t.Steps-1)*p.Step + (t.Heads-1)*p.Head + t.Columns }
+func (p Pitch) end(t Turns) int { return p.at(t.Steps-1, t.Groups-1, t.Heads-1) + t.Columns }
 
-// RotateHalves rotates the pairs (x0[i], x1[i]) of the heads of several steps by the angles of each
-// step. For each step s and head k, with y0 and y1 from element s·y.Step + k·y.Head on, x0 and x1
-// likewise, the cosines and sines from s·t.Angles on, and i < t.Columns:
+// RotateHalves rotates the pairs (x0[i], x1[i]) of heads by the angles of their steps. For each
+// step s, group j and head k, with y0 and y1 from element s·y.Step + j·y.Group + k·y.Head on, x0
+// and x1 likewise, the cosines and sines from s·t.Angles on, and i < t.Columns:
 //
 //	y0[i] = x0[i]·c0[i] − x1[i]·s0[i]
 //	y1[i] = x1[i]·c1[i] + x0[i]·s1[i]
@@ -22,10 +26,10 @@ func (p Pitch) end(t Turns) int { return (t.Steps-1)*p.Step + (t.Heads-1)*p.Head
 // y0 and y1 may be x0 and x1. For the transposed rotation, exchange y0 with y1, x0 with x1, and c0
 // with c1.
 func RotateHalves(t Turns, y0, y1 []float32, y Pitch, x0, x1 []float32, x Pitch, c0, c1, s0, s1 []float32) {
-	if t.Steps == 0 || t.Heads == 0 || t.Columns == 0 {
+	if t.Steps == 0 || t.Groups == 0 || t.Heads == 0 || t.Columns == 0 {
 		return
 	}
-	yEnd, xEnd, end := y.end(t), x.end(t), Pitch{Step: t.Angles}.end(t)
+	yEnd, xEnd, end := y.end(t), x.end(t), (t.Steps-1)*t.Angles+t.Columns
 	y0, y1, x0, x1 = y0[:yEnd], y1[:yEnd], x0[:xEnd], x1[:xEnd]
 	c0, c1, s0, s1 = c0[:end], c1[:end], s0[:end], s1[:end]
 	if race.Enabled {
@@ -37,9 +41,11 @@ func RotateHalves(t Turns, y0, y1 []float32, y Pitch, x0, x1 []float32, x Pitch,
 	}
 	for s := range t.Steps {
 		from, to := s*t.Angles+done, s*t.Angles+t.Columns
-		for k := range t.Heads {
-			y, x := s*y.Step+k*y.Head+done, s*x.Step+k*x.Head+done
-			rotateHalvesGo(y0[y:], y1[y:], x0[x:], x1[x:], c0[from:to], c1[from:to], s0[from:to], s1[from:to])
+		for j := range t.Groups {
+			for k := range t.Heads {
+				y, x := y.at(s, j, k)+done, x.at(s, j, k)+done
+				rotateHalvesGo(y0[y:], y1[y:], x0[x:], x1[x:], c0[from:to], c1[from:to], s0[from:to], s1[from:to])
+			}
 		}
 	}
 }
@@ -51,12 +57,40 @@ func raceRotateHalves(t Turns, y0, y1 []float32, y Pitch, x0, x1 []float32, x Pi
 		race.Read(c1[a:][:t.Columns])
 		race.Read(s0[a:][:t.Columns])
 		race.Read(s1[a:][:t.Columns])
-		for k := range t.Heads {
-			y, x := s*y.Step+k*y.Head, s*x.Step+k*x.Head
-			race.Read(x0[x:][:t.Columns])
-			race.Read(x1[x:][:t.Columns])
-			race.Write(y0[y:][:t.Columns])
-			race.Write(y1[y:][:t.Columns])
+		for j := range t.Groups {
+			for k := range t.Heads {
+				y, x := y.at(s, j, k), x.at(s, j, k)
+				race.Read(x0[x:][:t.Columns])
+				race.Read(x1[x:][:t.Columns])
+				race.Write(y0[y:][:t.Columns])
+				race.Write(y1[y:][:t.Columns])
+			}
+		}
+	}
+}
+
+// CopyHeads copies the heads that t says, of Columns elements each, from x to y, which must not
+// overlap.
+func CopyHeads(t Turns, y []float32, to Pitch, x []float32, from Pitch) {
+	if t.Steps == 0 || t.Groups == 0 || t.Heads == 0 || t.Columns == 0 {
+		return
+	}
+	y, x = y[:to.end(t)], x[:from.end(t)]
+	vector := copyHeadsVector(t, y, to, x, from)
+	if vector && !race.Enabled {
+		return
+	}
+	for s := range t.Steps {
+		for j := range t.Groups {
+			for k := range t.Heads {
+				y, x := y[to.at(s, j, k):][:t.Columns], x[from.at(s, j, k):][:t.Columns]
+				if vector {
+					race.Read(x)
+					race.Write(y)
+				} else {
+					copy(y, x)
+				}
+			}
 		}
 	}
 }
