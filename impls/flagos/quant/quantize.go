@@ -120,6 +120,12 @@ func (c quantization) run(e *opregistry.Exec) {
 		c.runFP4()
 		return
 	}
+	if c.rows.on && c.strips() { // first by rows, in the pieces that suit them
+		rows := c
+		rows.cols, rows.height, rows.width = side{}, 1, pieceLen
+		rows.run(e)
+		c.rows = side{}
+	}
 	if !c.cols.on && !c.q.Block2D {
 		c.rows.flatten(&c.x, c.q.Scaling.BlockLen())
 	}

@@ -58,6 +58,19 @@ func (b *bench) quantOps() []contest {
 		}
 		return quant.Quantized{ColumnwiseData: fp8(hidden, tokens), ColumnwiseScaleInv: scales(q.Scaling, hidden, tokens/block)}
 	}
+	bothWays := func(q quant.Quantizer) quant.Quantized {
+		z, block := byRows(q), q.Scaling.BlockLen()
+		switch {
+		case block == 0:
+			z.ColumnwiseData = fp8(hidden, tokens)
+		case q.Block2D:
+			z.ColumnwiseData, z.ColumnwiseScaleInv = fp8(hidden, tokens), scales(q.Scaling, hidden/block, tokens/block)
+		default:
+			t := byColumns(q)
+			z.ColumnwiseData, z.ColumnwiseScaleInv = t.ColumnwiseData, t.ColumnwiseScaleInv
+		}
+		return z
+	}
 	var all []contest
 	quantize := func(name string, q quant.Quantizer, z func(quant.Quantizer) quant.Quantized) {
 		all = append(all, memoryOp(b, "quantize/"+name, quant.Quantize, func() quant.QuantizeArgs {
@@ -83,6 +96,7 @@ func (b *bench) quantOps() []contest {
 		{"nvfp4", quant.Quantizer{Scaling: quant.NVFP4Scaling}},
 	} {
 		quantize(k.name, k.q, byRows)
+		quantize(k.name+"/both_ways", k.q, bothWays)
 		if k.q.Scaling != quant.DelayedScaling {
 			dequantize(k.name, k.q, byRows)
 		}
