@@ -14,10 +14,7 @@ async function showRuns() {
   $('run-none').hidden = Boolean(run);
   for (const part of document.querySelectorAll('#run-body, #output, [href="#output"]')) part.hidden = !run;
   if ($('runs')) listRuns(all);
-  if (!run) {
-    showShare([]);
-    return;
-  }
+  if (!run) return;
   const path = `v1/runs/${encodeURIComponent(run.id)}`;
   const others = all.filter(r => compared.has(r.id) && r.id !== run.id);
   const [used, text, taken, ...points] = await Promise.all([ask(`${path}/impls`), fetch(`${path}/log?lines=200`).then(r => r.text()),
@@ -161,9 +158,13 @@ function listRuns(all) {
       shown = run.id;
       refresh();
     });
-    const cells = [element('span', { class: `tag ${run.state}` }, run.state), run.steps ? `${run.step} / ${run.steps}` : String(run.step),
-      figure(run.loss), figure(run.valid_loss), figure(run.tokens_per_second, 3), when(run.started)];
-    return element('tr', { class: run.id === shown ? 'shown' : '' }, element('td', {}, box), element('th', { scope: 'row' }, name), ...cells.map(c => element('td', {}, c)));
+    const figures = {
+      step: run.steps ? `${run.step} / ${run.steps}` : String(run.step), loss: figure(run.loss), 'valid loss': figure(run.valid_loss),
+      'tokens/s': figure(run.tokens_per_second, 3), started: when(run.started),
+    };
+    return element('tr', { class: run.id === shown ? 'shown' : '' }, element('td', {}, box), element('th', { scope: 'row' }, name),
+      element('td', {}, element('span', { class: `tag ${run.state}` }, run.state)),
+      ...Object.entries(figures).map(([name, value]) => element('td', { 'data-name': name }, value)));
   }));
   if (focused) document.querySelector(`[data-run="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
 }
