@@ -6,6 +6,8 @@
 #define V0 Y0
 #define V1 Y1
 #define V2 Y2
+#define V3 Y3
+#define V4 Y4
 
 // CONSTANT is a vector of the same doublewords.
 #define CONSTANT(name, value) \
@@ -97,13 +99,11 @@ GLOBL order<>(SB), RODATA|NOPTR, $32
 	VPADDD Y6, v, v             \
 	VPAND  low<>(SB), v, v
 
+#define FETCHFOUR \
+	PREFETCHT0 AHEAD(SI)    \
+	PREFETCHT0 AHEAD+64(SI)
+
 #define ENCODEFOUR(nan) \
-	PREFETCHT0   AHEAD(SI)          \
-	PREFETCHT0   AHEAD+64(SI)       \
-	VMULPS       (SI), Y0, Y1       \
-	VMULPS       32(SI), Y0, Y2     \
-	VMULPS       64(SI), Y0, Y3     \
-	VMULPS       96(SI), Y0, Y4     \
 	VCMPPS       $3, Y1, Y2, Y5     \
 	VCMPPS       $3, Y3, Y4, Y6     \
 	VPOR         Y6, Y5, Y5         \

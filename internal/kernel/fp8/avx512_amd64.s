@@ -6,6 +6,8 @@
 #define V0 Z0
 #define V1 Z1
 #define V2 Z2
+#define V3 Z3
+#define V4 Z4
 
 // words selects the lower halves of the doublewords of two vectors in the order of VPACKSSDW.
 DATA words<>+0(SB)/8, $0x0006000400020000
@@ -125,24 +127,13 @@ GLOBL fours<>(SB), RODATA|NOPTR, $64
 	VPERMD     Z5, Z28, Z5        \
 	VMOVDQU32  Z5, (DI)
 
-// FETCHFOUR prefetches as much as ENCODEFOUR reads.
-#define FETCHFOUR(at) \
-	PREFETCHT0 at(SI)     \
-	PREFETCHT0 at+64(SI)  \
-	PREFETCHT0 at+128(SI) \
-	PREFETCHT0 at+192(SI)
-
-// PRODUCTS multiplies four vectors at SI by the scales in Z0 and Z30, two by each.
-#define PRODUCTS \
-	VMULPS (SI), Z0, Z1     \
-	VMULPS 64(SI), Z0, Z2   \
-	VMULPS 128(SI), Z30, Z3 \
-	VMULPS 192(SI), Z30, Z4
+#define FETCHFOUR \
+	PREFETCHT0 AHEAD(SI)     \
+	PREFETCHT0 AHEAD+64(SI)  \
+	PREFETCHT0 AHEAD+128(SI) \
+	PREFETCHT0 AHEAD+192(SI)
 
 #define ENCODEFOUR(nan) \
-	FETCHFOUR(AHEAD)         \
-	VMOVAPS  Z0, Z30         \
-	PRODUCTS                 \
 	VCMPPS   $3, Z1, Z2, K1  \
 	VCMPPS   $3, Z3, Z4, K2  \
 	KORTESTW K1, K2          \
@@ -246,6 +237,11 @@ fours:
 	AMAXOF(64(SI), Z15, Z2)
 	AMAXOF(128(SI), Z14, Z3)
 	AMAXOF(192(SI), Z15, Z4)
+	FETCHFOUR
+	VMULPS (SI), Z0, Z1
+	VMULPS 64(SI), Z0, Z2
+	VMULPS 128(SI), Z0, Z3
+	VMULPS 192(SI), Z0, Z4
 	ENCODEFOUR(rest)
 	ADDQ $256, SI
 	ADDQ $64, DI
@@ -287,10 +283,13 @@ done:
 	LEAQ    scales-64(SP), R12    \
 	MOVQ    $(GROUP/64), CX       \
 round: \
-	FETCHFOUR(AHEAD)              \
+	FETCHFOUR                     \
 	VBROADCASTSS (R12), Z0        \
 	VBROADCASTSS 4(R12), Z30      \
-	PRODUCTS                      \
+	VMULPS       (SI), Z0, Z1     \
+	VMULPS       64(SI), Z0, Z2   \
+	VMULPS       128(SI), Z30, Z3 \
+	VMULPS       192(SI), Z30, Z4 \
 	VPANDD       Z16, Z1, Z5      \
 	VPANDD       Z16, Z2, Z6      \
 	VPANDD       Z16, Z3, Z7      \

@@ -2,15 +2,15 @@
 // defines the names of the functions and
 //
 //	LANES              the elements of a vector
-//	V0 to V2           vectors
+//	V0 to V4           vectors
 //	SIGNS              prepares for what follows
 //	AMAXOF(mem, to, t) raises the elements of to to the magnitudes of those in memory
 //	AMAXSTEP           does so with V0 and V2 for the next 32 elements
 //	AMAXHALF           does so with V0 for the next 16
 //	FORMAT             prepares for ENCODE from the format at R8
 //	ENCODE(to)         stores V1 as fp8
-//	ENCODEFOUR(nan)    stores the products of V0 and four vectors at SI as fp8, or goes to nan if
-//	                   one of them is a NaN
+//	ENCODEFOUR(nan)    stores V1 to V4 as fp8, or goes to nan if there is one
+//	FETCHFOUR          prefetches four vectors AHEAD of SI
 //	WORDS              prepares for DECODE from the format at R8
 //	DECODE(from)       loads fp8 to V1
 //	GREATEST           leaves the largest element of V0 in X0
@@ -115,6 +115,11 @@ encodeBlock:
 encodeLoop:
 	SUBQ $(4*LANES), CX
 	JCS  encodeRest
+	FETCHFOUR
+	VMULPS (SI), V0, V1
+	VMULPS (4*LANES)(SI), V0, V2
+	VMULPS (8*LANES)(SI), V0, V3
+	VMULPS (12*LANES)(SI), V0, V4
 	ENCODEFOUR(encodeRest)
 	ADDQ $(16*LANES), SI
 	ADDQ $(4*LANES), DI
@@ -147,6 +152,27 @@ TEXT ENCODEEACH(SB), NOSPLIT, $0-40
 	FORMAT
 
 encodeEachLoop:
+	SUBQ    $(4*LANES), CX
+	JCS     encodeEachRest
+	VMOVUPS (SI), V1
+	VMOVUPS (4*LANES)(SI), V2
+	VMOVUPS (8*LANES)(SI), V3
+	VMOVUPS (12*LANES)(SI), V4
+	VMULPS  (DX), V1, V1
+	VMULPS  (4*LANES)(DX), V2, V2
+	VMULPS  (8*LANES)(DX), V3, V3
+	VMULPS  (12*LANES)(DX), V4, V4
+	ENCODEFOUR(encodeEachRest)
+	ADDQ    $(16*LANES), SI
+	ADDQ    $(16*LANES), DX
+	ADDQ    $(4*LANES), DI
+	JMP     encodeEachLoop
+
+encodeEachRest:
+	ADDQ $(4*LANES), CX
+	JEQ  encodeEachDone
+
+encodeEachSingle:
 	VMOVUPS (SI), V1
 	VMULPS  (DX), V1, V1
 	ENCODE((DI))
@@ -154,7 +180,9 @@ encodeEachLoop:
 	ADDQ    $(4*LANES), DX
 	ADDQ    $LANES, DI
 	SUBQ    $LANES, CX
-	JNZ     encodeEachLoop
+	JNZ     encodeEachSingle
+
+encodeEachDone:
 	VZEROUPPER
 	RET
 
