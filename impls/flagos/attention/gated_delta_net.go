@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/primus-fl/primus/impls/flagos/internal/host"
+	"github.com/primus-fl/primus/internal/kernel/delta"
 	"github.com/primus-fl/primus/internal/kernel/vector"
 	"github.com/primus-fl/primus/internal/parallel"
 	"github.com/primus-fl/primus/opregistry"
@@ -25,7 +26,7 @@ type deltaNet struct {
 var deltaNetKernel = parallel.NewKernel((*deltaNet).part)
 
 // gatedDeltaNet implements attention.GatedDeltaNetForward. The state is f32. Scratch: the state of
-// a head per part.
+// a head and some positions per part.
 func gatedDeltaNet(e *opregistry.Exec, a attention.GatedDeltaNetForwardArgs) error {
 	var v host.Views
 	shape := a.Query.Shape()
@@ -48,64 +49,86 @@ func gatedDeltaNet(e *opregistry.Exec, a attention.GatedDeltaNetForwardArgs) err
 	return nil
 }
 
+// deltaPositions is how many positions go through a block of a state at a time.
+const deltaPositions = 64
+
 func (c *deltaNet) part(part int) {
 	lo, hi := c.Bounds(part)
-	size := c.dk * c.dv
-	buf := c.exec.Scratch(size + 2*c.dk + 2*c.dv + 2)
+	size, dk, dv := c.dk*c.dv, c.dk, c.dv
+	buf := c.exec.Scratch(size + deltaPositions*(2*dk+dv))
 	state, rest := buf[:size], buf[size:]
-	q, k := rest[:c.dk], rest[c.dk:][:c.dk]
-	delta, out := rest[2*c.dk:][:c.dv], rest[2*c.dk+c.dv:][:c.dv]
-	scalar := rest[2*c.dk+2*c.dv:]
+	keys, queries, values := rest[:deltaPositions*dk], rest[deltaPositions*dk:][:deltaPositions*dk], rest[2*deltaPositions*dk:]
+	var positions [deltaPositions]delta.Position
 	for i := lo; i < hi; i++ {
 		sequence, head := i/c.heads, i%c.heads
-		if c.initial.Rows > 0 {
-			for j := range c.dk {
-				row := state[j*c.dv:][:c.dv]
-				copy(row, c.initial.Piece(i*c.dk+j, 0, c.dv, row))
+		c.load(state, i)
+		for t := 0; t < c.seq; t += deltaPositions {
+			n := min(deltaPositions, c.seq-t)
+			for j := range n {
+				p := &positions[j]
+				p.K, p.Q = keys[j*dk:][:dk], queries[j*dk:][:dk]
+				c.position(p, sequence, t+j, head)
+				c.v.Vector(values[j*dv:][:dv], sequence, t+j, head)
 			}
-		} else {
-			clear(state)
-		}
-		for t := range c.seq {
-			c.q.Vector(q, sequence, t, head)
-			c.k.Vector(k, sequence, t, head)
-			c.v.Vector(delta, sequence, t, head)
-			scale := 1 / math.Sqrt(float64(c.dk))
-			if c.normalise {
-				scale /= norm(q)
-				vector.Scale(float32(1/norm(k)), k, k)
+			c.eachBlock(state, func(block []float32, first, cols int) {
+				for j := range n {
+					x := values[j*dv+first:][:cols]
+					delta.Step(block, &positions[j], x, x)
+				}
+			})
+			for j := range n {
+				c.out.Put(sequence, t+j, head, values[j*dv:][:dv])
 			}
-			vector.Scale(float32(scale), q, q)
-			at := sequence*c.seq + t
-			decay := float32(math.Exp(float64(c.g.Piece(at, head, 1, scalar)[0])))
-			beta := c.beta.Piece(at, head, 1, scalar)[0]
-			c.step(state, q, k, delta, out, decay, beta)
-			c.out.Put(sequence, t, head, out)
 		}
 		if c.store {
-			for j := range c.dk {
-				c.final.Put(i*c.dk+j, 0, state[j*c.dv:][:c.dv])
-			}
+			c.eachBlock(state, func(block []float32, first, cols int) {
+				for j := range dk {
+					c.final.Put(i*dk+j, first, block[j*cols:][:cols])
+				}
+			})
 		}
 	}
 	c.exec.Release(buf)
 }
 
-// step updates the state with a key and a value, which delta holds, and reads it with a query.
-func (c *deltaNet) step(state, q, k, delta, out []float32, decay, beta float32) {
-	for j, x := range k {
-		row := state[j*c.dv:][:c.dv]
-		if decay != 1 {
-			vector.Scale(decay, row, row)
+// eachBlock calls do for the blocks of columns of a state, which lie one after the other, with the
+// first column of a block and their number.
+func (c *deltaNet) eachBlock(state []float32, do func(block []float32, first, cols int)) {
+	for first := 0; first < c.dv; first += delta.Columns {
+		cols := min(delta.Columns, c.dv-first)
+		do(state[first*c.dk:][:cols*c.dk], first, cols)
+	}
+}
+
+// load fills the state of a head of a sequence.
+func (c *deltaNet) load(state []float32, at int) {
+	if c.initial.Rows == 0 {
+		clear(state)
+		return
+	}
+	c.eachBlock(state, func(block []float32, first, cols int) {
+		for j := range c.dk {
+			row := block[j*cols:][:cols]
+			copy(row, c.initial.Piece(at*c.dk+j, first, cols, row))
 		}
-		vector.Axpy(-x, row, delta)
+	})
+}
+
+// position loads the key and the query of a position, and computes its numbers.
+func (c *deltaNet) position(p *delta.Position, sequence, t, head int) {
+	c.q.Vector(p.Q, sequence, t, head)
+	c.k.Vector(p.K, sequence, t, head)
+	scale := 1 / math.Sqrt(float64(c.dk))
+	if c.normalise {
+		scale /= norm(p.Q)
+		vector.Scale(float32(1/norm(p.K)), p.K, p.K)
 	}
-	clear(out)
-	for j, x := range k {
-		row := state[j*c.dv:][:c.dv]
-		vector.Axpy(beta*x, delta, row)
-		vector.Axpy(q[j], row, out)
-	}
+	vector.Scale(float32(scale), p.Q, p.Q)
+	p.Product = vector.Dot(p.K, p.Q)
+	var number [1]float32
+	at := sequence*c.seq + t
+	p.Decay = float32(math.Exp(float64(c.g.Piece(at, head, 1, number[:])[0])))
+	p.Beta = c.beta.Piece(at, head, 1, number[:])[0]
 }
 
 // norm returns the Euclidean norm of a vector, at least 1e-6.

@@ -8,8 +8,9 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// cacheCopy is one call of copyToKVCache; each part copies the new tokens of one sequence.
+// cacheCopy is one call of copyToKVCache; its items are the new tokens of all sequences.
 type cacheCopy struct {
+	host.Cut
 	call           attention.CopyToKVCacheArgs
 	fresh, lengths []int32
 	table          []int32
@@ -25,8 +26,7 @@ type cachePair struct {
 var cacheCopyKernel = parallel.NewKernel((*cacheCopy).part)
 
 // copyToKVCache implements attention.CopyToKVCache. The last axes of the operands are dense, the
-// lengths and the table contiguous. A part copies the new tokens of a sequence; slots that change
-// are moved before, one after the other.
+// lengths and the table contiguous. Slots that change are moved before, one after the other.
 func copyToKVCache(e *opregistry.Exec, a attention.CopyToKVCacheArgs) error {
 	var v host.Views
 	c := cacheCopy{
@@ -39,7 +39,8 @@ func copyToKVCache(e *opregistry.Exec, a attention.CopyToKVCacheArgs) error {
 	if a.IsNonPaged {
 		c.reorder()
 	}
-	cacheCopyKernel.Run(e.Pool(), len(c.fresh)-1, c)
+	c.Cut = host.CutItems(int(c.fresh[len(c.fresh)-1]-c.fresh[0]), c.k.heads*(c.k.d+c.v.d))
+	cacheCopyKernel.Run(e.Pool(), c.Parts, c)
 	return nil
 }
 
@@ -56,35 +57,58 @@ func (c *cacheCopy) reorder() {
 		if from == b {
 			continue
 		}
-		for i := range int(c.lengths[b+1]-c.lengths[b]) - int(c.fresh[b+1]-c.fresh[b]) {
-			for _, x := range [...]*cachePair{&c.k, &c.v} {
-				x.copy(&x.cache, b, i, &x.cache, from, i)
-			}
+		old := int(c.lengths[b+1]-c.lengths[b]) - int(c.fresh[b+1]-c.fresh[b])
+		for _, x := range [...]*cachePair{&c.k, &c.v} {
+			x.copy(&x.cache, b, 0, &x.cache, from, 0, old)
 		}
 	}
 }
 
-func (c *cacheCopy) part(b int) {
-	n, length := int(c.fresh[b+1]-c.fresh[b]), int(c.lengths[b+1]-c.lengths[b])
+func (c *cacheCopy) part(part int) {
+	lo, hi := c.Bounds(part)
+	first := 0 // token of a sequence
+	for b := range len(c.fresh) - 1 {
+		n := int(c.fresh[b+1] - c.fresh[b])
+		if from, to := max(lo-first, 0), min(hi-first, n); from < to {
+			c.append(b, from, to)
+		}
+		first += n
+	}
+}
+
+// append copies some of the new tokens of a sequence.
+func (c *cacheCopy) append(b, from, to int) {
 	sequence, first := b, 0
 	if c.call.QKVFormat == attention.THD {
 		sequence, first = 0, int(c.fresh[b])
 	}
 	size := c.call.KCache.Shape()[1]
-	for i := range n {
-		slot, at := b, length-n+i
+	old := int(c.lengths[b+1]-c.lengths[b]) - int(c.fresh[b+1]-c.fresh[b])
+	for n := 0; from < to; from += n {
+		slot, at := b, old+from
+		n = to - from
 		if !c.call.IsNonPaged {
 			pages := len(c.table) / (len(c.fresh) - 1)
 			slot, at = int(c.table[b*pages+at/size]), at%size
+			n = min(n, size-at)
 		}
-		c.k.copy(&c.k.cache, slot, at, &c.k.fresh, sequence, first+i)
-		c.v.copy(&c.v.cache, slot, at, &c.v.fresh, sequence, first+i)
+		c.k.copy(&c.k.cache, slot, at, &c.k.fresh, sequence, first+from, n)
+		c.v.copy(&c.v.cache, slot, at, &c.v.fresh, sequence, first+from, n)
 	}
 }
 
-// copy copies the heads of one position.
-func (x *cachePair) copy(to *host.Heads, slot, at int, from *host.Heads, sequence, step int) {
-	for head := range x.heads {
-		to.Take(slot, at, head, from, sequence, step, head, x.d)
+// copy copies the heads of n positions.
+func (x *cachePair) copy(to *host.Heads, slot, at int, from *host.Heads, sequence, step, n int) {
+	heads, d := x.heads, x.d
+	if to.Head == d && from.Head == d {
+		heads, d = 1, heads*d
+		if to.Step == d && from.Step == d {
+			n, d = min(n, 1), n*d
+		}
+	}
+	for i := range n {
+		for head := range heads {
+			to.Take(slot, at+i, head, from, sequence, step+i, head, d)
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/ops/attention"
 	"github.com/primus-fl/primus/ops/moe"
 	"github.com/primus-fl/primus/ops/quant"
 	"github.com/primus-fl/primus/tensor"
@@ -200,6 +201,45 @@ func byExpert(routes []bool) *tensor.Tensor {
 		}
 	}
 	return dense(order, len(order))
+}
+
+// stateOps append keys and values of 4 sequences of 512 tokens to caches of shuffled pages, and go
+// through 4 heads of 128 by the gated delta rule.
+func (b *bench) stateOps() []contest {
+	const heads, page, wide = hidden / headDim, 64, 128
+	lengths := func() *tensor.Tensor {
+		ends := make([]int32, sequences+1)
+		for i := range ends {
+			ends[i] = int32(i * tokens / sequences)
+		}
+		return dense(ends, len(ends))
+	}
+	cache := func() attention.CopyToKVCacheArgs {
+		table := make([]int32, tokens/page)
+		for i, p := range b.rng.Perm(len(table)) {
+			table[i] = int32(p)
+		}
+		fresh := func() *tensor.Tensor { return b.floats(sequences, tokens/sequences, heads, headDim) }
+		pages := func() *tensor.Tensor { return b.floats(tokens/page, page, heads, headDim) }
+		return attention.CopyToKVCacheArgs{
+			NewK: fresh(), NewV: fresh(), KCache: pages(), VCache: pages(), PageTable: dense(table, sequences, len(table)/sequences),
+			CuNewLens: lengths(), CuCachedLens: lengths(), QKVFormat: attention.BSHD,
+		}
+	}
+	vectors := func() *tensor.Tensor { return b.floats(1, tokens, hidden/wide, wide) }
+	numbers := func() *tensor.Tensor { return b.floats(1, tokens, hidden/wide) }
+	return grouped([]contest{
+		memoryOp(b, "copy_to_kv_cache", attention.CopyToKVCache, cache),
+		memoryOp(b, "gated_delta_net_forward", attention.GatedDeltaNetForward, func() attention.GatedDeltaNetForwardArgs {
+			decay := make([]float32, tokens*hidden/wide) // whose logarithm is negative
+			for i := range decay {
+				decay[i] = -b.rng.Float32()
+			}
+			return attention.GatedDeltaNetForwardArgs{
+				Query: vectors(), Key: vectors(), Value: vectors(), G: dense(decay, 1, tokens, hidden/wide), Beta: numbers(), UseQKL2Norm: true, Output: vectors(),
+			}
+		}),
+	}, "state")
 }
 
 // grouped puts contests into a group.

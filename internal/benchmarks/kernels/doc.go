@@ -4,6 +4,9 @@
 //	gemm       the products of a training step and squares, compared with OpenBLAS
 //	memory     the memory-bound ops, compared with a loop that only moves as many bytes
 //	gelu       GELU and its gradients, compared with such a loop: arithmetic is their bound
+//	quant      rounding to fp8 and fp4 and back, compared with such a loop
+//	moe        the router of a mixture of experts and the permutation of its rows, likewise
+//	state      the cache of keys and values, and the gated delta rule, likewise
 //	attention  causal attention forward and backward, compared with PyTorch
 //	options    attention with dropout, windows, biases, ALiBi and sinks, compared with plain attention
 //

@@ -15,8 +15,8 @@ type traffic struct {
 // distinct returns how many bytes of memory are moved.
 func (t traffic) distinct() int { return t.read + t.written - t.updated }
 
-// trafficOf counts every operand once. Only the rows of a table that indexes point to are read, and
-// an operand that is read and written in place is updated.
+// trafficOf counts every operand once. Only the rows of a table that indexes point to are read, an
+// operand that is read and written in place is updated, and the cases of a cache fill all of it.
 func trafficOf(operands []opregistry.Operand) traffic {
 	var t traffic
 	picked := 0
@@ -37,6 +37,8 @@ func trafficOf(operands []opregistry.Operand) traffic {
 		switch {
 		case o.Access == opregistry.AccessRead:
 			t.read += n
+		case o.Name == "k_cache" || o.Name == "v_cache":
+			t.written += n
 		case o.Access == opregistry.AccessWrite && !readToo(operands, i):
 			t.written += n
 		case o.Access == opregistry.AccessWrite:

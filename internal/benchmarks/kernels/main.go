@@ -137,7 +137,7 @@ func measure(threads int, o options, stderr io.Writer) ([]row, error) {
 	b := newBench(threads, now)
 	defer b.close()
 	rows := []row{}
-	for _, g := range []func() []contest{b.gemms, b.memoryOps, b.geluOps, b.quantOps, b.routerOps, b.attentions, b.attentionOptions} {
+	for _, g := range []func() []contest{b.gemms, b.memoryOps, b.geluOps, b.quantOps, b.routerOps, b.stateOps, b.attentions, b.attentionOptions} {
 		for _, c := range g() {
 			if !o.only.MatchString(c.group + "/" + c.name) {
 				continue

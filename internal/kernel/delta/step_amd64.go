@@ -1,0 +1,31 @@
+//go:build amd64 && !noasm
+
+package delta
+
+import (
+	"github.com/primus-fl/primus/internal/cpufeat"
+	"github.com/primus-fl/primus/internal/kernel/internal/lanes"
+)
+
+// stepVector returns how many columns it has done.
+func stepVector(state []float32, p *Position, v, o []float32) (done int) {
+	if cpufeat.Has(cpufeat.AVX512) {
+		if done = len(v) &^ 15; done > 0 {
+			stepAVX512(&state[0], &p.K[0], &p.Q[0], &v[0], &o[0], len(p.K), done, len(v), p.Product, p.Decay, p.Beta)
+		}
+		return done
+	}
+	if done = lanes.Whole(len(v)); done > 0 {
+		stepAVX2(&state[0], &p.K[0], &p.Q[0], &v[0], &o[0], len(p.K), done, len(v), p.Product, p.Decay, p.Beta)
+	}
+	return done
+}
+
+// The functions step are Step for the first cols > 0 columns, a multiple of the lanes of a vector,
+// of rows > 0 that lie pitch elements apart.
+
+//go:noescape
+func stepAVX2(state, k, q, v, o *float32, rows, cols, pitch int, product, decay, beta float32)
+
+//go:noescape
+func stepAVX512(state, k, q, v, o *float32, rows, cols, pitch int, product, decay, beta float32)
