@@ -61,7 +61,7 @@ type Options struct {
 	MasterAddr  string
 	MasterPort  int
 	Python      string        // the interpreter
-	Ranks       string        // ranks that the terminal shows: all, none, or numbers and "last" with commas
+	Ranks       string        // ranks that the terminal shows: all, none, or numbers and "last" separated by commas
 	Grace       time.Duration // time between the signal that asks a process to end and the one that kills it
 	Hang        time.Duration // time without a line of any rank after which the job is ended; 0 means never
 	HangCommand string        // of the shell, run before a job is ended that hangs
@@ -169,7 +169,7 @@ func parseRanks(text string, world int) (func(rank int) bool, error) {
 		}
 		rank, err := strconv.Atoi(word)
 		if err != nil || rank < 0 {
-			return nil, fmt.Errorf("--ranks: got %q, want all, none, or ranks and last with commas, such as 0,last", text)
+			return nil, fmt.Errorf("--ranks: got %q, want all, none, or ranks and last separated by commas, such as 0,last", text)
 		}
 		shown[rank] = true
 	}

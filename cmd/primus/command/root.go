@@ -106,7 +106,7 @@ priority and by policy (TE_FL_PREFER, TE_FL_ALLOW_VENDORS, TE_FL_PER_OP, …), a
 explains every choice.
 
 Exit codes: 0 done, 1 failure, 2 usage or a wrong policy, 130 interrupted; a Python
-framework that fails ends train with the code of its first rank that did.`,
+framework that fails ends train with the code of the first rank that failed.`,
 		Example: `  primus train pretrain --config examples/native/configs/llama_2M-pretrain.yaml
   TE_FL_PREFER=vendor primus train pretrain --config exp.yaml train_iters=100 lr=1e-3
   primus config show --config exp.yaml --origin

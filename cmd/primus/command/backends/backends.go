@@ -25,7 +25,7 @@ func newBackendsListCommand(prog cli.Program) *cobra.Command {
 	var output cli.OutputFormat
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List the training backends and what of them is on this machine",
+		Short: "List the training backends, and what this machine has of each",
 		Example: `  primus backends list
   BACKEND_PATH=/opt/Megatron-LM primus backends list -o json`,
 		Args: cli.NoArgs,

@@ -12,10 +12,10 @@ func New(prog cli.Program) *cobra.Command {
 		newBenchmarkTrainCommand(prog), newBenchmarkGemmCommand(prog),
 		newBenchmarkAttentionCommand(prog), newBenchmarkOpsCommand(prog),
 	)
-	cmd.Long = `Measure training steps and ops on this machine. Times are medians over repetitions,
-with the interval that holds the median with 95 % confidence, the fastest and the
-slowest. A share of the peak relates a rate to that of fused multiply-adds in registers,
-measured on all threads together.`
+	cmd.Long = `Measure training steps and ops on this machine. Times are medians over repetitions, with
+the 95 % confidence interval of the median, the fastest and the slowest. A share of the
+peak relates a rate to that of fused multiply-adds in registers, measured on all threads
+together.`
 	cmd.Example = `  primus benchmark train --config examples/native/configs/llama_6M-pretrain.yaml
   primus benchmark train --config exp.yaml --per-op 'generic_gemm=vendor:onednn|flagos' -o json
   primus benchmark gemm --shape 2048x1536x512

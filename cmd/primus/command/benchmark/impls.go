@@ -35,7 +35,7 @@ type implBenchmarkOptions struct {
 
 func (o *implBenchmarkOptions) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringSliceVar(&o.dtypes, "dtype", []string{"f32"}, "`DTYPE` of the operands: f32, bf16 or f16; more with commas")
+	flags.StringSliceVar(&o.dtypes, "dtype", []string{"f32"}, "`DTYPE` of the operands: f32, bf16 or f16; several separated by commas")
 	flags.StringSliceVar(&o.impls, "impl", nil, "measure only the impls with these `IDS`, such as default.flagos,vendor.onednn")
 	flags.UintVar(&o.threads, "threads", 0, "`N` CPU threads for ops; 0 is one per CPU")
 	flags.UintVar(&o.repeat, "repeat", 20, "at most `N` samples of each impl, within two seconds each")

@@ -46,10 +46,10 @@ func newBenchmarkGemmCommand(prog cli.Program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "gemm",
 		Short: "Measure matrix products on every implementation",
-		Long: `Measure generic_gemm on every implementation. A shape is ROWSxCOLSxINNER of
-D [rows, cols], which takes 2·rows·cols·inner operations. The layouts are those of a
-linear layer's products: forward y = x·Wᵀ, dgrad dx = dy·W and wgrad dW = dyᵀ·x. With
---groups, measure te_general_grouped_gemm, of as many such products.
+		Long: `Measure generic_gemm on every implementation. A shape is ROWSxCOLSxINNER of D [rows,
+cols], which takes 2·rows·cols·inner operations. The layouts are those of a linear
+layer's products: forward y = x·Wᵀ, dgrad dx = dy·W and wgrad dW = dyᵀ·x. With --groups
+N, measure te_general_grouped_gemm, which computes N such products.
 
 ` + peakHelp,
 		Example: `  primus benchmark gemm --shape 2048x1536x512 --layout forward,dgrad,wgrad
@@ -91,7 +91,7 @@ linear layer's products: forward y = x·Wᵀ, dgrad dx = dy·W and wgrad dW = dy
 		},
 	}
 	cmd.Flags().StringSliceVar(&shapes, "shape", []string{"512x512x512", "1024x1024x1024"}, "`ROWSxCOLSxINNER`; may be repeated")
-	cmd.Flags().StringSliceVar(&layouts, "layout", []string{"forward"}, "forward, dgrad or wgrad; more with commas")
+	cmd.Flags().StringSliceVar(&layouts, "layout", []string{"forward"}, "forward, dgrad or wgrad; several separated by commas")
 	cmd.Flags().UintVar(&groups, "groups", 0, "`N` products in one call of the grouped op; 0 is the plain op")
 	o.addFlags(cmd)
 	return cmd
@@ -164,9 +164,8 @@ func newBenchmarkOpsCommand(prog cli.Program) *cobra.Command {
 	var shapes []string
 	cmd := &cobra.Command{
 		Use:   "ops [OP…]",
-		Short: "Measure the ops whose bound is memory on every implementation",
-		Long: `Measure ops whose bound is memory on every implementation: those given, or all of
-these:
+		Short: "Measure memory-bound ops on every implementation",
+		Long: `Measure memory-bound ops on every implementation: those given, or all of these:
 
 ` + wrapped(opbench.Ops(), 90) + `
 

@@ -47,7 +47,7 @@ Only the native backend is measured. Policy and flags are those of primus train.
 	flags := cmd.Flags()
 	opts.TrainingOptions.AddFlags(flags)
 	flags.UintVar(&opts.steps, "steps", 10, "measure `N` steps")
-	flags.UintVar(&opts.warmup, "warmup", 3, "make `N` steps before")
+	flags.UintVar(&opts.warmup, "warmup", 3, "make `N` steps first, which are not measured")
 	opts.output.AddFlag(cmd)
 	for _, name := range []string{"steps", "warmup", "output"} {
 		flags.Lookup(name).Annotations = map[string][]string{cli.VariableOnly: nil}

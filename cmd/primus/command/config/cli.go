@@ -42,9 +42,9 @@ where it comes from. Later sources win:
   default < user's primus.yaml < project's primus.yaml < PRIMUS_<FLAG> < flag
 
 The file of a project is the nearest primus.yaml in this directory or above it; that of
-a user lies in the directory for configurations, as primus/primus.yaml. A key is the
-name of a flag, and relative paths are relative to the file. PRIMUS_CLI_CONFIG=FILE
-reads only that file, and PRIMUS_CLI_CONFIG=none reads none. Unknown keys are errors.
+a user is primus/primus.yaml in the directory for configurations. A key is the name of a
+flag, and relative paths are relative to the file. PRIMUS_CLI_CONFIG=FILE reads only
+that file, and PRIMUS_CLI_CONFIG=none reads none. Unknown keys are errors.
 
 With a COMMAND only its flags are shown; flags after it are taken into account.`,
 		Example: `  primus config cli

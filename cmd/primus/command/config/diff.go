@@ -15,7 +15,7 @@ func newConfigDiffCommand(prog cli.Program) *cobra.Command {
 	opts := experiments.PresetOptions{Extras: prog.Extras}
 	cmd := &cobra.Command{
 		Use:   "diff A B",
-		Short: "Show what two experiments come to differently",
+		Short: "Show how two resolved experiments differ",
 		Long: `Show how two experiments differ after presets and overrides are merged, with the place
 where each value was written. The order of keys does not matter; 1 and 1.0 differ. The
 exit code is 0 if nothing differs, else 1.`,

@@ -20,10 +20,10 @@ func newConfigValidateCommand(prog cli.Program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "validate FILE…",
 		Short: "Check experiments and the presets they name",
-		Long: `Check experiments and the presets they name without training. Every fault is
-reported with file, line and key. Values that have no effect are warnings; with
---strict-config they are errors. Checks of the backend are not made. The exit code is 1
-when any experiment is invalid.`,
+		Long: `Check experiments and the presets they name without training. Every fault is reported
+with file, line and key. Values that have no effect are warnings; with --strict-config
+they are errors. The checks of the backend are not run. The exit code is 1 when any
+experiment is invalid.`,
 		Example: `  primus config validate exp.yaml
   primus config validate Primus/examples/megatron/configs/*/*.yaml
   primus config validate --strict-config experiments/*.yaml`,

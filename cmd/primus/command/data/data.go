@@ -12,8 +12,8 @@ func New(prog cli.Program) *cobra.Command {
 	cmd := cli.Group("data", "Make datasets of tokens, and describe them", newTokenizeCommand(prog), newInspectCommand(prog))
 	cmd.Long = `Make datasets of tokens, and describe them.
 
-A dataset is Megatron's: PREFIX.bin has the tokens of all documents, and PREFIX.idx says
-where each begins. train_data_path takes it.`
+A dataset has the format of Megatron: PREFIX.bin has the tokens of all documents, and
+PREFIX.idx says where each begins. train_data_path takes it.`
 	return cmd
 }
 

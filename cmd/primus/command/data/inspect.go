@@ -35,7 +35,7 @@ func newInspectCommand(prog cli.Program) *cobra.Command {
 		Use:   "inspect PREFIX",
 		Short: "Check a dataset and describe it",
 		Long: `Check a dataset and describe it. The index is compared with the tokens, and with
---tokenizer the tokens with the vocabulary; what does not fit is an error.`,
+--tokenizer the tokens with the vocabulary; a mismatch is an error.`,
 		Example: `  primus data inspect data/corpus
   primus data inspect data/corpus --tokenizer tokenizer.json --show 0`,
 		Args: cli.Arguments(1, "datasets", "one"),

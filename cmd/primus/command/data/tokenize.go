@@ -36,7 +36,7 @@ func newTokenizeCommand(prog cli.Program) *cobra.Command {
 
 A path is a file, a directory or a glob. Each line of *.jsonl, each row of *.parquet and
 each other file is one document; lines and text may be compressed (*.gz, *.zst). The
-dataset appears when it is whole, and it is the same for any number of workers.`,
+dataset appears once it is complete, and it is the same for any number of workers.`,
 		Example: `  primus data tokenize --input corpus.jsonl.gz --tokenizer tokenizer.json -o data/corpus
   primus data tokenize --input 'shards/*.jsonl' --text-key content -t models/llama -o shards
   primus data tokenize --input book.txt --tokenizer byte --append-eod=false -o book`,
@@ -55,7 +55,7 @@ dataset appears when it is whole, and it is the same for any number of workers.`
 	flags.StringVar(&o.textKey, "text-key", o.textKey, "`KEY` of a JSON object that holds the document")
 	flags.StringVar(&o.format, "format", o.format, "`FORMAT` of the files: auto, which goes by their names, or "+strings.Join(corpus.Format("").Values()[1:], ", "))
 	flags.BoolVar(&o.appendEOD, "append-eod", o.appendEOD, "put the token that ends texts after each document")
-	flags.BoolVar(&o.force, "force", false, "replace the dataset that is there")
+	flags.BoolVar(&o.force, "force", false, "replace an existing dataset")
 	flags.IntVar(&o.workers, "workers", 0, "`NUMBER` of documents that are encoded at the same time (default the processors)")
 	if err := cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(corpus.Format("").Values(), cobra.ShellCompDirectiveNoFileComp)); err != nil {
 		panic("BUG: " + err.Error())

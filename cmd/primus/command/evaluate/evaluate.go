@@ -39,10 +39,11 @@ func New(prog cli.Program) *cobra.Command {
 		Short: "Measure how well a trained model predicts texts",
 		Long: `Measure how well a trained model predicts texts.
 
---data takes what train_data_path takes. The loss is the mean of −ln p in nats per token,
-over every token but the first; perplexity is e to that; bits per byte is the loss of all
-tokens by the bytes of their text, which compares models with different tokenizers. A
-window of the text has --context tokens and begins --stride tokens after the one before.
+--data takes what train_data_path takes. The loss is the mean of −ln p in nats per
+token, over every token but the first; perplexity is e to that; bits per byte is the
+loss of all tokens in bits, divided by the bytes of their text, which can be compared
+between tokenizers. A window of the text has --context tokens and begins --stride tokens
+after the one before.
 
 --task takes multiple-choice questions, a JSON object per line:
 

@@ -49,7 +49,7 @@ of at most --max-shard-size. The weights keep their type unless --dtype says ano
 gguf is a file that llama.cpp loads. Matrices are of --dtype, which is f16 unless given;
 q8_0 is blocks of 32 signed bytes with a scale. Vectors are f32.
 
-What exists is not replaced.`,
+Existing files are not replaced.`,
 		Example: `  primus export --checkpoint output/local/local/my_run --format hf -o my_model
   primus export --checkpoint DIR --format hf --dtype bf16 --max-shard-size 2GB -o my_model
   primus export --checkpoint DIR --format gguf --dtype q8_0 -o my_model.gguf`,
@@ -62,7 +62,7 @@ What exists is not replaced.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.checkpoint, "checkpoint", "", "`DIR` with the weights: a checkpoint, a run, of which the newest checkpoint is taken, or a folder of Hugging Face")
+	flags.StringVar(&o.checkpoint, "checkpoint", "", "`DIR` with the weights: a checkpoint, a run, whose newest checkpoint is used, or a folder of Hugging Face")
 	models.AddWeightsFlags(cmd, &o.weights)
 	flags.StringVar(&o.format, "format", formatHF, "`FORMAT`: hf or gguf")
 	flags.StringVar(&o.dtype, "dtype", "", "`TYPE` of the weights: keep, f32, bf16 or f16, and with gguf f32, f16, bf16 or q8_0")

@@ -14,7 +14,7 @@ func New(prog cli.Program) *cobra.Command {
 	)
 	cmd.Long = `Look at all runs of a fleet, and change the policy of all of them.
 
-A fleet is what trains with the same --fleet and --fleet-prefix: endpoints of etcd,
+A fleet is the set of runs with the same --fleet and --fleet-prefix: endpoints of etcd,
 and the prefix of the keys there. Both may be given as PRIMUS_FLEET and
 PRIMUS_FLEET_PREFIX, and so may --fleet-ca, --fleet-cert and --fleet-key.`
 	return cmd

@@ -74,7 +74,7 @@ another one replaces it; the file {} removes it.
 In each run it comes between policy file and experiment: what the experiment, the
 environment or flags of the run set stays as it is. A run rejects a policy that is not
 possible with these, or that would leave an op that it uses without an implementation,
-and keeps the one before.
+and keeps the previous one.
 
 --expect replaces only the policy of that revision (fleet list shows it), so that two
 people do not undo each other's change.

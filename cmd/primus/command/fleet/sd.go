@@ -20,8 +20,8 @@ func newFleetSDCommand(prog cli.Program) *cobra.Command {
 		Use:   "sd",
 		Short: "Tell Prometheus where the runs of a fleet serve their metrics, until interrupted",
 		Long: `Tell Prometheus where the runs of a fleet serve their metrics, until interrupted: GET
-/v1/sd answers as its HTTP service discovery asks (http_sd_configs). Runs without
---metrics-addr and --serve are left out.`,
+/v1/sd answers in the format of its HTTP service discovery (http_sd_configs). Runs
+without --metrics-addr and --serve are left out.`,
 		Example: `  primus fleet sd --fleet 10.0.0.1:2379 --listen 127.0.0.1:9401
   curl -s 127.0.0.1:9401/v1/sd`,
 		Args: cli.NoArgs,

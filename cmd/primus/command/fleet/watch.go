@@ -18,10 +18,10 @@ func newFleetWatchCommand(prog cli.Program) *cobra.Command {
 	var opts service.FleetFlags
 	cmd := &cobra.Command{
 		Use:   "watch",
-		Short: "Print what happens in a fleet, a line each, until interrupted",
-		Long: `Print what happens in a fleet, a line each, until interrupted: runs that join and leave,
-changes of the policy, what each run makes of them, and other changes of dispatch
-there, such as a quarantine. What there is at the start comes first.
+		Short: "Print what happens in a fleet, one line per event, until interrupted",
+		Long: `Print what happens in a fleet, one line per event, until interrupted: runs that join and
+leave, changes of the policy, what each run makes of them, and other changes of dispatch
+there, such as a quarantine. The state at the start comes first.
 
 With -o json each line is an object.`,
 		Example: `  primus fleet watch --fleet 10.0.0.1:2379

@@ -43,8 +43,8 @@ func New(prog cli.Program) *cobra.Command {
 		Use:   "generate --checkpoint DIR --prompt TEXT",
 		Short: "Continue a text with a trained model",
 		Long: `Continue a text with a trained model. The text appears as it is generated, in whole
-characters; a line at the end, on standard error, tells how fast. The same command
-prints the same text on the same CPU.
+characters; a line at the end, on standard error, says how fast. The same command prints
+the same text on the same CPU.
 
 With --temperature 0 each token is the most likely one. Otherwise tokens are drawn by
 their probabilities: those of the logits divided by the temperature, limited to the
@@ -57,8 +57,8 @@ one line per prompt, in their order:
 
   {"prompt": …, "text": …, "tokens": 12, "finish_reason": "stop" or "length"}
 
---chat takes the prompt for the message of a user and writes it as the chat template of
-the tokenizer, or --chat-template, says; the text ends with the answer.`,
+--chat takes the prompt as the message of a user, in the form of the chat template of
+the tokenizer or of --chat-template; the text ends with the answer.`,
 		Example: `  primus generate --checkpoint output/local/local/my_run --prompt 'func main() {'
   primus generate --checkpoint DIR --prompt Once --temperature 0 --max-tokens 50
   primus generate --checkpoint DIR --prompts questions.jsonl -o json > answers.jsonl
@@ -77,10 +77,10 @@ the tokenizer, or --chat-template, says; the text ends with the answer.`,
 	flags.StringVar(&o.prompt, "prompt", "", "continue this `TEXT`")
 	flags.StringVar(&o.prompts, "prompts", "", "continue each prompt of a `FILE`, - for standard input")
 	flags.BoolVar(&o.chat, "chat", false, "the prompt is the message of a user")
-	flags.StringVar(&o.system, "system", "", "with --chat, the `TEXT` of a message of the system before it")
-	flags.StringVar(&o.template, "chat-template", "", "with --chat, the `NAME` of a template, such as chatml, or a file with one, in place of the tokenizer's")
+	flags.StringVar(&o.system, "system", "", "with --chat, the `TEXT` of a system message before it")
+	flags.StringVar(&o.template, "chat-template", "", "with --chat, the `NAME` of a template, such as chatml, or a file with one, instead of the tokenizer's")
 	flags.BoolVar(&o.echo, "echo", false, "print the prompt before its continuation")
-	flags.BoolVar(&o.quiet, "quiet", false, "do not tell how fast it was")
+	flags.BoolVar(&o.quiet, "quiet", false, "do not report the speed")
 	flags.UintVar(&o.maxTokens, "max-tokens", 200, "generate at most `N` tokens; 0 is as many as fit")
 	flags.Float64Var(&o.Temperature, "temperature", 0.8, "divide the logits by this `NUMBER`; 0 takes the most likely token")
 	flags.UintVar(&o.topK, "top-k", 0, "draw from the `N` most likely tokens; 0 is all")

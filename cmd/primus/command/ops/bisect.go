@@ -43,9 +43,9 @@ and the others under the other, then in which layer, and last which call is the 
 whose result differs between the two implementations. That call is kept in a file for
 primus ops replay.
 
-A policy is an order of tokens as in --per-op, such as reference or vendor:onednn|flagos,
-which holds for all ops, or the name of a policy file. An op that no token fits keeps
-its usual implementations. No data is read.
+A policy is an order of tokens as in --per-op, such as reference or
+vendor:onednn|flagos, which holds for all ops, or the name of a policy file. An op that
+has no implementation for any of the tokens keeps its usual ones. No data is read.
 
 The exit code is 1 when the policies train differently.`,
 		Example: `  primus ops bisect --config exp.yaml --bad vendor:onednn

@@ -95,9 +95,9 @@ The exit code is 1 when a case fails.`,
 	}
 	flags := cmd.Flags()
 	flags.VarP(&output, "output", "o", "md or json")
-	flags.StringVar(&opts.impl, "impl", "*", "only impls whose id fits `PATTERN`, in which * stands for any letters")
-	flags.StringVar(&opts.op, "op", "", "only ops whose name fits `PATTERN`")
-	opts.addDeviceFlag(flags, "a `DEVICE` whose impls are looked at, too, such as opencl:0")
+	flags.StringVar(&opts.impl, "impl", "*", "only impls whose id matches `PATTERN`, in which * stands for any characters")
+	flags.StringVar(&opts.op, "op", "", "only ops whose name matches `PATTERN`")
+	opts.addDeviceFlag(flags, "include the impls for this `DEVICE`, such as opencl:0")
 	flags.StringSliceVar(&opts.dtypes, "dtype", nil, "only these storage `DTYPES`: f32, bf16, f16, f64")
 	return cmd
 }

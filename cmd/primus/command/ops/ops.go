@@ -44,11 +44,11 @@ func newOpsListCommand(prog cli.Program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list [OP…]",
 		Short: "List the implementations of every op, best first",
-		Long: `List the implementations of every op, or of the ops given, best first under the
-policy of the environment (TE_FL_PREFER and its like). Rank 1 serves the calls, the
-others follow when it declines or fails; an implementation without a rank cannot be
-selected, and the reason says why. An op of TransformerEngine-FL that is not
-dispatched here has a row without an implementation when it is given.`,
+		Long: `List the implementations of every op, or of the ops given, best first under the policy
+of the environment (TE_FL_PREFER and the like). Rank 1 serves the calls, the others
+follow when it declines or fails; an implementation without a rank cannot be selected,
+and the reason says why. An op of TransformerEngine-FL that is not dispatched here has a
+row without an implementation when it is given.`,
 		Example: `  primus ops list
   primus ops list generic_gemm rmsnorm_fwd
   TE_FL_PREFER=vendor primus ops list -o json`,

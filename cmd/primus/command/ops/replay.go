@@ -36,9 +36,9 @@ func newOpsReplayCommand(prog cli.Program) *cobra.Command {
 		Long: `Run calls that train --record-ops kept, on every implementation of their op that runs on
 this machine, or on those of --impl. Each result is compared with the recorded one and
 with that of the reference: the largest distance in representable values (ULP), the
-largest relative error, and how many elements are beyond the tolerance of the op. A
-file has all that a call needs, so it can be sent with a report of an error; other
-programs read it as a safetensors file.
+largest relative error, and how many elements are beyond the tolerance of the op. A file
+has all that a call needs, so it can be sent with a bug report; other programs read it
+as a safetensors file.
 
 The saved state that a backward op reads was written by the implementation that is
 named in the column "recorded on".
@@ -88,7 +88,7 @@ The exit code is 1 when an implementation fails or is beyond the tolerance.`,
 		},
 	}
 	output.AddFlag(cmd)
-	cmd.Flags().StringSliceVar(&opts.impls, "impl", nil, "only impls whose id fits one of these `PATTERNS`, in which * stands for any letters")
+	cmd.Flags().StringSliceVar(&opts.impls, "impl", nil, "only impls whose id matches one of these `PATTERNS`, in which * stands for any characters")
 	cmd.Flags().UintVar(&opts.repeat, "repeat", 5, "run each call `N` times to measure it")
 	opts.policy.AddFlags(cmd.Flags())
 	return cmd

@@ -29,10 +29,10 @@ func newOpsTraceCommand(prog cli.Program) *cobra.Command {
 		Use:   "trace --config FILE [key=value…]",
 		Short: "Write a timeline of the calls of some steps",
 		Long: `Make steps of an experiment on a batch of random tokens and write when each call of an
-op began and ended, in the trace event format: open the file with https://ui.perfetto.dev
-or chrome://tracing. Each call has its implementation, operands, bytes, layer and phase.
-Calls that overlap are in lanes of their own. No data is read. train --trace-file does the
-same for steps of a run, also of several ranks.`,
+op began and ended, in the trace event format: open the file with
+https://ui.perfetto.dev or chrome://tracing. Each call has its implementation, operands,
+bytes, layer and phase. Calls that overlap are in separate lanes. No data is read. train
+--trace-file does the same for steps of a run, also of several ranks.`,
 		Example: `  primus ops trace --config exp.yaml --steps 3 --trace-file trace.json
   primus ops trace --config exp.yaml --threads 1 --prefer vendor
   primus ops trace join trace.rank-*.json --trace-file trace.json`,
@@ -40,7 +40,7 @@ same for steps of a run, also of several ranks.`,
 	flags := cmd.Flags()
 	opts.TrainingOptions.AddFlags(flags)
 	flags.UintVar(&opts.steps, "steps", 3, "trace `N` steps")
-	flags.UintVar(&opts.warmup, "warmup", 1, "make `N` steps before")
+	flags.UintVar(&opts.warmup, "warmup", 1, "make `N` steps first, which are not traced")
 	addTraceFile(flags, &opts.file)
 	for _, name := range []string{"steps", "warmup", "trace-file"} {
 		cli.WithoutVariable(flags, name)

@@ -32,11 +32,11 @@ func newOpsTuneCommand(prog cli.Program) *cobra.Command {
 		Use:   "tune --config FILE [key=value…]",
 		Short: "Measure which implementation is fastest for each call of an experiment",
 		Long: `Make two steps of an experiment on a batch of random tokens, and measure every call that
-they make on each implementation that the policy allows besides the reference, by turns.
+they make in turn on each implementation that the policy allows except the reference.
 The fastest is kept in a tuning file, with the machine that it holds for; train --tune
 FILE uses it. An implementation counts as faster when the whole 95 % interval of the
-median of the ratios shows a gain of at least 2 %. At the end whole steps are made with the
-choices and without, by turns, and choices with which they are not clearly faster are
+median of the ratios shows a gain of at least 2 %. At the end, whole steps are made with
+and without the choices, in turn, and choices that do not make them clearly faster are
 dropped.
 
 What is faster for most calls of an op is chosen for the op, and another one for the

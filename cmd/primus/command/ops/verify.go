@@ -88,8 +88,8 @@ The exit code is 1 when a case fails.`,
 		},
 	}
 	output.AddFlag(cmd)
-	cmd.Flags().StringVar(&opts.impl, "impl", "", "only impls whose id fits `PATTERN`, in which * stands for any letters")
-	cmd.Flags().StringVar(&opts.op, "op", "", "only ops whose name fits `PATTERN`")
+	cmd.Flags().StringVar(&opts.impl, "impl", "", "only impls whose id matches `PATTERN`, in which * stands for any characters")
+	cmd.Flags().StringVar(&opts.op, "op", "", "only ops whose name matches `PATTERN`")
 	cmd.Flags().StringSliceVar(&opts.dtypes, "dtype", nil, "only these storage `DTYPES`: f32, bf16, f16, f64")
 	cmd.Flags().IntVar(&opts.failures, "failures", 3, "show at most `N` failed cases of an impl and dtype; 0 shows all")
 	opts.addDeviceFlag(cmd.Flags(), "the `DEVICE` whose impls are compared, such as opencl:0")

@@ -19,10 +19,10 @@ func newPatchesCheckCommand(prog cli.Program) *cobra.Command {
 	var output cli.OutputFormat
 	cmd := &cobra.Command{
 		Use:   "check --repo DIR --backend-repo DIR",
-		Short: "Check that what the patches of a checkout change is still there in the source of the frameworks",
-		Long: `Check that what the patches of a checkout change is still there in the source of the
-frameworks: modules, classes, functions and attributes, with parameters that the patches
-take, and texts that rewrites search for. The exit code is 1 when something is missing.`,
+		Short: "Check that the source of the frameworks still has what the patches of a checkout change",
+		Long: `Check that the source of the frameworks still has what the patches of a checkout change:
+modules, classes, functions and attributes, with parameters that the patches take, and
+texts that rewrites search for. The exit code is 1 when something is missing.`,
 		Example: `  primus patches check --repo ~/Primus --backend-repo ~/Megatron-LM
   primus patches check --repo ~/Primus --backend-repo ~/Megatron-LM --backend-repo ~/torchtitan -o json`,
 		Args: cli.NoArgs,

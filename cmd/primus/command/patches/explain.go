@@ -17,7 +17,7 @@ func newPatchesExplainCommand(prog cli.Program) *cobra.Command {
 	var output cli.OutputFormat
 	cmd := &cobra.Command{
 		Use:     "explain --repo DIR ID",
-		Short:   "Say what a patch of a checkout changes, when and why, and what else changes the same",
+		Short:   "Say what a patch of a checkout changes, when and why, and which other patches change the same",
 		Example: "  primus patches explain --repo ~/Primus megatron.training.wall_clock_step_timer",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {

@@ -50,7 +50,7 @@ func newPatchesListCommand(prog cli.Program) *cobra.Command {
 	output := inventoryFormat{cli.OutputTable}
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List every patch: what it does, what it changes, where it is and how it is switched on",
+		Short: "List every patch: what it does, what it changes, where it is and how it is enabled",
 		Example: `  primus patches list
   primus patches list --backend native --phase setup
   primus patches list -o md > patches.md`,

@@ -33,8 +33,8 @@ func newPatchesPlanCommand(prog cli.Program) *cobra.Command {
 	var past string
 	cmd := &cobra.Command{
 		Use:   "plan --config FILE [key=value…]",
-		Short: "Say which patches an experiment would run, in order, and why not the others",
-		Long: `Say which patches an experiment would run, in order, and why not the others.
+		Short: "Say which patches an experiment would run, in order, and why the others would not run",
+		Long: `Say which patches an experiment would run, in order, and why the others would not run.
 
 With --run DIR it says what happened to them in a run that has ended: applied, failed or
 skipped, by primus or by the Python processes of a framework, and why.`,
@@ -72,7 +72,7 @@ skipped, by primus or by the Python processes of a framework, and why.`,
 	flags := cmd.Flags()
 	opts.Options.AddFlags(flags)
 	flags.BoolVar(&post, "posttrain", false, "plan the stage posttrain, with the post_trainer module")
-	flags.StringVar(&past, "run", "", "say what happened to the patches in the run with the directory `DIR`; nothing else is asked for")
+	flags.StringVar(&past, "run", "", "say what happened to the patches in the run with the directory `DIR`; no other flag is needed")
 	opts.run.AddPlanFlags(flags)
 	checkout.addFlags(cmd)
 	output.AddFlag(cmd)

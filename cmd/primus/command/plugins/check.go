@@ -73,7 +73,7 @@ the others are still checked. The exit code is 1 if a check fails.`,
 		},
 	}
 	output.AddFlag(cmd)
-	cmd.Flags().StringVar(&opts.op, "op", "*", "only ops whose name fits `PATTERN`")
+	cmd.Flags().StringVar(&opts.op, "op", "*", "only ops whose name matches `PATTERN`")
 	cmd.Flags().DurationVar(&opts.limit, "timeout", 2*time.Minute, "give up on a part of the check that takes longer")
 	cmd.Flags().StringVar(&opts.device, "device", "", "check ops for devices of its type on this `DEVICE`, such as opencl:1")
 	cmd.Flags().IntVar(&opts.failures, "failures", 3, "show at most `N` failed cases of an op; 0 shows all")

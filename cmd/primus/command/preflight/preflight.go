@@ -73,7 +73,7 @@ Exit codes: 0 all ok or warnings, 1 a check failed on this rank or between ranks
 	flags.IntVar(&o.timeout, "dist-timeout-sec", 120, "wait `SECONDS` for other ranks")
 	flags.IntVar(&o.port, "port", 0, "rank 0 collects at this `PORT`; 0 takes the one after MASTER_PORT")
 	flags.StringVar(&o.dump, "dump-path", "", "write the report of rank 0 into `DIR`, too, as Markdown")
-	flags.StringVar(&o.name, "report-file-name", "", "`NAME` of that file, without ending; without it preflight-RANKSN-DATE")
+	flags.StringVar(&o.name, "report-file-name", "", "`NAME` of that file, without extension; without it preflight-RANKSN-DATE")
 	flags.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		switch name {
 		case "check-host", "check-gpu", "check-network":

@@ -40,15 +40,15 @@ func NewSmoke(prog cli.Program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "node-smoke",
 		Aliases: []string{"node_smoke"},
-		Short:   "Give every node of a job a verdict, and list those that pass",
-		Long: `Check this node and write its verdict to DUMP/smoke/HOST.json. Nodes do not talk to
-each other, so that one that hangs holds up nobody; DUMP is a directory that all of
-them share.
+		Short:   "Judge every node of a job, and list those that pass",
+		Long: `Check this node and write its verdict to DUMP/smoke/HOST.json. Nodes do not talk to each
+other, so that one that hangs does not hold up the others; DUMP is a directory that all
+of them share.
 
-The node with NODE_RANK 0 (or SLURM_NODEID 0, or none of both) then waits for the
-verdicts of all nodes and writes DUMP/smoke_report.md, passing_nodes.txt and
-failing_nodes.txt, which srun takes as --nodelist and --exclude. A node that has not
-written its verdict in time fails.
+The node with NODE_RANK 0 (or SLURM_NODEID 0, or neither) then waits for the verdicts of
+all nodes and writes DUMP/smoke_report.md, passing_nodes.txt and failing_nodes.txt,
+which srun takes as --nodelist and --exclude. A node that has not written its verdict in
+time fails.
 
 Products and copies (--tier2-perf) are measured on the CPUs; accelerators are checked
 by the tools of their vendors.
@@ -76,8 +76,8 @@ func (o *smokeOptions) addFlags(flags *pflag.FlagSet) {
 	flags.Float64Var(&o.busyGiB, "hbm-busy-threshold-gib", 2, "warn when more than `GiB` of an accelerator are in use")
 	flags.Float64Var(&o.busyPercent, "gpu-activity-warn-pct", 20, "warn when an accelerator is busier than `PERCENT`")
 	flags.BoolVar(&o.foreign, "allow-foreign-procs", false, "processes of others on an accelerator are a warning, not a failure")
-	flags.StringVar(&o.allowed, "allowed-procs", "gpuagent,rocm-smi-daemon,amd-smi,dcgm-exporter", "`NAMES` of processes that may hold an accelerator, with commas")
-	flags.StringVar(&o.tools, "require-tools", "", "fail unless these `TOOLS` are on PATH, with commas")
+	flags.StringVar(&o.allowed, "allowed-procs", "gpuagent,rocm-smi-daemon,amd-smi,dcgm-exporter", "`NAMES` of processes that may hold an accelerator, separated by commas")
+	flags.StringVar(&o.tools, "require-tools", "", "fail unless these `TOOLS` are on PATH, separated by commas")
 	flags.BoolVar(&o.skipDmesg, "skip-dmesg", false, "do not read the kernel log")
 	flags.IntVar(&o.dmesgMinutes, "dmesg-minutes", 15, "look for alarming lines of the last `MINUTES` in the kernel log")
 	flags.BoolVar(&o.perf, "tier2-perf", false, "measure a matrix product and a copy of memory")

@@ -27,8 +27,8 @@ each pipeline stage: weights, gradients, optimizer state and activations, each w
 its formula. Nothing is run or measured, and no device is needed. For a native
 experiment it is the memory that primus itself needs.
 
-With --gpu-arch or --memory it also says whether the run fits, and which other
-settings of the same model would. Overrides are tried in this way, too.`,
+With --gpu-arch or --memory it also says whether the run fits, and which other settings
+of the same model would. Overrides show what a run with other parameters would need.`,
 		Example: `  primus projection memory --config exp.yaml --gpu-arch MI300X
   primus projection memory --config exp.yaml --memory 80GB --target-nodes 4 tensor_model_parallel_size=4
   primus projection memory --config exp.yaml --configs-dir Primus/primus/configs -o md`,

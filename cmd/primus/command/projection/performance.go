@@ -62,15 +62,15 @@ func newPerformanceCommand(prog cli.Program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "performance --config FILE [key=value…]",
 		Short: "Compute the work, the communication and the time of a training step",
-		Long: `Compute what a step of a Megatron experiment works and communicates, and the time
+		Long: `Compute the work and the communication of a step of a Megatron experiment, and the time
 that it takes on devices of a given speed:
 
   step = micro batches · (forward + backward + recomputation + communication that
          nothing hides) · (1 + bubble) + exchange of gradients + optimizer
 
-for the slowest pipeline stage. Every figure has its formula; what they take for
-granted is listed. A rate that was measured in a short run (--measured-tflops) makes
-the times those of that hardware; the efficiency is a guess without one.`,
+for the slowest pipeline stage. Every figure has its formula, and the assumptions are
+listed. With a rate that was measured in a short run (--measured-tflops) the times are
+those of that hardware; without one, the efficiency is a guess.`,
 		Example: `  primus projection performance --config exp.yaml --gpu-arch MI300X
   primus projection performance --config exp.yaml --gpu-arch H100 --target-nodes 16 --inter-node-bandwidth 50
   primus projection performance --config exp.yaml --gpu-arch MI355X --measured-tflops 900 -o json`,

@@ -39,7 +39,7 @@ func New(prog cli.Program) *cobra.Command {
 and the policy in force. train --serve ADDR serves the same about a run, with its
 progress; docs/service.md has the whole API, which /openapi.json describes.
 
-Everybody who reaches the address may read. Changing the policy or a quarantine needs a
+Anyone who can reach the address may read. Changing the policy or a quarantine needs a
 token of --token-file. An address that other machines can reach needs --tls-cert and
 --tls-key, or --insecure. An interrupt ends the service.
 
@@ -52,7 +52,7 @@ without one those of this program.
 
 With --model the service also generates texts, in the form of OpenAI's API: /v1/models,
 /v1/completions and /v1/chat/completions, and a page to try it at /model. With a
---token-file texts are for those who have a token.
+--token-file only clients with a token get texts.
 
 With --fleet, Prometheus finds the runs of the fleet at /v1/sd. Flags may also be given as
 PRIMUS_LISTEN, PRIMUS_TOKEN_FILE, PRIMUS_FLEET and so on.`,

@@ -68,13 +68,13 @@ and may be compressed (*.gz, *.zst).`,
 	flags.StringVar(&format, "format", format, "`FORMAT` of the files: auto, which goes by their names, or "+strings.Join(corpus.Format("").Values()[1:], ", "))
 	flags.StringVar(&textKey, "text-key", textKey, "`KEY` of a JSON object, or column, that holds a document")
 	flags.StringVarP(&file, "output", "o", file, "write the tokenizer to `FILE`")
-	flags.BoolVar(&force, "force", false, "replace the file that is there")
+	flags.BoolVar(&force, "force", false, "replace an existing file")
 	flags.IntVar(&config.VocabSize, "vocab-size", config.VocabSize, "`NUMBER` of tokens, special ones and the 256 bytes among them")
 	flags.StringVar(&config.Pattern, "pattern", config.Pattern, "`NAME` of the expression that cuts text into words: "+strings.Join(trainer.Patterns(), ", "))
 	flags.StringArrayVar(&config.SpecialTokens, "special-token", config.SpecialTokens, "`TOKEN` that gets one of the first ids; may be repeated")
 	flags.IntVar(&config.MinCount, "min-count", config.MinCount, "`NUMBER` of times that a pair must occur to become a token")
 	flags.IntVar(&config.MaxTokenLength, "max-token-length", config.MaxTokenLength, "longest token in `BYTES`")
-	flags.IntVar(&config.MaxWords, "max-words", config.MaxWords, "`NUMBER` of different words that are counted; beyond it the rarest are forgotten")
+	flags.IntVar(&config.MaxWords, "max-words", config.MaxWords, "`NUMBER` of different words that are counted; beyond it the rarest are dropped")
 	for flag, values := range map[string][]string{"pattern": trainer.Patterns(), "format": corpus.Format("").Values()} {
 		if err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
 			panic("BUG: " + err.Error())

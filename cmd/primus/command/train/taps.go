@@ -36,9 +36,9 @@ type tapFlags struct {
 const finiteOps = "ops"
 
 func (f *tapFlags) addFlags(flags *pflag.FlagSet) {
-	flags.StringSliceVar(&f.ops, "record-ops", nil, "keep calls of ops whose names fit these `PATTERNS`, for primus ops replay")
+	flags.StringSliceVar(&f.ops, "record-ops", nil, "keep calls of ops whose names match these `PATTERNS`, for primus ops replay")
 	flags.StringVar(&f.dir, "record-dir", "recorded-ops", "`DIR` for the files of kept calls")
-	flags.StringVar(&f.calls, "record-calls", "first:1", "which `CALLS` are kept: first:N of each op, layer and phase, every:N, step:N, faults for those that fail or yield NaN or infinity, or several with commas")
+	flags.StringVar(&f.calls, "record-calls", "first:1", "which `CALLS` are kept: first:N of each op, layer and phase, every:N, step:N, faults for those that fail or yield NaN or infinity, or several separated by commas")
 	flags.StringSliceVar(&f.layers, "record-layers", nil, "only calls of these `LAYERS`, counted from 0")
 	flags.UintVar(&f.megabytes, "record-limit", 1024, "keep at most `N` MiB of calls; 0 sets no limit")
 	flags.StringVar(&f.finite, "check-finite", "", "`ops` looks at the result of each op and ends the run at the first that is not finite")
@@ -70,7 +70,7 @@ func (f *tapFlags) settings(cmd *cobra.Command) (*recording.Settings, error) {
 	for _, text := range f.layers {
 		n, err := strconv.ParseUint(strings.TrimSpace(text), 10, 31)
 		if err != nil {
-			return nil, cli.Usagef(cmd, "--record-layers: got %q, want numbers of layers, counted from 0, with commas", text)
+			return nil, cli.Usagef(cmd, "--record-layers: got %q, want numbers of layers, counted from 0, separated by commas", text)
 		}
 		set.Layers = append(set.Layers, int(n))
 	}

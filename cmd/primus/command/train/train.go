@@ -132,29 +132,29 @@ const trainDetails = `Parameters come from the experiment's module preset, model
 last from key=value, --key=value or --key value on the command line. The run directory
 <workspace>/<work_group>/<user_name>/<exp_name> receives the resolved configuration,
 log, metrics.jsonl, loss.png, manifest.json, dispatch.json and checkpoints. A run that
-was stopped goes on from its last checkpoint; load=none starts over and keeps the earlier
-run in previous/. Another corpus, model or seed needs another exp_name, which may be
-given here like a parameter: exp_name=NAME.
+was stopped continues from its last checkpoint; load=none starts over and keeps the
+earlier run in previous/. Another corpus, model or seed needs another exp_name, which
+may be given here like a parameter: exp_name=NAME.
 
 An interrupt, SIGTERM, SIGHUP and a closed pipe finish the current step, save and exit
-with 130; a second one exits at once. A step or an evaluation that takes longer than half
-of --grace is given up, and the step before it is what is saved. Whatever else ends a
-run saves its last step first, unless its weights are at fault.
+with 130; a second one exits at once. A step or an evaluation that takes longer than
+half of --grace is abandoned, and the step before it is saved. Whatever else ends a run
+saves its last step first, unless its weights are at fault.
 
 The policy that chooses between implementations comes from --policy FILE, then te_fl_*
 parameters or the dispatch block of the experiment, then the TE_FL_* variables, then
---prefer and its like; later ones win. The file is followed while training runs.
+--prefer and the like; later ones win. The file is followed while training runs.
 manifest.json lists which implementation serves each op and the fingerprint of the
-policy; --require-manifest holds another run to it.
+policy; --require-manifest refuses a run that differs from it.
 
-With --fleet the run is listed in etcd while it goes on, and follows the policy of the
+With --fleet the run is listed in etcd while it trains, and follows the policy of the
 fleet, which comes between policy file and experiment (primus fleet --help). Training
 never waits for etcd.
 
-Patches that the experiment switches on are applied on the way (primus patches plan);
---patches, which is PRIMUS_PATCHES, lets only some of them pass. --dry-run prints what
-would be done and does nothing of it; with -o json, and for a pattern of experiments such
-as --config 'configs/**/*.yaml', it prints the processes that each would start.
+Patches that the experiment enables are applied (primus patches plan); --patches, or
+PRIMUS_PATCHES, permits only some of them. --dry-run prints what would be done and does
+none of it; with -o json, and for a pattern of experiments such as --config
+'configs/**/*.yaml', it prints the processes that each would start.
 
 Flags may also be given as PRIMUS_THREADS, PRIMUS_METRICS_ADDR and so on, or in a file
 primus.yaml (primus config cli).`

@@ -149,7 +149,7 @@ func Wants(f *pflag.Flag) string {
 	case "peak-tflops":
 		return "a number of TFLOP/s, 0 when it is not known"
 	case "fleet":
-		return "endpoints of etcd with commas, such as 10.0.0.1:2379"
+		return "endpoints of etcd separated by commas, such as 10.0.0.1:2379"
 	case "fleet-prefix":
 		return "a prefix of keys, such as /primus"
 	case "fleet-ca", "fleet-cert", "fleet-key":
@@ -167,17 +167,17 @@ func Wants(f *pflag.Flag) string {
 	case "for":
 		return "the address of the service of a run, such as 127.0.0.1:9400"
 	case "plugin-modules":
-		return "shared libraries with commas, such as ./libacme_ops.so"
+		return "shared libraries separated by commas, such as ./libacme_ops.so"
 	case "plugin-dir":
 		return "a directory with plugins"
 	case "plugin-timeout":
 		return "a time such as 10s or 1m"
 	case "isolate-plugins":
-		return "true, false or names of plugins with commas"
+		return "true, false or names of plugins separated by commas"
 	case "prefer":
 		return "flagos, vendor or reference"
 	case "allow-vendors", "deny-vendors":
-		return "names of vendors with commas, such as acme,nvidia"
+		return "names of vendors separated by commas, such as acme,nvidia"
 	case "per-op":
 		return "orders such as rmsnorm_fwd=vendor:acme|flagos"
 	case "export-config":
@@ -199,7 +199,7 @@ func Wants(f *pflag.Flag) string {
 	case "backend-path", "configs-dir", "data-path":
 		return "a directory"
 	case "patches":
-		return "ids of patches with commas, all or none"
+		return "ids of patches separated by commas, all or none"
 	case "steps", "warmup":
 		return "a number of steps"
 	case "groups":
@@ -207,7 +207,7 @@ func Wants(f *pflag.Flag) string {
 	case "repeat":
 		return "a number of samples"
 	case "impl":
-		return "ids of impls with commas, such as default.flagos,vendor.onednn"
+		return "ids of impls separated by commas, such as default.flagos,vendor.onednn"
 	}
 	switch f.Value.Type() {
 	case "uint":
@@ -221,7 +221,7 @@ func Wants(f *pflag.Flag) string {
 	case "stringArray":
 		return "a value in each of the repeated flags"
 	case "stringSlice":
-		return "values with commas"
+		return "values separated by commas"
 	}
 	return f.Value.Type()
 }

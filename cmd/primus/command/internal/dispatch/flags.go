@@ -41,8 +41,8 @@ func (f *Flags) AddSideFlags(flags *pflag.FlagSet, prefix, about string) {
 	f.Plugins.AddSideFlags(add)
 	add(&f.prefer, "prefer", "the `KIND` of impl that comes first: flagos, vendor, reference or tuned")
 	add(&f.strict, "strict", "with a true `SWITCH` the first candidate of an op runs or the call fails; --strict alone is true").NoOptDefVal = "true"
-	add(&f.allow, "allow-vendors", "only these vendors: `NAMES` with commas, or *")
-	add(&f.deny, "deny-vendors", "never these vendors: `NAMES` with commas, or *")
+	add(&f.allow, "allow-vendors", "only these vendors: `NAMES` separated by commas, or *")
+	add(&f.deny, "deny-vendors", "never these vendors: `NAMES` separated by commas, or *")
 	add(&f.crossDevice, "cross-device", "what happens to `CALLS` with operands on a device that lacks the op: copy (to the host and back) or error")
 	add(&f.perOp, "per-op", "orders for single ops: `OP=TOKEN|TOKEN`, more after ; or in a repeated flag")
 }

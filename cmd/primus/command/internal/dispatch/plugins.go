@@ -35,8 +35,8 @@ type PluginFlags struct {
 // AddSideFlags adds the flags that say which plugins are loaded.
 func (f *PluginFlags) AddSideFlags(add func(flag *Flag, name, usage string) *pflag.Flag) {
 	f.modules.join = ","
-	add(&f.modules, "plugin-modules", "load ops from these shared libraries: `FILES` with commas")
-	add(&f.isolate, "isolate-plugins", "run plugins in processes of their own: a `SWITCH`, or names with commas; the flag alone is all").NoOptDefVal = "true"
+	add(&f.modules, "plugin-modules", "load ops from these shared libraries: `FILES` separated by commas")
+	add(&f.isolate, "isolate-plugins", "run plugins in processes of their own: a `SWITCH`, or names separated by commas; the flag alone is all").NoOptDefVal = "true"
 }
 
 // AddFlags gives a command the flags that say where plugins are and how long they may take.

@@ -19,7 +19,7 @@ type launchOptions struct {
 // addFlags gives a command the flags of the launcher.
 func (l *launchOptions) addFlags(flags *pflag.FlagSet) {
 	o := &l.Launch
-	flags.StringVar(&o.Launcher, "launcher", "", "start the run with `NAME`: "+strings.Join(launch.Launchers(), ", ")+", or several with commas, such as slurm,container")
+	flags.StringVar(&o.Launcher, "launcher", "", "start the run with `NAME`: "+strings.Join(launch.Launchers(), ", ")+", or several separated by commas, such as slurm,container")
 	flags.StringVar(&l.LauncherFile, "launcher-file", "", "read settings of launchers from `FILE`, over those of ~/.primus.yaml")
 	flags.StringArrayVar(&l.LauncherOptions, "launcher-option", nil, "a setting of a launcher as `KEY=VALUE`, such as slurm.partition=gpu; may be repeated")
 	cli.WithoutVariable(flags, "launcher-option")
@@ -29,7 +29,7 @@ func (l *launchOptions) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.MasterAddr, "master-addr", "", "`HOST` of node 0; MASTER_ADDR, else localhost")
 	flags.IntVar(&o.MasterPort, "master-port", 0, "`PORT` at which ranks meet; 0 takes MASTER_PORT, else 1234")
 	flags.StringVar(&o.Python, "python", "python3", "`PROGRAM` that runs Python frameworks")
-	flags.StringVar(&o.Ranks, "ranks", "0,last", "show the output of these `RANKS`: all, none, or numbers and last with commas; files have all of it")
+	flags.StringVar(&o.Ranks, "ranks", "0,last", "show the output of these `RANKS`: all, none, or numbers and last separated by commas; files have all of it")
 	flags.DurationVar(&o.Hang, "hang-timeout", 0, "end the processes when none has written a line for `TIME`; 0 is never")
-	flags.StringVar(&o.HangCommand, "hang-command", "", "before that run the shell `COMMAND`, which finds the processes of the ranks in PRIMUS_RANK_PIDS")
+	flags.StringVar(&o.HangCommand, "hang-command", "", "run the shell `COMMAND` before --hang-timeout ends the processes; PRIMUS_RANK_PIDS lists those of the ranks")
 }

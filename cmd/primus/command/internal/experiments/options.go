@@ -33,7 +33,7 @@ type PresetOptions struct {
 
 // AddFlags gives a command the flags.
 func (o *PresetOptions) AddFlags(flags *pflag.FlagSet) {
-	flags.StringArrayVar(&o.ConfigsDirs, "configs-dir", nil, "look for presets in `DIR` first, then in the checkout of Primus that the experiment lies in; may be repeated")
+	flags.StringArrayVar(&o.ConfigsDirs, "configs-dir", nil, "look for presets in `DIR` first, then in the checkout of Primus that the experiment is in; may be repeated")
 	flags.BoolVar(&o.strict, "strict-config", false, "a value of the experiment, its presets or a TE_FL_ variable that has no effect is an error")
 	flags.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		name = strings.ReplaceAll(name, "_", "-")
@@ -118,7 +118,7 @@ type Options struct {
 func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	o.PresetOptions.AddFlags(flags)
 	flags.StringVar(&o.Config, "config", "", "the experiment: a YAML, TOML or JSON `FILE`; --exp is the same")
-	flags.StringVar(&o.export, "export-config", "", "write the resolved experiment to a YAML, TOML or JSON `FILE`, which loads back")
+	flags.StringVar(&o.export, "export-config", "", "write the resolved experiment to a YAML, TOML or JSON `FILE`, which can be loaded again")
 }
 
 // Check returns the first mistake in the options.

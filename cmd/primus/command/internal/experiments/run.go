@@ -37,7 +37,7 @@ func (o *RunOptions) AddFlags(flags *pflag.FlagSet) {
 
 // AddPlanFlags gives a command the flags that decide what is planned.
 func (o *RunOptions) AddPlanFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&o.Patches, "patches", "", "only these patches: `IDS` with commas, all or none")
+	flags.StringVar(&o.Patches, "patches", "", "only these patches: `IDS` separated by commas, all or none")
 	flags.StringVar(&o.dataPath, "data-path", "./data", "`DIR` of data sets and models of frameworks that have some")
 	flags.StringVar(&o.backendPath, "backend-path", "", "`DIR` of the framework's source tree, before BACKEND_PATH and the usual places")
 }

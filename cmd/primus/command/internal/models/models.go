@@ -36,9 +36,9 @@ type Options struct {
 func (o *Options) AddFlags(cmd *cobra.Command, flag string) {
 	o.flag = flag
 	flags := cmd.Flags()
-	flags.StringVar(&o.Dir, flag, "", "`DIR` with the weights: a checkpoint, a run, of which the newest checkpoint is taken, or a folder of Hugging Face")
+	flags.StringVar(&o.Dir, flag, "", "`DIR` with the weights: a checkpoint, a run, whose newest checkpoint is used, or a folder of Hugging Face")
 	o.Load.AddFlags(cmd)
-	flags.UintVar(&o.Context, "context", 0, "at most `N` tokens of a text with its prompt; 0 is what the model was made for, but at most 4096")
+	flags.UintVar(&o.Context, "context", 0, "limit a text with its prompt to `N` tokens; 0 is what the model was made for, but at most 4096")
 	flags.UintVar(&o.threads, "threads", 0, "`N` CPU threads for ops; 0 is one per CPU")
 	o.policy.AddFlags(flags)
 }
@@ -56,7 +56,7 @@ var dtypes = map[string]tensor.DType{"auto": tensor.Unspecified, "f32": tensor.F
 func (o *LoadOptions) AddFlags(cmd *cobra.Command) {
 	AddWeightsFlags(cmd, &o.weights)
 	cmd.Flags().StringVar(&o.dtype, "dtype", "auto", "`TYPE` of weights, activations and cache: f32, bf16, f16, or auto for what config.json says")
-	cmd.Flags().StringVar(&o.device, "device", "", "compute on this `DEVICE`, such as opencl:0, with the weights in its memory; without it on the one of STEPMESH_BACKEND, or the CPU")
+	cmd.Flags().StringVar(&o.device, "device", "", "compute on this `DEVICE`, such as opencl:0, with the weights in its memory; the default is that of STEPMESH_BACKEND, or the CPU")
 	cli.WithoutVariable(cmd.Flags(), "dtype", "device")
 	names := slices.Sorted(maps.Keys(dtypes))
 	if err := cmd.RegisterFlagCompletionFunc("dtype", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp)); err != nil {
@@ -84,7 +84,7 @@ func (o *LoadOptions) Settings() inference.LoadSettings {
 
 // AddWeightsFlags gives a command the flags that say which weights of a folder are read.
 func AddWeightsFlags(cmd *cobra.Command, s *weights.Settings) {
-	cmd.Flags().BoolVar(&s.Average, "ema", false, "the averages that a run with ema_decay saves, in place of the weights")
+	cmd.Flags().BoolVar(&s.Average, "ema", false, "use the averages that a run with ema_decay saves instead of the weights")
 	cli.WithoutVariable(cmd.Flags(), "ema")
 }
 

@@ -16,7 +16,7 @@ type FleetFlags struct{ endpoints, prefix, ca, cert, key string }
 
 // AddFlags gives a command the flags of a fleet.
 func (o *FleetFlags) AddFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&o.endpoints, "fleet", "", "etcd of the fleet: `HOST:PORT` or https://HOST:PORT, several with commas")
+	flags.StringVar(&o.endpoints, "fleet", "", "etcd of the fleet: `HOST:PORT` or https://HOST:PORT, several separated by commas")
 	flags.StringVar(&o.prefix, "fleet-prefix", "", "`PREFIX` of the keys of the fleet (default "+fleet.DefaultPrefix+")")
 	flags.StringVar(&o.ca, "fleet-ca", "", "check etcd by the certificates in `FILE`")
 	flags.StringVar(&o.cert, "fleet-cert", "", "show etcd the certificate in `FILE`")

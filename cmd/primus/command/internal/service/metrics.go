@@ -48,9 +48,9 @@ type MetricsFlags struct {
 func (o *MetricsFlags) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.addr, "metrics-addr", "", "serve Prometheus metrics on `HOST:PORT`, such as 127.0.0.1:9400")
 	flags.StringVar(&o.textfile, "metrics-textfile", "", "keep Prometheus metrics in `FILE`.prom, for node_exporter")
-	flags.DurationVar(&o.linger, "linger", -1, "serve metrics after the end until they are scraped once more, at most for `TIME`; by default for those who have scraped them before")
+	flags.DurationVar(&o.linger, "linger", -1, "serve metrics after the end until they are scraped once more, at most for `TIME`; by default only if they have been scraped before")
 	flags.Lookup("linger").DefValue = ""
-	flags.Float64Var(&o.peakTFLOPS, "peak-tflops", 0, "the devices reach `N` TFLOP/s at best, for primus_train_mfu_ratio; 0 is unknown")
+	flags.Float64Var(&o.peakTFLOPS, "peak-tflops", 0, "the peak of the devices is `N` TFLOP/s, for primus_train_mfu_ratio; 0 is unknown")
 }
 
 // Check returns the first mistake in the flags.

@@ -24,7 +24,7 @@ type Flags struct{ serve.Config }
 // a name of its own.
 func (o *Flags) AddFlags(flags *pflag.FlagSet, addr, usual, prefix string) {
 	flags.StringVar(&o.Addr, addr, usual, "serve API, page and metrics on `HOST:PORT`")
-	flags.StringVar(&o.TokenFile, prefix+"token-file", "", "let those with a token of `FILE` change policy and quarantine; without it nobody may")
+	flags.StringVar(&o.TokenFile, prefix+"token-file", "", "let clients with a token of `FILE` change policy and quarantine; without it nobody may")
 	flags.StringVar(&o.CertFile, prefix+"tls-cert", "", "serve over TLS with the certificate in `FILE`")
 	flags.StringVar(&o.KeyFile, prefix+"tls-key", "", "the key of the certificate, in `FILE`")
 	flags.BoolVar(&o.Insecure, prefix+"insecure", false, "allow an address that others can reach without TLS")
