@@ -5,9 +5,9 @@ import (
 	"github.com/primus-fl/primus/ops/quant"
 )
 
-// The tiles of data by columns. A row of a tile has the columns whose magnitudes a kernel keeps in
-// registers; a column of data that will be transposed has several cache lines, because lines that
-// lie a row apart are slow to write one by one.
+// A tile whose elements are widened or whose data is transposed has several cache lines in either
+// direction, because lines that lie a power of two apart are slow to read and to write one by one.
+// Without such a copy, whole rows are the fastest to read.
 const (
 	columnsWidth  = 512
 	columnsHeight = 512
@@ -29,15 +29,21 @@ func (c *quantization) byColumns(t *tile) {
 		to.Data = to.Data[first*to.Pitch:]
 		if c.q.Scaling == quant.MXFP8Scaling {
 			to = c.cols.data
-			to.Data = to.Data[(t.row+first)*to.Pitch+t.col:]
-			c.store(factor, &c.cols, (t.row+first)/b, t.col)
+			to.Data = to.Data[t.row*to.Pitch+t.col:]
+			c.store(factor, &c.cols, t.row/b, t.col)
 		} else {
-			for j := range factor {
-				c.store(factor[j:j+1], &c.cols, t.col+j, (t.row+first)/b)
-			}
+			c.f.Scales(t.amax[first/b*t.width:][:t.width], factor, c.q.AmaxEpsilon, c.q.ForcePow2Scales)
 		}
-		for r := range n {
-			c.f.EncodeEach(to.Piece(r, 0, t.width), x[r*pitch:][:t.width], factor)
+		c.f.EncodeColumns(to.Data, to.Pitch, x, pitch, n, factor)
+	}
+	if c.q.Scaling == quant.MXFP8Scaling {
+		return
+	}
+	blocks := (t.height + b - 1) / b
+	for j := range t.width {
+		inv := c.cols.scales.Data[(t.col+j)*c.cols.scales.Pitch+t.row/b:][:blocks]
+		for i := range inv {
+			inv[i] = t.amax[i*t.width+j]
 		}
 	}
 }

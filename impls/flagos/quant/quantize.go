@@ -66,9 +66,12 @@ func newQuantization(v *host.Views, x host.Matrix, q quant.Quantizer, out quant.
 	case q.Block2D:
 		c.height = b
 	case b > 0 && out.ColumnwiseData != nil:
-		c.height, c.width = b, columnsWidth
+		c.height = b
 		if q.Scaling == quant.BlockScaling {
 			c.height = columnsHeight
+		}
+		if q.Scaling == quant.BlockScaling || x.Narrow() {
+			c.width = columnsWidth
 		}
 	case out.ColumnwiseData != nil:
 		c.height = 64
@@ -167,8 +170,11 @@ const linePad = 64
 func (c *quantization) part(part int) {
 	lo, hi := c.Bounds(part)
 	line, size, blocks := c.width, 0, max(c.width, c.height)
-	if c.strips() && c.x.Narrow() {
-		line = c.width * c.q.Scaling.BlockLen()
+	if c.strips() {
+		blocks = c.height / c.q.Scaling.BlockLen() * c.width
+		if c.x.Narrow() {
+			line = c.width * c.q.Scaling.BlockLen()
+		}
 	}
 	if c.cols.on {
 		size = c.height * (c.width + linePad) / 4
@@ -273,10 +279,6 @@ func (c *quantization) store(amax []float32, s *side, row, col int) {
 		c.f.EncodeE8M0(s.codes.Piece(row, col, len(amax)), amax)
 		return
 	}
-	largest := c.f.Largest()
-	inv := s.scales.Data[row*s.scales.Pitch+col:][:len(amax)]
-	for i, a := range amax {
-		amax[i] = fp8.ScaleOf(a, largest, c.q.AmaxEpsilon, c.q.ForcePow2Scales)
-		inv[i] = 1 / amax[i]
-	}
+	inv := s.scales.Data[row*s.scales.Pitch+col:]
+	c.f.Scales(inv, amax, c.q.AmaxEpsilon, c.q.ForcePow2Scales)
 }

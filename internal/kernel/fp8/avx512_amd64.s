@@ -219,6 +219,104 @@ GLOBL fours<>(SB), RODATA|NOPTR, $64
 
 #include "codec_amd64.h"
 
+// PRODUCT multiplies the elements that are at bytes from BX on by their scales.
+#define PRODUCT(at, to) \
+	VMOVUPS at(SI)(BX*1), to     \
+	VMULPS  at(DX)(BX*1), to, to
+
+// func encodeColumnsAVX512(dst *byte, x, scale *float32, cols, rows, dstPitch, pitch int, f *Format)
+TEXT ·encodeColumnsAVX512(SB), NOSPLIT, $0-64
+	MOVQ dst+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ scale+16(FP), DX
+	MOVQ cols+24(FP), CX
+	MOVQ rows+32(FP), R9
+	MOVQ dstPitch+40(FP), R10
+	MOVQ pitch+48(FP), R11
+	MOVQ f+56(FP), R8
+	FORMAT
+	SUBQ CX, R10
+	SHLQ $2, CX
+	SHLQ $2, R11
+
+row:
+	XORL BX, BX
+
+fourOfRow:
+	PRODUCT(0, Z1)
+	PRODUCT(64, Z2)
+	PRODUCT(128, Z3)
+	PRODUCT(192, Z4)
+	VCMPPS   $3, Z1, Z2, K1
+	VCMPPS   $3, Z3, Z4, K2
+	KORTESTW K1, K2
+	JNE      nan
+	VPANDD   Z16, Z1, Z5
+	VPANDD   Z16, Z2, Z6
+	VPANDD   Z16, Z3, Z7
+	VPANDD   Z16, Z4, Z8
+	VMINPS   Z21, Z5, Z5
+	VMINPS   Z21, Z6, Z6
+	VMINPS   Z21, Z7, Z7
+	VMINPS   Z21, Z8, Z8
+	STOREFOUR
+
+stored:
+	ADDQ $64, DI
+	ADDQ $256, BX
+	CMPQ BX, CX
+	JNE  fourOfRow
+	ADDQ R10, DI
+	ADDQ R11, SI
+	DECQ R9
+	JNZ  row
+	VZEROUPPER
+	RET
+
+nan:
+	ENCODE((DI))
+	PRODUCT(64, Z1)
+	ENCODE(16(DI))
+	PRODUCT(128, Z1)
+	ENCODE(32(DI))
+	PRODUCT(192, Z1)
+	ENCODE(48(DI))
+	JMP stored
+
+// func scalesAVX512(amax, inv *float32, n int, f *Format, epsilon float32, mask uint32)
+TEXT ·scalesAVX512(SB), NOSPLIT, $0-40
+	MOVQ         amax+0(FP), SI
+	MOVQ         inv+8(FP), DI
+	MOVQ         n+16(FP), CX
+	MOVQ         f+24(FP), R8
+	VBROADCASTSS epsilon+32(FP), Z13
+	MOVL         mask+36(FP), AX
+	VPBROADCASTD AX, Z14
+	VBROADCASTSS 12(R8), Z21
+	MOVL         $0x7f7fffff, AX
+	VPBROADCASTD AX, Z15
+	MOVL         $0x3f800000, AX
+	VPBROADCASTD AX, Z18
+
+sixteen:
+	VMAXPS    (SI), Z13, Z0
+	VPTESTNMD Z0, Z0, K1
+	VCMPPS    $0x1e, Z15, Z0, K2
+	VDIVPS    Z0, Z21, Z1
+	KORW      K1, K2, K1
+	VMINPS    Z15, Z1, Z1
+	VPANDD    Z14, Z1, Z1
+	VMOVAPS   Z18, K1, Z1
+	VDIVPS    Z1, Z18, Z2
+	VMOVUPS   Z1, (SI)
+	VMOVUPS   Z2, (DI)
+	ADDQ      $64, SI
+	ADDQ      $64, DI
+	SUBQ      $16, CX
+	JNZ       sixteen
+	VZEROUPPER
+	RET
+
 // func encodeAmaxAVX512(dst *byte, x *float32, n int, f *Format, scale float32) (amax float32)
 TEXT ·encodeAmaxAVX512(SB), NOSPLIT, $0-44
 	MOVQ         dst+0(FP), DI

@@ -28,3 +28,29 @@ func AmaxColumns(dst, x []float32, pitch, rows int) {
 		Raise(rest, x[r*pitch+done:][:len(rest)])
 	}
 }
+
+// EncodeColumns rounds the columns of a matrix to fp8 with a scale for each. The rows of both
+// matrices lie at a pitch:
+//
+//	dst[r·dstPitch + c] = fp8(x[r·pitch + c]·scale[c])
+//
+// for all rows and every element of scale, as Encode does.
+func (f *Format) EncodeColumns(dst []byte, dstPitch int, x []float32, pitch, rows int, scale []float32) {
+	cols := len(scale)
+	if rows == 0 || cols == 0 {
+		return
+	}
+	dst, x = dst[:(rows-1)*dstPitch+cols], x[:(rows-1)*pitch+cols]
+	race.Read(scale)
+	for r := range rows {
+		race.Read(x[r*pitch:][:cols])
+		race.Write(dst[r*dstPitch:][:cols])
+	}
+	done := f.encodeColumnsVector(dst, dstPitch, x, pitch, rows, scale)
+	if done == cols {
+		return
+	}
+	for r := range rows {
+		f.EncodeEach(dst[r*dstPitch+done:], x[r*pitch+done:][:cols-done], scale[done:])
+	}
+}

@@ -25,6 +25,21 @@ func amaxColumnsVector(dst, x []float32, pitch, rows int) (done int) {
 	return done
 }
 
+// encodeColumnsVector does the first columns, and returns how many.
+func (f *Format) encodeColumnsVector(dst []byte, dstPitch int, x []float32, pitch, rows int, scale []float32) (done int) {
+	done = len(scale) &^ 63
+	if done == 0 || !cpufeat.Has(cpufeat.AVX512) {
+		return 0
+	}
+	encodeColumnsAVX512(&dst[0], &x[0], &scale[0], done, rows, dstPitch, pitch, f)
+	return done
+}
+
+// encodeColumnsAVX512 does a positive multiple of 64 columns of at least one row.
+//
+//go:noescape
+func encodeColumnsAVX512(dst *byte, x, scale *float32, cols, rows, dstPitch, pitch int, f *Format)
+
 // amaxColumnsAVX512 does a positive multiple of 256 columns of at least one row.
 //
 //go:noescape

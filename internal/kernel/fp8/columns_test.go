@@ -3,6 +3,7 @@ package fp8_test
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -38,4 +39,61 @@ func TestAmaxColumns(t *testing.T) {
 		}
 	})
 	require.Panics(t, func() { fp8.AmaxColumns(make([]float32, 4), make([]float32, 7), 4, 2) })
+}
+
+func TestEncodeColumnsRoundsAsEncodeDoes(t *testing.T) {
+	const guard = 0xa5
+	for _, f := range formats {
+		t.Run(f.name, func(t *testing.T) {
+			values := numbers(f)
+			cpufeattest.Each(t, func(t *testing.T) {
+				for _, rows := range []int{0, 1, 3, 33} {
+					for _, cols := range []int{0, 1, 16, 63, 64, 65, 128, 200} {
+						pitch, dstPitch := cols+3, cols+5
+						x, scale, dst := make([]float32, rows*pitch), make([]float32, cols), make([]byte, rows*dstPitch+1)
+						for i := range x {
+							x[i] = values[i*7%len(values)]
+						}
+						for c := range scale {
+							scale[c] = float32(c%5) - 1
+						}
+						want := slices.Repeat([]byte{guard}, len(dst))
+						copy(dst, want)
+						for r := range rows {
+							f.f.EncodeEach(want[r*dstPitch:], x[r*pitch:][:cols], scale)
+						}
+						f.f.EncodeColumns(dst, dstPitch, x, pitch, rows, scale)
+						require.Equal(t, want, dst, "%d rows of %d", rows, cols)
+					}
+				}
+			})
+		})
+	}
+	require.Panics(t, func() { fp8.E4M3.EncodeColumns(make([]byte, 7), 4, make([]float32, 8), 4, 2, make([]float32, 4)) })
+	require.Panics(t, func() { fp8.E4M3.EncodeColumns(make([]byte, 8), 4, make([]float32, 7), 4, 2, make([]float32, 4)) })
+}
+
+func TestScalesAreThoseOfScaleOf(t *testing.T) {
+	magnitudes := []float32{0, 1e-45, 0x1p-126, 1e-30, 0.3, 0.5, 1, 448, 57344, 1e30, math.MaxFloat32, float32(math.Inf(1))}
+	r := rand.New(rand.NewPCG(9, 10))
+	for range 100 {
+		magnitudes = append(magnitudes, math.Float32frombits(r.Uint32()&0x7f7fffff))
+	}
+	for _, f := range formats {
+		cpufeattest.Each(t, func(t *testing.T) {
+			for _, epsilon := range []float32{0, -1, 0.5, float32(math.Inf(1)), float32(math.NaN())} {
+				for _, pow2 := range []bool{false, true} {
+					for _, n := range []int{0, 1, 16, 31, len(magnitudes)} {
+						scale, inv := slices.Clone(magnitudes[:n]), make([]float32, n)
+						f.f.Scales(inv, scale, epsilon, pow2)
+						for i, a := range magnitudes[:n] {
+							want := fp8.ScaleOf(a, f.f.Largest(), epsilon, pow2)
+							require.Equal(t, want, scale[i], "magnitude %v, epsilon %v, pow2 %v", a, epsilon, pow2)
+							require.Equal(t, 1/want, inv[i])
+						}
+					}
+				}
+			}
+		})
+	}
 }

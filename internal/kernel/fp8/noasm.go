@@ -16,6 +16,12 @@ func (*Format) decodeEachVector(_ []float32, _ []byte, _ []float32) (done int) {
 
 func amaxColumnsVector(_, _ []float32, _, _ int) (done int) { return 0 }
 
+func (*Format) encodeColumnsVector(_ []byte, _ int, _ []float32, _, _ int, _ []float32) (done int) {
+	return 0
+}
+
+func (*Format) scalesVector(_, _ []float32, _ float32, _ bool) (done int) { return 0 }
+
 func encodeE8M0Vector(_ []byte, _ []float32, _ int32) (done int) { return 0 }
 
 func decodeE8M0Vector(_ []float32, _ []byte) (done int) { return 0 }

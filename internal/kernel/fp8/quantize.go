@@ -27,6 +27,23 @@ func ScaleOf(amax, largest, epsilon float32, pow2 bool) float32 {
 	return float32(math.Ldexp(1, exp-1))
 }
 
+// Scales replaces the magnitudes of blocks by their scales, and stores the reciprocals of these:
+//
+//	amax[i] = ScaleOf(amax[i], Largest, epsilon, pow2)
+//	inv[i]  = 1/amax[i]
+//
+// for every element of amax. The magnitudes are not negative and no NaN.
+func (f *Format) Scales(inv, amax []float32, epsilon float32, pow2 bool) {
+	inv = inv[:len(amax)]
+	race.Read(amax)
+	race.Write(amax)
+	race.Write(inv)
+	for i := f.scalesVector(inv, amax, epsilon, pow2); i < len(amax); i++ {
+		amax[i] = ScaleOf(amax[i], f.largest, epsilon, pow2)
+		inv[i] = 1 / amax[i]
+	}
+}
+
 // group is how many blocks plain Go rounds at a time.
 const group = 16
 
@@ -57,10 +74,7 @@ func (f *Format) quantizeGroup(dst []byte, inv, x []float32, block int, epsilon 
 	var buf [group]float32
 	scale := buf[:len(inv)]
 	Amaxes(scale, x, block)
-	for i, amax := range scale {
-		scale[i] = ScaleOf(amax, f.largest, epsilon, pow2)
-		inv[i] = 1 / scale[i]
-	}
+	f.Scales(inv, scale, epsilon, pow2)
 	f.Encode(dst, x, scale, block)
 }
 

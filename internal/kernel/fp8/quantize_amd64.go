@@ -30,11 +30,24 @@ func (f *Format) quantizeVector(dst []byte, inv, x []float32, block int, epsilon
 	if groups == 0 || block != blockLen || !(epsilon <= math.MaxFloat32) || !cpufeat.Has(cpufeat.AVX512) {
 		return 0
 	}
-	mask := uint32(math.MaxUint32)
+	return quantizeAVX512(&dst[0], &inv[0], &x[0], groups, f, max(epsilon, 0), scaleMask(pow2)) * (groupLen / blockLen)
+}
+
+// scaleMask returns the bits of a scale that are kept.
+func scaleMask(pow2 bool) uint32 {
 	if pow2 {
-		mask = exponents
+		return exponents
 	}
-	return quantizeAVX512(&dst[0], &inv[0], &x[0], groups, f, max(epsilon, 0), mask) * (groupLen / blockLen)
+	return math.MaxUint32
+}
+
+func (f *Format) scalesVector(inv, amax []float32, epsilon float32, pow2 bool) (done int) {
+	done = len(amax) &^ (unit - 1)
+	if done == 0 || !(epsilon <= math.MaxFloat32) || !cpufeat.Has(cpufeat.AVX512) {
+		return 0
+	}
+	scalesAVX512(&amax[0], &inv[0], done, f, max(epsilon, 0), scaleMask(pow2))
+	return done
 }
 
 func (f *Format) quantizeE8M0Vector(dst, codes []byte, x []float32) (done int) {
@@ -50,6 +63,9 @@ func encodeAmaxAVX512(dst *byte, x *float32, n int, f *Format, scale float32) (a
 
 //go:noescape
 func quantizeAVX512(dst *byte, inv, x *float32, groups int, f *Format, epsilon float32, mask uint32) (done int)
+
+//go:noescape
+func scalesAVX512(amax, inv *float32, n int, f *Format, epsilon float32, mask uint32)
 
 //go:noescape
 func quantizeE8M0AVX512(dst, codes *byte, x *float32, groups int, f *Format, bias int32) (done int)
