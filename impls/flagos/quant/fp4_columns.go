@@ -1,8 +1,6 @@
 package quant
 
 import (
-	"encoding/binary"
-
 	"github.com/primus-fl/primus/impls/flagos/internal/host"
 	"github.com/primus-fl/primus/internal/kernel/fp8"
 )
@@ -65,12 +63,18 @@ func (s *fp4) encodeColumns(part int) {
 		}
 		to := s.cols.codes
 		fp8.Transpose(to.Data[col*to.Pitch+first:], to.Pitch, scales.Data, scales.Pitch, bands, n)
-		for j := range t.width {
-			to := s.cols.data.Piece(t.col+j, t.row/2, t.height/2)
-			if s.q.Stochastic {
-				s.columnAtRandom(&t, j, to)
-			} else {
-				t.column(j, to)
+		if s.q.Stochastic {
+			for j := range t.width {
+				s.columnAtRandom(&t, j, s.cols.data.Piece(t.col+j, t.row/2, t.height/2))
+			}
+			continue
+		}
+		data, pitch := s.cols.data.Data[t.col*s.cols.data.Pitch+t.row/2:], s.cols.data.Pitch
+		whole := t.height / fp4Block
+		fp8.TransposeWords(data, pitch, t.data.Data, t.data.Pitch, whole, t.width)
+		if rest := t.height/2 - whole*fp4Bytes; rest > 0 {
+			for j := range t.width {
+				copy(data[j*pitch+whole*fp4Bytes:][:rest], t.data.Data[whole*t.data.Pitch+j*fp4Bytes:])
 			}
 		}
 	}
@@ -90,18 +94,6 @@ func (s *fp4) band(t *fp4Tile, b int) (x []float32, pitch int) {
 	}
 	clear(t.lines[height*t.width : fp4Block*t.width])
 	return t.lines, t.width
-}
-
-// column stores the data of a column of a tile.
-func (t *fp4Tile) column(j int, to []byte) {
-	at := j * fp4Bytes
-	for ; len(to) >= fp4Bytes; to = to[fp4Bytes:] {
-		binary.LittleEndian.PutUint64(to, binary.LittleEndian.Uint64(t.data.Data[at:]))
-		at += t.data.Pitch
-	}
-	if len(to) > 0 {
-		copy(to, t.data.Data[at:])
-	}
 }
 
 // columnAtRandom rounds a column of a tile with stochastic rounding.

@@ -43,6 +43,10 @@ func (c dequantization) runFP4(amax float32) {
 	c.exec.Release(buf)
 }
 
+// fp4PastCaches is how many numbers, of 16 MiB, are written past the caches when they come from
+// data by columns: each store to rows that lie a power of two apart would wait for a line to leave.
+const fp4PastCaches = 1 << 22
+
 // fromRows takes data by rows.
 func (s *fp4Numbers) fromRows(part int) {
 	lo, hi := s.Bounds(part)
@@ -74,6 +78,7 @@ func (s *fp4Numbers) fromColumns(part int) {
 	codes := host.Bytes{Data: bytes, Pitch: fp4TileCols}
 	squares := host.Bytes{Data: bytes[fp4TileCodes:], Pitch: fp4TileCols}
 	data := bytes[2*fp4TileCodes:]
+	past := s.out.Rows*s.out.Cols >= fp4PastCaches
 	for i := lo; i < hi; i++ {
 		row, col := i/s.across*s.height, i%s.across*s.width
 		height, width := min(s.height, s.out.Rows-row), min(s.width, s.out.Cols-col)
@@ -83,9 +88,8 @@ func (s *fp4Numbers) fromColumns(part int) {
 			scales, first, n = squares, col/fp4Block, (width+fp4Block-1)/fp4Block
 		}
 		fp8.Transpose(scales.Data, scales.Pitch, s.in.codes.Data[first*s.in.codes.Pitch+row/fp4Block:], s.in.codes.Pitch, n, bands)
-		for j := range width {
-			copy(data[j*pitch:], s.in.data.Piece(col+j, row/2, height/2))
-		}
+		in := s.in.data
+		fp8.Copy(data, pitch, in.Data[col*in.Pitch+row/2:], in.Pitch, width, height/2)
 		for b := range bands {
 			if s.square {
 				spread(codes.Piece(b, 0, width), squares.Piece(b, 0, n))
@@ -93,10 +97,10 @@ func (s *fp4Numbers) fromColumns(part int) {
 			at := row + b*fp4Block
 			from, rows := data[b*fp4Bytes:], min(fp4Block, s.out.Rows-at)
 			if rows == fp4Block && !s.out.Narrow() {
-				fp8.DecodeE2M1Down(s.out.Data[at*s.out.Pitch+col:], s.out.Pitch, from, pitch, codes.Piece(b, 0, width), s.values)
+				fp8.DecodeE2M1Down(s.out.Data[at*s.out.Pitch+col:], s.out.Pitch, from, pitch, codes.Piece(b, 0, width), s.values, past)
 				continue
 			}
-			fp8.DecodeE2M1Down(buf[:lines], width, from, pitch, codes.Piece(b, 0, width), s.values)
+			fp8.DecodeE2M1Down(buf[:lines], width, from, pitch, codes.Piece(b, 0, width), s.values, false)
 			for r := range rows {
 				s.out.Put(at+r, col, buf[r*width:][:width])
 			}

@@ -141,8 +141,9 @@ func DecodeE2M1(dst []float32, src, scales []byte, values *[256]E2M1Values) {
 }
 
 // DecodeE2M1Down stores the numbers of columns of 16 rows, which lie at a pitch in dst. Column j is
-// the eight bytes of src from j·srcPitch on, and its numbers are those of values[scales[j]].
-func DecodeE2M1Down(dst []float32, pitch int, src []byte, srcPitch int, scales []byte, values *[256]E2M1Values) {
+// the eight bytes of src from j·srcPitch on, and its numbers are those of values[scales[j]]. With
+// past, dst may be written past the caches, which pays when they cannot hold what it belongs to.
+func DecodeE2M1Down(dst []float32, pitch int, src []byte, srcPitch int, scales []byte, values *[256]E2M1Values, past bool) {
 	if len(scales) == 0 {
 		return
 	}
@@ -155,7 +156,7 @@ func DecodeE2M1Down(dst []float32, pitch int, src []byte, srcPitch int, scales [
 		race.Read(src[j*srcPitch:][:half])
 	}
 	race.Read(scales)
-	for j := decodeE2M1DownVector(dst, pitch, src, srcPitch, scales, values); j < len(scales); j++ {
+	for j := decodeE2M1DownVector(dst, pitch, src, srcPitch, scales, values, past); j < len(scales); j++ {
 		v := &values[scales[j]]
 		for i, b := range src[j*srcPitch:][:half] {
 			at := 2*i*pitch + j

@@ -2,7 +2,11 @@
 
 package fp8
 
-import "github.com/primus-fl/primus/internal/cpufeat"
+import (
+	"unsafe"
+
+	"github.com/primus-fl/primus/internal/cpufeat"
+)
 
 // The functions for vectors return how many elements they have done.
 
@@ -63,16 +67,18 @@ func encodeE2M1DownAVX512(dst *byte, x *float32, pitch int, scales *byte, n int,
 //go:noescape
 func decodeE2M1AVX512(dst *float32, src, scales *byte, n int, values *[256]E2M1Values)
 
-func decodeE2M1DownVector(dst []float32, pitch int, src []byte, srcPitch int, scales []byte, values *[256]E2M1Values) (done int) {
+func decodeE2M1DownVector(dst []float32, pitch int, src []byte, srcPitch int, scales []byte, values *[256]E2M1Values, past bool) (done int) {
 	done = len(scales) &^ (E2M1Block - 1)
 	if done == 0 || !cpufeat.Has(cpufeat.AVX512) {
 		return 0
 	}
-	decodeE2M1DownAVX512(&dst[0], pitch, &src[0], srcPitch, &scales[0], done, values)
+	past = past && (uintptr(unsafe.Pointer(&dst[0]))|uintptr(4*pitch))%64 == 0
+	decodeE2M1DownAVX512(&dst[0], pitch, &src[0], srcPitch, &scales[0], done, values, past)
 	return done
 }
 
-// decodeE2M1DownAVX512 does n columns, a positive multiple of 16.
+// decodeE2M1DownAVX512 does n columns, a positive multiple of 16. It writes past the caches only
+// whole lines.
 //
 //go:noescape
-func decodeE2M1DownAVX512(dst *float32, pitch int, src *byte, srcPitch int, scales *byte, n int, values *[256]E2M1Values)
+func decodeE2M1DownAVX512(dst *float32, pitch int, src *byte, srcPitch int, scales *byte, n int, values *[256]E2M1Values, past bool)

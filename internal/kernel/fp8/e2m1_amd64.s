@@ -392,10 +392,41 @@ TEXT ·encodeE2M1DownAVX512(SB), NOSPLIT, $0-48
 	LEAQ (R9)(R9*4), R11
 	LEAQ (R10)(R9*4), R12
 	ENCODER
+	SHLQ $2, CX
+	MOVQ R9, R14
+	SHLQ $4, R14
+	ADDQ SI, R14
+	LEAQ (R14)(CX*1), R15
 
-// 16 rows become the vectors of 16 columns.
+// 16 rows become the vectors of 16 columns, while the next 16 rows are prefetched row by row.
 downLoop:
 	LEAQ (SI)(R9*8), BX
+	PREFETCHT0 (R14)
+	PREFETCHT0 64(R14)
+	PREFETCHT0 128(R14)
+	PREFETCHT0 192(R14)
+	PREFETCHT0 256(R14)
+	PREFETCHT0 320(R14)
+	PREFETCHT0 384(R14)
+	PREFETCHT0 448(R14)
+	PREFETCHT0 512(R14)
+	PREFETCHT0 576(R14)
+	PREFETCHT0 640(R14)
+	PREFETCHT0 704(R14)
+	PREFETCHT0 768(R14)
+	PREFETCHT0 832(R14)
+	PREFETCHT0 896(R14)
+	PREFETCHT0 960(R14)
+	ADDQ $1024, R14
+	CMPQ R14, R15
+	JCS  downLoad
+	ADDQ R9, R15
+	MOVQ n+32(FP), AX
+	SHLQ $2, AX
+	MOVQ R15, R14
+	SUBQ AX, R14
+
+downLoad:
 	VMOVUPS (SI), Z0
 	VMOVUPS (SI)(R9*1), Z1
 	VMOVUPS (SI)(R9*2), Z2
@@ -457,7 +488,7 @@ downCodes:
 	ADDQ $16, DX
 	ADDQ $64, SI
 	ADDQ $128, DI
-	SUBQ $16, CX
+	SUBQ $64, CX
 	JNZ downLoop
 	VZEROUPPER
 	RET
@@ -536,9 +567,28 @@ decodeLoop:
 	VPERMPS   (R8)(AX*1), z, z    \
 	ADDQ      R13, SI
 
+// ROWS stores what TURN has left.
+#define ROWS(store) \
+	store Z10, (DI)        \
+	store Z8, (DI)(R9*1)   \
+	store Z5, (DI)(R9*2)   \
+	store Z11, (DI)(R10*1) \
+	store Z13, (DI)(R9*4)  \
+	store Z6, (DI)(R11*1)  \
+	store Z4, (DI)(R10*2)  \
+	store Z1, (DI)(R12*1)  \
+	store Z2, (BX)         \
+	store Z0, (BX)(R9*1)   \
+	store Z19, (BX)(R9*2)  \
+	store Z3, (BX)(R10*1)  \
+	store Z14, (BX)(R9*4)  \
+	store Z12, (BX)(R11*1) \
+	store Z9, (BX)(R10*2)  \
+	store Z15, (BX)(R12*1)
+
 // func decodeE2M1DownAVX512(dst *float32, pitch int, src *byte, srcPitch int, scales *byte, n int,
-// values *[256]E2M1Values)
-TEXT ·decodeE2M1DownAVX512(SB), NOSPLIT, $0-56
+// values *[256]E2M1Values, past bool)
+TEXT ·decodeE2M1DownAVX512(SB), NOSPLIT, $0-57
 	MOVQ dst+0(FP), DI
 	MOVQ pitch+8(FP), R9
 	MOVQ src+16(FP), SI
@@ -546,6 +596,7 @@ TEXT ·decodeE2M1DownAVX512(SB), NOSPLIT, $0-56
 	MOVQ scales+32(FP), DX
 	MOVQ n+40(FP), CX
 	MOVQ values+48(FP), R8
+	MOVBLZX past+56(FP), R14
 	SHLQ $2, R9
 	LEAQ (R9)(R9*2), R10
 	LEAQ (R9)(R9*4), R11
@@ -570,25 +621,23 @@ decodeDownLoop:
 	COLUMN(14, Z14)
 	COLUMN(15, Z15)
 	TURN
-	VMOVUPS Z10, (DI)
-	VMOVUPS Z8, (DI)(R9*1)
-	VMOVUPS Z5, (DI)(R9*2)
-	VMOVUPS Z11, (DI)(R10*1)
-	VMOVUPS Z13, (DI)(R9*4)
-	VMOVUPS Z6, (DI)(R11*1)
-	VMOVUPS Z4, (DI)(R10*2)
-	VMOVUPS Z1, (DI)(R12*1)
-	VMOVUPS Z2, (BX)
-	VMOVUPS Z0, (BX)(R9*1)
-	VMOVUPS Z19, (BX)(R9*2)
-	VMOVUPS Z3, (BX)(R10*1)
-	VMOVUPS Z14, (BX)(R9*4)
-	VMOVUPS Z12, (BX)(R11*1)
-	VMOVUPS Z9, (BX)(R10*2)
-	VMOVUPS Z15, (BX)(R12*1)
+	TESTL R14, R14
+	JNZ  decodeDownStream
+	ROWS(VMOVUPS)
+
+decodeDownNext:
 	ADDQ $16, DX
 	ADDQ $64, DI
 	SUBQ $16, CX
-	JNZ decodeDownLoop
+	JNZ  decodeDownLoop
+	TESTL R14, R14
+	JZ   decodeDownDone
+	SFENCE
+
+decodeDownDone:
 	VZEROUPPER
 	RET
+
+decodeDownStream:
+	ROWS(VMOVNTPS)
+	JMP decodeDownNext

@@ -191,7 +191,10 @@ func TestNumbersOfE2M1DownColumns(t *testing.T) {
 	cpufeattest.Each(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(3, 4))
 		for n := range 70 {
-			pitch, srcPitch := n+r.IntN(3), 8+r.IntN(9)
+			pitch, srcPitch, past := n+r.IntN(3), 8+r.IntN(9), r.IntN(2) == 0
+			if past && n%2 == 0 {
+				pitch = (pitch + 15) &^ 15
+			}
 			src, scales, got := make([]byte, srcPitch*(n+1)), make([]byte, n), make([]float32, 15*pitch+n+1)
 			for i := range src {
 				src[i] = byte(r.Uint32())
@@ -208,10 +211,10 @@ func TestNumbersOfE2M1DownColumns(t *testing.T) {
 					want[i*pitch+j] = float32(100*int(s) + int(src[j*srcPitch+i/2]>>(i%2*4)&15))
 				}
 			}
-			fp8.DecodeE2M1Down(got, pitch, src, srcPitch, scales, &values)
+			fp8.DecodeE2M1Down(got, pitch, src, srcPitch, scales, &values, past)
 			require.Equal(t, want, got, "%d columns", n)
 		}
 	})
-	assert.Panics(t, func() { fp8.DecodeE2M1Down(make([]float32, 15), 1, make([]byte, 8), 8, []byte{0}, &values) })
-	assert.Panics(t, func() { fp8.DecodeE2M1Down(make([]float32, 16), 1, make([]byte, 7), 8, []byte{0}, &values) })
+	assert.Panics(t, func() { fp8.DecodeE2M1Down(make([]float32, 15), 1, make([]byte, 8), 8, []byte{0}, &values, false) })
+	assert.Panics(t, func() { fp8.DecodeE2M1Down(make([]float32, 16), 1, make([]byte, 7), 8, []byte{0}, &values, false) })
 }

@@ -48,6 +48,10 @@ func decodeE2M1Vector(_ []float32, _, _ []byte, _ *[256]E2M1Values) (done int) {
 
 func (*E2M1Scales) encodeVector(_ []byte, _ []float32) (done int) { return 0 }
 
-func decodeE2M1DownVector(_ []float32, _ int, _ []byte, _ int, _ []byte, _ *[256]E2M1Values) (done int) {
+func decodeE2M1DownVector(_ []float32, _ int, _ []byte, _ int, _ []byte, _ *[256]E2M1Values, _ bool) (done int) {
 	return 0
 }
+
+func transposeWordsVector(_ []byte, _ int, _ []byte, _, _, _ int) (down, right int) { return 0, 0 }
+
+func copyVector(_ []byte, _ int, _ []byte, _, _, _ int) (done int) { return 0 }
