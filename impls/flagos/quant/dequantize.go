@@ -30,7 +30,7 @@ const dequantizedRows = 128
 
 var dequantizeKernel = parallel.NewKernel((*dequantization).part)
 
-// dequantize implements quant.Dequantize. Scratch: a tile per part.
+// dequantize implements quant.Dequantize. Scratch: two rows, and a tile of bytes, per part.
 func dequantize(e *opregistry.Exec, a quant.DequantizeArgs) error {
 	var v host.Views
 	c := dequantization{exec: e, out: v.Matrix("output", a.Output), scaling: a.Scaling, square: a.Block2D, height: 1, width: pieceLen}
@@ -71,23 +71,19 @@ func dequantize(e *opregistry.Exec, a quant.DequantizeArgs) error {
 
 func (c *dequantization) part(part int) {
 	lo, hi := c.Bounds(part)
-	size, copied := 0, 0
-	if c.turns() { // a copy of a tile, and its transpose
-		size, copied = c.height*(c.width+linePad)/4, c.width*(c.height+linePad)/4
+	size := 0
+	if c.turns() {
+		size = c.height * (c.width + linePad) / 4
 	}
-	buf := c.exec.Scratch(2*c.width + size + copied)
+	buf := c.exec.Scratch(2*c.width + size)
 	row, scales := buf[:c.width], buf[c.width:][:c.width]
-	turned := host.Bytes{Data: host.ScratchBytes(buf[2*c.width:][:size]), Pitch: c.width + linePad}
-	lines := host.Bytes{Data: host.ScratchBytes(buf[2*c.width+size:]), Pitch: c.height + linePad}
+	turned := host.Bytes{Data: host.ScratchBytes(buf[2*c.width:]), Pitch: c.width + linePad}
 	for i := lo; i < hi; i++ {
 		first, col := i/c.across*c.height, i%c.across*c.width
 		height, width := min(c.height, c.out.Rows-first), min(c.width, c.out.Cols-col)
 		data := c.in.data
 		if c.turns() {
-			for j := range width {
-				copy(lines.Piece(j, 0, height), data.Piece(col+j, first, height))
-			}
-			fp8.Transpose(turned.Data, turned.Pitch, lines.Data, lines.Pitch, width, height)
+			fp8.Transpose(turned.Data, turned.Pitch, data.Data[col*data.Pitch+first:], data.Pitch, width, height)
 			data = turned
 		} else {
 			data.Data = data.Data[first*data.Pitch+col:]
