@@ -1,12 +1,15 @@
 package flagos_test
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/primus-fl/primus/device/cpu"
 	"github.com/primus-fl/primus/impls/flagos"
+	"github.com/primus-fl/primus/impls/reference"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/ops/moe"
 	"github.com/primus-fl/primus/tensor"
@@ -211,5 +214,48 @@ func TestAuxLossGradientHasEqualRows(t *testing.T) {
 	values := got.Float64s()
 	for r := range rows {
 		require.Equal(t, tokens, values[r*experts:][:experts], "row %d", r)
+	}
+}
+
+func TestRoutesOfEqualInfiniteAndMissingScores(t *testing.T) {
+	r := rand.New(rand.NewPCG(9, 9))
+	zeros := func(d tensor.DType, shape ...int) *tensor.Tensor {
+		x, err := tensor.New(cpu.New(), d, shape...)
+		require.NoError(t, err)
+		return x
+	}
+	odd := []float64{math.NaN(), math.Inf(1), math.Inf(-1), math.Copysign(0, -1), 0}
+	for range 300 {
+		groups, size, tokens := 1+r.IntN(5), 1+r.IntN(20), r.IntN(40)
+		experts := groups * size
+		logits := make([]float64, tokens*experts)
+		usual := 1 + r.IntN(30) // one score in so many is unusual
+		for i := range logits {
+			if logits[i] = float64(r.IntN(8)) / 4; r.IntN(usual) == 0 {
+				logits[i] = odd[r.IntN(len(odd))]
+			}
+		}
+		a := moe.FusedTopkWithScoreFunctionFwdArgs{
+			Logits: zeros(tensor.F32, tokens, experts), Topk: 1 + r.IntN(min(experts, 20)), ScoreFunction: moe.SoftmaxScore,
+			Probs: zeros(tensor.F32, tokens, experts), RoutingMap: zeros(tensor.Bool, tokens, experts),
+			IntermediateOutput: zeros(tensor.F32, tokens, experts), Saved: new(opregistry.Saved),
+		}
+		if r.IntN(2) == 0 {
+			a.NumGroups, a.GroupTopk = groups, 1+r.IntN(groups)
+			a.Topk = a.GroupTopk * (1 + r.IntN(size))
+		}
+		require.NoError(t, a.Logits.SetFloat64s(logits))
+		run := func(s opregistry.Source) (routes, probs []float64) {
+			require.NoError(t, runOf(t, s, moe.FusedTopkWithScoreFunctionFwd)(opregistry.NewExec(nil, 0), a))
+			return a.RoutingMap.Float64s(), a.Probs.Float64s()
+		}
+		want, wantProbs := run(reference.Source())
+		got, probs := run(flagos.Source())
+		require.Equal(t, want, got, "%d of %d experts, %d of %d groups, logits %v", a.Topk, experts, a.GroupTopk, a.NumGroups, logits)
+		for i, w := range wantProbs {
+			if !math.IsNaN(w) { // of a token with an infinite or missing score
+				require.InDelta(t, w, probs[i], 1e-6, "weight %d", i)
+			}
+		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/primus-fl/primus/impls/flagos/internal/host"
 	"github.com/primus-fl/primus/internal/kernel/gemm"
 	kernel "github.com/primus-fl/primus/internal/kernel/router"
+	"github.com/primus-fl/primus/internal/kernel/vector"
 )
 
 // choice chooses the k best of the scores of each of up to kernel.Tokens tokens; of equal ones the
@@ -14,18 +15,20 @@ type choice struct {
 	k, ranks int       // ranks is 0 where k is too large to sort scores of several tokens at a time
 	columns  []float32 // scores, those of an expert side by side
 	top      []float32 // as kernel.Largest stores it
+	exps     []float32 // of the differences from the largest; the first ones of tokens are sums
 	slow     best
 }
 
 // choiceScratch returns the size of the memory for a choice of k among n.
-func choiceScratch(k, n int) int { return kernel.Tokens*(n+kernel.MaxTopk) + 2*k }
+func choiceScratch(k, n int) int { return kernel.Tokens*(n+2*kernel.MaxTopk) + 2*k }
 
 func newChoice(k, n int, memory []float32) choice {
 	c := choice{k: k, columns: memory[:kernel.Tokens*n], top: memory[kernel.Tokens*n:]}
-	c.slow = newBest(k, c.top[kernel.Tokens*kernel.MaxTopk:])
+	c.exps = c.top[kernel.Tokens*kernel.MaxTopk:]
+	c.slow = newBest(k, c.exps[kernel.Tokens*kernel.MaxTopk:])
 	if k <= kernel.MaxTopk {
 		c.ranks = kernel.Ranks(k)
-		c.top = c.top[:kernel.Tokens*c.ranks]
+		c.top, c.exps = c.top[:kernel.Tokens*c.ranks], c.exps[:kernel.Tokens*k]
 	}
 	return c
 }
@@ -38,10 +41,40 @@ func (c *choice) rank(x []float32, pitch, tokens, n int) {
 	}
 }
 
+// exponentials adds up exp(s − m) for the k best scores s of each token that was ranked and its
+// largest one m.
+func (c *choice) exponentials() {
+	if c.ranks == 0 {
+		return
+	}
+	copy(c.exps, c.top)
+	for r := c.k - 1; r >= 0; r-- {
+		vector.Axpy(-1, c.top[:kernel.Tokens], c.exps[r*kernel.Tokens:][:kernel.Tokens])
+	}
+	vector.ExpSum(c.exps, c.exps, 0)
+	sums := c.exps[:kernel.Tokens]
+	for r := 1; r < c.k; r++ {
+		vector.Add(sums, sums, c.exps[r*kernel.Tokens:])
+	}
+}
+
+// softmax stores the softmax of scores of which mark has left those that are chosen; sorted is what
+// it returned.
+func (c *choice) softmax(p, x []float32, token int, sorted bool) {
+	if sorted {
+		if m := c.top[token]; !math.IsInf(float64(m), 0) {
+			vector.ExpScale(p, x, m, 1/c.exps[token])
+			return
+		}
+	}
+	softmax(p, x)
+}
+
 // mark marks the chosen ones of the scores x of a token that was ranked, and copies them to kept;
 // the others become −Inf. Experts are those of the groups of some size, in ascending order, or all
-// of them if groups is nil; the scores of other groups are NaN.
-func (c *choice) mark(routes []byte, kept, x []float32, token int, groups []int32, size int) {
+// of them if groups is nil; the scores of other groups are NaN. It reports whether those chosen are
+// the best ones that rank found.
+func (c *choice) mark(routes []byte, kept, x []float32, token int, groups []int32, size int) (sorted bool) {
 	negative := float32(math.Inf(-1))
 	if c.ranks > 0 {
 		least := c.top[(c.k-1)*kernel.Tokens+token]
@@ -53,7 +86,7 @@ func (c *choice) mark(routes []byte, kept, x []float32, token int, groups []int3
 			}
 		}
 		if count == c.k {
-			return
+			return true
 		}
 	}
 	c.slow.n = 0
@@ -70,6 +103,7 @@ func (c *choice) mark(routes []byte, kept, x []float32, token int, groups []int3
 	for _, e := range c.slow.indexes {
 		routes[e], kept[e] = 1, x[e]
 	}
+	return false
 }
 
 // groupChoice chooses groups of experts by the sums of their best scores.

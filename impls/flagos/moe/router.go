@@ -128,6 +128,9 @@ func (c *topkFwd) part(part int) {
 			}
 		}
 		experts.rank(ranked, n, tokens, n)
+		if c.score == moe.SoftmaxScore && !c.pre {
+			experts.exponentials()
+		}
 		for i := range tokens {
 			t, value := lo+i, ranked[i*n:][:n]
 			routes, saved := c.routes.Piece(t, 0, n), c.saved.Row(t)
@@ -138,8 +141,9 @@ func (c *topkFwd) part(part int) {
 			p := c.probs.Place(t, 0, n, probs)
 			switch {
 			case c.score == moe.SoftmaxScore && !c.pre:
-				experts.mark(routes, saved, value, i, considered, size)
-				c.softmaxOf(p, saved, routes)
+				sorted := experts.mark(routes, saved, value, i, considered, size)
+				experts.softmax(p, saved, i, sorted)
+				c.finish(p, saved, routes)
 			case c.score == moe.SqrtSoftplusScore:
 				experts.mark(routes, kept, value, i, considered, size)
 				c.weigh(p, scores[i*n:][:n], routes)
@@ -169,9 +173,8 @@ func (c *topkFwd) scored(token int, x, s []float32) []float32 {
 	return s
 }
 
-// softmaxOf replaces the logits of the chosen experts by their softmax p, and stores scale·p.
-func (c *topkFwd) softmaxOf(p, saved []float32, routes []byte) {
-	softmax(p, saved)
+// finish stores the softmax p of the chosen experts, and replaces it by scale·p.
+func (c *topkFwd) finish(p, saved []float32, routes []byte) {
 	kernel.Select(saved, p, routes, float32(math.Inf(-1)))
 	if c.scale != 1 {
 		vector.Scale(c.scale, p, p)
@@ -183,13 +186,18 @@ func (c *topkFwd) softmaxOf(p, saved []float32, routes []byte) {
 
 // weigh stores scale·p of the chosen experts.
 func (c *topkFwd) weigh(p, score []float32, routes []byte) {
+	kernel.Select(p, score, routes, 0)
 	factor := c.scale
 	if c.score != moe.SoftmaxScore && c.topk > 1 {
-		kernel.Select(p, score, routes, 0)
 		factor /= vector.Sum(p) + epsilon
 	}
-	vector.Scale(factor, p, score)
-	kernel.Select(p, p, routes, 0)
+	if factor == 1 {
+		return
+	}
+	vector.Scale(factor, p, p)
+	if !(factor > 0 && factor <= math.MaxFloat32) { // which leave no zeros
+		kernel.Select(p, p, routes, 0)
+	}
 }
 
 type topkBwd struct {
