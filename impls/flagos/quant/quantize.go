@@ -223,15 +223,32 @@ func (c *quantization) tile(t *tile) {
 	fp8.Transpose(c.cols.data.Data[t.col*c.cols.data.Pitch+t.row:], c.cols.data.Pitch, encoded.Data, encoded.Pitch, t.height, t.width)
 }
 
+// patterns returns a row of a tile of bfloat16, none if it is of another dtype.
+func (c *quantization) patterns(t *tile, r int) []uint16 {
+	if c.x.DType() != tensor.BF16 {
+		return nil
+	}
+	return c.x.Bits()[(t.row+r)*c.x.Pitch+t.col:][:t.width]
+}
+
+// rest returns the elements of a row of a tile after the first ones.
+func (c *quantization) rest(t *tile, r, first int) []float32 {
+	return c.x.Piece(t.row+r, t.col+first, t.width-first, t.line)
+}
+
 // encode stores the rows of a tile with the same scales.
 func (c *quantization) encode(t *tile, to host.Bytes, scales []float32, block int) {
 	for r := range t.height {
-		x, data := c.elements(t, r), to.Piece(r, 0, t.width)
-		if c.q.Scaling == quant.DelayedScaling {
-			t.largest = max(t.largest, c.f.EncodeAmax(data, x, scales[0]))
-		} else {
-			c.f.Encode(data, x, scales, block)
+		data := to.Piece(r, 0, t.width)
+		if c.q.Scaling != quant.DelayedScaling {
+			c.f.Encode(data, c.elements(t, r), scales, block)
+			continue
 		}
+		done, amax := c.f.EncodeAmaxBF16(data, c.patterns(t, r), scales[0])
+		if done < t.width {
+			amax = max(amax, c.f.EncodeAmax(data[done:], c.rest(t, r, done), scales[0]))
+		}
+		t.largest = max(t.largest, amax)
 	}
 }
 
@@ -239,13 +256,18 @@ func (c *quantization) encode(t *tile, to host.Bytes, scales []float32, block in
 func (c *quantization) byRows(t *tile, b int) {
 	n, first := (t.width+b-1)/b, t.col/b
 	for r := range t.height {
-		x, row := c.elements(t, r), t.row+r
+		row, bits := t.row+r, c.patterns(t, r)
 		data := c.rows.data.Piece(row, t.col, t.width)
 		if c.q.Scaling == quant.MXFP8Scaling {
-			c.f.QuantizeE8M0(data, c.rows.codes.Piece(row, first, n), x)
-		} else {
-			inv := c.rows.scales.Data[row*c.rows.scales.Pitch+first:][:n]
-			c.f.Quantize(data, inv, x, b, c.q.AmaxEpsilon, c.q.ForcePow2Scales)
+			codes := c.rows.codes.Piece(row, first, n)
+			if done := c.f.QuantizeE8M0BF16(data, codes, bits); done < n {
+				c.f.QuantizeE8M0(data[done*b:], codes[done:], c.rest(t, r, done*b))
+			}
+			continue
+		}
+		inv := c.rows.scales.Data[row*c.rows.scales.Pitch+first:][:n]
+		if done := c.f.QuantizeBF16(data, inv, bits, b, c.q.AmaxEpsilon, c.q.ForcePow2Scales); done < n {
+			c.f.Quantize(data[done*b:], inv[done:], c.rest(t, r, done*b), b, c.q.AmaxEpsilon, c.q.ForcePow2Scales)
 		}
 	}
 }

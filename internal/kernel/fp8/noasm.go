@@ -30,6 +30,16 @@ func (*Format) encodeAmaxVector(_ []byte, _ []float32, _ float32) (done int, ama
 	return 0, 0
 }
 
+func (*Format) encodeAmaxBF16Vector(_ []byte, _ []uint16, _ float32) (done int, amax float32) {
+	return 0, 0
+}
+
+func (*Format) quantizeBF16Vector(_ []byte, _ []float32, _ []uint16, _ int, _ float32, _ bool) (done int) {
+	return 0
+}
+
+func (*Format) quantizeE8M0BF16Vector(_, _ []byte, _ []uint16) (done int) { return 0 }
+
 func (*Format) quantizeVector(_ []byte, _, _ []float32, _ int, _ float32, _ bool) (done int) {
 	return 0
 }

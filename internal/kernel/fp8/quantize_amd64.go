@@ -58,6 +58,30 @@ func (f *Format) quantizeE8M0Vector(dst, codes []byte, x []float32) (done int) {
 	return quantizeE8M0AVX512(&dst[0], &codes[0], &x[0], groups, f, f.bias()) * (groupLen / BlockE8M0)
 }
 
+func (f *Format) encodeAmaxBF16Vector(dst []byte, x []uint16, scale float32) (done int, amax float32) {
+	done = len(x) &^ (unit - 1)
+	if done == 0 || !cpufeat.Has(cpufeat.AVX512) {
+		return 0, 0
+	}
+	return done, encodeAmaxBF16AVX512(&dst[0], &x[0], done, f, scale)
+}
+
+func (f *Format) quantizeBF16Vector(dst []byte, inv []float32, x []uint16, block int, epsilon float32, pow2 bool) (done int) {
+	groups := len(x) / groupLen
+	if groups == 0 || block != blockLen || !(epsilon <= math.MaxFloat32) || !cpufeat.Has(cpufeat.AVX512) {
+		return 0
+	}
+	return quantizeBF16AVX512(&dst[0], &inv[0], &x[0], groups, f, max(epsilon, 0), scaleMask(pow2)) * (groupLen / blockLen)
+}
+
+func (f *Format) quantizeE8M0BF16Vector(dst, codes []byte, x []uint16) (done int) {
+	groups := len(x) / groupLen
+	if groups == 0 || !cpufeat.Has(cpufeat.AVX512) {
+		return 0
+	}
+	return quantizeE8M0BF16AVX512(&dst[0], &codes[0], &x[0], groups, f, f.bias()) * (groupLen / BlockE8M0)
+}
+
 //go:noescape
 func encodeAmaxAVX512(dst *byte, x *float32, n int, f *Format, scale float32) (amax float32)
 
@@ -69,3 +93,12 @@ func scalesAVX512(amax, inv *float32, n int, f *Format, epsilon float32, mask ui
 
 //go:noescape
 func quantizeE8M0AVX512(dst, codes *byte, x *float32, groups int, f *Format, bias int32) (done int)
+
+//go:noescape
+func encodeAmaxBF16AVX512(dst *byte, x *uint16, n int, f *Format, scale float32) (amax float32)
+
+//go:noescape
+func quantizeBF16AVX512(dst *byte, inv *float32, x *uint16, groups int, f *Format, epsilon float32, mask uint32) (done int)
+
+//go:noescape
+func quantizeE8M0BF16AVX512(dst, codes *byte, x *uint16, groups int, f *Format, bias int32) (done int)

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/primus-fl/primus/internal/cpufeat"
 	"github.com/primus-fl/primus/internal/cpufeat/cpufeattest"
 	"github.com/primus-fl/primus/internal/kernel/fp8"
 	"github.com/primus-fl/primus/tensor"
@@ -125,4 +126,50 @@ func TestEncodeAmaxIsEncodeAndAmax(t *testing.T) {
 		})
 	}
 	assert.Panics(t, func() { fp8.E4M3.EncodeAmax(make([]byte, 3), make([]float32, 4), 1) })
+}
+
+func TestBF16IsQuantizedAsItsNumbersAre(t *testing.T) {
+	for _, f := range formats {
+		t.Run(f.name, func(t *testing.T) {
+			cpufeattest.Each(t, func(t *testing.T) {
+				for i, n := range []int{0, 16, 100, 512, 1100, 4096, 5000} {
+					x := blocksToQuantize(n, uint64(i))
+					bits := make([]uint16, n)
+					for j, v := range x {
+						b := tensor.ToBFloat16(v)
+						if j < n/2 && math.IsInf(float64(b.Float32()), 0) {
+							b = tensor.ToBFloat16(-1)
+						}
+						bits[j], x[j] = uint16(b), b.Float32()
+					}
+					want, got, pow2 := make([]byte, n), make([]byte, n), i%2 == 0
+
+					amax := f.f.EncodeAmax(want, x, 3)
+					done, gotAmax := f.f.EncodeAmaxBF16(got, bits, 3)
+					require.Equal(t, want[:done], got[:done])
+					require.Equal(t, make([]byte, n-done), got[done:])
+					if done == n {
+						require.Equal(t, amax, gotAmax)
+					}
+
+					inv, gotInv := make([]float32, (n+127)/128), make([]float32, (n+127)/128)
+					f.f.Quantize(want, inv, x, 128, 0, pow2)
+					clear(got)
+					done = f.f.QuantizeBF16(got, gotInv, bits, 128, 0, pow2)
+					require.Equal(t, inv[:done], gotInv[:done])
+					require.Equal(t, want[:done*128], got[:done*128])
+
+					codes, gotCodes := make([]byte, (n+31)/32), make([]byte, (n+31)/32)
+					f.f.QuantizeE8M0(want, codes, x)
+					clear(got)
+					done = f.f.QuantizeE8M0BF16(got, gotCodes, bits)
+					require.Equal(t, codes[:done], gotCodes[:done])
+					require.Equal(t, want[:done*fp8.BlockE8M0], got[:done*fp8.BlockE8M0])
+					if cpufeat.Has(cpufeat.AVX512) {
+						require.Equal(t, n >= 1024, done > 0, "what has no NaN is done")
+					}
+				}
+			})
+		})
+	}
 }
