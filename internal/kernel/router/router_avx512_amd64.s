@@ -246,9 +246,55 @@ again:            \
 	VMOVSHDUP     x, x1     \
 	VADDSS        x1, x, x
 
+// TAILS sets K7, K5 and K6 for the columns of up to 64, from the first, the 17th and the 33rd on.
+#define TAILS \
+	MOVQ     $-1, AX      \
+	MOVQ     $64, CX      \
+	SUBQ     R8, CX       \
+	SHRQ     CX, AX       \
+	KMOVQ    AX, K7       \
+	KSHIFTRQ $16, K7, K5  \
+	KSHIFTRQ $32, K7, K6
+
+// CHOICE64 sets K1 to K4 for the columns that are chosen, 16 each.
+#define CHOICE64(every) \
+	KMOVQ      K7, K1        \
+	TESTQ      BX, BX        \
+	JEQ        every         \
+	VMOVDQU8.Z (BX), K7, Z16 \
+	VPTESTMB   Z16, Z16, K1  \
+every:                       \
+	KSHIFTRQ   $16, K1, K2   \
+	KSHIFTRQ   $32, K1, K3   \
+	KSHIFTRQ   $48, K1, K4
+
+#define LOAD64(p, z0, z1, z2, z3) \
+	VMOVUPS.Z (p), K1, z0    \
+	VMOVUPS.Z 64(p), K2, z1  \
+	VMOVUPS.Z 128(p), K3, z2 \
+	VMOVUPS.Z 192(p), K4, z3
+
+// PRODUCT64 leaves the sum of products of gradients, in Z8 to Z11, and scores, in Z12 to Z15, in X0.
+#define PRODUCT64 \
+	VMULPS      Z8, Z12, Z0  \
+	VMULPS      Z9, Z13, Z1  \
+	VFMADD231PS Z10, Z14, Z0 \
+	VFMADD231PS Z11, Z15, Z1 \
+	VADDPS      Z1, Z0, Z0   \
+	FOLD(Z0, Y0, X0, Y4, X4)
+
+#define STORE64 \
+	KSHIFTRQ $48, K7, K4     \
+	VMOVUPS  Z8, K7, (DI)    \
+	VMOVUPS  Z9, K5, 64(DI)  \
+	VMOVUPS  Z10, K6, 128(DI) \
+	VMOVUPS  Z11, K4, 192(DI)
+
 // func softmaxGradientAVX512(dx *float32, dxPitch int, s *float32, sPitch int, grad *float32, gradPitch int, chosen *byte, chosenPitch, rows, cols int, scale float32, all int)
 TEXT ·softmaxGradientAVX512(SB), NOSPLIT, $0-96
 	OPERANDS
+	CMPQ  R8, $64
+	JLE   softmax64
 	MOVQ  all+88(FP), AX
 	NEGQ  AX
 	KMOVW AX, K4
@@ -288,11 +334,70 @@ softmaxStore:
 	VZEROUPPER
 	RET
 
+	// Rows of up to 64 columns stay in registers.
+softmax64:
+	TAILS
+	MOVQ all+88(FP), AX
+
+softmax64Row:
+	CHOICE64(softmax64Every)
+	LOAD64(DX, Z8, Z9, Z10, Z11)
+	TESTQ    AX, AX
+	JEQ      softmax64Scores
+	KMOVQ    K7, K1
+	KMOVQ    K5, K2
+	KMOVQ    K6, K3
+	KSHIFTRQ $48, K7, K4
+
+softmax64Scores:
+	LOAD64(SI, Z12, Z13, Z14, Z15)
+	PRODUCT64
+	VMULSS       X31, X0, X0
+	VBROADCASTSS X0, Z4
+	VFMSUB213PS  Z4, Z31, Z8
+	VFMSUB213PS  Z4, Z31, Z9
+	VFMSUB213PS  Z4, Z31, Z10
+	VFMSUB213PS  Z4, Z31, Z11
+	VMULPS.Z     Z12, Z8, K1, Z8
+	VMULPS.Z     Z13, Z9, K2, Z9
+	VMULPS.Z     Z14, Z10, K3, Z10
+	VMULPS.Z     Z15, Z11, K4, Z11
+	STORE64
+	NEXTROW(softmax64Next)
+	JNZ          softmax64Row
+	VZEROUPPER
+	RET
+
+// MEAN turns the sum of products in X0 and that of scores N in X5 into the mean in Z4 and the scale
+// divided by N in Z5, or 0 and the scale without sums.
+#define MEAN(divide) \
+	VADDSS       negative<>+8(SB), X5, X5 \
+	VUCOMISS     X29, X30                 \
+	JEQ          divide                   \
+	VMOVAPS      X30, X5                  \
+	VXORPS       X0, X0, X0               \
+divide:                                   \
+	VDIVSS       X5, X30, X5              \
+	VMULSS       X5, X0, X0               \
+	VMULSS       X31, X5, X5              \
+	VBROADCASTSS X0, Z4                   \
+	VBROADCASTSS X5, Z5
+
+// SLOPE turns a gradient g of scores s into that of their logits, of those in k.
+#define SLOPE(g, s, k) \
+	VSUBPS       Z4, g, g     \
+	VMULPS       Z5, g, g     \
+	VMOVAPS      s, Z6        \
+	VFNMADD231PS s, s, Z6     \
+	VMULPS.Z     Z6, g, k, g
+
 // func sigmoidGradientAVX512(dx *float32, dxPitch int, s *float32, sPitch int, grad *float32, gradPitch int, chosen *byte, chosenPitch, rows, cols int, scale, sums float32)
 TEXT ·sigmoidGradientAVX512(SB), NOSPLIT, $0-88
 	OPERANDS
 	VMOVSS sums+84(FP), X29
 	VMOVSS negative<>+4(SB), X30
+	CMPQ   R8, $64
+	JLE    sigmoid64
 
 sigmoidRow:
 	XORQ   AX, AX
@@ -311,19 +416,7 @@ sigmoidSum:
 	FOLD(Z0, Y0, X0, Y4, X4)
 	FOLD(Z5, Y5, X5, Y4, X4)
 
-	// Z5 becomes 1/N and Z4 the sum of products divided by N, or 1 and 0 without sums.
-	VADDSS       negative<>+8(SB), X5, X5
-	VUCOMISS     X29, X30
-	JEQ          sigmoidDivide
-	VMOVAPS      X30, X5
-	VXORPS       X0, X0, X0
-
-sigmoidDivide:
-	VDIVSS       X5, X30, X5
-	VMULSS       X5, X0, X0
-	VMULSS       X31, X5, X5
-	VBROADCASTSS X0, Z4
-	VBROADCASTSS X5, Z5
+	MEAN(sigmoidDivide)
 	XORQ         AX, AX
 	MOVQ         R8, CX
 
@@ -331,15 +424,34 @@ sigmoidStore:
 	CHOICE(sigmoidStoreWhole, sigmoidStoreEvery)
 	VMOVUPS.Z    (SI)(AX*4), K2, Z2
 	VMOVUPS.Z    (DX)(AX*4), K2, Z3
-	VSUBPS       Z4, Z3, Z3
-	VMULPS       Z5, Z3, Z3
-	VMOVAPS      Z2, Z6
-	VFNMADD231PS Z2, Z2, Z6
-	VMULPS.Z     Z6, Z3, K2, Z3
+	SLOPE(Z3, Z2, K2)
 	VMOVUPS      Z3, K1, (DI)(AX*4)
 	STEP
 	JGT          sigmoidStore
 	NEXTROW(sigmoidNext)
 	JNZ          sigmoidRow
+	VZEROUPPER
+	RET
+
+sigmoid64:
+	TAILS
+
+sigmoid64Row:
+	CHOICE64(sigmoid64Every)
+	LOAD64(DX, Z8, Z9, Z10, Z11)
+	LOAD64(SI, Z12, Z13, Z14, Z15)
+	PRODUCT64
+	VADDPS Z13, Z12, Z5
+	VADDPS Z15, Z14, Z6
+	VADDPS Z6, Z5, Z5
+	FOLD(Z5, Y5, X5, Y4, X4)
+	MEAN(sigmoid64Divide)
+	SLOPE(Z8, Z12, K1)
+	SLOPE(Z9, Z13, K2)
+	SLOPE(Z10, Z14, K3)
+	SLOPE(Z11, Z15, K4)
+	STORE64
+	NEXTROW(sigmoid64Next)
+	JNZ    sigmoid64Row
 	VZEROUPPER
 	RET
