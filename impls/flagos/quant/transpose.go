@@ -23,6 +23,9 @@ const (
 	turnedCols = 1024
 )
 
+// streamed is how many bytes of a result no cache is taken to hold.
+const streamed = 32 << 20
+
 var transposeKernel = parallel.NewKernel((*transposition).part)
 
 // fp8Transpose implements quant.FP8Transpose.
@@ -41,9 +44,13 @@ func fp8Transpose(e *opregistry.Exec, a quant.FP8TransposeArgs) error {
 
 func (c *transposition) part(part int) {
 	lo, hi := c.Bounds(part)
+	transpose := fp8.Transpose
+	if c.out.Rows*c.out.Cols >= streamed {
+		transpose = fp8.TransposeToMemory
+	}
 	for i := lo; i < hi; i++ {
 		row, col := i/c.across*turnedRows, i%c.across*c.width
 		height, width := min(c.height, c.in.Rows-row), min(c.width, c.in.Cols-col)
-		fp8.Transpose(c.out.Data[col*c.out.Pitch+row:], c.out.Pitch, c.in.Data[row*c.in.Pitch+col:], c.in.Pitch, height, width)
+		transpose(c.out.Data[col*c.out.Pitch+row:], c.out.Pitch, c.in.Data[row*c.in.Pitch+col:], c.in.Pitch, height, width)
 	}
 }

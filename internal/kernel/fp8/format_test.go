@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"unsafe"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -217,6 +218,26 @@ func BenchmarkTranspose(b *testing.B) {
 		b.SetBytes(2 * rows * cols)
 		for b.Loop() {
 			fp8.Transpose(dst, rows, src, cols, rows, cols)
+		}
+	})
+}
+
+func TestTransposeToMemoryIsTranspose(t *testing.T) {
+	r := rand.New(rand.NewPCG(11, 12))
+	cpufeattest.Each(t, func(t *testing.T) {
+		for _, size := range [][2]int{{0, 3}, {64, 64}, {128, 192}, {640, 130}, {70, 64}, {7, 9}} {
+			rows, cols := size[0], size[1]
+			for skip := range 2 {
+				src, memory := make([]byte, rows*cols), make([]byte, rows*cols+128)
+				for i := range src {
+					src[i] = byte(r.Uint32())
+				}
+				aligned := int(-uintptr(unsafe.Pointer(&memory[0])) % 64)
+				want, got := make([]byte, rows*cols), memory[aligned+skip:][:rows*cols]
+				fp8.Transpose(want, rows, src, cols, rows, cols)
+				fp8.TransposeToMemory(got, rows, src, cols, rows, cols)
+				require.True(t, slices.Equal(want, got), "%d rows of %d, %d bytes from a line", rows, cols, skip)
+			}
 		}
 	})
 }

@@ -46,7 +46,7 @@ func (*Format) quantizeVector(_ []byte, _, _ []float32, _ int, _ float32, _ bool
 
 func (*Format) quantizeE8M0Vector(_, _ []byte, _ []float32) (done int) { return 0 }
 
-func transposeVector(_ []byte, _ int, _ []byte, _, _, _ int) (down, right int) { return 0, 0 }
+func transposeVector(_ []byte, _ int, _ []byte, _, _, _ int, _ bool) (down, right int) { return 0, 0 }
 
 func encodeE2M1Vector(_ []byte, _ []float32, _ []byte, _ *[128]E2M1Limits) (done int) { return 0 }
 

@@ -12,6 +12,16 @@ import (
 //
 // for all rows and columns. The matrices must not overlap.
 func Transpose(dst []byte, dstPitch int, src []byte, srcPitch, rows, cols int) {
+	transpose(dst, dstPitch, src, srcPitch, rows, cols, false)
+}
+
+// TransposeToMemory is Transpose for a result that the caches cannot hold: whole lines of it go past
+// them.
+func TransposeToMemory(dst []byte, dstPitch int, src []byte, srcPitch, rows, cols int) {
+	transpose(dst, dstPitch, src, srcPitch, rows, cols, true)
+}
+
+func transpose(dst []byte, dstPitch int, src []byte, srcPitch, rows, cols int, stream bool) {
 	if rows == 0 || cols == 0 {
 		return
 	}
@@ -22,7 +32,7 @@ func Transpose(dst []byte, dstPitch int, src []byte, srcPitch, rows, cols int) {
 	for c := range cols {
 		race.WriteMemory(unsafe.Pointer(&dst[c*dstPitch]), rows)
 	}
-	down, right := transposeVector(dst, dstPitch, src, srcPitch, rows, cols)
+	down, right := transposeVector(dst, dstPitch, src, srcPitch, rows, cols, stream)
 	transposeGeneric(dst, dstPitch, src, srcPitch, down, rows, 0, right)
 	transposeGeneric(dst, dstPitch, src, srcPitch, 0, rows, right, cols)
 }

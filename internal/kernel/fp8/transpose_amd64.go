@@ -3,6 +3,8 @@
 package fp8
 
 import (
+	"unsafe"
+
 	"github.com/primus-fl/primus/internal/cpufeat"
 	"github.com/primus-fl/primus/internal/kernel/internal/prefetch"
 )
@@ -12,7 +14,7 @@ import (
 const transposedRows = 512
 
 // transposeVector transposes the first rows and columns, and returns how many.
-func transposeVector(dst []byte, dstPitch int, src []byte, srcPitch, rows, cols int) (down, right int) {
+func transposeVector(dst []byte, dstPitch int, src []byte, srcPitch, rows, cols int, stream bool) (down, right int) {
 	down, right = rows&^7, cols&^15
 	if down == 0 || right == 0 || !cpufeat.Has(cpufeat.AVX2) {
 		return 0, 0
@@ -21,9 +23,10 @@ func transposeVector(dst []byte, dstPitch int, src []byte, srcPitch, rows, cols 
 	if tall == 0 || !cpufeat.Has(cpufeat.AVX512) {
 		wide = 0
 	}
+	stream = stream && (uintptr(unsafe.Pointer(&dst[0]))|uintptr(dstPitch))%64 == 0
 	for r := 0; r < tall; r += transposedRows {
 		for c := 0; c < wide; c += 64 {
-			transposeAVX512(&dst[c*dstPitch+r], dstPitch, &src[r*srcPitch+c], srcPitch, min(transposedRows, tall-r))
+			transposeAVX512(&dst[c*dstPitch+r], dstPitch, &src[r*srcPitch+c], srcPitch, min(transposedRows, tall-r), stream)
 		}
 	}
 	if wide > 0 && tall < down {
@@ -61,10 +64,11 @@ func transposeColumns(dst []byte, dstPitch int, src []byte, srcPitch, rows, cols
 	}
 }
 
-// transposeAVX512 transposes 64 columns of a positive multiple of 64 rows, at most transposedRows.
+// transposeAVX512 transposes 64 columns of a positive multiple of 64 rows, at most transposedRows. To
+// stream, dst and dstPitch are multiples of 64.
 //
 //go:noescape
-func transposeAVX512(dst *byte, dstPitch int, src *byte, srcPitch, rows int)
+func transposeAVX512(dst *byte, dstPitch int, src *byte, srcPitch, rows int, stream bool)
 
 // transposeAVX2 transposes 16 columns of a positive multiple of eight rows.
 //

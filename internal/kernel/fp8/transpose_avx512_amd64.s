@@ -34,10 +34,11 @@
 // Registers: SI the first of 16 rows, DX one of them, R9 their pitch; BX the first of 16 lines of
 // the frame for them, R11 one of them, R10 their pitch: the lines of four columns, 16 apart, of all
 // rows and one more, so that they are in different sets of a cache. DI a column, R8 the pitch of
-// columns, R12 16 times that, R13 48 times.
+// columns, R12 16 times that, R13 48 times; BX
+// whether the result is stored past the caches.
 
-// func transposeAVX512(dst *byte, dstPitch int, src *byte, srcPitch, rows int)
-TEXT ·transposeAVX512(SB), 0, $33856-40
+// func transposeAVX512(dst *byte, dstPitch int, src *byte, srcPitch, rows int, stream bool)
+TEXT ·transposeAVX512(SB), 0, $33856-41
 	NO_LOCAL_POINTERS
 	MOVQ dst+0(FP), DI
 	MOVQ dstPitch+8(FP), R8
@@ -101,6 +102,7 @@ rows:
 	MOVQ rows+32(FP), CX
 	SHRQ $6, CX
 	MOVQ $16, R9
+	MOVB stream+40(FP), BX
 
 columns:
 	MOVQ AX, SI
@@ -120,10 +122,14 @@ lines:
 	VSHUFI32X4 $0xdd, Z6, Z4, Z1
 	VSHUFI32X4 $0x88, Z7, Z5, Z2
 	VSHUFI32X4 $0xdd, Z7, Z5, Z3
+	TESTB      BX, BX
+	JNE        past
 	VMOVDQU64  Z0, (DX)
 	VMOVDQU64  Z1, (DX)(R12*1)
 	VMOVDQU64  Z2, (DX)(R12*2)
 	VMOVDQU64  Z3, (DX)(R13*1)
+
+stored:
 	ADDQ       $256, SI
 	ADDQ       $64, DX
 	DECQ       R11
@@ -132,5 +138,13 @@ lines:
 	ADDQ       R8, DI
 	DECQ       R9
 	JNZ        columns
+	SFENCE
 	VZEROUPPER
 	RET
+
+past:
+	VMOVNTDQ Z0, (DX)
+	VMOVNTDQ Z1, (DX)(R12*1)
+	VMOVNTDQ Z2, (DX)(R12*2)
+	VMOVNTDQ Z3, (DX)(R13*1)
+	JMP      stored
