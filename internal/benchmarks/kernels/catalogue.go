@@ -10,9 +10,10 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// quantOps are the roundings to fp8 and fp4 and back on [2048, 4096], which leaves the caches.
+// quantOps are the roundings to fp8 and fp4 and back on [2048, 4096], which leaves the caches, and
+// transposes of bytes on [2048, 4096] and [8192, 8192], of which only the second leaves them.
 func (b *bench) quantOps() []contest {
-	const hidden = vocab
+	const hidden, large = vocab, 8192
 	x := func() *tensor.Tensor { return b.floats(tokens, hidden) }
 	number := func() *tensor.Tensor { return dense([]float32{1}, 1) }
 	const oneE8M0, oneE4M3 = 127, 56
@@ -110,6 +111,9 @@ func (b *bench) quantOps() []contest {
 		memoryOp(b, "compute_amax", quant.ComputeAmax, func() quant.ComputeAmaxArgs { return quant.ComputeAmaxArgs{Input: x(), Amax: number()} }),
 		memoryOp(b, "fp8_transpose", quant.FP8Transpose, func() quant.FP8TransposeArgs {
 			return quant.FP8TransposeArgs{Input: fp8(tokens, hidden), Out: fp8(hidden, tokens)}
+		}),
+		memoryOp(b, "fp8_transpose/8192", quant.FP8Transpose, func() quant.FP8TransposeArgs {
+			return quant.FP8TransposeArgs{Input: fp8(large, large), Out: fp8(large, large)}
 		}))
 	return grouped(all, "quant")
 }

@@ -15,8 +15,8 @@ func Transpose(dst []byte, dstPitch int, src []byte, srcPitch, rows, cols int) {
 	transpose(dst, dstPitch, src, srcPitch, rows, cols, false)
 }
 
-// TransposeToMemory is Transpose for a result that the caches cannot hold: whole lines of it go past
-// them.
+// TransposeToMemory is Transpose for a result that the caches cannot hold: whole lines of it go
+// past them.
 func TransposeToMemory(dst []byte, dstPitch int, src []byte, srcPitch, rows, cols int) {
 	transpose(dst, dstPitch, src, srcPitch, rows, cols, true)
 }

@@ -64,8 +64,8 @@ func transposeColumns(dst []byte, dstPitch int, src []byte, srcPitch, rows, cols
 	}
 }
 
-// transposeAVX512 transposes 64 columns of a positive multiple of 64 rows, at most transposedRows. To
-// stream, dst and dstPitch are multiples of 64.
+// transposeAVX512 transposes 64 columns of a positive multiple of 64 rows, at most transposedRows.
+// To stream, dst and dstPitch are multiples of 64.
 //
 //go:noescape
 func transposeAVX512(dst *byte, dstPitch int, src *byte, srcPitch, rows int, stream bool)
