@@ -6,6 +6,7 @@ import (
 	"github.com/primus-fl/primus/internal/parallel"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/ops/quant"
+	"github.com/primus-fl/primus/tensor"
 )
 
 // pieceLen is how many elements of a row are processed at a time: a few pages, which the
@@ -60,7 +61,15 @@ func (c *amax) part(part int) {
 	largest := float32(0)
 	for i := lo; i < hi; i++ {
 		row, col, n := c.bounds(i)
-		largest = max(largest, fp8.Amax(c.Piece(row, col, n, buf)))
+		done := 0
+		if c.DType() == tensor.BF16 {
+			var a float32
+			done, a = fp8.AmaxBF16(c.Bits()[row*c.Pitch+col:][:n])
+			largest = max(largest, a)
+		}
+		if done < n {
+			largest = max(largest, fp8.Amax(c.Piece(row, col+done, n-done, buf)))
+		}
 	}
 	c.largest[part] = largest
 	c.exec.Release(buf)

@@ -204,9 +204,9 @@ func (c *quantization) tile(t *tile) {
 	b := c.q.Scaling.BlockLen()
 	switch {
 	case b == 0:
-		c.encode(t, encoded, c.factor[:], t.width)
+		c.encode(t, encoded)
 	case c.q.Block2D:
-		c.encode(t, encoded, c.square(t, b), b)
+		c.squares(t, encoded, b)
 	case c.rows.on:
 		c.byRows(t, b)
 	}
@@ -236,17 +236,13 @@ func (c *quantization) rest(t *tile, r, first int) []float32 {
 	return c.x.Piece(t.row+r, t.col+first, t.width-first, t.line)
 }
 
-// encode stores the rows of a tile with the same scales.
-func (c *quantization) encode(t *tile, to host.Bytes, scales []float32, block int) {
+// encode stores the rows of a tile with the scale of the tensor.
+func (c *quantization) encode(t *tile, to host.Bytes) {
 	for r := range t.height {
 		data := to.Piece(r, 0, t.width)
-		if c.q.Scaling != quant.DelayedScaling {
-			c.f.Encode(data, c.elements(t, r), scales, block)
-			continue
-		}
-		done, amax := c.f.EncodeAmaxBF16(data, c.patterns(t, r), scales[0])
+		done, amax := c.f.EncodeAmaxBF16(data, c.patterns(t, r), c.factor[0])
 		if done < t.width {
-			amax = max(amax, c.f.EncodeAmax(data[done:], c.rest(t, r, done), scales[0]))
+			amax = max(amax, c.f.EncodeAmax(data[done:], c.rest(t, r, done), c.factor[0]))
 		}
 		t.largest = max(t.largest, amax)
 	}
@@ -272,8 +268,8 @@ func (c *quantization) byRows(t *tile, b int) {
 	}
 }
 
-// square finds the scales of square blocks.
-func (c *quantization) square(t *tile, b int) []float32 {
+// squares quantises a tile in square blocks.
+func (c *quantization) squares(t *tile, to host.Bytes, b int) {
 	n := (t.width + b - 1) / b
 	factor, amax := t.factor[:n], t.amax[:n]
 	clear(factor)
@@ -291,7 +287,9 @@ func (c *quantization) square(t *tile, b int) []float32 {
 			c.store(factor[j:j+1], &c.cols, t.col/b+j, t.row/b)
 		}
 	}
-	return factor
+	for r := range t.height {
+		c.f.Encode(to.Piece(r, 0, t.width), c.elements(t, r), factor, b)
+	}
 }
 
 // store replaces the amaxes of blocks by their scales, and stores the reciprocals to a row of the

@@ -30,6 +30,8 @@ func (*Format) encodeAmaxVector(_ []byte, _ []float32, _ float32) (done int, ama
 	return 0, 0
 }
 
+func amaxBF16Vector(_ []uint16) (done int, amax float32) { return 0, 0 }
+
 func (*Format) encodeAmaxBF16Vector(_ []byte, _ []uint16, _ float32) (done int, amax float32) {
 	return 0, 0
 }

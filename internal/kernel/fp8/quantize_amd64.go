@@ -58,6 +58,14 @@ func (f *Format) quantizeE8M0Vector(dst, codes []byte, x []float32) (done int) {
 	return quantizeE8M0AVX512(&dst[0], &codes[0], &x[0], groups, f, f.bias()) * (groupLen / BlockE8M0)
 }
 
+func amaxBF16Vector(x []uint16) (done int, amax float32) {
+	done = len(x) &^ (4*unit - 1)
+	if done == 0 || !cpufeat.Has(cpufeat.AVX512) {
+		return 0, 0
+	}
+	return done, amaxBF16AVX512(&x[0], done)
+}
+
 func (f *Format) encodeAmaxBF16Vector(dst []byte, x []uint16, scale float32) (done int, amax float32) {
 	done = len(x) &^ (unit - 1)
 	if done == 0 || !cpufeat.Has(cpufeat.AVX512) {
@@ -93,6 +101,9 @@ func scalesAVX512(amax, inv *float32, n int, f *Format, epsilon float32, mask ui
 
 //go:noescape
 func quantizeE8M0AVX512(dst, codes *byte, x *float32, groups int, f *Format, bias int32) (done int)
+
+//go:noescape
+func amaxBF16AVX512(x *uint16, n int) (amax float32)
 
 //go:noescape
 func encodeAmaxBF16AVX512(dst *byte, x *uint16, n int, f *Format, scale float32) (amax float32)

@@ -6,6 +6,16 @@ import "github.com/primus-fl/primus/internal/race"
 // on. There may be none: they leave what a CPU has no loop for, a rest, and what follows a block
 // with a NaN or an infinity to a caller that widens it to float32.
 
+// AmaxBF16 is Amax for the patterns of bfloat16.
+func AmaxBF16(x []uint16) (done int, amax float32) {
+	race.Read(x)
+	done, amax = amaxBF16Vector(x)
+	if amax != amax { // the largest pattern
+		return 0, 0
+	}
+	return done, amax
+}
+
 // EncodeAmaxBF16 is EncodeAmax for the patterns of bfloat16.
 func (f *Format) EncodeAmaxBF16(dst []byte, x []uint16, scale float32) (done int, amax float32) {
 	dst = dst[:len(x)]

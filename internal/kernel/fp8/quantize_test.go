@@ -145,6 +145,11 @@ func TestBF16IsQuantizedAsItsNumbersAre(t *testing.T) {
 					want, got, pow2 := make([]byte, n), make([]byte, n), i%2 == 0
 
 					amax := f.f.EncodeAmax(want, x, 3)
+					if done, largest := fp8.AmaxBF16(bits); done > 0 {
+						require.Equal(t, amaxOf(x[:done]), largest)
+					}
+					done, largest := fp8.AmaxBF16(bits[:n/2])
+					require.Equal(t, amaxOf(x[:done]), largest)
 					done, gotAmax := f.f.EncodeAmaxBF16(got, bits, 3)
 					require.Equal(t, want[:done], got[:done])
 					require.Equal(t, make([]byte, n-done), got[done:])
@@ -167,6 +172,8 @@ func TestBF16IsQuantizedAsItsNumbersAre(t *testing.T) {
 					require.Equal(t, want[:done*fp8.BlockE8M0], got[:done*fp8.BlockE8M0])
 					if cpufeat.Has(cpufeat.AVX512) {
 						require.Equal(t, n >= 1024, done > 0, "what has no NaN is done")
+						largestOf, _ := fp8.AmaxBF16(bits[:n/2])
+						require.Equal(t, n/2&^63, largestOf)
 					}
 				}
 			})
