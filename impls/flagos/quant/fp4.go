@@ -33,21 +33,32 @@ func fp4TablesOf(buf []float32, scale float32) *fp4Tables {
 	for c := range t.blocks.Least {
 		t.blocks.Least[c] = infinity
 	}
+	var factors [8]float64   // of the last scales
+	var limits [8][8]float32 // of these
 	for c := range fp4Scales {
 		if value := e4m3(c); c > 0 {
 			tie := (e4m3(c-1) + value) / 2
-			t.blocks.Least[c-1] = leastMagnitude(tie*6/encode, func(amax float64) bool { return reaches(min(amax/6*encode, math.MaxFloat32), tie, c) })
+			v := func(amax float64) float64 { return min(amax/6*encode, math.MaxFloat32) }
+			t.blocks.Least[c-1] = leastMagnitude(tie*6/encode, v, tie, c)
 		}
 		factor := fp4Factor(encode, c)
-		var limits [8]float32
-		for k := 1; k < len(limits); k++ {
-			tie := (e2m1(k-1) + e2m1(k)) / 2
-			limits[k] = leastMagnitude(tie/factor, func(a float64) bool { return reaches(a*factor, tie, k) })
+		// A scale that is twice another one has twice its limits, if they are normal numbers.
+		l, doubled := &limits[c%8], c >= 16 && factor == factors[c%8]/2
+		factors[c%8] = factor
+		for k, tie := range fp4Ties {
+			if doubled && l[k+1] >= 0x1p-126 && l[k+1] < 0x1p126 {
+				l[k+1] *= 2
+				continue
+			}
+			l[k+1] = leastMagnitude(tie/factor, func(a float64) float64 { return a * factor }, tie, k+1)
 		}
-		t.limits[c].Set(&limits, float32(factor))
+		t.limits[c].Set(l, float32(factor))
 	}
 	return t
 }
+
+// fp4Ties are the numbers halfway between those of two codes of E2M1.
+var fp4Ties = [...]float64{0.25, 0.75, 1.25, 1.75, 2.5, 3.5, 5}
 
 func e4m3(code int) float64 { return float64(tensor.Float8E4M3(code).Float32()) }
 
@@ -56,17 +67,21 @@ func e2m1(code int) float64 { return float64(tensor.Float4E2M1(code).Float32()) 
 // fp4Factor returns the factor of the elements of a block.
 func fp4Factor(encode float64, code int) float64 { return min(encode/e4m3(code), math.MaxFloat32) }
 
-// reaches reports whether v is rounded up to a code from its tie with the code before.
-func reaches(v, tie float64, code int) bool { return v > tie || v == tie && code%2 == 0 }
-
-// leastMagnitude returns the least f32 that is not negative and for which f, which does not fall,
-// holds. It is near the guess.
-func leastMagnitude(guess float64, f func(float64) bool) float32 {
+// leastMagnitude returns the least f32 a that is not negative and for which v(a), which does not
+// fall, is rounded up to a code from its tie with the code before. It is near the guess.
+func leastMagnitude(guess float64, v func(a float64) float64, tie float64, code int) float32 {
+	even := code%2 == 0
 	bits := math.Float32bits(float32(guess))
-	for bits < infinityBits && !f(float64(math.Float32frombits(bits))) {
+	for bits < infinityBits {
+		if got := v(float64(math.Float32frombits(bits))); got > tie || even && got == tie {
+			break
+		}
 		bits++
 	}
-	for bits > 0 && f(float64(math.Float32frombits(bits-1))) {
+	for bits > 0 {
+		if got := v(float64(math.Float32frombits(bits - 1))); got < tie || !even && got == tie {
+			break
+		}
 		bits--
 	}
 	return math.Float32frombits(bits)
@@ -146,31 +161,32 @@ func (c quantization) runFP4() {
 // amaxes finds the largest magnitudes of blocks.
 func (s *fp4) amaxes(part int) {
 	lo, hi := s.Bounds(part)
-	buf := s.exec.Scratch(2 * pieceLen)
+	lines := pieceLen
+	if s.x.Narrow() {
+		lines *= fp4Block
+	}
+	buf := s.exec.Scratch(lines + pieceLen)
 	largest := float32(0)
 	for i := lo; i < hi; i++ {
 		row, col := i/s.across*fp4Block, i%s.across*pieceLen
 		height, width := min(fp4Block, s.x.Rows-row), min(pieceLen, s.x.Cols-col)
 		first, n := col/fp4Block, (width+fp4Block-1)/fp4Block
-		byRow, down := !s.q.Block2D && s.rows.on, buf[:0]
-		switch {
-		case s.q.Block2D:
-			down = buf[pieceLen:][:width]
-		case s.cols.on:
-			down = s.col.piece(row/fp4Block, col, width)
-		}
-		clear(down)
-		for r := range height {
-			x := s.x.Piece(row+r, col, width, buf)
-			if byRow {
-				to := s.row.piece(row+r, first, n)
-				fp8.Amaxes(to, x, fp4Block)
+		if s.rows.on && !s.q.Block2D {
+			for r := row; r < row+height; r++ {
+				to := s.row.piece(r, first, n)
+				fp8.Amaxes(to, s.x.Piece(r, col, width, buf), fp4Block)
 				largest = max(largest, fp8.Amax(to))
 			}
-			if len(down) > 0 {
-				fp8.Raise(down, x)
+			if !s.cols.on {
+				continue
 			}
 		}
+		down := buf[lines:][:width]
+		if !s.q.Block2D {
+			down = s.col.piece(row/fp4Block, col, width)
+		}
+		x, pitch := s.elements(row, col, height, width, buf)
+		fp8.AmaxColumns(down, x, pitch, height)
 		if s.q.Block2D {
 			fp8.Amaxes(s.row.piece(row/fp4Block, first, n), down, fp4Block)
 		}
@@ -178,6 +194,17 @@ func (s *fp4) amaxes(part int) {
 	}
 	s.partLargest[part] = largest
 	s.exec.Release(buf)
+}
+
+// elements returns elements of rows, in lines if they have to be widened.
+func (s *fp4) elements(row, col, height, width int, lines []float32) (x []float32, pitch int) {
+	if !s.x.Narrow() {
+		return s.x.Data[row*s.x.Pitch+col:], s.x.Pitch
+	}
+	for r := range height {
+		s.x.Piece(row+r, col, width, lines[r*width:])
+	}
+	return lines, width
 }
 
 // encodeRows stores the data by rows and its scales.

@@ -85,8 +85,8 @@ func (s *fp4) encodeColumns(part int) {
 func (s *fp4) band(t *fp4Tile, b int) (x []float32, pitch int) {
 	row := t.row + b*fp4Block
 	height := min(fp4Block, s.x.Rows-row)
-	if height == fp4Block && !s.x.Narrow() {
-		return s.x.Data[row*s.x.Pitch+t.col:], s.x.Pitch
+	if height == fp4Block {
+		return s.elements(row, t.col, height, t.width, t.lines)
 	}
 	for r := range height {
 		to := t.lines[r*t.width:][:t.width]

@@ -28,9 +28,12 @@ const fp4ValueFloats = int(unsafe.Sizeof([256]fp8.E2M1Values{}) / 4)
 func (c dequantization) runFP4(amax float32) {
 	buf := c.exec.Scratch(fp4ValueFloats)
 	s := fp4Numbers{dequantization: c, values: (*[256]fp8.E2M1Values)(unsafe.Pointer(&buf[0])), height: 1, width: pieceLen}
-	for scale := range s.values {
-		for code := range s.values[scale] {
-			s.values[scale][code] = float32(e2m1(code) * e4m3(scale) * float64(amax) / 2688)
+	for scale := range s.values[:128] {
+		value := e4m3(scale)
+		for code := range s.values[scale][:8] {
+			v := float32(e2m1(code) * value * float64(amax) / 2688)
+			s.values[scale][code], s.values[scale][code+8] = v, -v
+			s.values[scale+128][code], s.values[scale+128][code+8] = -v, v
 		}
 	}
 	kernel := fp4FromRowsKernel

@@ -6,6 +6,9 @@
 	MOVL         value, AX \
 	VPBROADCASTD AX, to
 
+// AHEAD is how far ahead of the elements the loops prefetch.
+#define AHEAD 8192
+
 // MAGNITUDES loads a block, whose NaNs become zeros.
 #define MAGNITUDES(from, to) \
 	VMOVUPS  from, to             \
@@ -30,21 +33,37 @@ TEXT ·amaxesE2M1AVX512(SB), NOSPLIT, $0-24
 // Blocks i, i+4, i+8 and i+12 end as the quarters of one vector, and the four of these as the
 // elements i of each quarter.
 amaxesLoop:
+	PREFETCHT0 (AHEAD+0)(SI)
 	MAGNITUDES((SI), Z0)
+	PREFETCHT0 (AHEAD+64)(SI)
 	MAGNITUDES(64(SI), Z1)
+	PREFETCHT0 (AHEAD+128)(SI)
 	MAGNITUDES(128(SI), Z2)
+	PREFETCHT0 (AHEAD+192)(SI)
 	MAGNITUDES(192(SI), Z3)
+	PREFETCHT0 (AHEAD+256)(SI)
 	MAGNITUDES(256(SI), Z4)
+	PREFETCHT0 (AHEAD+320)(SI)
 	MAGNITUDES(320(SI), Z5)
+	PREFETCHT0 (AHEAD+384)(SI)
 	MAGNITUDES(384(SI), Z6)
+	PREFETCHT0 (AHEAD+448)(SI)
 	MAGNITUDES(448(SI), Z7)
+	PREFETCHT0 (AHEAD+512)(SI)
 	MAGNITUDES(512(SI), Z8)
+	PREFETCHT0 (AHEAD+576)(SI)
 	MAGNITUDES(576(SI), Z9)
+	PREFETCHT0 (AHEAD+640)(SI)
 	MAGNITUDES(640(SI), Z10)
+	PREFETCHT0 (AHEAD+704)(SI)
 	MAGNITUDES(704(SI), Z11)
+	PREFETCHT0 (AHEAD+768)(SI)
 	MAGNITUDES(768(SI), Z12)
+	PREFETCHT0 (AHEAD+832)(SI)
 	MAGNITUDES(832(SI), Z13)
+	PREFETCHT0 (AHEAD+896)(SI)
 	MAGNITUDES(896(SI), Z14)
+	PREFETCHT0 (AHEAD+960)(SI)
 	MAGNITUDES(960(SI), Z15)
 	RAISE(VSHUFF64X2, $0x44, $0xee, Z0, Z4, Z16)
 	RAISE(VSHUFF64X2, $0x44, $0xee, Z8, Z12, Z17)
@@ -134,9 +153,6 @@ scalesWhole:
 	JNZ        scalesLoop
 	VZEROUPPER
 	RET
-
-// AHEAD is how far ahead of the elements the encoder prefetches.
-#define AHEAD 8192
 
 // CODES leaves the codes of a block in the highest bits of z.
 #define CODES(block, from, z) \
