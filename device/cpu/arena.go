@@ -90,10 +90,11 @@ func (a *arena) close() error {
 	a.closed = true
 	a.idleLimit = 0
 	surplus := a.surplusLocked(0)
+	unused := a.pager.close()
 	blocks, bytes := a.stats.Blocks, a.stats.Bytes
 	a.mu.Unlock()
 
-	err := a.unmap(surplus)
+	err := errors.Join(a.unmap(surplus), unused)
 	if blocks > 0 {
 		err = errors.Join(fmt.Errorf("cpu: close: still allocated: %d blocks, %d bytes; free them first", blocks, bytes), err)
 	}

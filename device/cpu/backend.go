@@ -31,7 +31,7 @@ var (
 // New returns a CPU backend. It does no I/O and starts no goroutine; Close releases everything that
 // the backend holds by then.
 func New() *Backend {
-	return newBackend(systemPager{}, func() []int { return readNodes(os.DirFS(sysNodes)) })
+	return newBackend(newSystemPager(), func() []int { return readNodes(os.DirFS(sysNodes)) })
 }
 
 func newBackend(p pager, nodes func() []int) *Backend {

@@ -13,7 +13,7 @@ func TestContract(t *testing.T) {
 		new  func() *Backend
 	}{
 		{"as it is", New},
-		{"several nodes", func() *Backend { return newBackend(systemPager{}, func() []int { return []int{0, 1, 8} }) }},
+		{"several nodes", func() *Backend { return newBackend(newSystemPager(), func() []int { return []int{0, 1, 8} }) }},
 		{"memory from the go heap", func() *Backend { return newBackend(heapPager{}, func() []int { return []int{0} }) }},
 	}
 	for _, tt := range tests {

@@ -7,7 +7,8 @@
 // of the node numbers. A machine without such information has one device. Alloc takes memory from
 // the operating system, if possible from the current device's node. Freed blocks are kept for
 // reuse, up to 256 MiB, because each page of fresh memory costs a page fault when it is first
-// touched. They are cleared before they are handed out again.
+// touched. They are cleared before they are handed out again. On Linux the memory is in huge pages
+// where the system grants them to programs that ask (transparent_hugepage: madvise or always).
 //
 // A stream is a queue of Go functions. Each device has a default stream. A stream has a goroutine
 // only while it has work, and its functions run with the stream's device as the current one. A

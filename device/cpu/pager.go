@@ -13,4 +13,7 @@ type pager interface {
 
 	// bind asks the system to take untouched memory from a NUMA node where possible.
 	bind(p unsafe.Pointer, length uint64, node int) error
+
+	// close releases what is kept for later calls of acquire.
+	close() error
 }

@@ -21,4 +21,6 @@ func (heapPager) release(unsafe.Pointer, uint64) error { return nil }
 
 func (heapPager) bind(unsafe.Pointer, uint64, int) error { return errNoBinding }
 
+func (heapPager) close() error { return nil }
+
 var errNoBinding = errors.New("this operating system has no NUMA binding")

@@ -22,3 +22,5 @@ func (systemPager) release(p unsafe.Pointer, length uint64) error {
 func (systemPager) bind(p unsafe.Pointer, length uint64, node int) error {
 	return bindToNode(p, length, node)
 }
+
+func (systemPager) close() error { return nil }

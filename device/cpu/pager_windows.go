@@ -23,3 +23,5 @@ func (systemPager) release(p unsafe.Pointer, _ uint64) error {
 }
 
 func (systemPager) bind(unsafe.Pointer, uint64, int) error { return errNoBinding }
+
+func (systemPager) close() error { return nil }
