@@ -65,11 +65,10 @@ func (c *adamFP8) part(part int) {
 		n := min(listTile, hi-lo)
 		weights := master[lo:][:n]
 		mean, variance := m.Piece(0, lo, n, mBuf[:]), v.Piece(0, lo, n, vBuf[:])
-		kernel.Adam(weights, mean, variance, g.Piece(0, lo, n, gBuf[:]), &c.step)
+		largest = max(largest, kernel.AdamLargest(weights, mean, variance, g.Piece(0, lo, n, gBuf[:]), &c.step))
 		m.Settle(0, lo, mean)
 		v.Settle(0, lo, variance)
 		format.Encode(p.Data[lo:][:n], weights, scale, n)
-		largest = max(largest, fp8.Amax(weights))
 	}
 	c.largest[part] = largest
 }

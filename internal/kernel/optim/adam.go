@@ -35,6 +35,25 @@ func Adam(p, m, v, g []float32, step *AdamStep) {
 	adamGo(p[done:], m[done:], v[done:], g[done:], step)
 }
 
+// AdamLargest is Adam, and returns the largest magnitude of the new p, for which NaN does not
+// count.
+func AdamLargest(p, m, v, g []float32, step *AdamStep) (largest float32) {
+	n := len(p)
+	m, v, g = m[:n], v[:n], g[:n]
+	race.Read(g)
+	race.Write(p)
+	race.Write(m)
+	race.Write(v)
+	done, largest := adamLargestVector(p, m, v, g, step)
+	adamGo(p[done:], m[done:], v[done:], g[done:], step)
+	for _, x := range p[done:] {
+		if x = max(x, -x); x > largest {
+			largest = x
+		}
+	}
+	return largest
+}
+
 func adamGo(p, m, v, g []float32, step *AdamStep) {
 	n := len(p)
 	m, v, g = m[:n], v[:n], g[:n]

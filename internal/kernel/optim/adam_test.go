@@ -2,10 +2,13 @@ package optim
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
+	"github.com/primus-fl/primus/internal/cpufeat/cpufeattest"
 	"github.com/primus-fl/primus/internal/kernel/internal/kerneltest"
 )
 
@@ -62,4 +65,44 @@ func TestAdamWithoutL2KeepsMomentsFiniteWhereAParameterIsNot(t *testing.T) {
 		assert.Zero(t, m[i])
 		assert.Zero(t, v[i])
 	}
+}
+
+func TestAdamLargestReturnsTheLargestMagnitude(t *testing.T) {
+	cpufeattest.Each(t, func(t *testing.T) {
+		for n := range 40 {
+			for at := range n {
+				p, m, v, g := make([]float32, n), make([]float32, n), make([]float32, n), make([]float32, n)
+				for i := range p {
+					p[i] = float32(i%5) - 2
+				}
+				p[at] = -8
+				p[(at+1)%n] += float32(math.NaN())
+				l2 := testStep
+				l2.L2 = 0.1
+				for _, step := range []*AdamStep{&testStep, &l2} {
+					q, r, s := slices.Clone(p), slices.Clone(m), slices.Clone(v)
+					Adam(q, r, s, g, step)
+					largest := AdamLargest(p, m, v, g, step)
+					require.Equal(t, bits(q, r, s), bits(p, m, v))
+					want := float32(0)
+					for _, x := range p {
+						if x = max(x, -x); x > want {
+							want = x
+						}
+					}
+					require.Equal(t, want, largest, "of %v", p)
+				}
+			}
+		}
+	})
+}
+
+// bits returns the bit patterns of vectors, as NaN is not equal to itself.
+func bits(vectors ...[]float32) (all []uint32) {
+	for _, v := range vectors {
+		for _, x := range v {
+			all = append(all, math.Float32bits(x))
+		}
+	}
+	return all
 }

@@ -4,3 +4,5 @@ package optim
 
 // adamVector leaves every element to plain Go.
 func adamVector(_, _, _, _ []float32, _ *AdamStep) int { return 0 }
+
+func adamLargestVector(_, _, _, _ []float32, _ *AdamStep) (done int, largest float32) { return 0, 0 }
