@@ -26,8 +26,9 @@ type quantization struct {
 	q             quant.Quantizer
 	f             *fp8.Format
 	rows, cols    side
-	height, width int // of a tile
-	across        int // tiles across the matrix
+	later         bool // whether data by rows is transposed after all of it is there
+	height, width int  // of a tile
+	across        int  // tiles across the matrix
 
 	scaleInv, scale, amax []float32 // of the tensor
 	factor                [1]float32
@@ -73,8 +74,8 @@ func newQuantization(v *host.Views, x host.Matrix, q quant.Quantizer, out quant.
 		if q.Scaling == quant.BlockScaling || x.Narrow() {
 			c.width = columnsWidth
 		}
-	case out.ColumnwiseData != nil:
-		c.height = 64
+	case out.ColumnwiseData != nil && out.Data == nil:
+		c.height, c.width = columnsHeight, columnsWidth
 	}
 	c.rows = newSide(v, "output.data", out.Data, "output.scale_inv", out.ScaleInv, b)
 	c.cols = newSide(v, "output.columnwise_data", out.ColumnwiseData, "output.columnwise_scale_inv", out.ColumnwiseScaleInv, b)
@@ -129,7 +130,9 @@ func (c quantization) run(e *opregistry.Exec) {
 		rows.run(e)
 		c.rows = side{}
 	}
-	if !c.cols.on && !c.q.Block2D {
+	c.later = c.rows.on && c.cols.on
+	byRows := c.rows.data
+	if (c.later || !c.cols.on) && !c.q.Block2D {
 		c.rows.flatten(&c.x, c.q.Scaling.BlockLen())
 	}
 	switch c.q.Scaling {
@@ -150,6 +153,9 @@ func (c quantization) run(e *opregistry.Exec) {
 		c.amax[0] = max(c.amax[0], fp8.Amax(c.largest))
 	}
 	e.Release(c.largest)
+	if c.later {
+		transposeBytes(e, byRows, c.cols.data)
+	}
 }
 
 // tile is a tile in the hands of a part. Its rows are read from where they are, in order, once for
@@ -176,7 +182,7 @@ func (c *quantization) part(part int) {
 			line = c.width * c.q.Scaling.BlockLen()
 		}
 	}
-	if c.cols.on {
+	if c.cols.on && !c.later {
 		size = c.height * (c.width + linePad) / 4
 	}
 	buf := c.exec.Scratch(line + 2*blocks + size)
@@ -211,7 +217,7 @@ func (c *quantization) tile(t *tile) {
 		c.byRows(t, b)
 	}
 	switch {
-	case !c.cols.on:
+	case c.later || !c.cols.on:
 		return
 	case c.strips():
 		c.byColumns(t)

@@ -31,15 +31,21 @@ var transposeKernel = parallel.NewKernel((*transposition).part)
 // fp8Transpose implements quant.FP8Transpose.
 func fp8Transpose(e *opregistry.Exec, a quant.FP8TransposeArgs) error {
 	var v host.Views
-	c := transposition{in: v.Bytes("input", a.Input), out: v.Bytes("out", a.Out)}
+	in, out := v.Bytes("input", a.Input), v.Bytes("out", a.Out)
 	if v.Err != nil {
 		return v.Err
 	}
+	transposeBytes(e, in, out)
+	return nil
+}
+
+// transposeBytes stores the transpose of a matrix.
+func transposeBytes(e *opregistry.Exec, in, out host.Bytes) {
+	c := transposition{in: in, out: out}
 	c.height, c.width = min(turnedRows, c.in.Rows), max(min(turnedCols, c.in.Cols), 1)
 	c.across = (c.in.Cols + c.width - 1) / c.width
 	c.Cut = host.CutItems((c.in.Rows+turnedRows-1)/turnedRows*c.across, c.height*c.width)
 	transposeKernel.Run(e.Pool(), c.Parts, c)
-	return nil
 }
 
 func (c *transposition) part(part int) {
