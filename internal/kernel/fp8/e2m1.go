@@ -115,12 +115,12 @@ func EncodeE2M1Down(dst []byte, x []float32, pitch int, scales []byte, limits *[
 	}
 	race.Read(scales)
 	race.Write(dst)
+	var block [E2M1Block]float32
 	for j := encodeE2M1DownVector(dst, x, pitch, scales, limits); j < len(scales); j++ {
-		l := &limits[scales[j]&127]
-		for i := range half {
-			at := 2*i*pitch + j
-			dst[j*half+i] = l.code(x[at]) | l.code(x[at+pitch])<<4
+		for i := range block {
+			block[i] = x[i*pitch+j]
 		}
+		EncodeE2M1(dst[j*half:], block[:], scales[j:j+1], limits)
 	}
 }
 
@@ -156,11 +156,11 @@ func DecodeE2M1Down(dst []float32, pitch int, src []byte, srcPitch int, scales [
 		race.Read(src[j*srcPitch:][:half])
 	}
 	race.Read(scales)
+	var block [E2M1Block]float32
 	for j := decodeE2M1DownVector(dst, pitch, src, srcPitch, scales, values, past); j < len(scales); j++ {
-		v := &values[scales[j]]
-		for i, b := range src[j*srcPitch:][:half] {
-			at := 2*i*pitch + j
-			dst[at], dst[at+pitch] = v[b&15], v[b>>4]
+		DecodeE2M1(block[:], src[j*srcPitch:], scales[j:j+1], values)
+		for i, v := range block {
+			dst[i*pitch+j] = v
 		}
 	}
 }

@@ -12,10 +12,15 @@ import (
 
 func encodeE2M1Vector(dst []byte, x []float32, scales []byte, limits *[128]E2M1Limits) (done int) {
 	done = len(x) &^ (E2M1Block - 1)
-	if done == 0 || !cpufeat.Has(cpufeat.AVX512) {
+	switch {
+	case done == 0:
+	case cpufeat.Has(cpufeat.AVX512):
+		encodeE2M1AVX512(&dst[0], &x[0], &scales[0], done, limits)
+	case cpufeat.Has(cpufeat.AVX2):
+		encodeE2M1AVX2(&dst[0], &x[0], &scales[0], done, limits)
+	default:
 		return 0
 	}
-	encodeE2M1AVX512(&dst[0], &x[0], &scales[0], done, limits)
 	return done
 }
 
@@ -30,10 +35,15 @@ func encodeE2M1DownVector(dst []byte, x []float32, pitch int, scales []byte, lim
 
 func decodeE2M1Vector(dst []float32, src, scales []byte, values *[256]E2M1Values) (done int) {
 	done = len(dst) &^ (E2M1Block - 1)
-	if done == 0 || !cpufeat.Has(cpufeat.AVX512) {
+	switch {
+	case done == 0:
+	case cpufeat.Has(cpufeat.AVX512):
+		decodeE2M1AVX512(&dst[0], &src[0], &scales[0], done, values)
+	case cpufeat.Has(cpufeat.AVX2):
+		decodeE2M1AVX2(&dst[0], &src[0], &scales[0], done, values)
+	default:
 		return 0
 	}
-	decodeE2M1AVX512(&dst[0], &src[0], &scales[0], done, values)
 	return done
 }
 
@@ -62,10 +72,16 @@ func encodeE2M1ScalesAVX512(codes *byte, amax *float32, n int, s *E2M1Scales)
 func encodeE2M1AVX512(dst *byte, x *float32, scales *byte, n int, limits *[128]E2M1Limits)
 
 //go:noescape
+func encodeE2M1AVX2(dst *byte, x *float32, scales *byte, n int, limits *[128]E2M1Limits)
+
+//go:noescape
 func encodeE2M1DownAVX512(dst *byte, x *float32, pitch int, scales *byte, n int, limits *[128]E2M1Limits)
 
 //go:noescape
 func decodeE2M1AVX512(dst *float32, src, scales *byte, n int, values *[256]E2M1Values)
+
+//go:noescape
+func decodeE2M1AVX2(dst *float32, src, scales *byte, n int, values *[256]E2M1Values)
 
 func decodeE2M1DownVector(dst []float32, pitch int, src []byte, srcPitch int, scales []byte, values *[256]E2M1Values, past bool) (done int) {
 	done = len(scales) &^ (E2M1Block - 1)
