@@ -10,11 +10,15 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// quantOps are the roundings to fp8 and fp4 and back on [2048, 4096], which leaves the caches, and
-// transposes of bytes on [2048, 4096] and [8192, 8192], of which only the second leaves them.
+// quantOps are the roundings of f32 and bf16 to fp8 and fp4 and back on [2048, 4096], which leaves
+// the caches, and transposes of bytes on [2048, 4096] and [8192, 8192], of which only the second
+// leaves them.
 func (b *bench) quantOps() []contest {
 	const hidden, large = vocab, 8192
 	x := func() *tensor.Tensor { return b.floats(tokens, hidden) }
+	narrow := func() *tensor.Tensor {
+		return dense(slices.Repeat([]tensor.BFloat16{tensor.ToBFloat16(1)}, tokens*hidden), tokens, hidden)
+	}
 	number := func() *tensor.Tensor { return dense([]float32{1}, 1) }
 	const oneE8M0, oneE4M3 = 127, 56
 	fp8 := func(rows, cols int) *tensor.Tensor {
@@ -74,7 +78,7 @@ func (b *bench) quantOps() []contest {
 		return z
 	}
 	var all []contest
-	quantize := func(name string, q quant.Quantizer, z func(quant.Quantizer) quant.Quantized) {
+	quantize := func(name string, q quant.Quantizer, x func() *tensor.Tensor, z func(quant.Quantizer) quant.Quantized) {
 		all = append(all, memoryOp(b, "quantize/"+name, quant.Quantize, func() quant.QuantizeArgs {
 			return quant.QuantizeArgs{Tensor: x(), Quantizer: q, Output: z(q)}
 		}))
@@ -97,13 +101,14 @@ func (b *bench) quantOps() []contest {
 		{"mxfp8", quant.Quantizer{Scaling: quant.MXFP8Scaling}},
 		{"nvfp4", quant.Quantizer{Scaling: quant.NVFP4Scaling}},
 	} {
-		quantize(k.name, k.q, byRows)
-		quantize(k.name+"/both_ways", k.q, bothWays)
+		quantize(k.name, k.q, x, byRows)
+		quantize(k.name+"/bf16", k.q, narrow, byRows)
+		quantize(k.name+"/both_ways", k.q, x, bothWays)
 		if k.q.Scaling != quant.DelayedScaling {
 			dequantize(k.name, k.q, byRows)
 		}
 		if k.q.Scaling.BlockLen() > 0 && !k.q.Block2D {
-			quantize(k.name+"/by_columns", k.q, byColumns)
+			quantize(k.name+"/by_columns", k.q, x, byColumns)
 			dequantize(k.name+"/by_columns", k.q, byColumns)
 		}
 	}
