@@ -31,7 +31,7 @@ and that of all; -o json lists them, with the reason why one cannot run.`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var sources *graph.SourceList
-			set := graph.Config{Log: slog.New(prog.Lines(prog.Err, slog.LevelWarn)), Policy: opts.Sources(nil), ListPlugins: true, Extras: prog.Extras}
+			set := graph.Config{Log: slog.New(prog.Lines(prog.Err, slog.LevelWarn)), Policy: opts.Sources(nil), ListPlugins: true, ProbeDevices: true, Extras: prog.Extras}
 			var rows []graph.SourceRow
 			err := graph.Run(cmd.Context(), func() error {
 				rows = sources.Rows()
