@@ -159,7 +159,7 @@ func (a *Agent) lost(err error) {
 	a.state.Connected, a.state.Problem = false, err.Error()
 	a.mu.Unlock()
 	if !already {
-		a.set.Log.Warn("the fleet cannot be reached; training continues with the present policy, and the run tries to connect again", "reason", err)
+		a.set.Log.Warn("the fleet cannot be reached; training continues with the current policy, and the run tries to connect again", "reason", err)
 	}
 }
 

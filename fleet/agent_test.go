@@ -142,7 +142,7 @@ func TestEtcdIsKilledAndComesBack(t *testing.T) {
 	etcd.Restart()
 	soon(t, func() bool { return run.agent.State().Losses == 2 && run.agent.State().Connected }, run.log.String())
 	assert.Equal(t, opregistry.KindReference, run.manager.Policy().Prefer, "the last policy stays")
-	assert.Contains(t, run.log.String(), "has no policy any more")
+	assert.Contains(t, run.log.String(), "no longer has a policy")
 	soon(t, answers(t, c))
 	_, err = c.SetPolicy(t.Context(), "prefer: vendor\n", 0)
 	require.NoError(t, err)

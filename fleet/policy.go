@@ -23,10 +23,10 @@ func (a *Agent) policyEvents(events []*clientv3.Event) {
 	}
 }
 
-// policyGone keeps the policy of the run when the fleet has no policy any more.
+// policyGone keeps the policy of the run when the fleet no longer has a policy.
 func (a *Agent) policyGone() {
 	if a.policy.report.Seen != 0 {
-		a.set.Log.Warn("the fleet has no policy any more; the run keeps the last one, until it gets another one, such as {}", "revision", a.policy.report.InForce)
+		a.set.Log.Warn("the fleet no longer has a policy; the run keeps the last one until it gets another, such as {}", "revision", a.policy.report.InForce)
 	}
 	a.noteReport(PolicyReport{InForce: a.policy.report.InForce}, "")
 }

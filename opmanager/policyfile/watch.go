@@ -88,7 +88,7 @@ func (w *Watcher) poll() {
 	}
 	w.settled = found
 	if err == nil && found == w.inForce {
-		w.set.Log.Info("policy file has the content of the present policy again", "file", w.file)
+		w.set.Log.Info("policy file has the content of the current policy again", "file", w.file)
 		return
 	}
 	if err != nil {

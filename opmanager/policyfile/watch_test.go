@@ -165,7 +165,7 @@ func TestWatchRejectsATruncatedFile(t *testing.T) {
 		w.write(first)
 		w.pass(3)
 		assert.Empty(t, w.applied, "the policy in force came from this content")
-		assert.Contains(t, w.log.take(), "has the content of the present policy again")
+		assert.Contains(t, w.log.take(), "has the content of the current policy again")
 	})
 }
 
@@ -181,7 +181,7 @@ func TestWatchKeepsThePolicyOfADeletedFile(t *testing.T) {
 			w.write(first)
 			w.pass(3)
 			assert.Empty(t, w.applied)
-			assert.Contains(t, w.log.take(), "has the content of the present policy again")
+			assert.Contains(t, w.log.take(), "has the content of the current policy again")
 		}
 		w.write("strict: 1\n")
 		w.pass(3)

@@ -77,10 +77,10 @@ func TestBisectWithoutDifference(t *testing.T) {
 		"want --bad POLICY":                 {},
 		"--metric: got \"time\", want loss": {"--bad", "vendor", "--metric", "time"},
 		"--steps: got 0":                    {"--bad", "vendor", "--steps", "0"},
-		"--bad: token \"vendor:nobody\" fits no impl of any op": {"--bad", "vendor:nobody"},
-		"--bad: unknown token \"fast\"":                         {"--bad", "fast"},
-		"both policies choose the same impl":                    {"--bad", "reference"},
-		"--tolerance: got NaN, want a number >= 0":              {"--bad", "vendor", "--tolerance", "NaN"},
+		"--bad: token \"vendor:nobody\" matches no impl of any op": {"--bad", "vendor:nobody"},
+		"--bad: unknown token \"fast\"":                            {"--bad", "fast"},
+		"both policies choose the same impl":                       {"--bad", "reference"},
+		"--tolerance: got NaN, want a number >= 0":                 {"--bad", "vendor", "--tolerance", "NaN"},
 	} {
 		got := commandtest.Run(t, append(append([]string{"ops", "bisect"}, args...), l.Args()[2:]...)...)
 		assert.NotZero(t, got.Code, args)

@@ -53,7 +53,7 @@ func TestUsageErrors(t *testing.T) {
 		{"ops explian", []string{`unknown command "explian" for "primus ops"`, `did you mean "explain"`}},
 		{"ops explain rmsnorm_fdw", []string{`op "rmsnorm_fdw"`, `did you mean "rmsnorm_fwd"`}},
 		{"ops explain swiglu swigul", []string{`op "swigul"`, `did you mean "swiglu"`}},
-		{"ops verify swiglu --impl vendor.nobody", []string{`no impl that runs on this machine and fits swiglu --impl "vendor.nobody"`}},
+		{"ops verify swiglu --impl vendor.nobody", []string{`no impl that runs on this machine matches swiglu --impl "vendor.nobody"`}},
 		{"ops resolve --catalog x", []string{"got 0 ops, want one"}},
 		{"ops resolve a b --catalog x", []string{"got 2 ops, want one"}},
 		{"ops resolve a", []string{"no catalogue given", "--catalog FILE"}},

@@ -184,6 +184,6 @@ func (t *trainer) logChanged(c *checkpoint.Checkpoint, saved map[string]any) {
 		}
 	}
 	if changed != nil {
-		t.tc.Log.Info(fmt.Sprintf("the run goes on from %s with other parameters: %s", c.Path(), strings.Join(changed, ", ")))
+		t.tc.Log.Info(fmt.Sprintf("the run continues from %s with other parameters: %s", c.Path(), strings.Join(changed, ", ")))
 	}
 }

@@ -175,7 +175,7 @@ func TestLongLoopsListen(t *testing.T) {
 		})}
 		err := l.train(ctx, "run")
 		require.ErrorIs(t, err, backend.ErrInterrupted)
-		assert.Contains(t, l.log.String(), "the evaluation after step 4 is left out")
+		assert.Contains(t, l.log.String(), "the evaluation after step 4 is skipped")
 		assert.DirExists(t, l.path("run", "checkpoints", "step-00000004"))
 		assert.Nil(t, l.metrics("run")[3].ValidLoss)
 	})

@@ -160,7 +160,7 @@ func (t *trainer) evaluateAt(ctx context.Context, e *evaluation, step int, what 
 	loss, err := t.evaluate(ctx, e)
 	switch {
 	case errors.Is(err, errGivenUp):
-		t.tc.Log.Warn(fmt.Sprintf("the evaluation after step %d is left out: half of the grace period is over", step))
+		t.tc.Log.Warn(fmt.Sprintf("the evaluation after step %d is skipped: half of the grace period is over", step))
 		return nil, nil
 	case err != nil:
 		return nil, err

@@ -43,7 +43,7 @@ func (t *trainer) Train(ctx context.Context) (err error) {
 	for t.state.Step < t.args.TrainIters && !t.endsEarly() && !t.stopping(ctx) {
 		err := t.step(ctx, late)
 		if errors.Is(err, errGivenUp) {
-			t.tc.Log.Warn(fmt.Sprintf("step %d is given up: half of the grace period is over", t.state.Step+1))
+			t.tc.Log.Warn(fmt.Sprintf("step %d is abandoned: half of the grace period is over", t.state.Step+1))
 			break
 		}
 		if err != nil {

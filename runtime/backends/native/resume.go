@@ -155,7 +155,7 @@ func (t *trainer) loadFrom(c *checkpoint.Checkpoint) error {
 	}
 	t.logChanged(c, s.Parameters)
 	if class := t.args.cpuClass(); s.CPUClass != "" && s.CPUClass != class {
-		t.tc.Log.Warn(fmt.Sprintf("%s was saved on a CPU of class %s and this one is of class %s: kernels round otherwise here, so the last bits of losses and weights will differ from those of a run that stays there", c.Path(), s.CPUClass, class))
+		t.tc.Log.Warn(fmt.Sprintf("%s was saved on a CPU of class %s and this one is of class %s: kernels round differently here, so the last bits of losses and weights will differ from those of a run that stays there", c.Path(), s.CPUClass, class))
 	}
 	s.Seed, s.Data = t.args.Seed, t.data.Fingerprint()
 	t.state = *s

@@ -115,7 +115,7 @@ func (t *trainer) saveWith(w *world.World) (err error) {
 	}
 	t.warn(saved.Warnings)
 	for _, path := range saved.Kept {
-		t.tc.Log.Warn("what had the name of the new checkpoint and was not of this run is kept in " + path)
+		t.tc.Log.Warn("something that is not of this run had the name of the new checkpoint; it is kept in " + path)
 	}
 	t.tc.Log.Info("saved checkpoint", "step", t.state.Step, "path", saved.Path)
 	if o, ok := t.tc.Observer.(backend.CheckpointObserver); ok {

@@ -61,7 +61,7 @@ func newWorld(tc *backend.TrainContext, a *Args) (*world.World, error) {
 		return nil, describe(tc, err)
 	}
 	if micro < a.MicroBatchSize && tc.Rank == 0 {
-		tc.Log.Info(fmt.Sprintf("a rank computes %d sequences at a time, and not micro_batch_size %d: its part of global_batch_size %d is no larger", micro, a.MicroBatchSize, a.GlobalBatchSize))
+		tc.Log.Info(fmt.Sprintf("each rank computes %d sequences at a time instead of micro_batch_size %d, because its part of global_batch_size %d is no larger", micro, a.MicroBatchSize, a.GlobalBatchSize))
 	}
 	if a.stage == stageDPO && micro%2 != 0 {
 		return nil, describe(tc, fmt.Errorf("global_batch_size: got %d, of which a rank computes %d at a time, want an even number of these: a pair takes two sequences", a.GlobalBatchSize, micro))

@@ -173,7 +173,7 @@ func openMLflow(c Trackers, uri string, r Run) (*mlflow.Client, error) {
 			err = r.Dir.WriteFile(StateName, append(text, '\n'))
 		}
 		if err != nil {
-			r.Warn(fmt.Sprintf("%s is not written, so that a run which goes on will be another one at MLflow: %v", StateName, err))
+			r.Warn(fmt.Sprintf("%s is not written, so the run will be a new one at MLflow if it is continued: %v", StateName, err))
 		}
 	}
 	return mlflow.Open(s)

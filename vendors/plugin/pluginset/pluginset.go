@@ -94,7 +94,7 @@ func Load(ctx context.Context, wanted Wanted, settings Settings) *Set {
 	for _, name := range wanted.Isolate {
 		meant := func(p *Plugin) bool { return p.named([]string{name}) }
 		if name != "*" && !slices.ContainsFunc(s.plugins, meant) {
-			settings.Log.Warn(fmt.Sprintf("%s names %q, which is none of the plugins", wanted.From.Isolate, name))
+			settings.Log.Warn(fmt.Sprintf("%s names %q, which is not one of the plugins", wanted.From.Isolate, name))
 		}
 	}
 	return s

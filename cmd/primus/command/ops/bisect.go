@@ -143,7 +143,7 @@ func sideOf(base oppolicy.Policy, side, text string, snap *opregistry.Snapshot) 
 	for word := range strings.SplitSeq(text, "|") {
 		token, err := oppolicy.ParseToken(word)
 		if err == nil && !fitsAny(token, snap) {
-			err = fmt.Errorf("token %q fits no impl of any op; primus ops list shows all", token)
+			err = fmt.Errorf("token %q matches no impl of any op; primus ops list shows all", token)
 		}
 		order, faults = append(order, token), append(faults, err)
 	}

@@ -127,7 +127,7 @@ func (o *replayOptions) replay(cmd *cobra.Command, m *opmanager.Manager, snap *o
 		}
 	}
 	if len(selected) == 0 {
-		return nil, cli.Usagef(cmd, "%s: no impl of %s runs on this machine and fits --impl %v; primus ops list %s shows all", file, call.Op.Name(), o.impls, call.Op.Name())
+		return nil, cli.Usagef(cmd, "%s: no impl of %s that runs on this machine matches --impl %v; primus ops list %s shows all", file, call.Op.Name(), o.impls, call.Op.Name())
 	}
 	return recording.Replay(cmd.Context(), call, selected, reference, m.Exec(), int(o.repeat))
 }

@@ -183,7 +183,7 @@ func verifyImpls(cmd *cobra.Command, prog cli.Program, m *opmanager.Manager, sna
 		Skip:      func(op, impl, reason string) { log.Info(fmt.Sprintf("%s of %s %s: left out", impl, op, reason)) },
 	}, options...)
 	if err == nil && len(results) == 0 {
-		return nil, cli.Usagef(cmd, "primus ops list shows no impl that runs on this machine and fits %s", opts.asked(only))
+		return nil, cli.Usagef(cmd, "no impl that runs on this machine matches %s; primus ops list shows all", opts.asked(only))
 	}
 	return results, err
 }

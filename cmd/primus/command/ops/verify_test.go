@@ -30,8 +30,8 @@ func TestOpsVerify(t *testing.T) {
 	assert.Contains(t, got.Out, "pass")
 
 	for want, args := range map[string][]string{
-		"primus ops list shows no impl that runs on this machine and fits": {"--impl", "vendor.none"},
-		`--dtype: got "f33", want one of f64, f32`:                         {"--dtype", "f33"},
+		"no impl that runs on this machine matches": {"--impl", "vendor.none"},
+		`--dtype: got "f33", want one of f64, f32`:  {"--dtype", "f33"},
 		`op "swigul"`: {"swigul"},
 		"--failures: got -1, want a number from 0":       {"--failures", "-1"},
 		`--impl: got "[", want a name in which * stands`: {"--impl", "["},

@@ -377,7 +377,7 @@ func TestPluginsOfAChangedPolicyFile(t *testing.T) {
 	stderr := run.Stderr
 	commandtest.WaitFor(t, stderr, "Op 'multi_tensor_adam' using 'default.flagos'")
 	l.Write(file, "prefer: flagos\nplugin_modules: [/absent.so]\n")
-	commandtest.WaitFor(t, stderr, "the policy file now names other plugins or settings of them, which are used from the next start on")
+	commandtest.WaitFor(t, stderr, "the policy file now names other plugins, or other settings for them, which take effect at the next start")
 	commandtest.WaitFor(t, stderr, "policy file is in force")
 	require.ErrorIs(t, run.Stop(), backend.ErrInterrupted)
 }

@@ -172,7 +172,7 @@ func TestGrace(t *testing.T) {
 	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
 	assert.Equal(t, 130, commandtest.ExitCode(t, cmd.Wait()))
 	assert.Contains(t, stderr.String(), "the current step is finished, for 500ms at most")
-	assert.Contains(t, stderr.String(), "step 1 is given up")
+	assert.Contains(t, stderr.String(), "step 1 is abandoned")
 	assert.Contains(t, stderr.String(), "interrupted before the first step: nothing was trained or saved")
 	assert.Empty(t, l.Checkpoints())
 }

@@ -37,7 +37,7 @@ func (l *livePolicy) setFile(file *policyfile.Overlay) (generation uint64, err e
 	if generation, err = l.apply(file, l.fleet); err == nil {
 		l.file = file
 		if next, err := l.sources.Plugins(file); err != nil || !dispatch.SamePlugins(l.plugins, next) {
-			l.log.Warn("the policy file now names other plugins or settings of them, which are used from the next start on")
+			l.log.Warn("the policy file now names other plugins, or other settings for them, which take effect at the next start")
 		}
 	}
 	return generation, err
