@@ -86,7 +86,29 @@ done:
 
 #define GROUP 512
 
+// OPERANDS loads what the loops for blocks have in common.
+#define OPERANDS(scales) \
+	MOVQ dst+0(FP), DI     \
+	MOVQ scales+8(FP), DX  \
+	MOVQ x+16(FP), SI      \
+	MOVQ groups+24(FP), BX \
+	MOVQ f+32(FP), R8      \
+	MOVQ SI, R13           \
+	XORL R9, R9            \
+	XORL R10, R10          \
+	FORMAT                 \
+	SIGNSOF
+
+// ROUNDGROUP follows a group whose scales were found; it rounds the one before and ends the loop.
 #define ROUNDGROUP \
+	ADDQ    $16, DX               \
+	ADDQ    $(SIZE*GROUP), R13    \
+	DECQ    BX                    \
+	INCQ    R11                   \
+	JMP     found                 \
+special: \
+	XORL    BX, BX                \
+found: \
 	TESTQ   R9, R9                \
 	JEQ     first                 \
 	LEAQ    scales-64(SP), R12    \
@@ -114,7 +136,10 @@ first: \
 	VMOVUPS      Z23, scales-64(SP) \
 	MOVQ         R11, R9          \
 	TESTQ        R9, R9           \
-	JNZ          group
+	JNZ          group            \
+	MOVQ         R10, done+48(FP) \
+	VZEROUPPER                    \
+	RET
 
 // BLOCK leaves the greatest magnitudes of 128 elements in r.
 #define BLOCK(i, r, t) \
@@ -146,12 +171,7 @@ first: \
 
 // func quantize(dst *byte, inv, x *float32, groups int, f *Format, epsilon float32, mask uint32) (done int)
 TEXT QUANTIZE(SB), NOSPLIT, $64-56
-	MOVQ         dst+0(FP), DI
-	MOVQ         inv+8(FP), DX
-	MOVQ         x+16(FP), SI
-	MOVQ         groups+24(FP), BX
-	MOVQ         f+32(FP), R8
-	FORMAT
+	OPERANDS(inv)
 	VBROADCASTSS epsilon+40(FP), X13
 	MOVL         mask+44(FP), AX
 	VPBROADCASTD AX, X14
@@ -160,10 +180,6 @@ TEXT QUANTIZE(SB), NOSPLIT, $64-56
 	MOVL         $0x3f800000, AX
 	VPBROADCASTD AX, X18
 	VMOVDQU32    fours<>(SB), Z19
-	SIGNSOF
-	MOVQ         SI, R13
-	XORL         R9, R9
-	XORL         R10, R10
 
 group:
 	XORL        R11, R11
@@ -191,29 +207,11 @@ group:
 	VPERMD      Z1, Z19, Z23
 	VDIVPS      X1, X18, X1
 	VMOVUPS     X1, (DX)
-	ADDQ        $16, DX
-	ADDQ        $(SIZE*GROUP), R13
-	DECQ        BX
-	INCQ        R11
-	JMP         found
-
-special:
-	XORL BX, BX
-
-found:
 	ROUNDGROUP
-	MOVQ R10, done+48(FP)
-	VZEROUPPER
-	RET
 
 // func quantizeE8M0(dst, codes *byte, x *float32, groups int, f *Format, bias int32) (done int)
 TEXT QUANTIZEE8M0(SB), NOSPLIT, $64-56
-	MOVQ         dst+0(FP), DI
-	MOVQ         codes+8(FP), DX
-	MOVQ         x+16(FP), SI
-	MOVQ         groups+24(FP), BX
-	MOVQ         f+32(FP), R8
-	FORMAT
+	OPERANDS(codes)
 	MOVL         bias+40(FP), AX
 	VPBROADCASTD AX, Z18
 	MOVL         $0x1fffff, AX
@@ -221,10 +219,6 @@ TEXT QUANTIZEE8M0(SB), NOSPLIT, $64-56
 	MOVL         $254, AX
 	VPBROADCASTD AX, Z20
 	VPXORD       Z24, Z24, Z24
-	SIGNSOF
-	MOVQ         SI, R13
-	XORL         R9, R9
-	XORL         R10, R10
 
 group:
 	XORL      R11, R11
@@ -272,17 +266,4 @@ group:
 	VPMOVDB   Z0, (DX)
 	VPSUBD    Z0, Z20, Z0
 	VPSLLD    $23, Z0, Z23
-	ADDQ      $16, DX
-	ADDQ      $(SIZE*GROUP), R13
-	DECQ      BX
-	INCQ      R11
-	JMP       found
-
-special:
-	XORL BX, BX
-
-found:
 	ROUNDGROUP
-	MOVQ R10, done+48(FP)
-	VZEROUPPER
-	RET
