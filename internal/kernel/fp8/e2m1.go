@@ -9,22 +9,24 @@ import (
 // E2M1Block is how many elements of E2M1 share a scale.
 const E2M1Block = 16
 
-// E2M1Limits has the limits of one scale: for each code from 1 to 7, the least magnitude whose code
-// is at least that. They do not fall. The zero value has to be given all of them by Set.
+// E2M1Limits has the limits of one scale: for each code from 1 to 7, the least magnitude that gets
+// this code or a larger one. They do not fall. Set makes it from them.
 //
-// A limit has the place that about magnitude·factor/0.45 rounds to for the magnitudes near it, so
-// that one look-up finds the only limit that a magnitude has to be compared with. The first place
-// that no limit has is for what is below all of them, the last one for the factor.
+// The limit of a code has the index n for which n·0.45 is nearest to the tie below the code, which
+// is 0.25, 0.75, 1.25, 1.75, 2.5, 3.5 or 5. A magnitude times the factor, rounded to a multiple of
+// 0.45, thus numbers the only limit that the magnitude has to be compared with. The elements
+// without a limit are infinite, except for the last one, which holds the factor.
 type E2M1Limits [16]float32
 
-// e2m1Places are the places of the limits: 0.25, 0.75, 1.25, 1.75, 2.5, 3.5 and 5 in steps of 0.45.
+// e2m1Places are the indexes of the limits of the codes.
 var e2m1Places = [8]int{1: 1, 2, 3, 4, 6, 8, 11}
 
-// e2m1Factor is for the sum of a product with the last place and a number whose unit is a quarter.
+// e2m1Factor makes a product a number of quarters, of which there is one for each 0.45: the
+// assembly adds it to a number whose unit is a quarter.
 const e2m1Factor = 0.25 / 0.45
 
-// Set sets the limits, of which the element 0 is not used, and about by what magnitudes are
-// multiplied before they are rounded to E2M1.
+// Set sets the limits of the codes, of which the element 0 is not used, and the factor by which
+// magnitudes are multiplied, at least to three digits, before they are rounded to E2M1.
 func (l *E2M1Limits) Set(limits *[8]float32, factor float32) {
 	for i := range l {
 		l[i] = float32(math.Inf(1))
@@ -68,7 +70,7 @@ type E2M1Values [16]float32
 // EncodeE2M1 stores the codes of x, two per byte, the first one in the lower four bits. The blocks
 // of x, the last of which may be shorter, have the limits of their scales:
 //
-//	code of x[i] = how many limits of limits[scales[⌊i/16⌋]] are ≤ |x[i]|
+//	code of x[i] = how many of the seven limits in limits[scales[⌊i/16⌋]] are ≤ |x[i]|
 //
 // and the sign of x[i] in its highest bit. A NaN has code 7. len(x) is even, dst has at least
 // len(x)/2 elements, and scales are below 128.

@@ -154,7 +154,9 @@ scalesWhole:
 	VZEROUPPER
 	RET
 
-// CODES leaves the codes of a block in the highest bits of z.
+// CODES leaves the codes of a block in the highest bits of z. A magnitude above the largest limit
+// is replaced by that, as is a NaN; the product and the number whose unit is a quarter make a sum
+// whose lowest four bits are the index of the limit to compare with, and of the code below it.
 #define CODES(block, from, z) \
 	MOVBLZX          block(DX), AX            \
 	SHLL             $6, AX                   \
@@ -207,7 +209,7 @@ scalesWhole:
 	VBROADCASTI32X4 e2m1Pairs<>(SB), Z30 \
 	VMOVDQU64       e2m1Words<>(SB), Z31
 
-// The codes of the magnitudes below the limit of a place.
+// The codes of the magnitudes below the limit at an index.
 DATA e2m1Below<>+0(SB)/4, $0x00000000
 DATA e2m1Below<>+4(SB)/4, $0x00000000
 DATA e2m1Below<>+8(SB)/4, $0x10000000
