@@ -5,9 +5,9 @@ import (
 	"github.com/primus-fl/primus/ops/quant"
 )
 
-// A tile whose elements are widened or whose data is transposed has several cache lines in either
-// direction, because lines that lie a power of two apart are slow to read and to write one by one.
-// Without such a copy, whole rows are the fastest to read.
+// A tile whose data is transposed has several cache lines in either direction, because lines that
+// lie a power of two apart are slow to read and to write one by one. Other tiles have whole rows,
+// which are the fastest to read.
 const (
 	columnsWidth  = 512
 	columnsHeight = 512

@@ -67,12 +67,8 @@ func newQuantization(v *host.Views, x host.Matrix, q quant.Quantizer, out quant.
 	case q.Block2D:
 		c.height = b
 	case b > 0 && out.ColumnwiseData != nil:
-		c.height = b
-		if q.Scaling == quant.BlockScaling {
-			c.height = columnsHeight
-		}
-		if q.Scaling == quant.BlockScaling || x.Narrow() {
-			c.width = columnsWidth
+		if c.height = b; q.Scaling == quant.BlockScaling {
+			c.height, c.width = columnsHeight, columnsWidth
 		}
 	case out.ColumnwiseData != nil && out.Data == nil:
 		c.height, c.width = columnsHeight, columnsWidth
