@@ -187,6 +187,9 @@ func (b *Backend) Of(index int) (*Device, error) {
 		return nil, err
 	}
 	if index < 0 || index >= len(sys.devices) {
+		if len(sys.devices) == 1 {
+			return nil, fmt.Errorf("opencl: there is no device %d: want 0, which is %s", index, sys.devices[0].info.Name)
+		}
 		var names []string
 		for i, d := range sys.devices {
 			names = append(names, fmt.Sprintf("%d is %s", i, d.info.Name))
