@@ -12,7 +12,7 @@ import (
 )
 
 // epsilon keeps the sums of scores from being 0.
-const epsilon = 1e-20
+const epsilon = kernel.Epsilon
 
 // router holds what the ops of a router share; parts are cut by tokens.
 type router struct {

@@ -6,7 +6,7 @@
 	MOVQ top+0(FP), DI \
 	MOVQ x+8(FP), SI   \
 	MOVQ n+16(FP), CX  \
-	VBROADCASTSS negative<>+0(SB), Z29
+	VBROADCASTSS constants<>+0(SB), Z29
 
 // Registers of the gradients: DI results, SI scores, DX gradients, BX choice, R10 to R13 bytes from
 // row to row of these, R9 rows left, R8 columns; AX is the column, CX columns left, Z31 the scale.

@@ -3,10 +3,10 @@
 #include "textflag.h"
 #include "router_amd64.h"
 
-DATA negative<>+0(SB)/4, $0xff800000 // -Inf
-DATA negative<>+4(SB)/4, $0x3f800000 // 1
-DATA negative<>+8(SB)/4, $0x1e3ce508 // 1e-20
-GLOBL negative<>(SB), RODATA|NOPTR, $12
+DATA constants<>+0(SB)/4, $0xff800000 // -Inf
+DATA constants<>+4(SB)/4, $0x3f800000 // 1
+DATA constants<>+8(SB)/4, $0x1e3ce508 // 1e-20
+GLOBL constants<>(SB), RODATA|NOPTR, $12
 
 // RANK sorts a score of each token, from, into the scores of a rank; the smaller one is left in
 // rest.
@@ -22,128 +22,100 @@ GLOBL negative<>(SB), RODATA|NOPTR, $12
 	VMOVUPS (SI), Z30       \
 	VMAXPS  Z29, Z30, Z30
 
+// FILL, RANKS and STORE prepare, use and store so many ranks, from Z0 on.
+#define FILL2 \
+	VMOVAPS Z29, Z0 \
+	VMOVAPS Z29, Z1
+#define RANKS2 \
+	RANK2(Z0, Z1)
+#define STORE2 \
+	VMOVUPS Z0, 0(DI) \
+	VMOVUPS Z1, 64(DI)
+
+#define FILL4 \
+	FILL2 \
+	VMOVAPS Z29, Z2 \
+	VMOVAPS Z29, Z3
+#define RANKS4 \
+	RANKS2 \
+	RANK2(Z2, Z3)
+#define STORE4 \
+	STORE2 \
+	VMOVUPS Z2, 128(DI) \
+	VMOVUPS Z3, 192(DI)
+
+#define FILL8 \
+	FILL4 \
+	VMOVAPS Z29, Z4 \
+	VMOVAPS Z29, Z5 \
+	VMOVAPS Z29, Z6 \
+	VMOVAPS Z29, Z7
+#define RANKS8 \
+	RANKS4 \
+	RANK2(Z4, Z5) \
+	RANK2(Z6, Z7)
+#define STORE8 \
+	STORE4 \
+	VMOVUPS Z4, 256(DI) \
+	VMOVUPS Z5, 320(DI) \
+	VMOVUPS Z6, 384(DI) \
+	VMOVUPS Z7, 448(DI)
+
+#define FILL16 \
+	FILL8 \
+	VMOVAPS Z29, Z8 \
+	VMOVAPS Z29, Z9 \
+	VMOVAPS Z29, Z10 \
+	VMOVAPS Z29, Z11 \
+	VMOVAPS Z29, Z12 \
+	VMOVAPS Z29, Z13 \
+	VMOVAPS Z29, Z14 \
+	VMOVAPS Z29, Z15
+#define RANKS16 \
+	RANKS8 \
+	RANK2(Z8, Z9) \
+	RANK2(Z10, Z11) \
+	RANK2(Z12, Z13) \
+	RANK2(Z14, Z15)
+#define STORE16 \
+	STORE8 \
+	VMOVUPS Z8, 512(DI) \
+	VMOVUPS Z9, 576(DI) \
+	VMOVUPS Z10, 640(DI) \
+	VMOVUPS Z11, 704(DI) \
+	VMOVUPS Z12, 768(DI) \
+	VMOVUPS Z13, 832(DI) \
+	VMOVUPS Z14, 896(DI) \
+	VMOVUPS Z15, 960(DI)
+
+#define LARGEST(fill, ranks, store) \
+	BEGIN        \
+	fill         \
+expert:          \
+	NEXT         \
+	ranks        \
+	ADDQ $64, SI \
+	DECQ CX      \
+	JNZ  expert  \
+	store        \
+	VZEROUPPER   \
+	RET
+
 // func largest2AVX512(top, x *float32, n int)
 TEXT ·largest2AVX512(SB), NOSPLIT, $0-24
-	BEGIN
-	VMOVAPS Z29, Z0
-	VMOVAPS Z29, Z1
-
-expert:
-	NEXT
-	RANK2(Z0, Z1)
-	ADDQ $64, SI
-	DECQ CX
-	JNZ  expert
-	VMOVUPS Z0, 0(DI)
-	VMOVUPS Z1, 64(DI)
-	VZEROUPPER
-	RET
+	LARGEST(FILL2, RANKS2, STORE2)
 
 // func largest4AVX512(top, x *float32, n int)
 TEXT ·largest4AVX512(SB), NOSPLIT, $0-24
-	BEGIN
-	VMOVAPS Z29, Z0
-	VMOVAPS Z29, Z1
-	VMOVAPS Z29, Z2
-	VMOVAPS Z29, Z3
-
-expert:
-	NEXT
-	RANK2(Z0, Z1)
-	RANK2(Z2, Z3)
-	ADDQ $64, SI
-	DECQ CX
-	JNZ  expert
-	VMOVUPS Z0, 0(DI)
-	VMOVUPS Z1, 64(DI)
-	VMOVUPS Z2, 128(DI)
-	VMOVUPS Z3, 192(DI)
-	VZEROUPPER
-	RET
+	LARGEST(FILL4, RANKS4, STORE4)
 
 // func largest8AVX512(top, x *float32, n int)
 TEXT ·largest8AVX512(SB), NOSPLIT, $0-24
-	BEGIN
-	VMOVAPS Z29, Z0
-	VMOVAPS Z29, Z1
-	VMOVAPS Z29, Z2
-	VMOVAPS Z29, Z3
-	VMOVAPS Z29, Z4
-	VMOVAPS Z29, Z5
-	VMOVAPS Z29, Z6
-	VMOVAPS Z29, Z7
-
-expert:
-	NEXT
-	RANK2(Z0, Z1)
-	RANK2(Z2, Z3)
-	RANK2(Z4, Z5)
-	RANK2(Z6, Z7)
-	ADDQ $64, SI
-	DECQ CX
-	JNZ  expert
-	VMOVUPS Z0, 0(DI)
-	VMOVUPS Z1, 64(DI)
-	VMOVUPS Z2, 128(DI)
-	VMOVUPS Z3, 192(DI)
-	VMOVUPS Z4, 256(DI)
-	VMOVUPS Z5, 320(DI)
-	VMOVUPS Z6, 384(DI)
-	VMOVUPS Z7, 448(DI)
-	VZEROUPPER
-	RET
+	LARGEST(FILL8, RANKS8, STORE8)
 
 // func largest16AVX512(top, x *float32, n int)
 TEXT ·largest16AVX512(SB), NOSPLIT, $0-24
-	BEGIN
-	VMOVAPS Z29, Z0
-	VMOVAPS Z29, Z1
-	VMOVAPS Z29, Z2
-	VMOVAPS Z29, Z3
-	VMOVAPS Z29, Z4
-	VMOVAPS Z29, Z5
-	VMOVAPS Z29, Z6
-	VMOVAPS Z29, Z7
-	VMOVAPS Z29, Z8
-	VMOVAPS Z29, Z9
-	VMOVAPS Z29, Z10
-	VMOVAPS Z29, Z11
-	VMOVAPS Z29, Z12
-	VMOVAPS Z29, Z13
-	VMOVAPS Z29, Z14
-	VMOVAPS Z29, Z15
-
-expert:
-	NEXT
-	RANK2(Z0, Z1)
-	RANK2(Z2, Z3)
-	RANK2(Z4, Z5)
-	RANK2(Z6, Z7)
-	RANK2(Z8, Z9)
-	RANK2(Z10, Z11)
-	RANK2(Z12, Z13)
-	RANK2(Z14, Z15)
-	ADDQ $64, SI
-	DECQ CX
-	JNZ  expert
-	VMOVUPS Z0, 0(DI)
-	VMOVUPS Z1, 64(DI)
-	VMOVUPS Z2, 128(DI)
-	VMOVUPS Z3, 192(DI)
-	VMOVUPS Z4, 256(DI)
-	VMOVUPS Z5, 320(DI)
-	VMOVUPS Z6, 384(DI)
-	VMOVUPS Z7, 448(DI)
-	VMOVUPS Z8, 512(DI)
-	VMOVUPS Z9, 576(DI)
-	VMOVUPS Z10, 640(DI)
-	VMOVUPS Z11, 704(DI)
-	VMOVUPS Z12, 768(DI)
-	VMOVUPS Z13, 832(DI)
-	VMOVUPS Z14, 896(DI)
-	VMOVUPS Z15, 960(DI)
-	VZEROUPPER
-	RET
+	LARGEST(FILL16, RANKS16, STORE16)
 
 // MASK sets K1 for the next 16 of CX elements that are left, and changes R15.
 #define MASK(whole) \
@@ -163,7 +135,7 @@ TEXT ·chooseAVX512(SB), NOSPLIT, $0-48
 	MOVQ x+16(FP), SI
 	MOVQ n+24(FP), CX
 	VBROADCASTSS least+32(FP), Z1
-	VBROADCASTSS negative<>+0(SB), Z2
+	VBROADCASTSS constants<>+0(SB), Z2
 	MOVL $1, AX
 	VPBROADCASTB AX, X3
 	XORQ BX, BX
@@ -371,7 +343,7 @@ softmax64Scores:
 // MEAN turns the sum of products in X0 and that of scores N in X5 into the mean in Z4 and the scale
 // divided by N in Z5, or 0 and the scale without sums.
 #define MEAN(divide) \
-	VADDSS       negative<>+8(SB), X5, X5 \
+	VADDSS       constants<>+8(SB), X5, X5 \
 	VUCOMISS     X29, X30                 \
 	JEQ          divide                   \
 	VMOVAPS      X30, X5                  \
@@ -395,7 +367,7 @@ divide:                                   \
 TEXT ·sigmoidGradientAVX512(SB), NOSPLIT, $0-88
 	OPERANDS
 	VMOVSS sums+84(FP), X29
-	VMOVSS negative<>+4(SB), X30
+	VMOVSS constants<>+4(SB), X30
 	CMPQ   R8, $64
 	JLE    sigmoid64
 
