@@ -3,13 +3,13 @@ package flagos_test
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/primus-fl/primus/impls/flagos"
-	"github.com/primus-fl/primus/impls/reference"
 	"github.com/primus-fl/primus/internal/cpufeat/cpufeattest"
+	"github.com/primus-fl/primus/internal/parallel"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/ops/quant"
 	"github.com/primus-fl/primus/tensor"
@@ -72,9 +72,9 @@ func TestFP4HasTheBitsOfTheReference(t *testing.T) {
 			}
 			want, got := outputs(), outputs()
 			a.Output = want
-			require.NoError(t, runOf(t, reference.Source(), quant.Quantize)(opregistry.NewExec(nil, 0), a))
+			require.NoError(t, runOf(t, slowSource, quant.Quantize)(opregistry.NewExec(nil, 0), a))
 			a.Output = got
-			require.NoError(t, runOf(t, flagos.Source(), quant.Quantize)(opregistry.NewExec(nil, 0), a))
+			require.NoError(t, runOf(t, fastSource, quant.Quantize)(opregistry.NewExec(nil, 0), a))
 			for _, o := range [][2]*tensor.Tensor{
 				{want.Amax, got.Amax}, {want.ScaleInv, got.ScaleInv}, {want.Data, got.Data},
 				{want.ColumnwiseScaleInv, got.ColumnwiseScaleInv}, {want.ColumnwiseData, got.ColumnwiseData},
@@ -84,5 +84,48 @@ func TestFP4HasTheBitsOfTheReference(t *testing.T) {
 				}
 			}
 		}
+	})
+}
+
+// Results that no cache holds are written past the caches.
+func TestLargeTransposes(t *testing.T) {
+	pool := parallel.New(2)
+	defer pool.Close()
+	e := opregistry.NewExec(pool, 0)
+	t.Run("fp8_transpose", func(t *testing.T) {
+		const rows, cols = 4096 + 70, 8192 + 40
+		in, out := make([]tensor.Float8E4M3, rows*cols), make([]tensor.Float8E4M3, rows*cols)
+		for i := range in {
+			in[i] = tensor.Float8E4M3(i * 2654435761 >> 13)
+		}
+		x, err := tensor.FromSlice(in, rows, cols)
+		require.NoError(t, err)
+		y, err := tensor.FromSlice(out, cols, rows)
+		require.NoError(t, err)
+		require.NoError(t, runOf(t, fastSource, quant.FP8Transpose)(e, quant.FP8TransposeArgs{Input: x, Out: y}))
+		for j := range cols {
+			for i, v := range out[j*rows:][:rows] {
+				if in[i*cols+j] != v {
+					t.Fatalf("element [%d, %d] is %#x, want %#x", j, i, v, in[i*cols+j])
+				}
+			}
+		}
+	})
+	t.Run("dequantize", func(t *testing.T) {
+		const rows, cols = 2048 + 16, 2048 + 32
+		r := rand.New(rand.NewPCG(1, 2))
+		q := quant.Quantizer{Scaling: quant.NVFP4Scaling}
+		a := dequantizeOf(r, q, rows, cols, (&random{t: t}).zeros)
+		for a.Input.Data != nil {
+			a = dequantizeOf(r, q, rows, cols, (&random{t: t}).zeros)
+		}
+		results := [2][]float32{make([]float32, rows*cols), make([]float32, rows*cols)}
+		for i, source := range []opregistry.Source{slowSource, fastSource} {
+			y, err := tensor.FromSlice(results[i], rows, cols)
+			require.NoError(t, err)
+			a.Output = y
+			require.NoError(t, runOf(t, source, quant.Dequantize)(e, a))
+		}
+		require.True(t, slices.Equal(results[0], results[1]))
 	})
 }
