@@ -6,9 +6,9 @@
 // parts. The kernel chooses how work is split into parts, independently of the number of workers,
 // so results have the same bits for any Pool.
 //
-// A helper without a part polls before it sleeps: up to 0.3 ms while others still work on the job,
-// and 0.1 ms after its end. If a sleeping helper has not taken an offer by the time the caller runs
-// out of parts, the offer is withdrawn, so a small task never waits for a helper to wake up.
+// A helper that has finished polls for the next job for 50 µs and then sleeps. If a sleeping helper
+// has not taken an offer by the time the caller runs out of parts, the offer is withdrawn, so a
+// small task never waits for a helper to wake up.
 //
 // A Kernel is a function over parts whose arguments reach the workers without an allocation.
 //

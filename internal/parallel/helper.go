@@ -34,16 +34,16 @@ func (h *helper) setState(state int32) {
 // takeBack withdraws an offer. It reports whether the helper had not taken it.
 func (h *helper) takeBack() bool { return h.state.CompareAndSwap(offered, idle) }
 
-// run takes jobs of the pool until the helper is closed.
-func (h *helper) run(p *Pool) {
+// run takes jobs until the helper is closed.
+func (h *helper) run(j *job) {
 	for {
 		switch h.state.Load() {
 		case closed:
 			return
 		case offered:
 			if h.state.CompareAndSwap(offered, taken) {
-				h.help(&p.job)
-				poll(func() bool { return h.state.Load() != idle }, p.busy.Load)
+				h.help(j)
+				poll(func() bool { return h.state.Load() != idle }, helperSpin)
 			}
 		default:
 			if h.state.CompareAndSwap(idle, asleep) {
@@ -62,15 +62,10 @@ func (h *helper) help(j *job) {
 	j.work()
 }
 
-// poll returns when ready returns true. It gives up maxSpin after running, which reports whether
-// the job still runs, last returned true, or maxTail and maxSpin after the beginning.
-func poll(ready, running func() bool) {
+// poll returns when ready returns true, or after some time.
+func poll(ready func() bool, most time.Duration) {
 	const polls = 100 // between two reads of the clock
-	begin := time.Now()
-	for last := begin; time.Since(last) < maxSpin; {
-		if running() && time.Since(begin) < maxTail {
-			last = time.Now()
-		}
+	for start := time.Now(); time.Since(start) < most; {
 		for range polls {
 			if ready() {
 				return

@@ -30,7 +30,7 @@ func (j *job) begin(parts int, t opregistry.Task, helpers int) {
 // returns the first panic.
 func (j *job) end(untaken int) *Panic {
 	if j.pending.Add(-int64(untaken)-1) != 0 {
-		poll(func() bool { return len(j.done) > 0 }, func() bool { return true })
+		poll(func() bool { return len(j.done) > 0 }, callerSpin)
 		<-j.done
 	}
 	j.task = nil

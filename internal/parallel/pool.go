@@ -9,16 +9,16 @@ import (
 	"github.com/primus-fl/primus/opregistry"
 )
 
-// How long a worker without a part polls before it sleeps. On a virtual machine waking a sleeper
-// costs the waker about 10 µs and takes effect after 70, during which the job has a worker less.
+// How long a worker polls before it sleeps. On a virtual machine waking a sleeper costs the waker
+// about 10 µs and takes effect after 70, during which a job has a worker less.
 const (
-	// maxSpin is the time after the end of a job, so that helpers stay awake during the serial code
-	// between two kernels. A longer time would take cycles from a vendor's library that runs then.
-	maxSpin = 100 * time.Microsecond
+	// helperSpin is for a helper without a job. A longer time keeps more helpers awake to the next
+	// job, but takes cycles from a vendor's library that runs between two jobs, and, on a machine
+	// that other programs use, from the workers themselves, of which a spinning one runs instead.
+	helperSpin = 50 * time.Microsecond
 
-	// maxTail is the time for which others may still work on the job: about as long as the last part
-	// of most kernels. Beyond that the core is left to other programs.
-	maxTail = 300 * time.Microsecond
+	// callerSpin is for a caller whose helpers still run.
+	callerSpin = 100 * time.Microsecond
 )
 
 // cacheLine separates what different workers write.
@@ -54,7 +54,7 @@ func (p *Pool) start(h *helper) {
 				p.start(h)
 			}
 		}()
-		h.run(p)
+		h.run(&p.job)
 		returned = true
 	})
 }
