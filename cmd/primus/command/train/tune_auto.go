@@ -95,11 +95,12 @@ func measureFirst(ctx context.Context, opts *Options, p experiments.StepParams, 
 		Budget: func(step time.Duration) time.Duration {
 			n, _ := steps.Float64()
 			budget := min(time.Duration(autoShare*n*float64(step)), autoMost)
-			if least := max(autoLeast, stepbench.MinSteps*step); budget < least {
+			elapsed := time.Since(begin) // to make the model and its first steps
+			if least := elapsed + max(autoLeast, stepbench.MinSteps*step); budget < least {
 				log.Info(fmt.Sprintf("--tune auto: nothing is measured, because %.0f %% of the run is only %v, and %v are needed", 100*autoShare, budget.Round(time.Millisecond), least.Round(time.Millisecond)))
 				return 0
 			}
-			return budget
+			return budget - elapsed
 		},
 	})
 	if err != nil || made == nil {

@@ -32,7 +32,8 @@ type TuneSettings struct {
 	Trial func(step int)
 }
 
-// profiledSteps are the steps whose calls are profiled, after one that warms up.
+// profiledSteps are the steps whose calls are profiled, after one that warms up and one that is
+// timed.
 const profiledSteps = 2
 
 // trialShare is the part of the budget for whole steps with the choices and without.
@@ -113,11 +114,15 @@ func (s *TuneSettings) profile(ctx context.Context, profile *tuning.Profile) (st
 		return 0, "", err
 	}
 	begin := time.Now()
+	if _, err := bench.Step(ctx); err != nil {
+		return 0, "", err
+	}
+	step = time.Since(begin) // without the profile, which copies operands
 	defer s.Manager.Tap(profile)()
 	for range profiledSteps {
 		if _, err := bench.Step(ctx); err != nil {
 			return 0, "", err
 		}
 	}
-	return time.Since(begin) / profiledSteps, bench.Args().ModelName, nil
+	return step, bench.Args().ModelName, nil
 }
