@@ -61,17 +61,18 @@ func TestDocumentedLayouts(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "plugins.md"))
 	require.NoError(t, err)
-	_, section, found := strings.Cut(string(text), "left out:\n")
+	words := strings.Join(strings.Fields(string(text)), " ")
+	_, list, found := strings.Cut(words, "are left out: ")
 	require.True(t, found)
-	section, _, _ = strings.Cut(section, "\n## ")
+	list, _, _ = strings.Cut(list, ". ")
 	var left []string
 	for _, op := range ops.All() {
 		if _, err := plugin.Layout(op); err != nil {
 			left = append(left, "`"+op.Name()+"`")
 		}
 	}
-	assert.Equal(t, strings.Join(left, ", ")+".", strings.Join(strings.Fields(section), " "))
-	assert.Contains(t, strings.Join(strings.Fields(string(text)), " "), fmt.Sprintf("The catalogue has %d ops with arguments of other forms", len(left)))
+	assert.Equal(t, strings.Join(left, ", "), list)
+	assert.Contains(t, words, fmt.Sprintf("The catalogue has %d ops with arguments of other forms", len(left)))
 }
 
 func TestOpThatIsNotDispatched(t *testing.T) {
