@@ -4,8 +4,9 @@
 //
 //   - A write by the host makes shadow memory of its own size for the whole memory object. Here the
 //     shadow has the size of the object, and what is written is marked.
-//   - A thread has a pool of shadow values only once it has made a context. Programs in Go change
-//     threads, so here each thread that runs a kernel gets one.
+//   - A thread has a pool of shadow values only once it has made a context, and loses it when it
+//     releases as many contexts as it has made. Programs in Go change threads, so here each thread
+//     that runs a kernel gets a pool, and keeps it.
 //
 // Memory that the host fills with bytes 0xff counts as never written: that is what scratch memory
 // holds.
@@ -31,6 +32,7 @@ bool covers(const void *shadow, size_t address, size_t size) __asm__("_ZNK8oclgr
 void allocate(void *shadow, size_t address, size_t size) __asm__("_ZN8oclgrind12ShadowMemory8allocateEmm");
 void store(void *shadow, const void *bytes, size_t address, size_t size) __asm__("_ZN8oclgrind12ShadowMemory5storeEPKhmm");
 void make_pool(void *context) __asm__("_ZN8oclgrind13ShadowContext16createMemoryPoolEv");
+void delete_pool(void *context) __asm__("_ZN8oclgrind13ShadowContext17destroyMemoryPoolEv");
 
 #define HOST_STORE "_ZN8oclgrind13Uninitialized15hostMemoryStoreEPKNS_6MemoryEmmPKh"
 #define KERNEL_BEGIN "_ZN8oclgrind13Uninitialized11kernelBeginEPKNS_16KernelInvocationE"
@@ -68,4 +70,8 @@ void kernel_begin(void *plugin, const void *invocation) {
 		make_pool(NULL);
 	has_pool = true;
 	((void (*)(void *, const void *))dlsym(RTLD_NEXT, KERNEL_BEGIN))(plugin, invocation);
+}
+
+void delete_pool(void *context) {
+	(void)context;
 }
