@@ -174,7 +174,7 @@ func (s *fp4) amaxes(part int) {
 		if s.rows.on && !s.q.Block2D {
 			for r := row; r < row+height; r++ {
 				to := s.row.piece(r, first, n)
-				fp8.Amaxes(to, s.x.Piece(r, col, width, buf), fp4Block)
+				s.rowAmaxes(to, r, col, width, buf)
 				largest = max(largest, fp8.Amax(to))
 			}
 			if !s.cols.on {
@@ -194,6 +194,21 @@ func (s *fp4) amaxes(part int) {
 	}
 	s.partLargest[part] = largest
 	s.exec.Release(buf)
+}
+
+// rowAmaxes finds the largest magnitudes of the blocks of a row.
+func (s *fp4) rowAmaxes(to []float32, row, col, width int, buf []float32) {
+	blocks := fp8.AmaxesE2M1BF16(to, patternsOf(&s.x, row, col, width))
+	done := blocks * fp4Block
+	fp8.Amaxes(to[blocks:], s.x.Piece(row, col+done, width-done, buf), fp4Block)
+}
+
+// patternsOf returns elements of a row of bfloat16, none if they are of another dtype.
+func patternsOf(x *host.Matrix, row, col, n int) []uint16 {
+	if x.DType() != tensor.BF16 {
+		return nil
+	}
+	return x.Bits()[row*x.Pitch+col:][:n]
 }
 
 // elements returns elements of rows, in lines if they have to be widened.
@@ -225,12 +240,13 @@ func (s *fp4) encodeRows(part int) {
 				codes = s.rows.codes.Piece(at, first, n)
 				s.blocks.Encode(codes, s.row.piece(at, first, n))
 			}
-			to, x := s.rows.data.Piece(r, col/2, width/2), s.x.Piece(r, col, width, buf)
+			to := s.rows.data.Piece(r, col/2, width/2)
 			if s.q.Stochastic {
-				s.storeAtRandom(to, x, codes, r*s.x.Cols+col, 0)
-			} else {
-				fp8.EncodeE2M1(to, x, codes, &s.limits)
+				s.storeAtRandom(to, s.x.Piece(r, col, width, buf), codes, r*s.x.Cols+col, 0)
+				continue
 			}
+			done := fp8.EncodeE2M1BF16(to, patternsOf(&s.x, r, col, width), codes, &s.limits)
+			fp8.EncodeE2M1(to[done/2:], s.x.Piece(r, col+done, width-done, buf), codes[done/fp4Block:], &s.limits)
 		}
 	}
 	s.exec.Release(buf)

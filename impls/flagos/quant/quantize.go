@@ -227,10 +227,7 @@ func (c *quantization) tile(t *tile) {
 
 // patterns returns a row of a tile of bfloat16, none if it is of another dtype.
 func (c *quantization) patterns(t *tile, r int) []uint16 {
-	if c.x.DType() != tensor.BF16 {
-		return nil
-	}
-	return c.x.Bits()[(t.row+r)*c.x.Pitch+t.col:][:t.width]
+	return patternsOf(&c.x, t.row+r, t.col, t.width)
 }
 
 // rest returns the elements of a row of a tile after the first ones.

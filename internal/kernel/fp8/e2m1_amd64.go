@@ -24,6 +24,24 @@ func encodeE2M1Vector(dst []byte, x []float32, scales []byte, limits *[128]E2M1L
 	return done
 }
 
+func amaxesE2M1BF16Vector(dst []float32, x []uint16) (done int) {
+	const group = 16
+	blocks := len(x) / E2M1Block &^ (group - 1)
+	if blocks == 0 || !cpufeat.Has(cpufeat.AVX512) {
+		return 0
+	}
+	return amaxesE2M1BF16AVX512(&dst[0], &x[0], blocks)
+}
+
+func encodeE2M1BF16Vector(dst []byte, x []uint16, scales []byte, limits *[128]E2M1Limits) (done int) {
+	const group = 128
+	n := len(x) &^ (group - 1)
+	if n == 0 || !cpufeat.Has(cpufeat.AVX512) {
+		return 0
+	}
+	return encodeE2M1BF16AVX512(&dst[0], &x[0], &scales[0], n, limits)
+}
+
 func encodeE2M1DownVector(dst []byte, x []float32, pitch int, scales []byte, limits *[128]E2M1Limits) (done int) {
 	done = len(scales) &^ (E2M1Block - 1)
 	if done == 0 || !cpufeat.Has(cpufeat.AVX512) {
@@ -60,6 +78,16 @@ func (s *E2M1Scales) encodeVector(codes []byte, amax []float32) (done int) {
 //
 //go:noescape
 func amaxesE2M1AVX512(dst, x *float32, blocks int)
+
+// amaxesE2M1BF16AVX512 does blocks, a positive multiple of 16, up to sixteen with a NaN.
+//
+//go:noescape
+func amaxesE2M1BF16AVX512(dst *float32, x *uint16, blocks int) (done int)
+
+// encodeE2M1BF16AVX512 does n elements, a positive multiple of 128, up to 128 with a NaN.
+//
+//go:noescape
+func encodeE2M1BF16AVX512(dst *byte, x *uint16, scales *byte, n int, limits *[128]E2M1Limits) (done int)
 
 // encodeE2M1ScalesAVX512 does n amaxes, at least one.
 //

@@ -1,13 +1,7 @@
 //go:build !noasm
 
 #include "textflag.h"
-
-#define BROADCAST(value, to) \
-	MOVL         value, AX \
-	VPBROADCASTD AX, to
-
-// AHEAD is how far ahead of the elements the loops prefetch.
-#define AHEAD 8192
+#include "e2m1_amd64.h"
 
 // MAGNITUDES loads a block, whose NaNs become zeros.
 #define MAGNITUDES(from, to) \
@@ -154,22 +148,6 @@ scalesWhole:
 	VZEROUPPER
 	RET
 
-// CODES leaves the codes of a block in the highest bits of z. A magnitude above the largest limit
-// is replaced by that, as is a NaN; the product and the number whose unit is a quarter make a sum
-// whose lowest four bits are the index of the limit to compare with, and of the code below it.
-#define CODES(block, from, z) \
-	MOVBLZX          block(DX), AX            \
-	SHLL             $6, AX                   \
-	VPANDD           from, Z25, Z16           \
-	VPMINUD.BCST     44(R8)(AX*1), Z16, Z16   \
-	VMOVAPS          Z26, Z17                 \
-	VFMADD231PS.BCST 60(R8)(AX*1), Z16, Z17   \
-	VPERMPS          (R8)(AX*1), Z17, Z18     \
-	VPCMPUD          $5, Z18, Z16, K1         \
-	VPERMD           Z27, Z17, z              \
-	VPADDD           Z28, z, K1, z            \
-	VPTERNLOGD       $0xf8, from, Z29, z
-
 // UNSIGN makes the sign of NaNs in z zero, which are those of from.
 #define UNSIGN(from, z) \
 	VMOVUPS from, Z16        \
@@ -180,70 +158,6 @@ scalesWhole:
 #define UNORDERED(a, b, k) \
 	VMOVUPS a, Z16        \
 	VCMPPS  $3, b, Z16, k
-
-// MERGE leaves in the bytes of the odd elements of d the pairs of codes of four blocks.
-#define MERGE(a, b, c, d, t) \
-	VPSRLD     $24, a, a      \
-	VPSRLD     $16, b, b      \
-	VPSRLD     $8, c, c       \
-	VPTERNLOGD $0xfe, b, a, c \
-	VPORD      c, d, d        \
-	VPSLLQ     $28, d, t      \
-	VPORD      t, d, d
-
-// CODEBYTES stores the pairs of codes of eight blocks, of which MERGE has left four in a and four
-// in b.
-#define CODEBYTES(a, b, to) \
-	VSHUFPS   $0xdd, b, a, a \
-	VPSHUFB   Z30, a, a      \
-	VPERMW    a, Z31, a      \
-	VMOVDQU64 a, to
-
-// ENCODER loads what these need: masks, the number whose unit is a quarter, codes and orders.
-#define ENCODER \
-	BROADCAST($0x7fffffff, Z25)          \
-	BROADCAST($0x4a400000, Z26)          \
-	VMOVDQU32       e2m1Below<>(SB), Z27 \
-	BROADCAST($0x10000000, Z28)          \
-	BROADCAST($0x80000000, Z29)          \
-	VBROADCASTI32X4 e2m1Pairs<>(SB), Z30 \
-	VMOVDQU64       e2m1Words<>(SB), Z31
-
-// The codes of the magnitudes below the limit at an index.
-DATA e2m1Below<>+0(SB)/4, $0x00000000
-DATA e2m1Below<>+4(SB)/4, $0x00000000
-DATA e2m1Below<>+8(SB)/4, $0x10000000
-DATA e2m1Below<>+12(SB)/4, $0x20000000
-DATA e2m1Below<>+16(SB)/4, $0x30000000
-DATA e2m1Below<>+20(SB)/4, $0x40000000
-DATA e2m1Below<>+24(SB)/4, $0x40000000
-DATA e2m1Below<>+28(SB)/4, $0x50000000
-DATA e2m1Below<>+32(SB)/4, $0x50000000
-DATA e2m1Below<>+36(SB)/4, $0x60000000
-DATA e2m1Below<>+40(SB)/4, $0x60000000
-DATA e2m1Below<>+44(SB)/4, $0x60000000
-DATA e2m1Below<>+48(SB)/4, $0x00000000
-DATA e2m1Below<>+52(SB)/4, $0x00000000
-DATA e2m1Below<>+56(SB)/4, $0x00000000
-DATA e2m1Below<>+60(SB)/4, $0x00000000
-GLOBL e2m1Below<>(SB), RODATA|NOPTR, $64
-
-// The bytes of a quarter: those of the first pair of elements of eight blocks and of the second
-// one.
-DATA e2m1Pairs<>+0(SB)/8, $0x0703060205010400
-DATA e2m1Pairs<>+8(SB)/8, $0x0f0b0e0a0d090c08
-GLOBL e2m1Pairs<>(SB), RODATA|NOPTR, $16
-
-// Word l of block j is word j of quarter l.
-DATA e2m1Words<>+0(SB)/8, $0x0018001000080000
-DATA e2m1Words<>+8(SB)/8, $0x0019001100090001
-DATA e2m1Words<>+16(SB)/8, $0x001a0012000a0002
-DATA e2m1Words<>+24(SB)/8, $0x001b0013000b0003
-DATA e2m1Words<>+32(SB)/8, $0x001c0014000c0004
-DATA e2m1Words<>+40(SB)/8, $0x001d0015000d0005
-DATA e2m1Words<>+48(SB)/8, $0x001e0016000e0006
-DATA e2m1Words<>+56(SB)/8, $0x001f0017000f0007
-GLOBL e2m1Words<>(SB), RODATA|NOPTR, $64
 
 // Registers: DI destination, SI source, DX scales, CX elements left, R8 the tables; AX the table of
 // a block.

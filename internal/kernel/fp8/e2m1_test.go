@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/primus-fl/primus/internal/cpufeat"
 	"github.com/primus-fl/primus/internal/cpufeat/cpufeattest"
 	"github.com/primus-fl/primus/internal/kernel/fp8"
 	"github.com/primus-fl/primus/tensor"
@@ -64,6 +65,44 @@ func TestCodesOfE2M1(t *testing.T) {
 	})
 	assert.Panics(t, func() { fp8.EncodeE2M1(make([]byte, 7), make([]float32, 16), []byte{0}, limits) })
 	assert.Panics(t, func() { fp8.EncodeE2M1(make([]byte, 9), make([]float32, 18), []byte{0}, limits) })
+}
+
+func TestCodesOfE2M1FromBF16(t *testing.T) {
+	limits := limitsOfScales()
+	cpufeattest.Each(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(1, 2))
+		for _, n := range []int{0, 14, 128, 254, 256, 300, 512, 1000, 4096} {
+			for _, nan := range []int{n, n * 2 / 3} { // where the first one may be
+				x, bits, scales := make([]float32, n), make([]uint16, n), make([]byte, (n+15)/16)
+				for i := range scales {
+					scales[i] = byte(r.IntN(128))
+					block(r, x[16*i:min(16*i+16, n)], scales[i])
+				}
+				for i, v := range x {
+					b := tensor.ToBFloat16(v)
+					if v != v && i < nan {
+						b = tensor.ToBFloat16(float32(math.Inf(-1)))
+					}
+					bits[i], x[i] = uint16(b), b.Float32()
+				}
+				want, got := make([]byte, n/2), make([]byte, n/2+1)
+				got[n/2] = 0xa5
+				fp8.EncodeE2M1(want, x, scales, limits)
+				done := fp8.EncodeE2M1BF16(got, bits, scales, limits)
+				require.Equal(t, want[:done/2], got[:done/2])
+				require.Equal(t, byte(0xa5), got[n/2])
+
+				amaxes, gotAmaxes := make([]float32, len(scales)), make([]float32, len(scales)+1)
+				fp8.Amaxes(amaxes, x, 16)
+				blocks := fp8.AmaxesE2M1BF16(gotAmaxes, bits)
+				require.Equal(t, amaxes[:blocks], gotAmaxes[:blocks])
+				require.Zero(t, gotAmaxes[len(scales)])
+				if cpufeat.Has(cpufeat.AVX512) && nan == n {
+					require.Equal(t, [...]int{n &^ 127, n / 256 * 16}, [...]int{done, blocks}, "what has no NaN is done")
+				}
+			}
+		}
+	})
 }
 
 func TestCodesOfE2M1DownColumns(t *testing.T) {

@@ -52,6 +52,10 @@ func transposeVector(_ []byte, _ int, _ []byte, _, _, _ int, _ bool) (down, righ
 
 func encodeE2M1Vector(_ []byte, _ []float32, _ []byte, _ *[128]E2M1Limits) (done int) { return 0 }
 
+func amaxesE2M1BF16Vector(_ []float32, _ []uint16) (done int) { return 0 }
+
+func encodeE2M1BF16Vector(_ []byte, _ []uint16, _ []byte, _ *[128]E2M1Limits) (done int) { return 0 }
+
 func encodeE2M1DownVector(_ []byte, _ []float32, _ int, _ []byte, _ *[128]E2M1Limits) (done int) {
 	return 0
 }
