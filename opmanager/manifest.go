@@ -8,6 +8,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"github.com/primus-fl/primus/opregistry"
 )
 
 // ManifestVersion is the version of the format of a Manifest.
@@ -27,7 +29,7 @@ type ManifestOp struct {
 	Op      string `json:"op"`
 	Impl    string `json:"impl_id"` // "" if calls fail
 	Source  string `json:"source,omitempty"`
-	Version string `json:"version,omitempty"` // of the source
+	Version string `json:"version,omitempty"` // of the source, or of its library
 	// Device is the type of device that the operands lie on, "" for the host. There is a decision
 	// for each type on which an impl serves the op.
 	Device string `json:"device,omitempty"`
@@ -43,23 +45,23 @@ func (m *Manager) Manifest() Manifest {
 	tables := m.tablesLocked()
 	m.core.mu.Unlock()
 
-	versions := map[string]string{}
+	sources := map[string]*opregistry.Source{}
 	for _, s := range tables[0].registry.Sources() {
-		versions[s.Name] = s.Version
+		sources[s.Name] = &s
 	}
 	manifest := Manifest{Version: ManifestVersion, Policy: policy.Fingerprint(), Ops: []ManifestOp{}}
 	for _, t := range tables {
 		for i, op := range t.registry.Ops() {
 			o := ManifestOp{Op: op.Name(), Rules: t.history.rules}
 			if head := t.rows[i].head; head != nil {
-				o.Impl, o.Source, o.Version = head.info.ID, head.info.Source, versions[head.info.Source]
+				o.Impl, o.Source, o.Version = head.info.ID, head.info.Source, sources[head.info.Source].CurrentVersion()
 			}
 			manifest.Ops = append(manifest.Ops, o)
 			for _, d := range t.devices {
 				if head := d.rows[i].head; head != nil {
 					manifest.Ops = append(manifest.Ops, ManifestOp{
 						Op: op.Name(), Device: d.on.String(), Rules: t.history.rules,
-						Impl: head.info.ID, Source: head.info.Source, Version: versions[head.info.Source],
+						Impl: head.info.ID, Source: head.info.Source, Version: sources[head.info.Source].CurrentVersion(),
 					})
 				}
 			}

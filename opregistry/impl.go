@@ -50,8 +50,12 @@ type Source struct {
 	// Name says where the impls come from, such as "openblas".
 	Name string
 
-	// Version of the source, for listings.
+	// Version of the source, for listings. If it is empty, it is that of the library.
 	Version string
+
+	// LibraryVersion returns the version of the shared library that the impls call, "" if it cannot
+	// be loaded. It loads the library, as Available of the impls does. Nil if the impls call none.
+	LibraryVersion func() string
 
 	// Aliases maps other names of vendors to the names that the impls use.
 	Aliases map[string]string
@@ -61,6 +65,14 @@ type Source struct {
 
 	// Impls of the source.
 	Impls []Impl
+}
+
+// CurrentVersion returns the version of the source, or that of its library.
+func (s *Source) CurrentVersion() string {
+	if s.Version == "" && s.LibraryVersion != nil {
+		return s.LibraryVersion()
+	}
+	return s.Version
 }
 
 var implID = regexp.MustCompile(`^[A-Za-z0-9_]+([.:-][A-Za-z0-9_]+)*$`)

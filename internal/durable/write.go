@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -91,9 +92,20 @@ func SyncDir(dir string) error {
 func CheckWritable(dir string) error {
 	probe := filepath.Join(dir, TempName(".probe"))
 	if err := Create(probe, func(io.Writer) error { return nil }); err != nil {
+		if at, ok := errors.AsType[*fs.PathError](err); ok {
+			at.Op, at.Path = "create a file in", dir // nobody has named the probe
+		}
 		return err
 	}
 	return remove(probe)
+}
+
+// CheckFileWritable returns the reason why WriteFile could not write path, nil if it could.
+func CheckFileWritable(path string) error {
+	if info, err := os.Lstat(path); err == nil && info.IsDir() {
+		return fmt.Errorf("%s is a directory, want the name of a file", path)
+	}
+	return CheckWritable(filepath.Dir(path))
 }
 
 // RemoveTemps removes the entries of dir whose names match pattern and contain TempMark, and

@@ -30,6 +30,22 @@ type TunedCall struct {
 	Why       string
 }
 
+// impls returns the ids of the impls that are chosen, sorted.
+func (t *Tuning) impls() []string {
+	if t == nil {
+		return nil
+	}
+	var ids []string
+	for _, op := range t.Ops {
+		ids = append(ids, op.Impl)
+		for _, call := range op.Calls {
+			ids = append(ids, call.Impl)
+		}
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
 // preferTuned is the value of a preference that asks for the tuned impl, and the token for it.
 const preferTuned = "tuned"
 

@@ -63,6 +63,9 @@ func (p *Policy) Warnings(known Names, resolve func(string) string) []string {
 	if text := p.untuned(); text != "" {
 		warnings = append(warnings, text)
 	}
+	for _, id := range p.Tuning.impls() {
+		missing("impl", id, p.Tuning.Source, known.Impls)
+	}
 	vendors(p.Allow, p.Source(FieldAllow))
 	vendors(p.Deny, p.Source(FieldDeny))
 	orders(p.PerOp)

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -24,7 +25,7 @@ import (
 )
 
 // formatName is the format of a File.
-const formatName = "primus-tuning/2"
+const formatName = "primus-tuning/3"
 
 // File is the result of a tuning.
 type File struct {
@@ -42,7 +43,7 @@ type Machine struct {
 	Class   string            `json:"cpu_class"`
 	Threads int               `json:"threads"`
 	Primus  string            `json:"primus"`
-	Sources map[string]string `json:"sources"` // of impls: their versions
+	Sources map[string]string `json:"sources"` // of impls: their versions, or those of their libraries
 }
 
 // Entry is the choice for the calls of an op with one signature.
@@ -54,6 +55,7 @@ type Entry struct {
 	Share     float64            `json:"share"`   // of the time of all calls with a choice
 	Impl      string             `json:"impl_id"` // the fastest
 	Over      string             `json:"over"`    // the impl that would serve the call otherwise
+	Usual     string             `json:"usual"`   // the first of the policy; not Over if it declines the call
 	Ratio     float64            `json:"ratio"`   // the time of Over by that of Impl: the median
 	Low       float64            `json:"low"`     // of the interval of the median
 	High      float64            `json:"high"`
@@ -95,7 +97,7 @@ func ThisMachine(snap *opregistry.Snapshot, threads int) Machine {
 	m := Machine{CPU: CPU(), Class: cpufeat.Class(true), Threads: threads, Primus: buildinfo.Version(), Sources: map[string]string{}}
 	for _, s := range snap.Sources() {
 		if len(s.Impls) > 0 {
-			m.Sources[s.Name] = s.Version
+			m.Sources[s.Name] = s.CurrentVersion()
 		}
 	}
 	return m
@@ -128,7 +130,7 @@ func (f *File) Check(name string, here Machine) error {
 	e := &MachineError{File: name}
 	differ := func(what string, want, got any) {
 		if want != got {
-			e.Differences = append(e.Differences, fmt.Sprintf("%s: made for %v, here %v", what, want, got))
+			e.Differences = append(e.Differences, fmt.Sprintf("%s: made for %v, here %v", what, orNone(want), orNone(got)))
 		}
 	}
 	differ("CPU", f.Machine.CPU, here.CPU)
@@ -152,6 +154,13 @@ func (f *File) Check(name string, here Machine) error {
 		return e
 	}
 	return nil
+}
+
+func orNone(value any) any {
+	if value == "" {
+		return "none"
+	}
+	return value
 }
 
 // Write writes the File in place of an earlier one.
@@ -181,20 +190,61 @@ func Read(path string) (*File, error) {
 // Parse reads the text of a File. name is that of the file, for errors.
 func Parse(name string, text []byte) (*File, error) {
 	f := &File{}
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(f); err != nil {
+	if err := decode(text, f); err != nil {
 		return nil, fmt.Errorf("%s: %w; want a file that primus ops tune wrote", name, err)
 	}
 	if f.Format != formatName {
 		return nil, fmt.Errorf("%s: got format %q, want %q; make it again with primus ops tune", name, f.Format, formatName)
 	}
+	seen := map[key]bool{}
 	for i, e := range f.Entries {
-		if e.Op == "" || e.Impl == "" || e.Over == "" || e.Calls < 1 {
-			return nil, fmt.Errorf("%s: entry %d: got op %q, impl_id %q, over %q and %d calls, want names and at least one call", name, i, e.Op, e.Impl, e.Over, e.Calls)
+		k := key{e.Op, uint64(e.Signature)}
+		err := e.check()
+		if err == nil && seen[k] {
+			err = fmt.Errorf("got op %q with signature %016x a second time, want it once", e.Op, e.Signature)
 		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: entry %d: %w; make the file again with primus ops tune", name, i, err)
+		}
+		seen[k] = true
 	}
 	return f, nil
+}
+
+// decode reads one JSON value without unknown fields.
+func decode(text []byte, into any) error {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.DisallowUnknownFields()
+	switch err := decoder.Decode(into); {
+	case errors.Is(err, io.EOF):
+		return errors.New("it is empty")
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return errors.New("it is cut off")
+	case err != nil:
+		return err
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("it has text after the end of the JSON object")
+	}
+	return nil
+}
+
+// check returns what is wrong with the entry.
+func (e *Entry) check() error {
+	if e.Op == "" || e.Impl == "" || e.Over == "" || e.Usual == "" || e.Calls < 1 {
+		return fmt.Errorf("got op %q, impl_id %q, over %q, usual %q and %d calls, want names and at least one call", e.Op, e.Impl, e.Over, e.Usual, e.Calls)
+	}
+	for _, id := range []string{e.Impl, e.Over} {
+		if _, measured := e.Times[id]; !measured {
+			return fmt.Errorf("times_ms of op %q has no time of %s, want those of impl_id and over", e.Op, id)
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(e.Times)) {
+		if ms := e.Times[id]; !(ms > 0) {
+			return fmt.Errorf("times_ms of op %q: got %v for %s, want a time above 0", e.Op, ms, id)
+		}
+	}
+	return nil
 }
 
 // Tuning returns the choices for a policy. families maps ops to the family that they belong to.
@@ -209,20 +259,35 @@ func (f *File) Tuning(source string, families func(op string) string) *oppolicy.
 	digest := sha256.New()
 	for _, name := range slices.Sorted(maps.Keys(groups)) {
 		entries := groups[name]
-		best, ratio, samples := fastest(entries)
+		together := families(entries[0].Op) != ""
+		usual := entries[0].Usual
+		best, ratio, samples := fastest(entries, usual, together)
 		for _, e := range entries {
 			op := t.Ops[e.Op]
 			op.Impl = best
-			op.Why = f.why(best, entries[0].Over, ratio, samples, plural(len(entries)))
-			if families(e.Op) == "" && e.Impl != best {
-				op.Calls = append(op.Calls, oppolicy.TunedCall{Signature: uint64(e.Signature), Impl: e.Impl, Why: f.why(e.Impl, best, e.Times[best]/e.Times[e.Impl], e.Samples, "on "+e.Call)})
+			op.Why = f.why(best, usual, ratio, samples, plural(len(entries)))
+			impl := best
+			if !together {
+				impl = e.instead(best, usual)
+			}
+			if impl != best {
+				over := best
+				if e.Times[over] == 0 { // it does not serve the call
+					over = e.Over
+				}
+				op.Calls = append(op.Calls, oppolicy.TunedCall{Signature: uint64(e.Signature), Impl: impl, Why: f.why(impl, over, e.Times[over]/e.Times[impl], e.Samples, "on "+e.Call)})
 			}
 			t.Ops[e.Op] = op
-			fmt.Fprintln(digest, e.Op, best, uint64(e.Signature), e.Impl)
+			fmt.Fprintln(digest, e.Op, best, uint64(e.Signature), impl)
 		}
 	}
 	t.Digest = hex.EncodeToString(digest.Sum(nil))[:16]
 	return t
+}
+
+// Chooses reports whether any choice differs from what would serve the call without the File.
+func (f *File) Chooses() bool {
+	return slices.ContainsFunc(f.Entries, func(e Entry) bool { return !e.Dropped && e.Impl != e.Over })
 }
 
 func plural(calls int) string {
@@ -241,33 +306,48 @@ func (f *File) why(impl, over string, ratio float64, samples int, where string) 
 	return fmt.Sprintf("tuned: %s, %.2fx faster than %s %s, %d samples, %s", impl, ratio, over, where, samples, day)
 }
 
-// fastest returns the impl with the least time over all calls, each as often as it was made. An
-// impl that did not serve one of them, or is not clearly faster, does not take the place of the
-// usual one.
-func fastest(entries []Entry) (best string, ratio float64, samples int) {
-	totals := map[string]float64{}
-	for id := range entries[0].Times {
+// instead returns the impl for the calls of the entry where the op has best for the others: that of
+// the entry if it is faster than best by MinRatio, or if best does not serve them.
+func (e *Entry) instead(best, usual string) string {
+	ms, served := e.Times[best]
+	if served && ms < MinRatio*e.Times[e.Impl] || !served && best == usual && e.Impl == e.Over {
+		return best // which falls back to Over, as it does without a tuning
+	}
+	return e.Impl
+}
+
+// fastest returns the impl with the least time over all calls, each as often as it was made. Calls
+// that an impl does not serve run on the one that would serve them otherwise; if the ops stay
+// together, the impl must serve all. An impl that is not clearly faster does not take the place of
+// the usual one, and neither does any after a choice was dropped.
+func fastest(entries []Entry, usual string, together bool) (best string, ratio float64, samples int) {
+	totals := map[string]float64{usual: 0}
+	for _, e := range entries {
+		for id := range e.Times {
+			totals[id] = 0
+		}
+	}
+	for id := range totals {
 		for _, e := range entries {
 			ms, served := e.Times[id]
-			if !served {
+			if !served && id != usual && (together || e.Dropped) {
 				delete(totals, id)
 				break
+			}
+			if !served {
+				ms = e.Times[e.Over]
 			}
 			totals[id] += ms * float64(e.Calls)
 		}
 	}
-	usual := entries[0].Over
 	best = usual
 	for _, id := range slices.Sorted(maps.Keys(totals)) {
-		if totals[usual] > 0 && totals[id] < totals[best] && totals[usual] >= MinRatio*totals[id] {
+		if totals[id] < totals[best] && totals[usual] >= MinRatio*totals[id] {
 			best = id
 		}
 	}
 	for _, e := range entries {
 		samples += e.Samples
 	}
-	if totals[best] > 0 {
-		ratio = totals[usual] / totals[best]
-	}
-	return best, ratio, samples
+	return best, totals[usual] / totals[best], samples
 }

@@ -81,8 +81,10 @@ func Measure(ctx context.Context, p *Profile, set Settings) ([]Entry, error) {
 		if err != nil {
 			return nil, err
 		}
-		e.Share = share
-		entries = append(entries, e)
+		if e.Impl != "" { // else no impl besides the reference serves it
+			e.Share = share
+			entries = append(entries, e)
+		}
 	}
 	return entries, nil
 }
@@ -95,43 +97,43 @@ type contender struct {
 	times  []float64
 }
 
-// measure measures one call on its impls by turns.
+// measure measures one call on its impls by turns. One that fails is left out; the entry has no
+// Impl if none is left.
 func measure(ctx context.Context, c *profiled, set Settings, budget time.Duration) (Entry, error) {
 	e := Entry{Op: c.op, Signature: Signature(c.signature), Call: c.text, Calls: c.count, Times: map[string]float64{}}
 	explained, err := set.Manager.Explain(c.op)
 	if err != nil {
 		return e, err
 	}
-	var all []*contender
-	for _, id := range candidates(explained) {
+	var all []*contender // the one that would serve the call otherwise comes first
+	ids := candidates(explained)
+	for _, id := range ids {
 		one, err := newContender(c, set, id)
 		if err != nil {
 			return e, err
-		}
-		if one == nil && len(all) == 0 {
-			return e, nil // the usual impl does not serve it
 		}
 		if one != nil {
 			all = append(all, one)
 		}
 	}
-	e.Impl, e.Over = all[0].entry.ID, all[0].entry.ID
-	fresh := len(all[0].args.Updated()) > 0
 	end := time.Now().Add(budget)
 	for round := range maxRounds {
+		failed := map[*contender]bool{}
 		for i := range all {
 			one := all[(i+round)%len(all)]
 			if err := ctx.Err(); err != nil {
 				return e, err
 			}
-			if fresh {
+			if len(one.args.Updated()) > 0 {
 				if one.args, err = c.call.Arguments(); err != nil {
 					return e, err
 				}
 			}
-			if err := one.sample(set.Manager.Exec()); err != nil {
-				return e, err
-			}
+			failed[one] = one.sample(set.Manager.Exec()) != nil
+		}
+		all = slices.DeleteFunc(all, func(one *contender) bool { return failed[one] })
+		if len(all) == 0 {
+			return e, nil
 		}
 		if round+1 == tryRounds {
 			all = promising(all, e.Times)
@@ -140,6 +142,7 @@ func measure(ctx context.Context, c *profiled, set Settings, budget time.Duratio
 			break
 		}
 	}
+	e.Usual, e.Over = ids[0], all[0].entry.ID
 	e.decide(all)
 	for _, one := range all {
 		e.Times[one.entry.ID] = stats.Median(one.times)

@@ -170,7 +170,7 @@ func TestCallsFollowTheTuning(t *testing.T) {
 
 func TestFileBelongsToAMachine(t *testing.T) {
 	_, snap := newManager(t, oppolicy.Default())
-	file := tuning.New("toy", []tuning.Entry{{Op: "plain", Impl: "a", Over: "b", Calls: 1}}, snap, 2)
+	file := tuning.New("toy", []tuning.Entry{{Op: "plain", Impl: "a", Over: "b", Usual: "b", Calls: 1, Times: map[string]float64{"a": 1, "b": 2}}}, snap, 2)
 	path := filepath.Join(t.TempDir(), "tune.json")
 	require.NoError(t, file.Write(path))
 	read, err := tuning.Read(path)
@@ -186,8 +186,123 @@ func TestFileBelongsToAMachine(t *testing.T) {
 	assert.ErrorContains(t, read.Check(path, tuning.ThisMachine(snap, 2)), "source gone: not here, source test: made for 0, here 1")
 }
 
+// A library of another version may have other speeds.
+func TestFileBelongsToTheVersionsOfLibraries(t *testing.T) {
+	machine := func(version string) tuning.Machine {
+		reg := opregistry.NewRegistry()
+		require.NoError(t, reg.Register(opregistry.Source{Name: "acme", LibraryVersion: func() string { return version }, Impls: []opregistry.Impl{
+			{Op: plain, ID: "vendor.acme", Kind: opregistry.KindVendor, Vendor: "acme", Run: slow(constant(0))},
+		}}))
+		return tuning.ThisMachine(reg.Snapshot(), 1)
+	}
+	file := &tuning.File{Machine: machine("1.2")}
+	require.NoError(t, file.Check("tune.json", machine("1.2")))
+	assert.ErrorContains(t, file.Check("tune.json", machine("1.3")), "source acme: made for 1.2, here 1.3")
+	assert.ErrorContains(t, file.Check("tune.json", machine("")), "source acme: made for 1.2, here none")
+}
+
+func TestParseRefuses(t *testing.T) {
+	t.Parallel()
+	file := func(entries string) string { return `{"format":"primus-tuning/3","entries":[` + entries + `]}` }
+	entry := func(times string) string {
+		return `{"op":"plain","impl_id":"a","over":"b","usual":"b","calls":1,"signature":"0f","times_ms":{` + times + `}}`
+	}
+	sound := entry(`"a":1,"b":2`)
+	_, err := tuning.Parse("tune.json", []byte(file(sound)))
+	require.NoError(t, err)
+	for text, want := range map[string]string{
+		"":                             "it is empty",
+		file(sound)[:40]:               "it is cut off",
+		file(sound) + "{}":             "it has text after the end of the JSON object",
+		`{"format":"primus-tuning/0"}`: `got format "primus-tuning/0", want "primus-tuning/3"`,
+		file(sound + "," + sound):      `entry 1: got op "plain" with signature 000000000000000f a second time`,
+		file(entry(`"a":1`)):           `entry 0: times_ms of op "plain" has no time of b, want those of impl_id and over`,
+		file(entry(`"a":1,"b":-2`)):    `entry 0: times_ms of op "plain": got -2 for b, want a time above 0`,
+		file(entry(`"a":0,"b":2`)):     `entry 0: times_ms of op "plain": got 0 for a, want a time above 0`,
+		file(`{"op":"plain"}`):         `entry 0: got op "plain", impl_id "", over "", usual "" and 0 calls`,
+	} {
+		_, err := tuning.Parse("tune.json", []byte(text))
+		assert.ErrorContains(t, err, "tune.json: "+want, text)
+	}
+}
+
+// The usual impl may decline calls, as libraries do with small products. These are measured as
+// well, and a file with them can be read again.
+func TestUsualImplDeclines(t *testing.T) {
+	t.Parallel()
+	declines := func(limit int, d time.Duration) opregistry.Func[args] {
+		return func(_ *opregistry.Exec, a args) error {
+			if a.X.NumElements() < limit {
+				return opregistry.Unsupported("small operands")
+			}
+			time.Sleep(d)
+			return nil
+		}
+	}
+	failing := 0
+	reg := opregistry.NewRegistry()
+	require.NoError(t, reg.Register(opregistry.Source{Name: "test", Impls: []opregistry.Impl{
+		{Op: plain, ID: "vendor.large", Kind: opregistry.KindVendor, Vendor: "large", Run: declines(100, 8*time.Millisecond), Priority: 3},
+		{Op: plain, ID: "vendor.slow", Kind: opregistry.KindVendor, Vendor: "slow", Run: slow(constant(8 * time.Millisecond)), Priority: 2},
+		{Op: plain, ID: "vendor.failing", Kind: opregistry.KindVendor, Vendor: "failing", Run: opregistry.Func[args](func(*opregistry.Exec, args) error {
+			if failing++; failing > 5 {
+				return errors.New("lost")
+			}
+			return nil
+		}), Priority: 1},
+		{Op: plain, ID: "default.flagos", Kind: opregistry.KindFlagos, Run: slow(constant(time.Millisecond))},
+	}}))
+	policy := oppolicy.Default()
+	require.NoError(t, policy.SetPrefer("vendor", "test"))
+	m := opmanager.New(reg, policy, opmanager.Settings{})
+	t.Cleanup(m.Close)
+	profile := tuning.NewProfile(tuning.Choices(m))
+	remove := m.Tap(profile)
+	callPlain(t, m, 10)
+	callPlain(t, m, 1000)
+	remove()
+	entries, err := tuning.Measure(t.Context(), profile, tuning.Settings{Manager: m, Ops: reg.Snapshot(), Budget: time.Minute})
+	require.NoError(t, err)
+	require.Len(t, entries, 2)
+	over := map[string]string{}
+	for _, e := range entries {
+		over[e.Call] = e.Over
+		assert.Equal(t, "default.flagos", e.Impl, e.Call)
+		assert.Equal(t, "vendor.large", e.Usual, e.Call)
+	}
+	assert.Equal(t, map[string]string{"x f32 [10], y f32 [10]": "vendor.slow", "x f32 [1000], y f32 [1000]": "vendor.large"}, over)
+
+	path := filepath.Join(t.TempDir(), "tune.json")
+	require.NoError(t, tuning.New("toy", entries, reg.Snapshot(), 1).Write(path))
+	read, err := tuning.Read(path)
+	require.NoError(t, err)
+	assert.Equal(t, "default.flagos", read.Tuning("file", families).Ops["plain"].Impl)
+	for i := range read.Entries {
+		read.Entries[i].Dropped = true
+	}
+	dropped := read.Tuning("file", families).Ops["plain"]
+	assert.Equal(t, "vendor.large", dropped.Impl, "nothing changes")
+	assert.Empty(t, dropped.Calls)
+}
+
+// A call whose measurements do not show another impl to be clearly faster than the usual one runs
+// on that of the op, unless the usual one is faster than that.
+func TestUnclearCallsFollowTheOp(t *testing.T) {
+	t.Parallel()
+	entry := func(signature int, impl string, usual, acme float64) tuning.Entry {
+		return tuning.Entry{Op: "plain", Signature: tuning.Signature(signature), Call: "x", Calls: 1, Impl: impl, Over: "usual", Usual: "usual",
+			Times: map[string]float64{"usual": usual, "acme": acme}}
+	}
+	f := tuning.File{Entries: []tuning.Entry{entry(1, "acme", 10, 1), entry(2, "usual", 1.5, 1), entry(3, "usual", 1, 1.5)}}
+	op := f.Tuning("file", families).Ops["plain"]
+	assert.Equal(t, "acme", op.Impl)
+	require.Len(t, op.Calls, 1)
+	assert.EqualValues(t, 3, op.Calls[0].Signature)
+	assert.Contains(t, op.Calls[0].Why, "tuned: usual, 1.50x faster than acme on x")
+}
+
 func FuzzParse(f *testing.F) {
-	f.Add([]byte(`{"format":"primus-tuning/2","entries":[{"op":"plain","impl_id":"a","over":"b","calls":1,"signature":"0f","times_ms":{"a":1,"b":2}}]}`))
+	f.Add([]byte(`{"format":"primus-tuning/3","entries":[{"op":"plain","impl_id":"a","over":"b","usual":"c","calls":1,"signature":"0f","times_ms":{"a":1,"b":2}}]}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		file, err := tuning.Parse("tune.json", text)
 		if err == nil {
@@ -203,7 +318,7 @@ func confirmed(t *testing.T, took func(calls int) time.Duration) *tuning.File {
 	_, snap := newManager(t, oppolicy.Default())
 	var entries []tuning.Entry
 	for i := range 5 {
-		e := tuning.Entry{Op: "plain", Signature: tuning.Signature(i), Call: "x", Calls: 1, Share: 0.2, Impl: "vendor.small", Over: "default.flagos", Ratio: 1.1 + float64(i)/10,
+		e := tuning.Entry{Op: "plain", Signature: tuning.Signature(i), Call: "x", Calls: 1, Share: 0.2, Impl: "vendor.small", Over: "default.flagos", Usual: "default.flagos", Ratio: 1.1 + float64(i)/10,
 			Times: map[string]float64{"default.flagos": 1, "vendor.small": 1 / (1.1 + float64(i)/10)}}
 		if i == 0 {
 			e.Impl, e.Ratio, e.Times["vendor.small"], e.Times["default.flagos"] = e.Over, 1, 100, 1

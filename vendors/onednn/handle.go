@@ -13,7 +13,7 @@ import (
 // handle is oneDNN, loaded.
 type handle struct {
 	file    string
-	version string
+	release string // such as 3.0.0
 	isa     int32
 	threads int
 
@@ -64,7 +64,7 @@ func open(opts Options) (*handle, error) {
 	var major int32
 	if v := version(); v != nil {
 		major = v.major
-		h.version = fmt.Sprintf("%d.%d.%d", v.major, v.minor, v.patch)
+		h.release = fmt.Sprintf("%d.%d.%d", v.major, v.minor, v.patch)
 	}
 	if lib.Bind(&h.bgemm, "dnnl_gemm_bf16bf16f32") != nil {
 		h.bgemm = nil
@@ -88,8 +88,11 @@ func open(opts Options) (*handle, error) {
 
 // Info describes the library in one line.
 func (h *handle) Info() string {
-	return fmt.Sprintf("oneDNN %s, %s, threads %d, %s", h.version, isaName(h.isa), h.threads, h.file)
+	return fmt.Sprintf("oneDNN %s, %s, threads %d, %s", h.release, isaName(h.isa), h.threads, h.file)
 }
+
+// Version is that of the library.
+func (h *handle) Version() string { return h.release }
 
 // isaName returns words for the mask that dnnl_get_effective_cpu_isa returns: the largest known set
 // of instructions that the mask contains.

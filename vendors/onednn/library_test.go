@@ -77,6 +77,7 @@ func TestSource(t *testing.T) {
 	lib := New(Options{Threads: 2})
 	blastest.CheckSource(t, lib.Source(), "onednn")
 	assert.Regexp(t, `^oneDNN [1-9]+\.[0-9]+\.[0-9]+, .*, threads [0-9]+, /`, opened(t).Info())
+	assert.Equal(t, opened(t).Version(), lib.Source().LibraryVersion())
 }
 
 func TestDeclinesSmallProducts(t *testing.T) {

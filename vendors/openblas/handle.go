@@ -1,6 +1,7 @@
 package openblas
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -74,15 +75,19 @@ func open(opts Options) (*handle, error) {
 
 // Info describes the library in one line.
 func (h *handle) Info() string {
-	version := "OpenBLAS of unknown version"
-	if words := strings.Fields(h.config); len(words) > 1 && words[0] == "OpenBLAS" {
-		version = "OpenBLAS " + words[1]
-	}
-	text := fmt.Sprintf("%s, core %s, threads %d, %s", version, h.core, h.threads, h.file)
+	text := fmt.Sprintf("OpenBLAS %s, core %s, threads %d, %s", cmp.Or(h.Version(), "of unknown version"), h.core, h.threads, h.file)
 	if warning := warn(h.core, h.cpu); warning != "" {
 		text += "; warning: " + warning
 	}
 	return text
+}
+
+// Version is that of the library, "" if it does not tell.
+func (h *handle) Version() string {
+	if words := strings.Fields(h.config); len(words) > 1 && words[0] == "OpenBLAS" {
+		return words[1]
+	}
+	return ""
 }
 
 // warn returns a warning when the library's kernels are of an older generation than the CPU.

@@ -49,6 +49,7 @@ func TestSource(t *testing.T) {
 	lib := New(Options{Threads: 2})
 	blastest.CheckSource(t, lib.Source(), "openblas")
 	assert.Contains(t, lib.Info(), "OpenBLAS 0.")
+	assert.Regexp(t, `^0\.[0-9]+`, lib.Source().LibraryVersion())
 }
 
 func TestDeclinesSmallProducts(t *testing.T) {
@@ -69,6 +70,7 @@ func TestAbsentLibrary(t *testing.T) {
 	err := lib.Source().Impls[0].Available()
 	require.ErrorContains(t, err, "openblas: loader: ")
 	assert.Contains(t, lib.Info(), "not available: openblas: ")
+	assert.Empty(t, lib.Source().LibraryVersion())
 	require.ErrorIs(t, blastest.Run(lib.Source())(opregistry.NewExec(nil, 0), blastest.Square(t, 32)), opregistry.ErrUnsupported)
 }
 

@@ -17,6 +17,9 @@ type Handle interface {
 	// Info describes the library in one line: version, instructions, threads,
 	// file, and a warning when its kernels are older than the CPU.
 	Info() string
+
+	// Version is that of the library, "" if it does not tell.
+	Version() string
 }
 
 // Library is a vendor's library as a source of impls. It is loaded once, when a method first needs
@@ -46,7 +49,8 @@ func (l *Library) Source() opregistry.Source {
 		dtypes = append(dtypes, tensor.BF16)
 	}
 	return opregistry.Source{
-		Name: l.name,
+		Name:           l.name,
+		LibraryVersion: l.version,
 		Impls: []opregistry.Impl{{
 			Op:        gemm.GenericGemm,
 			ID:        "vendor." + l.name,
@@ -74,6 +78,15 @@ func (l *Library) Info() string {
 		return "not available: " + err.Error()
 	}
 	return h.Info()
+}
+
+// version returns the version of the library, "" if there is none.
+func (l *Library) version() string {
+	h, err := l.open()
+	if err != nil {
+		return ""
+	}
+	return h.Version()
 }
 
 // gemm is the impl; see Gemm for what it computes and declines.

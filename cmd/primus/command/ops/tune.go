@@ -3,7 +3,6 @@ package ops
 import (
 	"fmt"
 	"io"
-	"path/filepath"
 	"time"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -48,7 +47,7 @@ chosen together.`,
 	}
 	flags := cmd.Flags()
 	opts.TrainingOptions.AddFlags(flags)
-	flags.DurationVar(&opts.budget, "budget", time.Minute, "measure for at most this `TIME`")
+	flags.DurationVar(&opts.budget, "budget", time.Minute, "measure for at most this `TIME`, or for as long as the least number of whole steps takes")
 	flags.StringVar(&opts.file, "tuning-file", "tune.json", "write the choices to `FILE`; an empty name writes none")
 	opts.output.AddFlag(cmd)
 	for _, name := range []string{"budget", "tuning-file", "output"} {
@@ -81,7 +80,7 @@ func writable(flag, file string) error {
 	if file == "" {
 		return nil
 	}
-	if err := durable.CheckWritable(filepath.Dir(file)); err != nil {
+	if err := durable.CheckFileWritable(file); err != nil {
 		return fmt.Errorf("--%s: got %q: %w", flag, file, durable.Explain(err))
 	}
 	return nil
@@ -139,6 +138,10 @@ func printTuning(out io.Writer, f *tuning.File, name string) error {
 	if _, err := fmt.Fprintf(out, "%s\n%s", plaintext.Render(t), trialText(f.Trial)); err != nil || name == "" {
 		return err
 	}
-	_, err := fmt.Fprintf(out, "\nwritten to %s; primus train --tune %s uses it\n", name, name)
+	text := "primus train --tune " + name + " uses it"
+	if !f.Chooses() {
+		text = "it chooses the impls that the policy chooses without it"
+	}
+	_, err := fmt.Fprintf(out, "\nwritten to %s; %s\n", name, text)
 	return err
 }

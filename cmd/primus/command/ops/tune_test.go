@@ -40,6 +40,12 @@ func TestTuneFileIsUsed(t *testing.T) {
 	shown := commandtest.Run(t, "policy", "show", "--tune", file)
 	assert.Contains(t, shown.Out, "tuning file "+file)
 
+	entry := &read.Entries[0]
+	entry.Times["vendor.gone"], entry.Impl = entry.Times[entry.Impl]/100, "vendor.gone"
+	require.NoError(t, read.Write(file))
+	gone := commandtest.Run(t, "ops", "explain", entry.Op, "--tune", file)
+	assert.Contains(t, gone.Stderr, "policy: tuning file "+file+" names impl \"vendor.gone\", which no loaded source registers")
+
 	read.Machine.Threads++
 	require.NoError(t, read.Write(file))
 	got := l.Train("--tune", file, "train_iters=1")
@@ -57,20 +63,22 @@ func TestTuneAutoKeepsItsResult(t *testing.T) {
 
 	made := commandtest.Run(t, append([]string{"ops", "tune", "--budget", "1s", "--tuning-file", filepath.Join(cache, "t.json")}, l.Args()[2:]...)...)
 	require.Zero(t, made.Code, made.Stderr)
-	assert.Contains(t, made.Out, "primus train --tune")
+	assert.Contains(t, made.Out, "\nwritten to ")
 }
 
 func TestTuneRefuses(t *testing.T) {
 	l := commandtest.NewLab(t)
-	broken := filepath.Join(t.TempDir(), "tune.json")
+	dir := t.TempDir()
+	broken := filepath.Join(dir, "tune.json")
 	require.NoError(t, os.WriteFile(broken, []byte("{"), 0o600))
 	for want, args := range map[string]string{
-		"--tune: auto measures before training, and this command does not train": "ops tune --tune auto",
-		"--tuning-file: got \"none/tune.json\": ":                                "ops tune --tuning-file none/tune.json",
-		"--budget: got 0s, want a time above 0":                                  "ops tune --budget 0s",
-		"the policy leaves no choice":                                            "ops tune --deny-vendors *",
-		"--tune: open none.json: no such file or directory":                      "ops tune --tune none.json",
-		"tune.json: unexpected EOF; want a file that primus o":                   "ops tune --tune " + broken,
+		"--tune: auto measures before training, and this command does not train":                  "ops tune --tune auto",
+		"--tuning-file: got \"none/tune.json\": create a file in none: no such file or directory": "ops tune --tuning-file none/tune.json",
+		"--tuning-file: got \"" + dir + "\": " + dir + " is a directory, want the name of a file": "ops tune --tuning-file " + dir,
+		"--budget: got 0s, want a time above 0":                                                   "ops tune --budget 0s",
+		"the policy leaves no choice":                                                             "ops tune --deny-vendors *",
+		"--tune: open none.json: no such file or directory":                                       "ops tune --tune none.json",
+		"tune.json: it is cut off; want a file that primus o":                                     "ops tune --tune " + broken,
 	} {
 		got := commandtest.Run(t, append(strings.Fields(args), l.Args()[2:]...)...)
 		assert.NotZero(t, got.Code, args)

@@ -41,7 +41,7 @@ func (f *traceFlags) check(cmd *cobra.Command) error {
 	if f.steps == 0 {
 		return cli.Usagef(cmd, "--trace-steps: got 0, want at least one step")
 	}
-	if err := durable.CheckWritable(filepath.Dir(f.file)); err != nil {
+	if err := durable.CheckFileWritable(f.file); err != nil {
 		return cli.Usagef(cmd, "--trace-file: got %q: %v", f.file, durable.Explain(err))
 	}
 	return nil

@@ -97,7 +97,7 @@ func (s *SourceList) Rows() []SourceRow {
 		fromPlugin := slices.ContainsFunc(s.plugins.Plugins(), func(p *pluginset.Plugin) bool { return p.Err == nil && p.Source.Name == src.Name })
 		if !fromPlugin && len(src.Impls) > 0 {
 			built := s.builtFrom(src)
-			rows = append(rows, SourceRow{Source: src.Name, Version: src.Version, State: metrics.PluginCompiledIn, Built: &built, Ops: impls[src.Name]})
+			rows = append(rows, SourceRow{Source: src.Name, Version: src.CurrentVersion(), State: metrics.PluginCompiledIn, Built: &built, Ops: impls[src.Name]})
 		}
 	}
 	for _, p := range s.plugins.Plugins() {
