@@ -74,6 +74,9 @@ func TestFP4HasTheBitsOfTheReference(t *testing.T) {
 				require.NoError(t, err)
 			}
 			a := quant.QuantizeArgs{Tensor: x, Quantizer: quant.Quantizer{Scaling: quant.NVFP4Scaling, Block2D: r.IntN(3) == 0}}
+			if q := &a.Quantizer; r.IntN(3) == 0 {
+				q.Stochastic, q.Seed, q.Offset = true, r.Uint64(), -uint64(r.IntN(2)*r.IntN(50))
+			}
 			zeros := (&random{t: t}).zeros
 			outputs := func() quant.Quantized {
 				return quantizedBy(rand.New(rand.NewPCG(uint64(rows), uint64(cols))), a.Quantizer, rows, cols, zeros)

@@ -6,8 +6,8 @@ import (
 
 	"github.com/primus-fl/primus/impls/flagos/internal/host"
 	"github.com/primus-fl/primus/internal/kernel/fp8"
+	"github.com/primus-fl/primus/internal/kernel/philox"
 	"github.com/primus-fl/primus/internal/parallel"
-	"github.com/primus-fl/primus/ops/random"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -21,6 +21,8 @@ const (
 type fp4Tables struct {
 	limits [128]fp8.E2M1Limits // by the code of the scale
 	blocks fp8.E2M1Scales
+	// factors are those of the elements of a block, by the code of its scale.
+	factors [128]float64
 }
 
 const fp4TableFloats = int(unsafe.Sizeof(fp4Tables{}) / 4)
@@ -42,6 +44,7 @@ func fp4TablesOf(buf []float32, scale float32) *fp4Tables {
 			t.blocks.Least[c-1] = leastMagnitude(tie*6/encode, v, tie, c)
 		}
 		factor := fp4Factor(encode, c)
+		t.factors[c] = factor
 		// A scale that is twice another one has twice its limits, if they are normal numbers.
 		l, doubled := &limits[c%8], c >= 16 && factor == factors[c%8]/2
 		factors[c%8] = factor
@@ -96,7 +99,6 @@ type fp4 struct {
 	quantization
 	host.Cut
 	*fp4Tables
-	encode      float64
 	row         fp4Amaxes // of the blocks of rows, or of square ones
 	col         fp4Amaxes // of the blocks of columns, a row for each 16 rows of the matrix
 	across      int       // pieces or tiles across the matrix
@@ -146,7 +148,7 @@ func (c quantization) runFP4() {
 	if largest != infinity {
 		scale = encodingScale(largest)
 	}
-	s.fp4Tables, s.encode = fp4TablesOf(buf, scale), float64(scale)
+	s.fp4Tables = fp4TablesOf(buf, scale)
 	if c.rows.on {
 		fp4RowsKernel.Run(c.exec.Pool(), s.Parts, s)
 	}
@@ -225,7 +227,8 @@ func (s *fp4) elements(row, col, height, width int, lines []float32) (x []float3
 // encodeRows stores the data by rows and its scales.
 func (s *fp4) encodeRows(part int) {
 	lo, hi := s.Bounds(part)
-	buf := s.exec.Scratch(pieceLen)
+	buf := s.exec.Scratch(pieceLen + fp4Words(pieceLen))
+	words := fp4WordsOf(buf[pieceLen:])
 	for i := lo; i < hi; i++ {
 		row, col := i/s.across*fp4Block, i%s.across*pieceLen
 		height, width := min(fp4Block, s.x.Rows-row), min(pieceLen, s.x.Cols-col)
@@ -242,7 +245,7 @@ func (s *fp4) encodeRows(part int) {
 			}
 			to := s.rows.data.Piece(r, col/2, width/2)
 			if s.q.Stochastic {
-				s.storeAtRandom(to, s.x.Piece(r, col, width, buf), codes, r*s.x.Cols+col, 0)
+				s.storeAtRandom(to, s.x.Piece(r, col, width, buf), codes, r*s.x.Cols+col, 0, words)
 				continue
 			}
 			done := fp8.EncodeE2M1BF16(to, patternsOf(&s.x, r, col, width), codes, &s.limits)
@@ -253,42 +256,19 @@ func (s *fp4) encodeRows(part int) {
 }
 
 // storeAtRandom stores elements of the data from index first on, whose blocks have scales of these
-// codes, with stochastic rounding.
-func (s *fp4) storeAtRandom(to []byte, x []float32, codes []byte, first int, stream uint32) {
-	key := [2]uint32{uint32(s.q.Seed), uint32(s.q.Seed >> 32)}
-	var words [4]uint32
-	for i, v := range x {
-		at := first + i
-		if i == 0 || at%4 == 0 {
-			counter := s.q.Offset + uint64(at/4)
-			words = random.Philox4x32([4]uint32{uint32(counter), uint32(counter >> 32), stream}, key)
-		}
-		code := atRandom(float64(v)*fp4Factor(s.encode, int(codes[i/fp4Block])), words[at%4])
-		if i%2 == 0 {
-			to[i/2] = code
-		} else {
-			to[i/2] |= code << 4
-		}
-	}
+// codes, with stochastic rounding. words is memory for fp4Words of their number.
+func (s *fp4) storeAtRandom(to []byte, x []float32, codes []byte, first int, stream uint32, words []uint32) {
+	skip := first % 4
+	words = words[:fp4Words(len(x))]
+	philox.Numbers(words, s.q.Seed, s.q.Offset+uint64(first/4), stream)
+	fp8.EncodeE2M1AtRandom(to, x, codes, words[skip:], &s.factors)
 }
 
-// atRandom returns the code of one of the two neighbours of v, chosen by a random word.
-func atRandom(v float64, word uint32) byte {
-	if v != v {
-		return fp4Largest
-	}
-	sign, a := byte(0), math.Abs(v)
-	if math.Signbit(v) {
-		sign = 8
-	}
-	k := 0
-	for k < fp4Largest && a >= e2m1(k+1) {
-		k++
-	}
-	if k < fp4Largest && float64(word)*0x1p-32 < (a-e2m1(k))/(e2m1(k+1)-e2m1(k)) {
-		k++
-	}
-	return sign | byte(k)
-}
+// fp4Words returns how many random numbers are drawn for n elements: those of a counter more than
+// are needed at most, as an element need not be the first one of its counter, in whole vectors.
+func fp4Words(n int) int { return (n + 3 + 31) &^ 31 }
 
-const fp4Largest = 7 // code
+// fp4WordsOf views scratch as random numbers.
+func fp4WordsOf(buf []float32) []uint32 {
+	return unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(buf))), len(buf))
+}

@@ -20,7 +20,7 @@ const fp4Bytes = fp4Block / 2 // of the data of a block
 type fp4Tile struct {
 	row, col      int // of its first element
 	height, width int
-	lines         []float32  // memory for 16 rows that are widened or padded, or for a column
+	lines         []float32  // memory for 16 rows that are widened or padded
 	codes         host.Bytes // of the scales, a row for each band
 	data          host.Bytes // of the columns of each band
 }
@@ -28,14 +28,21 @@ type fp4Tile struct {
 const (
 	fp4TileCodes = fp4TileCols * fp4TileBands
 	fp4TilePitch = fp4TileCols*fp4Bytes + linePad
+
+	fp4TurnedPitch = fp4TileRows + fp4Block // of the elements of a column
 )
 
 // encodeColumns stores the data by columns and its scales.
 func (s *fp4) encodeColumns(part int) {
 	lo, hi := s.Bounds(part)
 	const lines = fp4Block * fp4TileCols
-	buf := s.exec.Scratch(lines + (2*fp4TileCodes+fp4TileBands*fp4TilePitch)/4)
-	bytes := host.ScratchBytes(buf[lines:])
+	const room = lines + (2*fp4TileCodes+fp4TileBands*fp4TilePitch)/4
+	size := room
+	if s.q.Stochastic {
+		size += fp4TileCols*fp4TurnedPitch + fp4Words(fp4TileRows)
+	}
+	buf := s.exec.Scratch(size)
+	bytes, turned := host.ScratchBytes(buf[lines:room]), buf[room:]
 	t := fp4Tile{lines: buf[:lines]}
 	t.codes = host.Bytes{Data: bytes, Pitch: fp4TileCols}
 	squares := host.Bytes{Data: bytes[fp4TileCodes:], Pitch: fp4TileCols}
@@ -64,9 +71,7 @@ func (s *fp4) encodeColumns(part int) {
 		to := s.cols.codes
 		fp8.Transpose(to.Data[col*to.Pitch+first:], to.Pitch, scales.Data, scales.Pitch, bands, n)
 		if s.q.Stochastic {
-			for j := range t.width {
-				s.columnAtRandom(&t, j, s.cols.data.Piece(t.col+j, t.row/2, t.height/2))
-			}
+			s.columnsAtRandom(&t, turned)
 			continue
 		}
 		data, pitch := s.cols.data.Data[t.col*s.cols.data.Pitch+t.row/2:], s.cols.data.Pitch
@@ -96,15 +101,22 @@ func (s *fp4) band(t *fp4Tile, b int) (x []float32, pitch int) {
 	return t.lines, t.width
 }
 
-// columnAtRandom rounds a column of a tile with stochastic rounding.
-func (s *fp4) columnAtRandom(t *fp4Tile, j int, to []byte) {
-	x, codes := t.lines[:t.height], t.lines[t.height:]
-	for r := range x {
-		copy(x[r:], s.x.Piece(t.row+r, t.col+j, 1, x[r:]))
+// columnsAtRandom rounds the columns of a tile with stochastic rounding. turned is memory for them
+// and for random numbers.
+func (s *fp4) columnsAtRandom(t *fp4Tile, turned []float32) {
+	bands := (t.height + fp4Block - 1) / fp4Block
+	for b := range bands {
+		x, pitch := s.band(t, b)
+		fp8.TurnRows(turned[b*fp4Block:], fp4TurnedPitch, x, pitch, t.width)
 	}
-	scales := host.ScratchBytes(codes)[:(t.height+fp4Block-1)/fp4Block]
-	for b := range scales {
-		scales[b] = t.codes.Data[b*t.codes.Pitch+j]
+	words := fp4WordsOf(turned[fp4TileCols*fp4TurnedPitch:])
+	for j := range t.width {
+		at := t.col + j
+		if s.q.Block2D {
+			at /= fp4Block
+		}
+		codes := s.cols.codes.Piece(at, t.row/fp4Block, bands)
+		to := s.cols.data.Piece(t.col+j, t.row/2, t.height/2)
+		s.storeAtRandom(to, turned[j*fp4TurnedPitch:][:t.height], codes, (t.col+j)*s.x.Rows+t.row, 1, words)
 	}
-	s.storeAtRandom(to, x, scales, (t.col+j)*s.x.Rows+t.row, 1)
 }

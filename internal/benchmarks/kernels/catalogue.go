@@ -112,6 +112,9 @@ func (b *bench) quantOps() []contest {
 			dequantize(k.name+"/by_columns", k.q, byColumns)
 		}
 	}
+	atRandom := quant.Quantizer{Scaling: quant.NVFP4Scaling, Stochastic: true}
+	quantize("nvfp4/stochastic", atRandom, x, byRows)
+	quantize("nvfp4/stochastic/by_columns", atRandom, x, byColumns)
 	all = append(all,
 		memoryOp(b, "compute_amax", quant.ComputeAmax, func() quant.ComputeAmaxArgs { return quant.ComputeAmaxArgs{Input: x(), Amax: number()} }),
 		memoryOp(b, "fp8_transpose", quant.FP8Transpose, func() quant.FP8TransposeArgs {

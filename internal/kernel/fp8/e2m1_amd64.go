@@ -42,6 +42,24 @@ func encodeE2M1BF16Vector(dst []byte, x []uint16, scales []byte, limits *[128]E2
 	return encodeE2M1BF16AVX512(&dst[0], &x[0], &scales[0], n, limits)
 }
 
+func encodeE2M1AtRandomVector(dst []byte, x []float32, scales []byte, words []uint32, factors *[128]float64) (done int) {
+	done = len(x) &^ (E2M1Block - 1)
+	if done == 0 || !cpufeat.Has(cpufeat.AVX512) {
+		return 0
+	}
+	encodeE2M1AtRandomAVX512(&dst[0], &x[0], &scales[0], &words[0], done, factors)
+	return done
+}
+
+func turnRowsVector(dst []float32, dstPitch int, src []float32, srcPitch, cols int) (done int) {
+	done = cols &^ (E2M1Block - 1)
+	if done == 0 || !cpufeat.Has(cpufeat.AVX512) {
+		return 0
+	}
+	turnRowsAVX512(&dst[0], dstPitch, &src[0], srcPitch, done)
+	return done
+}
+
 func encodeE2M1DownVector(dst []byte, x []float32, pitch int, scales []byte, limits *[128]E2M1Limits) (done int) {
 	done = len(scales) &^ (E2M1Block - 1)
 	if done == 0 || !cpufeat.Has(cpufeat.AVX512) {
@@ -98,6 +116,14 @@ func encodeE2M1ScalesAVX512(codes *byte, amax *float32, n int, s *E2M1Scales)
 
 //go:noescape
 func encodeE2M1AVX512(dst *byte, x *float32, scales *byte, n int, limits *[128]E2M1Limits)
+
+//go:noescape
+func encodeE2M1AtRandomAVX512(dst *byte, x *float32, scales *byte, words *uint32, n int, factors *[128]float64)
+
+// turnRowsAVX512 does n columns, a positive multiple of 16.
+//
+//go:noescape
+func turnRowsAVX512(dst *float32, dstPitch int, src *float32, srcPitch, n int)
 
 //go:noescape
 func encodeE2M1AVX2(dst *byte, x *float32, scales *byte, n int, limits *[128]E2M1Limits)

@@ -573,3 +573,45 @@ decodeDownDone:
 decodeDownStream:
 	ROWS(VMOVNTPS)
 	JMP decodeDownNext
+
+// FOURROWS loads rows from R14 on and goes on to the next ones. R13 is the pitch of rows in bytes,
+// and R15 three times that.
+#define FOURROWS(a, b, c, d) \
+	VMOVUPS (R14), a         \
+	VMOVUPS (R14)(R13*1), b  \
+	VMOVUPS (R14)(R13*2), c  \
+	VMOVUPS (R14)(R15*1), d  \
+	LEAQ    (R14)(R13*4), R14
+
+// Registers: DI the first row of the result, BX row 8, R9 the pitch of rows in bytes, R10, R11 and
+// R12 three times, five times and seven times that, SI source, CX columns left.
+
+// func turnRowsAVX512(dst *float32, dstPitch int, src *float32, srcPitch, n int)
+TEXT ·turnRowsAVX512(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), DI
+	MOVQ dstPitch+8(FP), R9
+	MOVQ src+16(FP), SI
+	MOVQ srcPitch+24(FP), R13
+	MOVQ n+32(FP), CX
+	SHLQ $2, R9
+	LEAQ (R9)(R9*2), R10
+	LEAQ (R9)(R9*4), R11
+	LEAQ (R10)(R9*4), R12
+	SHLQ $2, R13
+	LEAQ (R13)(R13*2), R15
+
+turnLoop:
+	LEAQ (DI)(R9*8), BX
+	MOVQ SI, R14
+	FOURROWS(Z0, Z1, Z2, Z3)
+	FOURROWS(Z4, Z5, Z6, Z7)
+	FOURROWS(Z8, Z9, Z10, Z11)
+	FOURROWS(Z12, Z13, Z14, Z15)
+	TURN
+	ROWS(VMOVUPS)
+	ADDQ $64, SI
+	LEAQ (BX)(R9*8), DI
+	SUBQ $16, CX
+	JNZ  turnLoop
+	VZEROUPPER
+	RET

@@ -105,6 +105,100 @@ func TestCodesOfE2M1FromBF16(t *testing.T) {
 	})
 }
 
+func TestCodesOfE2M1AtRandom(t *testing.T) {
+	var numbers [8]float64
+	for c := range numbers {
+		numbers[c] = float64(tensor.Float4E2M1(c).Float32())
+	}
+	code := func(x float32, factor float64, word uint32) byte {
+		v := math.Abs(float64(x)) * factor
+		if v != v {
+			return 7
+		}
+		k := byte(0)
+		for k < 7 && v >= numbers[k+1] {
+			k++
+		}
+		if k < 7 && float64(word)*0x1p-32 < (v-numbers[k])/(numbers[k+1]-numbers[k]) {
+			k++
+		}
+		return k | byte(math.Float32bits(x)>>28&8)
+	}
+	var factors [128]float64
+	for s := range factors {
+		factors[s] = math.Exp2(float64(s-64)) * (1 + float64(s%7)/9)
+	}
+	factors[0], factors[1], factors[2] = math.MaxFloat32, 1, 0x1p-126
+	cpufeattest.Each(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(5, 6))
+		for n := 0; n <= 340; n += 2 {
+			x, words, scales := make([]float32, n), make([]uint32, n), make([]byte, (n+15)/16)
+			for i := range scales {
+				scales[i] = byte(r.IntN(128) >> (r.IntN(2) * 6))
+			}
+			want := make([]byte, n/2)
+			for i := range x {
+				factor := factors[scales[i/16]]
+				switch r.IntN(8) {
+				case 0:
+					x[i] = math.Float32frombits(r.Uint32())
+				case 1:
+					x[i] = []float32{0, float32(math.Copysign(0, -1)), 1e-45, float32(math.NaN()), -float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1))}[r.IntN(7)]
+				case 2:
+					x[i] = float32(float64(r.IntN(49)-24) / 4 / factor)
+				case 3:
+					x[i] = math.Nextafter32(float32(numbers[r.IntN(8)]/factor), float32(r.IntN(9)))
+				default:
+					x[i] = float32(r.NormFloat64() * 3 / factor)
+				}
+				words[i] = r.Uint32()
+				switch v := math.Abs(float64(x[i])) * factor; r.IntN(4) {
+				case 0: // a word at or beside the part
+					if v < 6 {
+						words[i] = uint32(v*0x1p33) + uint32(r.IntN(3)) - 1
+					}
+				case 1:
+					if v >= 2 && v < 6 {
+						words[i] = uint32(uint64(math.Mod(v, 2)*0x1p32)>>r.IntN(2)) + uint32(r.IntN(3)) - 1
+					}
+				case 2:
+					words[i] = []uint32{0, 1, math.MaxUint32}[r.IntN(3)]
+				}
+				want[i/2] |= code(x[i], factor, words[i]) << (i % 2 * 4)
+			}
+			got := make([]byte, n/2+1)
+			got[n/2] = 0xa5
+			fp8.EncodeE2M1AtRandom(got, x, scales, words, &factors)
+			require.Equal(t, append(want, 0xa5), got, "%d elements", n)
+		}
+	})
+	assert.Panics(t, func() {
+		fp8.EncodeE2M1AtRandom(make([]byte, 8), make([]float32, 16), []byte{0}, make([]uint32, 15), &factors)
+	})
+}
+
+func TestRowsOfSixteenAreTurned(t *testing.T) {
+	cpufeattest.Each(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(1, 2))
+		for cols := range 70 {
+			srcPitch, dstPitch := cols+r.IntN(3), 16+r.IntN(3)
+			src, want := make([]float32, 15*srcPitch+cols), make([]float32, max(cols, 1)*dstPitch)
+			for i := range src {
+				src[i] = r.Float32()
+			}
+			for row := range 16 {
+				for c := range cols {
+					want[c*dstPitch+row] = src[row*srcPitch+c]
+				}
+			}
+			got := make([]float32, len(want))
+			fp8.TurnRows(got, dstPitch, src, srcPitch, cols)
+			require.Equal(t, want, got, "%d columns", cols)
+		}
+	})
+	assert.Panics(t, func() { fp8.TurnRows(make([]float32, 16), 16, make([]float32, 15), 1, 1) })
+}
+
 func TestCodesOfE2M1DownColumns(t *testing.T) {
 	limits := limitsOfScales()
 	cpufeattest.Each(t, func(t *testing.T) {

@@ -18,6 +18,22 @@ func AtLeast(dst []uint32, seed, counter uint64, threshold uint32) {
 	}
 }
 
+// Numbers fills dst with random numbers, dst[i] being word i mod 4 of
+//
+//	random.Philox4x32({counter + ⌊i/4⌋, stream, 0}, seed)
+//
+// of which the first argument has the low word of the counter first, and the counter wraps around.
+func Numbers(dst []uint32, seed, counter uint64, stream uint32) {
+	race.Write(dst)
+	done := numbersVector(dst, seed, counter, stream)
+	key := [2]uint32{uint32(seed), uint32(seed >> 32)}
+	for i := done; i < len(dst); i += 4 {
+		c := counter + uint64(i/4)
+		words := random.Philox4x32([4]uint32{uint32(c), uint32(c >> 32), stream}, key)
+		copy(dst[i:], words[:])
+	}
+}
+
 // Words returns how many elements of bits Select needs for n elements from bit first on.
 func Words(first, n int) int { return (first + n + slack + wordBits - 1) / wordBits }
 

@@ -2,7 +2,11 @@
 
 package philox
 
-import "github.com/primus-fl/primus/internal/cpufeat"
+import (
+	"math/bits"
+
+	"github.com/primus-fl/primus/internal/cpufeat"
+)
 
 // keySchedule holds the two halves of the key of each of the ten rounds.
 type keySchedule [20]uint32
@@ -29,6 +33,26 @@ func atLeast(dst []uint32, seed, counter uint64, threshold uint32) {
 	}
 }
 
+// numbersVector does whole groups of wordBits numbers. It returns how many numbers it has done.
+func numbersVector(dst []uint32, seed, counter uint64, stream uint32) (done int) {
+	groups := len(dst) / wordBits
+	if groups == 0 || !cpufeat.Has(cpufeat.AVX2) {
+		return 0
+	}
+	keys := newKeySchedule(seed)
+	// The product of the stream, the only word that is the same in all counters, becomes part of the
+	// keys to which the first two rounds would add it.
+	high, low := bits.Mul32(0xCD9E8D57, stream)
+	keys[0] ^= high
+	keys[2] ^= low
+	if cpufeat.Has(cpufeat.AVX512) {
+		numbersAVX512(&dst[0], groups, keys, counter)
+	} else {
+		numbersAVX2(&dst[0], groups, keys, counter)
+	}
+	return groups * wordBits
+}
+
 func keep(dst, x []float32, bits []uint32, first int) {
 	bits, first = bits[first/wordBits:], first%wordBits
 	switch {
@@ -50,6 +74,12 @@ func atLeastAVX512(dst *uint32, words int, keys *keySchedule, counter uint64, th
 
 //go:noescape
 func atLeastAVX2(dst *uint32, words int, keys *keySchedule, counter uint64, threshold uint32)
+
+//go:noescape
+func numbersAVX512(dst *uint32, words int, keys *keySchedule, counter uint64)
+
+//go:noescape
+func numbersAVX2(dst *uint32, words int, keys *keySchedule, counter uint64)
 
 // selectAVX512 takes at least one element.
 //

@@ -51,7 +51,7 @@ GLOBL bit8<>(SB), RODATA|NOPTR, $32
 #define KEY18 72(SI)
 #define KEY19 76(SI)
 
-// CONSTANTS has the threshold in Y11 and the step in Y15. A group is half an element of dst.
+// CONSTANTS has the step in Y15. A group is half of 32 words.
 #define CONSTANTS \
 	ADDQ         CX, CX                   \
 	MOVQ         AX, X8                   \
@@ -60,9 +60,6 @@ GLOBL bit8<>(SB), RODATA|NOPTR, $32
 	VPBROADCASTQ X9, M1                   \
 	VPBROADCASTQ counter+24(FP), COUNTERS \
 	VPADDQ       counters<>(SB), COUNTERS, COUNTERS \
-	MOVL         threshold+32(FP), AX     \
-	VMOVD        AX, X11                  \
-	VPBROADCASTD X11, Y11                 \
 	VPBROADCASTQ step<>(SB), Y15
 
 #define ADDSTEP VPADDQ Y15, COUNTERS, COUNTERS
@@ -80,6 +77,11 @@ GLOBL step<>(SB), RODATA|NOPTR, $8
 	VPSLLQ   $32, high, high     \
 	VPBLENDD $0xAA, high, low, low
 
+#define THRESHOLD \
+	MOVL         threshold+32(FP), AX \
+	VMOVD        AX, X11              \
+	VPBROADCASTD X11, Y11
+
 #define DECIDE \
 	VPMAXUD   Y11, Y4, Y12 \
 	VPMAXUD   Y11, Y5, Y13 \
@@ -92,7 +94,13 @@ GLOBL step<>(SB), RODATA|NOPTR, $8
 	MOVW      AX, (DI)     \
 	ADDQ      $2, DI
 
+#define STORE \
+	VMOVDQU Y4, (DI)   \
+	VMOVDQU Y5, 32(DI) \
+	ADDQ    $64, DI
+
 #define ATLEAST ·atLeastAVX2
+#define NUMBERS ·numbersAVX2
 
 #include "philox_amd64.h"
 

@@ -45,14 +45,12 @@ GLOBL counters<>(SB), RODATA|NOPTR, $64
 #define KEY18 Z26
 #define KEY19 Z27
 
-// CONSTANTS has the threshold in Z31 and the odd words in K2.
+// CONSTANTS has the odd words in K2.
 #define CONSTANTS \
 	VPBROADCASTQ AX, M0                      \
 	VPBROADCASTQ BX, M1                      \
 	VPBROADCASTQ counter+24(FP), COUNTERS    \
 	VPADDQ       counters<>(SB), COUNTERS, COUNTERS \
-	MOVL         threshold+32(FP), AX        \
-	VPBROADCASTD AX, Z31                     \
 	MOVL         $0xAAAA, AX                 \
 	KMOVW        AX, K2                      \
 	VPBROADCASTD 0(SI), KEY0 \
@@ -84,6 +82,10 @@ GLOBL step<>(SB), RODATA|NOPTR, $8
 #define XOR3(k, c, d) VPTERNLOGD $0x96, k, c, d
 #define PAIR(high, low) VPSHUFD $0xA0, high, K2, low
 
+#define THRESHOLD \
+	MOVL         threshold+32(FP), AX \
+	VPBROADCASTD AX, Z31
+
 #define DECIDE \
 	VPCMPUD $5, Z31, Z4, K1 \
 	VPCMPUD $5, Z31, Z5, K3 \
@@ -91,7 +93,13 @@ GLOBL step<>(SB), RODATA|NOPTR, $8
 	KMOVW   K3, 2(DI)       \
 	ADDQ    $4, DI
 
+#define STORE \
+	VMOVDQU32 Z4, (DI)   \
+	VMOVDQU32 Z5, 64(DI) \
+	ADDQ      $128, DI
+
 #define ATLEAST ·atLeastAVX512
+#define NUMBERS ·numbersAVX512
 
 #include "philox_amd64.h"
 

@@ -43,6 +43,30 @@ func TestAtLeastAgreesWithRandomBits(t *testing.T) {
 	})
 }
 
+func TestNumbersAreThoseOfPhilox(t *testing.T) {
+	cpufeattest.Each(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(3, 3))
+		for n := range 140 {
+			seed, counter, stream := r.Uint64(), r.Uint64(), r.Uint32()
+			switch n % 4 {
+			case 1:
+				counter = math.MaxUint64 - r.Uint64N(20)
+			case 2:
+				counter, stream = 1<<32-r.Uint64N(20), 0
+			}
+			numbers := make([]uint32, n+1)
+			numbers[n] = 0xabcdef
+			philox.Numbers(numbers[:n], seed, counter, stream)
+			require.EqualValues(t, 0xabcdef, numbers[n], "beside what was to be written")
+			for i, got := range numbers[:n] {
+				c := counter + uint64(i/4)
+				want := random.Philox4x32([4]uint32{uint32(c), uint32(c >> 32), stream}, [2]uint32{uint32(seed), uint32(seed >> 32)})
+				require.Equal(t, want[i%4], got, "number %d, seed %x, counter %x, stream %x", i, seed, counter, stream)
+			}
+		}
+	})
+}
+
 func TestSelect(t *testing.T) {
 	cpufeattest.Each(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(2, 2))
