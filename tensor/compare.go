@@ -102,6 +102,9 @@ func (m Mismatch) abs() float64 { return math.Abs(m.Got - m.Want) }
 
 // String describes the pair without its index.
 func (m Mismatch) String() string {
+	if d := m.abs(); math.IsNaN(d) || math.IsInf(d, 0) {
+		return fmt.Sprintf("got %.9g, want %.9g", m.Got, m.Want)
+	}
 	return fmt.Sprintf("got %.9g, want %.9g, off by %.3g or %d ulp", m.Got, m.Want, m.abs(), m.ULP)
 }
 

@@ -33,8 +33,17 @@ func (f *Found) String() string {
 // there is none. In an operand that is Masked, −∞ is no fault. Operands of types without NaN and
 // infinity, or whose content cannot be had, are left out; those on a device are copied to the host.
 func First(call opregistry.Call) *Found {
+	return first(call, func(o opregistry.Operand) bool { return o.Access != opregistry.AccessRead })
+}
+
+// FirstRead is First for the operands that a call reads.
+func FirstRead(call opregistry.Call) *Found {
+	return first(call, func(o opregistry.Operand) bool { return o.Access != opregistry.AccessWrite })
+}
+
+func first(call opregistry.Call, of func(opregistry.Operand) bool) *Found {
 	for _, o := range call.Operands() {
-		if o.Tensor == nil || o.Access == opregistry.AccessRead || !o.Tensor.DType().IsFloat() {
+		if o.Tensor == nil || !of(o) || !o.Tensor.DType().IsFloat() {
 			continue
 		}
 		host, err := o.Tensor.ToHost()

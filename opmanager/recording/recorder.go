@@ -127,7 +127,7 @@ func (r *Recorder) Begin(call opmanager.TappedCall) func(opmanager.ImplInfo, err
 	}
 	return func(served opmanager.ImplInfo, fault error) error {
 		if why == faults {
-			if why = faultOf(call, fault); why == "" {
+			if why = r.faultOf(c, call, fault); why == "" {
 				return nil
 			}
 		}
@@ -176,15 +176,26 @@ func (r *Recorder) choose(call opmanager.TappedCall) (site Site, why string) {
 	return site, ""
 }
 
-// faultOf says what is wrong with the result of a call, "" if nothing is.
-func faultOf(call opmanager.TappedCall, fault error) string {
+// faultOf says what is wrong with the result of a call, "" if nothing is, or if the call read a
+// value that is not finite and another call is kept already.
+func (r *Recorder) faultOf(c *Call, call opmanager.TappedCall, fault error) string {
 	if fault != nil {
 		return "it failed"
 	}
-	if found := finite.First(call.Args); found != nil {
+	found := finite.First(call.Args)
+	if found == nil {
+		return ""
+	}
+	before, err := c.Arguments()
+	if err != nil {
 		return found.String()
 	}
-	return ""
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.kept > 0 && finite.FirstRead(before) != nil {
+		return ""
+	}
+	return found.String()
 }
 
 // refuse notes that calls of an op cannot be kept.

@@ -142,11 +142,38 @@ func TestRoundTrip(t *testing.T) {
 	assert.True(t, results[0].Recorded.Equal)
 	assert.True(t, results[0].Reference.Equal)
 	assert.False(t, results[0].Wrong())
+	assert.False(t, results[0].RecordedWrong())
 	assert.Equal(t, 4, results[1].Reference.Beyond)
 	assert.Contains(t, results[1].Reference.Worst, `operand "sums[`)
 	assert.True(t, results[1].Wrong())
 	assert.Nil(t, results[2].Reference)
 	assert.Equal(t, 2, results[2].Time.Count)
+}
+
+// The file of a wrong result shows the fault where the impl that computed it is absent.
+func TestRecordedResultIsWrong(t *testing.T) {
+	m, reg := newManager(t)
+	policy := oppolicy.Default()
+	require.NoError(t, policy.SetPrefer("vendor", "test"))
+	_, err := m.SetPolicy(policy)
+	require.NoError(t, err)
+	dir := filepath.Join(t.TempDir(), "calls")
+	r, err := recording.NewRecorder(recording.Settings{Dir: dir, Ops: []string{"*"}, Choice: recording.Choice{First: 1}, Log: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	m.Tap(r)
+	require.NoError(t, opmanager.MustBind(m, every).Call(newCall(t)))
+	_, err = r.Close()
+	require.NoError(t, err)
+	c, err := recording.Open(filepath.Join(dir, "000001-every.safetensors"), reg.Snapshot())
+	require.NoError(t, err)
+	require.Equal(t, "vendor.acme", c.Impl())
+	results, err := recording.Replay(t.Context(), c, entries(reg.Snapshot())[:1], &entries(reg.Snapshot())[2], opregistry.NewExec(nil, 0), 1)
+	require.NoError(t, err)
+	require.Len(t, results, 1)
+	assert.False(t, results[0].Wrong())
+	assert.True(t, results[0].RecordedWrong())
+	assert.Equal(t, 4, results[0].RecordedReference.Beyond)
+	assert.Contains(t, results[0].RecordedReference.Worst, "got 2.9000001, want 1.89999998, off by 1 ")
 }
 
 func entries(snap *opregistry.Snapshot) []opregistry.Entry {
@@ -167,6 +194,9 @@ func TestChoice(t *testing.T) {
 			require.NoError(t, bound.Call(a))
 			require.NoError(t, layer.Call(b))
 		}
+		follows := newCall(t) // its result is not finite because an operand is not
+		follows.X.Set(math.NaN(), 0, 0)
+		require.NoError(t, bound.Call(follows))
 		failing := newCall(t)
 		failing.Seed = math.MaxUint64
 		require.Error(t, bound.Call(failing))
@@ -180,7 +210,7 @@ func TestChoice(t *testing.T) {
 		{"the first of each place", "first:2", nil, []string{"step 1 call 1", "step 1 layer 1 call 2", "step 2 call 1", "step 2 layer 1 call 2"}},
 		{"every third", "every:3", nil, []string{"step 2 call 1", "step 3 layer 1 call 2"}},
 		{"a step", "step:2", nil, []string{"step 2 call 1", "step 2 layer 1 call 2"}},
-		{"faults", "faults", nil, []string{"step 3 layer 1 call 2", "step 3 call 3"}},
+		{"faults", "faults", nil, []string{"step 3 layer 1 call 2", "step 3 call 4"}},
 		{"once for two reasons", "first:1,step:1", nil, []string{"step 1 call 1", "step 1 layer 1 call 2"}},
 		{"a layer", "step:1", func(s *recording.Settings) { s.Layers = []int{1} }, []string{"step 1 layer 1 call 2"}},
 		{"another op", "step:1", func(s *recording.Settings) { s.Ops = []string{"generic_*"} }, nil},

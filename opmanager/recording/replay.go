@@ -37,7 +37,10 @@ type Result struct {
 	Declined   bool            `json:"declined,omitempty"`  // the impl declined it, which is no fault
 	Recorded   *Match          `json:"recorded,omitempty"`  // against the recorded result; nil if the recorded call failed
 	Reference  *Match          `json:"reference,omitempty"` // against that of the reference; nil for itself and without one
-	Time       *stats.Spread   `json:"time_ms,omitempty"`
+	// RecordedReference compares the recorded result with that of the reference, in each Result of a
+	// call. It is nil if the recorded call failed, and without a reference.
+	RecordedReference *Match        `json:"recorded_reference,omitempty"`
+	Time              *stats.Spread `json:"time_ms,omitempty"`
 }
 
 // Wrong reports whether the impl failed, or is beyond the tolerance of the reference.
@@ -45,10 +48,16 @@ func (r *Result) Wrong() bool {
 	return r.Reason != "" && !r.Declined || r.Reference != nil && r.Reference.Beyond > 0
 }
 
+// RecordedWrong reports whether the recorded result is beyond the tolerance of the reference.
+func (r *Result) RecordedWrong() bool {
+	return r.RecordedReference != nil && r.RecordedReference.Beyond > 0
+}
+
 // Replay runs a call on impls of its op, each repeat times at least once, and compares the results.
 // It stops when ctx ends.
 func Replay(ctx context.Context, c *Call, impls []opregistry.Entry, reference *opregistry.Entry, x *opregistry.Exec, repeat int) ([]Result, error) {
 	var oracle opregistry.Call
+	var recorded *Match
 	known := false
 	if reference != nil {
 		args, err := c.Arguments()
@@ -57,11 +66,16 @@ func Replay(ctx context.Context, c *Call, impls []opregistry.Entry, reference *o
 		}
 		known = run(args, reference, x) == nil
 		oracle = args
+		if known {
+			if recorded, err = c.recordedMatch(oracle); err != nil {
+				return nil, err
+			}
+		}
 	}
 	var results []Result
 	for i := range impls {
 		e := &impls[i]
-		r := Result{File: c.File, Op: c.Op.Name(), Site: c.Site, RecordedOn: c.Impl(), Impl: e.ID, Kind: e.Kind}
+		r := Result{File: c.File, Op: c.Op.Name(), Site: c.Site, RecordedOn: c.Impl(), Impl: e.ID, Kind: e.Kind, RecordedReference: recorded}
 		var times []time.Duration
 		for n := range max(1, repeat) {
 			if err := ctx.Err(); err != nil {
@@ -113,11 +127,8 @@ func run(args opregistry.Call, e *opregistry.Entry, x *opregistry.Exec) (err err
 	return args.Run(e.Run, x)
 }
 
-// matchRecorded compares results with the recorded ones.
-func (c *Call) matchRecorded(args opregistry.Call) (*Match, error) {
-	if c.Failure() != "" {
-		return nil, nil
-	}
+// results returns a function that gives an operand of args the tensor with its recorded result.
+func (c *Call) results(args opregistry.Call) func(opregistry.Operand) *tensor.Tensor {
 	recorded := map[string]*tensor.Tensor{}
 	for _, v := range c.Views {
 		recorded[v.Name] = v.after
@@ -128,34 +139,57 @@ func (c *Call) matchRecorded(args opregistry.Call) (*Match, error) {
 			views[o.Tensor] = o.Name
 		}
 	}
-	return compare(c.Op, args, func(_ int, o opregistry.Operand) *tensor.Tensor { return recorded[views[o.Tensor]] })
+	return func(o opregistry.Operand) *tensor.Tensor { return recorded[views[o.Tensor]] }
+}
+
+// matchRecorded compares the results in args with the recorded ones. It is nil if the recorded call
+// failed.
+func (c *Call) matchRecorded(args opregistry.Call) (*Match, error) {
+	if c.Failure() != "" {
+		return nil, nil
+	}
+	recorded := c.results(args)
+	return compare(c.Op, args, func(o opregistry.Operand) (got, want *tensor.Tensor) { return o.Tensor, recorded(o) })
+}
+
+// recordedMatch compares the recorded results with those in args. It is nil if the recorded call
+// failed.
+func (c *Call) recordedMatch(args opregistry.Call) (*Match, error) {
+	if c.Failure() != "" {
+		return nil, nil
+	}
+	recorded := c.results(args)
+	return compare(c.Op, args, func(o opregistry.Operand) (got, want *tensor.Tensor) { return recorded(o), o.Tensor })
 }
 
 // match compares the results of a call with those of another one of the same op.
 func match(op opregistry.Handle, got, want opregistry.Call) (*Match, error) {
-	operands := want.Operands()
-	return compare(op, got, func(i int, _ opregistry.Operand) *tensor.Tensor { return operands[i].Tensor })
+	tensors := map[string]*tensor.Tensor{}
+	for _, o := range want.Operands() {
+		tensors[o.Name] = o.Tensor
+	}
+	return compare(op, got, func(o opregistry.Operand) (got, want *tensor.Tensor) { return o.Tensor, tensors[o.Name] })
 }
 
-// compare compares the operands that a call wrote with what want returns for each, nil to leave it
-// out.
-func compare(op opregistry.Handle, got opregistry.Call, want func(i int, o opregistry.Operand) *tensor.Tensor) (*Match, error) {
+// compare compares results. pair returns those of an operand that a call wrote; one that is nil is
+// left out.
+func compare(op opregistry.Handle, call opregistry.Call, pair func(opregistry.Operand) (got, want *tensor.Tensor)) (*Match, error) {
 	m := &Match{Equal: true}
 	worst := 0.0
-	for i, o := range got.Operands() {
+	for _, o := range call.Operands() {
 		if o.Tensor == nil || o.Access == opregistry.AccessRead {
 			continue
 		}
-		expected := want(i, o)
-		if expected == nil {
+		got, expected := pair(o)
+		if got == nil || expected == nil {
 			continue
 		}
 		values := expected.Float64s()
-		d, err := tensor.Compare(values, o.Tensor, opmanager.Tolerance(op, o.Tensor.DType(), values))
+		d, err := tensor.Compare(values, got, opmanager.Tolerance(op, got.DType(), values))
 		if err != nil {
 			return nil, fmt.Errorf("operand %q: %w", o.Name, err)
 		}
-		exact, err := tensor.Compare(values, o.Tensor, tensor.Tolerance{})
+		exact, err := tensor.Compare(values, got, tensor.Tolerance{})
 		if err != nil {
 			return nil, fmt.Errorf("operand %q: %w", o.Name, err)
 		}

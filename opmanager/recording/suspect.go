@@ -86,17 +86,17 @@ func (s *Suspect) compare(c *Call, other *opregistry.Entry) error {
 	if run(args, other, s.Exec) != nil {
 		return nil // it declines this call
 	}
-	back, err := c.matchRecorded(args)
-	if err != nil || back.Equal {
+	match, err := c.recordedMatch(args)
+	if err != nil || match.Equal {
 		return err
 	}
-	found := &Evidence{Call: c, Other: other.ID, Match: back}
+	found := &Evidence{Call: c, Other: other.ID, Match: match}
 	c.Primus, c.Machine = buildinfo.Version(), cpufeat.Class(true)
 	c.Why = fmt.Sprintf("its result differs from that of %s", other.ID)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case back.Beyond > 0 && s.beyond == nil:
+	case match.Beyond > 0 && s.beyond == nil:
 		s.beyond = found
 	case s.differ == nil:
 		s.differ = found

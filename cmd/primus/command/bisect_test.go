@@ -2,6 +2,7 @@ package command_test
 
 import (
 	"encoding/json"
+	"math"
 	"path/filepath"
 	"testing"
 
@@ -63,9 +64,36 @@ func TestBisectFindsAPlantedFault(t *testing.T) {
 		assert.Equal(t, r.Impl == "vendor.broken", r.Wrong(), r.Impl)
 	}
 
+	elsewhere := commandtest.Run(t, "ops", "replay", file) // without the source
+	assert.Equal(t, 1, elsewhere.Code, elsewhere.Stderr)
+	assert.Contains(t, elsewhere.Out, "fault.safetensors: the recorded result, of vendor.broken: 1 element is beyond the tolerance of the reference: operand \"output\", element 5: got 0.5")
+
 	text := primusWith(t, broken, append([]string{"ops", "bisect", "--good", "flagos", "--bad", policy, "--replay-file", ""}, l.Args("num_layers=3")[2:]...)...)
 	assert.Contains(t, text.Out, "at fault    residual_add")
 	assert.Contains(t, text.Out, "in          layer 1\n")
+	assert.Regexp(t, `element 5: got 0.5.*, where want is the result of default.flagos\n`, text.Out)
+}
+
+// Of several layers with a fault, the first is named.
+func TestBisectFindsTheFirstNaN(t *testing.T) {
+	l := commandtest.NewLab(t)
+	source := opregistry.Source{Name: "nans", Impls: []opregistry.Impl{{
+		Op: norm.ResidualAdd, ID: "vendor.nans", Kind: opregistry.KindVendor, Vendor: "nans",
+		Run: opregistry.Func[norm.ResidualAddArgs](func(_ *opregistry.Exec, args norm.ResidualAddArgs) error {
+			tensor.Data[float32](args.Output)[0] = float32(math.NaN())
+			return nil
+		}),
+	}}}
+	args := append([]string{"ops", "bisect", "--good", "flagos", "--bad", "impl:vendor.nans", "--nan", "--replay-file", "", "-o", "json"}, l.Args()[2:]...)
+	got := primusWith(t, grouped(command.OpSources, source), args...)
+	require.Equal(t, 1, got.Code, got.Stderr)
+	var report divergence.Report
+	require.NoError(t, json.Unmarshal([]byte(got.Out), &report), got.Out)
+	assert.Equal(t, 1, report.Diverges)
+	assert.Equal(t, []float64{}, report.Bad)
+	assert.Equal(t, []int{0}, report.Layers, "later layers and sums of gradients are at fault as well")
+	require.NotNil(t, report.Call)
+	assert.Equal(t, oppolicy.PhaseForward, report.Call.Phase)
 }
 
 func TestBisectWithoutDifference(t *testing.T) {

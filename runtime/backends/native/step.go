@@ -32,7 +32,7 @@ func (e *NonFiniteError) Error() string {
 	if e.Origin != nil {
 		where = "it began at " + e.Origin.Error()
 	}
-	return fmt.Sprintf("step %d: the %s is %v; %s; the checkpoints are untouched: lower lr or clip_grad, or look at the op with TE_FL_PER_OP", e.Step, e.What, e.Value, where)
+	return fmt.Sprintf("step %d: the %s is %v; %s; the checkpoints are untouched: lower lr or clip_grad, or find the call with --check-finite ops", e.Step, e.What, e.Value, where)
 }
 
 // Is reports whether target is backend.ErrNonFinite.

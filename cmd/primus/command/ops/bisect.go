@@ -3,6 +3,7 @@ package ops
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"strconv"
 	"strings"
@@ -185,6 +186,9 @@ func describeDivergence(r *divergence.Report, o *bisectOptions) string {
 	line("bad", "%s: losses %s", o.bad, bad)
 	if r.Diverges == 0 {
 		line("result", "no difference in %s beyond %g, although %s", plaintext.Quantity(r.Steps, "step", "steps"), o.tolerance, plaintext.Quantity(len(r.Differ), "op has another impl", "ops have another impl"))
+		if most := mostApart(r); most > 0 && !o.nan {
+			line("", "the losses differ by at most %.2g of the good one; a smaller --tolerance finds the reason", most)
+		}
 		return b.String()
 	}
 	line("diverges", "at step %d", r.Diverges)
@@ -198,12 +202,22 @@ func describeDivergence(r *divergence.Report, o *bisectOptions) string {
 	line("first call", "%s, %v, on %s instead of %s", c.Op, c.Site, c.Bad, c.Good)
 	line("differs by", "%d ulp, %.3g relative; %d of %d elements beyond the tolerance of the op", c.Match.MaxULP, c.Match.MaxRel, c.Match.Beyond, c.Match.Elements)
 	if c.Match.Worst != "" {
-		line("worst", "%s, where want is the result of %s", c.Match.Worst, c.Bad)
+		line("worst", "%s, where want is the result of %s", c.Match.Worst, c.Good)
 	}
 	if c.File != "" {
 		line("replay", "primus ops replay %s", c.File)
 	}
 	return b.String()
+}
+
+// mostApart returns how far losses are apart at most, as a share of the good one.
+func mostApart(r *divergence.Report) (most float64) {
+	for i, good := range r.Good {
+		if i < len(r.Bad) && good != 0 {
+			most = max(most, math.Abs(r.Bad[i]-good)/math.Abs(good))
+		}
+	}
+	return most
 }
 
 func lossList(losses []float64) string {

@@ -43,7 +43,8 @@ as a safetensors file.
 The saved state that a backward op reads was written by the implementation that is
 named in the column "recorded on".
 
-The exit code is 1 when an implementation fails or is beyond the tolerance.`,
+The exit code is 1 when an implementation fails, or when its result or the recorded one
+is beyond the tolerance of the reference. A line below the table names the element.`,
 		Example: `  primus train --config exp.yaml --record-ops 'rmsnorm_*,generic_gemm' --record-dir calls
   primus ops replay calls
   primus ops replay calls/000003-generic_gemm.safetensors --impl 'vendor.*' --repeat 20
@@ -81,7 +82,7 @@ The exit code is 1 when an implementation fails or is beyond the tolerance.`,
 			if err := output.Print(prog.Out, results, func() error { return printReplayed(prog.Out, results) }); err != nil {
 				return err
 			}
-			if slices.ContainsFunc(results, func(r recording.Result) bool { return r.Wrong() }) {
+			if slices.ContainsFunc(results, func(r recording.Result) bool { return r.Wrong() || r.RecordedWrong() }) {
 				return cli.ErrReported
 			}
 			return nil
@@ -135,7 +136,11 @@ func (o *replayOptions) replay(cmd *cobra.Command, m *opmanager.Manager, snap *o
 func printReplayed(out io.Writer, results []recording.Result) error {
 	t := plaintext.NewTable(table.Row{"file", "site", "recorded on", "impl", "recorded result", "reference", "beyond", "median ms"}, 7, 8)
 	var notes []string
-	for _, r := range results {
+	for i, r := range results {
+		if r.RecordedWrong() && (i == 0 || results[i-1].File != r.File) {
+			notes = append(notes, fmt.Sprintf("%s: the recorded result, of %s: %s beyond the tolerance of the reference: %s", path.Base(r.File), r.RecordedOn,
+				plaintext.Quantity(r.RecordedReference.Beyond, "element is", "elements are"), r.RecordedReference.Worst))
+		}
 		ms := "-"
 		if r.Time != nil {
 			ms = fmt.Sprintf("%.4g", r.Time.Median)
@@ -144,7 +149,8 @@ func printReplayed(out io.Writer, results []recording.Result) error {
 		if r.Reference != nil {
 			beyond = fmt.Sprint(r.Reference.Beyond)
 			if r.Reference.Worst != "" {
-				notes = append(notes, fmt.Sprintf("%s: %s: beyond the tolerance of the reference: %s", path.Base(r.File), r.Impl, r.Reference.Worst))
+				notes = append(notes, fmt.Sprintf("%s: %s: %s beyond the tolerance of the reference: %s", path.Base(r.File), r.Impl,
+					plaintext.Quantity(r.Reference.Beyond, "element is", "elements are"), r.Reference.Worst))
 			}
 		}
 		if r.Reason != "" {

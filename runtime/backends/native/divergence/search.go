@@ -47,7 +47,7 @@ type Report struct {
 	Differ   []string     `json:"differ"`         // the ops whose impls differ between the policies
 	Ops      []string     `json:"ops"`            // those at fault
 	Layers   []int        `json:"layers"`         // in which they are at fault; -1 is outside of layers
-	Runs     int          `json:"runs"`           // training runs of Steps steps
+	Runs     int          `json:"runs"`           // training runs, after the first two as far as Diverges
 	Call     *CallAtFault `json:"call,omitempty"` // nil if no single call has a different result
 }
 
@@ -57,7 +57,7 @@ type CallAtFault struct {
 	recording.Site
 	Good  string           `json:"good_impl_id"`
 	Bad   string           `json:"bad_impl_id"`
-	Match *recording.Match `json:"match"` // of the good result with the bad one
+	Match *recording.Match `json:"match"` // of the bad result with the good one
 	File  string           `json:"file,omitempty"`
 }
 
@@ -105,6 +105,7 @@ func Find(ctx context.Context, set Settings) (*Report, error) {
 	if s.report.Diverges = s.diverges(s.report.Bad); s.report.Diverges == 0 {
 		return &s.report, nil
 	}
+	s.Steps = s.report.Diverges // what differs later has not caused it
 	fails := func(what string, units [][]string, layers []int) (bool, error) {
 		losses, err := s.losses(ctx, what, units, layers)
 		return err == nil && s.diverges(losses) > 0, err
@@ -195,13 +196,14 @@ func phases() []oppolicy.Phase {
 	return []oppolicy.Phase{oppolicy.PhaseUnspecified, oppolicy.PhaseForward, oppolicy.PhaseBackward}
 }
 
-// allLayers returns the numbers of all layers, and -1 for calls outside of them.
+// allLayers returns the numbers of all layers, and last -1 for calls outside of them: the search
+// takes the first that suffice, and a fault in a layer precedes what follows from it.
 func (s *Search) allLayers() []int {
-	all := []int{-1}
+	all := make([]int, 0, s.layers+1)
 	for i := range s.layers {
 		all = append(all, i)
 	}
-	return all
+	return append(all, -1)
 }
 
 // policy returns the policy under which these ops have their bad order in these layers, and
@@ -251,6 +253,7 @@ func (s *Search) losses(ctx context.Context, what string, units [][]string, laye
 
 // train trains under a policy; begin is called before each step.
 func (s *Search) train(ctx context.Context, p oppolicy.Policy, begin func(step int)) (losses []float64, err error) {
+	losses = []float64{} // a list in JSON even if the first is not finite
 	m := s.Manager.With(p)
 	defer m.Close()
 	bench, _, err := native.NewBench(s.Module, m, s.Device, slog.New(slog.DiscardHandler))
@@ -277,7 +280,7 @@ func (s *Search) train(ctx context.Context, p oppolicy.Policy, begin func(step i
 // diverges returns the first step at which losses differ from those of the good policy, 0 if none
 // does.
 func (s *Search) diverges(losses []float64) int {
-	for i, want := range s.report.Good {
+	for i, want := range s.report.Good[:min(s.Steps, len(s.report.Good))] {
 		switch {
 		case i == len(losses):
 			return i + 1
