@@ -141,7 +141,10 @@ func TestWrongMappings(t *testing.T) {
 		return `{"vendor": "acme", "functions": [{"function": "add", ` + text + `}]}`
 	}
 	for want, mapping := range map[string]string{
-		"unexpected EOF":                                             `{"vendor": "acme"`,
+		"it is cut off":                       `{"vendor": "acme"`,
+		"it is empty":                         ``,
+		"got array, want an object in braces": `[]`,
+		`"functions.args": got string, want a list in brackets`:      `{"vendor":"acme","functions":[{"function":"add","op":"x","args":"a"}]}`,
 		`unknown field "vendors"`:                                    `{"vendors": "acme"}`,
 		"text after the mapping":                                     addMapping + "x",
 		`want "vendor" and at least one`:                             `{"vendor": "acme"}`,

@@ -234,6 +234,9 @@ func (p *Plugin) Findings() string {
 			failures = append(failures, fmt.Sprintf("impl %q of op %q failed: %s", o.Impl, o.Op, o.Trial.Failure))
 		}
 	}
+	for _, u := range p.Report.LeftOut {
+		failures = append(failures, fmt.Sprintf("impl %q of op %q is left out: %s", u.Impl, u.Op, u.Reason))
+	}
 	if n := p.Report.Processes; n > 0 {
 		failures = append(failures, fmt.Sprintf("it left %d processes running, which were ended with its probe", n))
 	}

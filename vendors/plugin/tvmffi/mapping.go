@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"regexp"
 
 	"github.com/primus-fl/primus/tensor"
@@ -51,6 +52,38 @@ type Function struct {
 // MaxBytes is more than any mapping has.
 const MaxBytes = 1 << 20
 
+// plain returns an error of package json in words.
+func plain(err error) error {
+	if errors.Is(err, io.EOF) {
+		return errors.New("it is empty")
+	}
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return errors.New("it is cut off")
+	}
+	if at, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		if at.Field == "" {
+			return fmt.Errorf("got %s, want an object in braces", at.Value)
+		}
+		return fmt.Errorf("%q: got %s, want %s", at.Field, at.Value, sortOf(at.Type.Kind()))
+	}
+	return err
+}
+
+func sortOf(k reflect.Kind) string {
+	switch k {
+	case reflect.String:
+		return "a string"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Slice:
+		return "a list in brackets"
+	case reflect.Struct, reflect.Map:
+		return "an object in braces"
+	default:
+		return "a number"
+	}
+}
+
 var symbol = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // Read reads a Mapping.
@@ -62,7 +95,7 @@ func Read(text []byte) (*Mapping, error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	if err := d.Decode(m); err != nil {
-		return nil, err
+		return nil, plain(err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return nil, errors.New("it has text after the mapping")
