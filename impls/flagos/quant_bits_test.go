@@ -56,7 +56,7 @@ func hostile(r *rand.Rand, x []float32) {
 func TestFP4HasTheBitsOfTheReference(t *testing.T) {
 	cpufeattest.Each(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(1, 2))
-		for range 100 {
+		for range 200 {
 			rows, cols := 2+2*r.IntN(30), 2+2*r.IntN(60)
 			if r.IntN(8) == 0 {
 				rows, cols = cols+200*r.IntN(2), rows+500*r.IntN(2)

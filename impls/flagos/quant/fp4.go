@@ -113,6 +113,13 @@ type fp4Amaxes struct {
 
 func (a *fp4Amaxes) piece(row, col, n int) []float32 { return a.data[row*a.pitch+col:][:n] }
 
+// fetch asks the processor for a piece, if there is one.
+func (a *fp4Amaxes) fetch(row, col, n int) {
+	if at := row*a.pitch + col; at+n <= len(a.data) {
+		fp8.Prefetch(a.data[at:], n, 1, n)
+	}
+}
+
 var (
 	fp4AmaxKernel = parallel.NewKernel((*fp4).amaxes)
 	fp4RowsKernel = parallel.NewKernel((*fp4).encodeRows)
@@ -187,8 +194,7 @@ func (s *fp4) amaxes(part int) {
 		if !s.q.Block2D {
 			down = s.col.piece(row/fp4Block, col, width)
 		}
-		x, pitch := s.elements(row, col, height, width, buf)
-		fp8.AmaxColumns(down, x, pitch, height)
+		s.columnAmaxes(down, row, col, height, buf)
 		if s.q.Block2D {
 			fp8.Amaxes(s.row.piece(row/fp4Block, first, n), down, fp4Block)
 		}
@@ -213,10 +219,26 @@ func patternsOf(x *host.Matrix, row, col, n int) []uint16 {
 	return x.Bits()[row*x.Pitch+col:][:n]
 }
 
-// elements returns elements of rows, in lines if they have to be widened.
+// columnAmaxes finds the largest magnitudes of the columns of a band.
+func (s *fp4) columnAmaxes(to []float32, row, col, height int, buf []float32) {
+	done := 0
+	if s.x.DType() == tensor.BF16 {
+		done = fp8.AmaxColumnsBF16(to, s.x.Bits()[row*s.x.Pitch+col:], s.x.Pitch, height)
+	}
+	if done < len(to) {
+		x, pitch := s.elements(row, col+done, height, len(to)-done, buf)
+		fp8.AmaxColumns(to[done:], x, pitch, height)
+	}
+}
+
+// elements returns elements of rows, in lines if they have to be widened, in which case it asks the
+// processor for as many rows after them.
 func (s *fp4) elements(row, col, height, width int, lines []float32) (x []float32, pitch int) {
 	if !s.x.Narrow() {
 		return s.x.Data[row*s.x.Pitch+col:], s.x.Pitch
+	}
+	if next := row + height; next < s.x.Rows {
+		fp8.Prefetch(s.x.Bits()[next*s.x.Pitch+col:], s.x.Pitch, min(height, s.x.Rows-next), width)
 	}
 	for r := range height {
 		s.x.Piece(row+r, col, width, lines[r*width:])
@@ -242,6 +264,7 @@ func (s *fp4) encodeRows(part int) {
 			if r == row || !s.q.Block2D {
 				codes = s.rows.codes.Piece(at, first, n)
 				s.blocks.Encode(codes, s.row.piece(at, first, n))
+				s.row.fetch(at+1, first, n)
 			}
 			to := s.rows.data.Piece(r, col/2, width/2)
 			if s.q.Stochastic {

@@ -3,6 +3,7 @@ package quant
 import (
 	"github.com/primus-fl/primus/impls/flagos/internal/host"
 	"github.com/primus-fl/primus/internal/kernel/fp8"
+	"github.com/primus-fl/primus/tensor"
 )
 
 // The largest tile of the matrix whose data by columns is stored at once. Its columns have two
@@ -62,10 +63,10 @@ func (s *fp4) encodeColumns(part int) {
 				spread(codes, squares.Piece(b, 0, n))
 			} else {
 				s.blocks.Encode(codes, s.col.piece(first+b, col, n))
+				s.col.fetch(first+b+1, col, n)
 			}
 			if !s.q.Stochastic {
-				x, pitch := s.band(&t, b)
-				fp8.EncodeE2M1Down(t.data.Piece(b, 0, t.width*fp4Bytes), x, pitch, codes, &s.limits)
+				s.encodeBand(&t, b, codes)
 			}
 		}
 		to := s.cols.codes
@@ -86,19 +87,31 @@ func (s *fp4) encodeColumns(part int) {
 	s.exec.Release(buf)
 }
 
-// band returns the elements of a band, whose missing rows are zeros.
-func (s *fp4) band(t *fp4Tile, b int) (x []float32, pitch int) {
-	row := t.row + b*fp4Block
+// encodeBand rounds the columns of a band, whose scales have these codes.
+func (s *fp4) encodeBand(t *fp4Tile, b int, codes []byte) {
+	to, done := t.data.Piece(b, 0, t.width*fp4Bytes), 0
+	if row := t.row + b*fp4Block; s.x.DType() == tensor.BF16 && row+fp4Block <= s.x.Rows {
+		done = fp8.EncodeE2M1DownBF16(to, s.x.Bits()[row*s.x.Pitch+t.col:], s.x.Pitch, codes, &s.limits)
+	}
+	if done < t.width {
+		x, pitch := s.band(t, b, done)
+		fp8.EncodeE2M1Down(to[done*fp4Bytes:], x, pitch, codes[done:], &s.limits)
+	}
+}
+
+// band returns the elements of a band from a column of the tile on. Its missing rows are zeros.
+func (s *fp4) band(t *fp4Tile, b, first int) (x []float32, pitch int) {
+	row, col, width := t.row+b*fp4Block, t.col+first, t.width-first
 	height := min(fp4Block, s.x.Rows-row)
 	if height == fp4Block {
-		return s.elements(row, t.col, height, t.width, t.lines)
+		return s.elements(row, col, height, width, t.lines)
 	}
 	for r := range height {
-		to := t.lines[r*t.width:][:t.width]
-		copy(to, s.x.Piece(row+r, t.col, t.width, to))
+		to := t.lines[r*width:][:width]
+		copy(to, s.x.Piece(row+r, col, width, to))
 	}
-	clear(t.lines[height*t.width : fp4Block*t.width])
-	return t.lines, t.width
+	clear(t.lines[height*width : fp4Block*width])
+	return t.lines, width
 }
 
 // columnsAtRandom rounds the columns of a tile with stochastic rounding. turned is memory for them
@@ -106,7 +119,7 @@ func (s *fp4) band(t *fp4Tile, b int) (x []float32, pitch int) {
 func (s *fp4) columnsAtRandom(t *fp4Tile, turned []float32) {
 	bands := (t.height + fp4Block - 1) / fp4Block
 	for b := range bands {
-		x, pitch := s.band(t, b)
+		x, pitch := s.band(t, b, 0)
 		fp8.TurnRows(turned[b*fp4Block:], fp4TurnedPitch, x, pitch, t.width)
 	}
 	words := fp4WordsOf(turned[fp4TileCols*fp4TurnedPitch:])

@@ -112,6 +112,9 @@ func (b *bench) quantOps() []contest {
 			dequantize(k.name+"/by_columns", k.q, byColumns)
 		}
 	}
+	nvfp4 := quant.Quantizer{Scaling: quant.NVFP4Scaling}
+	quantize("nvfp4/bf16/by_columns", nvfp4, narrow, byColumns)
+	quantize("nvfp4/bf16/both_ways", nvfp4, narrow, bothWays)
 	atRandom := quant.Quantizer{Scaling: quant.NVFP4Scaling, Stochastic: true}
 	quantize("nvfp4/stochastic", atRandom, x, byRows)
 	quantize("nvfp4/stochastic/by_columns", atRandom, x, byColumns)

@@ -29,6 +29,20 @@ func AmaxColumns(dst, x []float32, pitch, rows int) {
 	}
 }
 
+// AmaxColumnsBF16 is AmaxColumns for the patterns of bfloat16. It returns how many columns it has
+// done, as the other functions for bfloat16 do.
+func AmaxColumnsBF16(dst []float32, x []uint16, pitch, rows int) (done int) {
+	if rows == 0 || len(dst) == 0 {
+		return 0
+	}
+	x = x[:(rows-1)*pitch+len(dst)]
+	race.Write(dst)
+	for r := range rows {
+		race.Read(x[r*pitch:][:len(dst)])
+	}
+	return amaxColumnsBF16Vector(dst, x, pitch, rows)
+}
+
 // EncodeColumns rounds the columns of a matrix to fp8 with a scale for each. The rows of both
 // matrices lie at a pitch:
 //

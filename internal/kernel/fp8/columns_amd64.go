@@ -25,6 +25,20 @@ func amaxColumnsVector(dst, x []float32, pitch, rows int) (done int) {
 	return done
 }
 
+func amaxColumnsBF16Vector(dst []float32, x []uint16, pitch, rows int) (done int) {
+	cols := len(dst) &^ (columnsAVX512 - 1)
+	if cols == 0 || !cpufeat.Has(cpufeat.AVX512) {
+		return 0
+	}
+	return amaxColumnsBF16AVX512(&dst[0], &x[0], cols, pitch, rows)
+}
+
+// amaxColumnsBF16AVX512 does cols columns, a positive multiple of 256, of at least one row, up to
+// 256 with a NaN.
+//
+//go:noescape
+func amaxColumnsBF16AVX512(dst *float32, x *uint16, cols, pitch, rows int) (done int)
+
 // encodeColumnsVector does the first columns, and returns how many.
 func (f *Format) encodeColumnsVector(dst []byte, dstPitch int, x []float32, pitch, rows int, scale []float32) (done int) {
 	done = len(scale) &^ 63

@@ -139,3 +139,85 @@ row:
 	JNZ    columns
 	VZEROUPPER
 	RET
+
+// COLUMNW raises the words of to to the magnitudes of those in memory.
+#define COLUMNW(mem, to, t) \
+	VPANDD  mem, Z16, t \
+	VPMAXUW t, to, to
+
+// FLOATS stores the bfloat16 in z.
+#define FLOATS(z, y, to) \
+	VPMOVZXWD     y, Z17        \
+	VPSLLD        $16, Z17, Z17 \
+	VMOVUPS       Z17, to(DI)   \
+	VEXTRACTI64X4 $1, z, Y17    \
+	VPMOVZXWD     Y17, Z17      \
+	VPSLLD        $16, Z17, Z17 \
+	VMOVUPS       Z17, to+64(DI)
+
+// func amaxColumnsBF16AVX512(dst *float32, x *uint16, cols, pitch, rows int) (done int)
+TEXT ·amaxColumnsBF16AVX512(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ cols+16(FP), DX
+	MOVQ pitch+24(FP), R8
+	MOVQ rows+32(FP), R9
+	SHLQ $1, R8
+	MOVL         $0x7fff7fff, AX
+	VPBROADCASTD AX, Z16
+	MOVL         $0x7f807f80, AX
+	VPBROADCASTD AX, Z21
+
+columns:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	MOVQ   SI, BX
+	MOVQ   R9, CX
+
+row:
+	COLUMNW((BX), Z0, Z17)
+	COLUMNW(64(BX), Z1, Z18)
+	COLUMNW(128(BX), Z2, Z19)
+	COLUMNW(192(BX), Z3, Z20)
+	COLUMNW(256(BX), Z4, Z17)
+	COLUMNW(320(BX), Z5, Z18)
+	COLUMNW(384(BX), Z6, Z19)
+	COLUMNW(448(BX), Z7, Z20)
+	ADDQ   R8, BX
+	DECQ   CX
+	JNZ    row
+	VPMAXUW  Z1, Z0, Z17
+	VPMAXUW  Z3, Z2, Z18
+	VPMAXUW  Z5, Z4, Z19
+	VPMAXUW  Z7, Z6, Z20
+	VPMAXUW  Z18, Z17, Z17
+	VPMAXUW  Z20, Z19, Z19
+	VPMAXUW  Z19, Z17, Z17
+	VPCMPUW  $6, Z21, Z17, K1 // more than infinity
+	KORTESTD K1, K1
+	JNZ      columnsDone
+	FLOATS(Z0, Y0, 0)
+	FLOATS(Z1, Y1, 128)
+	FLOATS(Z2, Y2, 256)
+	FLOATS(Z3, Y3, 384)
+	FLOATS(Z4, Y4, 512)
+	FLOATS(Z5, Y5, 640)
+	FLOATS(Z6, Y6, 768)
+	FLOATS(Z7, Y7, 896)
+	ADDQ   $512, SI
+	ADDQ   $1024, DI
+	SUBQ   $256, DX
+	JNZ    columns
+
+columnsDone:
+	MOVQ cols+16(FP), AX
+	SUBQ DX, AX
+	MOVQ AX, done+40(FP)
+	VZEROUPPER
+	RET

@@ -8,8 +8,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/primus-fl/primus/internal/cpufeat"
 	"github.com/primus-fl/primus/internal/cpufeat/cpufeattest"
 	"github.com/primus-fl/primus/internal/kernel/fp8"
+	"github.com/primus-fl/primus/tensor"
 )
 
 func TestAmaxColumns(t *testing.T) {
@@ -39,6 +41,36 @@ func TestAmaxColumns(t *testing.T) {
 		}
 	})
 	require.Panics(t, func() { fp8.AmaxColumns(make([]float32, 4), make([]float32, 7), 4, 2) })
+}
+
+func TestAmaxColumnsOfBF16(t *testing.T) {
+	cpufeattest.Each(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(7, 8))
+		for _, rows := range []int{0, 1, 2, 5, 16} {
+			for _, cols := range []int{0, 16, 255, 256, 300, 512, 600} {
+				for _, nan := range []int{cols, cols / 2} { // the first column that may have one
+					pitch := cols + 3
+					x, bits := make([]float32, rows*pitch), make([]uint16, rows*pitch)
+					for i := range x {
+						b := tensor.ToBFloat16(float32(r.NormFloat64()))
+						if i%pitch >= nan && r.IntN(20) == 0 {
+							b = tensor.ToBFloat16(float32(math.NaN()))
+						}
+						bits[i], x[i] = uint16(b), b.Float32()
+					}
+					want, got := make([]float32, cols), make([]float32, cols+1)
+					fp8.AmaxColumns(want, x, pitch, rows)
+					done := fp8.AmaxColumnsBF16(got[:cols], bits, pitch, rows)
+					require.Equal(t, want[:done], got[:done], "%d rows of %d", rows, cols)
+					require.Zero(t, got[cols])
+					if cpufeat.Has(cpufeat.AVX512) && nan == cols && rows > 0 {
+						require.Equal(t, cols&^255, done, "what has no NaN is done")
+					}
+				}
+			}
+		}
+	})
+	require.Panics(t, func() { fp8.AmaxColumnsBF16(make([]float32, 4), make([]uint16, 7), 4, 2) })
 }
 
 func TestEncodeColumnsRoundsAsEncodeDoes(t *testing.T) {

@@ -86,3 +86,71 @@ DATA e2m1Words<>+40(SB)/8, $0x001d0015000d0005
 DATA e2m1Words<>+48(SB)/8, $0x001e0016000e0006
 DATA e2m1Words<>+56(SB)/8, $0x001f0017000f0007
 GLOBL e2m1Words<>(SB), RODATA|NOPTR, $64
+
+// TURN transposes the sixteen vectors Z0 to Z15, also with Z19: the vectors that result are, in
+// order, Z10, Z8, Z5, Z11, Z13, Z6, Z4, Z1, Z2, Z0, Z19, Z3, Z14, Z12, Z9 and Z15.
+#define TURN \
+	VUNPCKLPS  Z1, Z0, Z19          \
+	VUNPCKHPS  Z1, Z0, Z1           \
+	VUNPCKLPS  Z3, Z2, Z0           \
+	VUNPCKHPS  Z3, Z2, Z3           \
+	VUNPCKLPD  Z0, Z19, Z2          \
+	VUNPCKHPD  Z0, Z19, Z0          \
+	VUNPCKLPD  Z3, Z1, Z19          \
+	VUNPCKHPD  Z3, Z1, Z3           \
+	VUNPCKLPS  Z5, Z4, Z1           \
+	VUNPCKHPS  Z5, Z4, Z5           \
+	VUNPCKLPS  Z7, Z6, Z4           \
+	VUNPCKHPS  Z7, Z6, Z7           \
+	VUNPCKLPD  Z4, Z1, Z6           \
+	VUNPCKHPD  Z4, Z1, Z4           \
+	VUNPCKLPD  Z7, Z5, Z1           \
+	VUNPCKHPD  Z7, Z5, Z7           \
+	VUNPCKLPS  Z9, Z8, Z5           \
+	VUNPCKHPS  Z9, Z8, Z9           \
+	VUNPCKLPS  Z11, Z10, Z8         \
+	VUNPCKHPS  Z11, Z10, Z11        \
+	VUNPCKLPD  Z8, Z5, Z10          \
+	VUNPCKHPD  Z8, Z5, Z8           \
+	VUNPCKLPD  Z11, Z9, Z5          \
+	VUNPCKHPD  Z11, Z9, Z11         \
+	VUNPCKLPS  Z13, Z12, Z9         \
+	VUNPCKHPS  Z13, Z12, Z13        \
+	VUNPCKLPS  Z15, Z14, Z12        \
+	VUNPCKHPS  Z15, Z14, Z15        \
+	VUNPCKLPD  Z12, Z9, Z14         \
+	VUNPCKHPD  Z12, Z9, Z12         \
+	VUNPCKLPD  Z15, Z13, Z9         \
+	VUNPCKHPD  Z15, Z13, Z15        \
+	VSHUFF64X2 $0x88, Z6, Z2, Z13   \
+	VSHUFF64X2 $0xdd, Z6, Z2, Z6    \
+	VSHUFF64X2 $0x88, Z14, Z10, Z2  \
+	VSHUFF64X2 $0xdd, Z14, Z10, Z14 \
+	VSHUFF64X2 $0x88, Z2, Z13, Z10  \
+	VSHUFF64X2 $0xdd, Z2, Z13, Z2   \
+	VSHUFF64X2 $0x88, Z14, Z6, Z13  \
+	VSHUFF64X2 $0xdd, Z14, Z6, Z14  \
+	VSHUFF64X2 $0x88, Z4, Z0, Z6    \
+	VSHUFF64X2 $0xdd, Z4, Z0, Z4    \
+	VSHUFF64X2 $0x88, Z12, Z8, Z0   \
+	VSHUFF64X2 $0xdd, Z12, Z8, Z12  \
+	VSHUFF64X2 $0x88, Z0, Z6, Z8    \
+	VSHUFF64X2 $0xdd, Z0, Z6, Z0    \
+	VSHUFF64X2 $0x88, Z12, Z4, Z6   \
+	VSHUFF64X2 $0xdd, Z12, Z4, Z12  \
+	VSHUFF64X2 $0x88, Z1, Z19, Z4   \
+	VSHUFF64X2 $0xdd, Z1, Z19, Z1   \
+	VSHUFF64X2 $0x88, Z9, Z5, Z19   \
+	VSHUFF64X2 $0xdd, Z9, Z5, Z9    \
+	VSHUFF64X2 $0x88, Z19, Z4, Z5   \
+	VSHUFF64X2 $0xdd, Z19, Z4, Z19  \
+	VSHUFF64X2 $0x88, Z9, Z1, Z4    \
+	VSHUFF64X2 $0xdd, Z9, Z1, Z9    \
+	VSHUFF64X2 $0x88, Z7, Z3, Z1    \
+	VSHUFF64X2 $0xdd, Z7, Z3, Z7    \
+	VSHUFF64X2 $0x88, Z15, Z11, Z3  \
+	VSHUFF64X2 $0xdd, Z15, Z11, Z15 \
+	VSHUFF64X2 $0x88, Z3, Z1, Z11   \
+	VSHUFF64X2 $0xdd, Z3, Z1, Z3    \
+	VSHUFF64X2 $0x88, Z15, Z7, Z1   \
+	VSHUFF64X2 $0xdd, Z15, Z7, Z15

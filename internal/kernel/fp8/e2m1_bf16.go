@@ -20,3 +20,18 @@ func EncodeE2M1BF16(dst []byte, x []uint16, scales []byte, limits *[128]E2M1Limi
 	race.Write(dst)
 	return encodeE2M1BF16Vector(dst, x, scales, limits)
 }
+
+// EncodeE2M1DownBF16 is EncodeE2M1Down for the patterns of bfloat16. It returns how many columns it
+// has done, as the other functions for bfloat16 do.
+func EncodeE2M1DownBF16(dst []byte, x []uint16, pitch int, scales []byte, limits *[128]E2M1Limits) (done int) {
+	if len(scales) == 0 {
+		return 0
+	}
+	dst, x = dst[:len(scales)*E2M1Block/2], x[:(E2M1Block-1)*pitch+len(scales)]
+	for r := range E2M1Block {
+		race.Read(x[r*pitch:][:len(scales)])
+	}
+	race.Read(scales)
+	race.Write(dst)
+	return encodeE2M1DownBF16Vector(dst, x, pitch, scales, limits)
+}

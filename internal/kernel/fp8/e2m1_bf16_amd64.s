@@ -146,3 +146,120 @@ encodeDone:
 	MOVQ AX, done+40(FP)
 	VZEROUPPER
 	RET
+
+// TWOCOLUMNS leaves the codes of two columns, whose numbers are the lower and the upper halves of
+// those in z.
+#define TWOCOLUMNS(column, z, a, b, t) \
+	VPSLLD      $16, z, t              \
+	CODES(column, t, a)                \
+	VPANDD.BCST e2m1High<>(SB), z, z   \
+	CODES(column+1, z, b)
+
+DATA e2m1High<>+0(SB)/4, $0xffff0000
+GLOBL e2m1High<>(SB), RODATA|NOPTR, $4
+
+// EIGHTCOLUMNS stores the codes of the columns in c, d, e and f.
+#define EIGHTCOLUMNS(column, c, d, e, f, to) \
+	TWOCOLUMNS(column, c, Z20, Z21, Z24)   \
+	TWOCOLUMNS(column+2, d, Z22, Z23, Z24) \
+	MERGE(Z20, Z21, Z22, Z23, c)           \
+	TWOCOLUMNS(column+4, e, Z20, Z21, c)   \
+	TWOCOLUMNS(column+6, f, Z22, Z24, c)   \
+	MERGE(Z20, Z21, Z22, Z24, c)           \
+	CODEBYTES(Z23, Z24, to)
+
+// PAIROFROWS loads two rows, and raises the words of Z17 to their magnitudes, for which Z16 has a
+// mask.
+#define PAIROFROWS(first, second, a, b) \
+	VMOVDQU32 first, a      \
+	VMOVDQU32 second, b     \
+	VPANDD    Z16, a, Z18   \
+	VPMAXUW   Z18, Z17, Z17 \
+	VPANDD    Z16, b, Z18   \
+	VPMAXUW   Z18, Z17, Z17
+
+// Registers: DI destination, SI the first row, BX row 8, R9 the pitch of rows in bytes, R10, R11
+// and R12 three times, five times and seven times that, DX scales, CX bytes of columns left, R8 the
+// tables, R14 what is prefetched and R15 the end of its row.
+
+// func encodeE2M1DownBF16AVX512(dst *byte, x *uint16, pitch int, scales *byte, n int, limits
+// *[128]E2M1Limits) (done int)
+TEXT ·encodeE2M1DownBF16AVX512(SB), NOSPLIT, $0-56
+	MOVQ dst+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ pitch+16(FP), R9
+	MOVQ scales+24(FP), DX
+	MOVQ n+32(FP), CX
+	MOVQ limits+40(FP), R8
+	SHLQ $1, R9
+	LEAQ (R9)(R9*2), R10
+	LEAQ (R9)(R9*4), R11
+	LEAQ (R10)(R9*4), R12
+	ENCODER
+	SHLQ $1, CX
+	MOVQ R9, R14
+	SHLQ $4, R14
+	ADDQ SI, R14
+	LEAQ (R14)(CX*1), R15
+
+// 16 rows become the vectors of 32 columns, while the next 16 rows are prefetched row by row.
+downLoop:
+	LEAQ (SI)(R9*8), BX
+	PREFETCHT0 (R14)
+	PREFETCHT0 64(R14)
+	PREFETCHT0 128(R14)
+	PREFETCHT0 192(R14)
+	PREFETCHT0 256(R14)
+	PREFETCHT0 320(R14)
+	PREFETCHT0 384(R14)
+	PREFETCHT0 448(R14)
+	PREFETCHT0 512(R14)
+	PREFETCHT0 576(R14)
+	PREFETCHT0 640(R14)
+	PREFETCHT0 704(R14)
+	PREFETCHT0 768(R14)
+	PREFETCHT0 832(R14)
+	PREFETCHT0 896(R14)
+	PREFETCHT0 960(R14)
+	ADDQ $1024, R14
+	CMPQ R14, R15
+	JCS  downLoad
+	ADDQ R9, R15
+	MOVQ n+32(FP), AX
+	SHLQ $1, AX
+	MOVQ R15, R14
+	SUBQ AX, R14
+
+downLoad:
+	BROADCAST($0x7fff7fff, Z16)
+	VPXORD Z17, Z17, Z17
+	PAIROFROWS((SI), (SI)(R9*1), Z0, Z1)
+	PAIROFROWS((SI)(R9*2), (SI)(R10*1), Z2, Z3)
+	PAIROFROWS((SI)(R9*4), (SI)(R11*1), Z4, Z5)
+	PAIROFROWS((SI)(R10*2), (SI)(R12*1), Z6, Z7)
+	PAIROFROWS((BX), (BX)(R9*1), Z8, Z9)
+	PAIROFROWS((BX)(R9*2), (BX)(R10*1), Z10, Z11)
+	PAIROFROWS((BX)(R9*4), (BX)(R11*1), Z12, Z13)
+	PAIROFROWS((BX)(R10*2), (BX)(R12*1), Z14, Z15)
+	BROADCAST($0x7f807f80, Z18)
+	VPCMPUW  $6, Z18, Z17, K1
+	KORTESTD K1, K1
+	JNZ      downDone
+	TURN
+	EIGHTCOLUMNS(0, Z10, Z8, Z5, Z11, (DI))
+	EIGHTCOLUMNS(8, Z13, Z6, Z4, Z1, 64(DI))
+	EIGHTCOLUMNS(16, Z2, Z0, Z19, Z3, 128(DI))
+	EIGHTCOLUMNS(24, Z14, Z12, Z9, Z15, 192(DI))
+	ADDQ $32, DX
+	ADDQ $64, SI
+	ADDQ $256, DI
+	SUBQ $64, CX
+	JNZ  downLoop
+
+downDone:
+	MOVQ n+32(FP), AX
+	SHRQ $1, CX
+	SUBQ CX, AX
+	MOVQ AX, done+48(FP)
+	VZEROUPPER
+	RET

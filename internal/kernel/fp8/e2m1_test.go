@@ -225,6 +225,41 @@ func TestCodesOfE2M1DownColumns(t *testing.T) {
 	assert.Panics(t, func() { fp8.EncodeE2M1Down(make([]byte, 8), make([]float32, 15), 1, []byte{0}, limits) })
 }
 
+func TestCodesOfE2M1DownColumnsFromBF16(t *testing.T) {
+	limits := limitsOfScales()
+	cpufeattest.Each(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(1, 2))
+		for n := range 140 {
+			pitch, nan := n+r.IntN(3), n // where the first column with one may be
+			if n%3 == 0 {
+				nan /= 2
+			}
+			x, bits, scales := make([]float32, 15*pitch+n), make([]uint16, 15*pitch+n), make([]byte, n)
+			for j := range scales {
+				var column [16]float32
+				scales[j] = byte(r.IntN(128))
+				block(r, column[:], scales[j])
+				for i, v := range column {
+					b := tensor.ToBFloat16(v)
+					if v != v && j < nan {
+						b = tensor.ToBFloat16(float32(math.Inf(-1)))
+					}
+					x[i*pitch+j], bits[i*pitch+j] = b.Float32(), uint16(b)
+				}
+			}
+			want, got := make([]byte, 8*n), make([]byte, 8*n+1)
+			got[8*n] = 0xa5
+			fp8.EncodeE2M1Down(want, x, pitch, scales, limits)
+			done := fp8.EncodeE2M1DownBF16(got, bits, pitch, scales, limits)
+			require.Equal(t, want[:8*done], got[:8*done], "%d columns", n)
+			require.Equal(t, byte(0xa5), got[8*n])
+			if cpufeat.Has(cpufeat.AVX512) && nan == n {
+				require.Equal(t, n&^31, done, "what has no NaN is done")
+			}
+		}
+	})
+}
+
 func TestCodesOfScalesOfE2M1(t *testing.T) {
 	for _, factor := range []float32{1, 0.37, 1e30, 3e-37} {
 		s := fp8.E2M1Scales{Factor: factor}

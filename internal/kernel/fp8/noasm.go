@@ -56,6 +56,12 @@ func amaxesE2M1BF16Vector(_ []float32, _ []uint16) (done int) { return 0 }
 
 func encodeE2M1BF16Vector(_ []byte, _ []uint16, _ []byte, _ *[128]E2M1Limits) (done int) { return 0 }
 
+func encodeE2M1DownBF16Vector(_ []byte, _ []uint16, _ int, _ []byte, _ *[128]E2M1Limits) (done int) {
+	return 0
+}
+
+func amaxColumnsBF16Vector(_ []float32, _ []uint16, _, _ int) (done int) { return 0 }
+
 func encodeE2M1AtRandomVector(_ []byte, _ []float32, _ []byte, _ []uint32, _ *[128]float64) (done int) {
 	return 0
 }

@@ -1,0 +1,18 @@
+package fp8
+
+import (
+	"unsafe"
+
+	"github.com/primus-fl/primus/internal/kernel/internal/prefetch"
+)
+
+// Prefetch asks the processor for rows of n elements, which lie at a pitch and will be read soon.
+// It changes no data.
+func Prefetch[T float32 | uint16](x []T, pitch, rows, n int) {
+	if rows == 0 || n == 0 {
+		return
+	}
+	x = x[:(rows-1)*pitch+n]
+	size := int(unsafe.Sizeof(x[0]))
+	prefetch.Rows((*byte)(unsafe.Pointer(&x[0])), size*pitch, rows, size*n)
+}
