@@ -96,7 +96,7 @@ func ParseManifest(data []byte) (Manifest, error) {
 func (m Manifest) Check(got Manifest) error {
 	var faults []error
 	if m.Policy != got.Policy {
-		faults = append(faults, fmt.Errorf("manifest: policy fingerprint is %s, want %s", got.Policy, m.Policy))
+		faults = append(faults, fmt.Errorf("manifest: policy fingerprint is %s, want %s: the policy file, the tuning file, the experiment, a TE_FL_ variable or a flag differs; primus policy show prints the policy", got.Policy, m.Policy))
 	}
 	type key struct{ op, device, rules string }
 	have := map[key]ManifestOp{}

@@ -61,15 +61,15 @@ type Settings struct {
 type Recorder struct {
 	set Settings
 
-	mu      sync.Mutex
-	step    int
-	seen    map[key]int    // calls by place
-	all     map[string]int // calls by op
-	inStep  map[string]int // calls of the current step by op
-	refused map[string]bool
-	kept    int
-	bytes   int64
-	full    bool
+	mu             sync.Mutex
+	step           int
+	seen           map[key]int    // calls by place
+	all            map[string]int // calls by op
+	inStep         map[string]int // calls of the current step by op
+	refused        map[string]bool
+	kept, complete int // handed to write, and written
+	bytes          int64
+	full           bool
 
 	queue   chan *Call
 	written sync.WaitGroup
@@ -234,23 +234,25 @@ func (r *Recorder) keep(c *Call) {
 func (r *Recorder) write() {
 	for c := range r.queue {
 		if r.fault == nil {
-			if r.fault = c.Write(c.File); r.fault != nil {
-				r.mu.Lock()
-				r.full = true
-				r.mu.Unlock()
-				r.set.Log.Warn(fmt.Sprintf("no more calls are recorded: %v", durable.Explain(r.fault)))
+			if r.fault = c.Write(c.File); r.fault == nil {
+				r.complete++
+				continue
 			}
+			r.mu.Lock()
+			r.full = true
+			r.mu.Unlock()
+			r.set.Log.Warn(fmt.Sprintf("no more calls are recorded: %v", durable.Explain(r.fault)))
 		}
 	}
 }
 
 // Close waits until all files are written. No call may begin after it. It returns how many calls
-// are kept, and the error of the first that could not be written.
+// were written, and the error of the first that could not be written.
 func (r *Recorder) Close() (kept int, err error) {
 	close(r.queue)
 	r.written.Wait()
 	if r.fault != nil {
 		err = errors.Join(errors.New("recorded calls are incomplete"), r.fault)
 	}
-	return r.kept, err
+	return r.complete, err
 }

@@ -243,6 +243,20 @@ func TestParseChoiceRefuses(t *testing.T) {
 	}
 }
 
+// Only files that were written count.
+func TestRecorderCannotWrite(t *testing.T) {
+	m, _ := newManager(t)
+	dir := filepath.Join(t.TempDir(), "calls")
+	r, err := recording.NewRecorder(recording.Settings{Dir: dir, Ops: []string{"*"}, Choice: recording.Choice{First: 2}, Log: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	require.NoError(t, os.Remove(dir))
+	m.Tap(r)
+	require.NoError(t, opmanager.MustBind(m, every).Call(newCall(t)))
+	kept, err := r.Close()
+	require.ErrorContains(t, err, "recorded calls are incomplete")
+	assert.Zero(t, kept)
+}
+
 func TestRecorderRefuses(t *testing.T) {
 	dir := t.TempDir()
 	_, err := recording.NewRecorder(recording.Settings{Dir: dir, Ops: []string{"[a"}})

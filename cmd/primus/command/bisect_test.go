@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"math"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/primus-fl/primus/cmd/primus/command"
@@ -63,6 +64,12 @@ func TestBisectFindsAPlantedFault(t *testing.T) {
 	for _, r := range results {
 		assert.Equal(t, r.Impl == "vendor.broken", r.Wrong(), r.Impl)
 	}
+
+	args[7] = filepath.Join(t.TempDir(), strings.Repeat("x", 250)) // longer with the end of a temporary name than a name may be
+	unwritten := primusWith(t, broken, args...)
+	assert.Equal(t, 1, unwritten.Code)
+	assert.Contains(t, unwritten.Out, `"residual_add"`, "the search was not in vain")
+	assert.Contains(t, unwritten.Stderr, "name too long")
 
 	elsewhere := commandtest.Run(t, "ops", "replay", file) // without the source
 	assert.Equal(t, 1, elsewhere.Code, elsewhere.Stderr)

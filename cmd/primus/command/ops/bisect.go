@@ -78,13 +78,13 @@ The exit code is 1 when the policies train differently.`,
 			report, err = opts.search(cmd, prog, p)
 			return err
 		})
-		if err != nil {
+		if report == nil {
 			return err
 		}
-		err = opts.output.Print(prog.Out, report, func() error {
+		err = errors.Join(err, opts.output.Print(prog.Out, report, func() error {
 			_, err := prog.Out.Write([]byte(describeDivergence(report, &opts)))
 			return err
-		})
+		}))
 		if err == nil && report.Diverges > 0 {
 			return cli.ErrReported
 		}

@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -68,7 +69,12 @@ chosen together.`,
 			if err != nil {
 				return err
 			}
-			return opts.output.Print(prog.Out, file, func() error { return printTuning(prog.Out, file, opts.file) })
+			var unwritten error // what was measured is printed all the same
+			if opts.file != "" {
+				unwritten = file.Write(opts.file)
+			}
+			printed := opts.output.Print(prog.Out, file, func() error { return printTuning(prog.Out, file, opts.file, unwritten == nil) })
+			return errors.Join(printed, unwritten)
 		})
 	})
 	return cmd
@@ -86,7 +92,7 @@ func writable(flag, file string) error {
 	return nil
 }
 
-// tune measures, shows where it is, and writes the file.
+// tune measures and shows where it is.
 func (o *tuneOptions) tune(cmd *cobra.Command, prog cli.Program, p experiments.StepParams) (*tuning.File, error) {
 	screen := &plaintext.Console{Out: prog.Err, Width: prog.Width}
 	defer screen.SetStatus("")
@@ -102,10 +108,8 @@ func (o *tuneOptions) tune(cmd *cobra.Command, prog cli.Program, p experiments.S
 		return nil, err
 	case file == nil:
 		return nil, fmt.Errorf("the policy leaves no choice: no op has two impls besides the reference; primus ops list shows why")
-	case o.file == "":
-		return file, nil
 	}
-	return file, file.Write(o.file)
+	return file, nil
 }
 
 // trialText says what whole steps gain, "" if no choices were tried.
@@ -120,7 +124,7 @@ func trialText(t *tuning.Trial) string {
 	return "\nno choice is used, because whole steps are not clearly faster with them: " + figures + "\n"
 }
 
-func printTuning(out io.Writer, f *tuning.File, name string) error {
+func printTuning(out io.Writer, f *tuning.File, name string, written bool) error {
 	t := plaintext.NewTable(table.Row{"op", "call", "calls", "share", "fastest", "times faster", "than", "samples", "clear"}, 3, 4, 6, 8)
 	for _, e := range f.Entries {
 		faster, over, clear := "-", "-", "yes"
@@ -135,7 +139,7 @@ func printTuning(out io.Writer, f *tuning.File, name string) error {
 		}
 		t.AppendRow(table.Row{e.Op, e.Call, e.Calls, fmt.Sprintf("%.1f %%", 100*e.Share), e.Impl, faster, over, e.Samples, clear})
 	}
-	if _, err := fmt.Fprintf(out, "%s\n%s", plaintext.Render(t), trialText(f.Trial)); err != nil || name == "" {
+	if _, err := fmt.Fprintf(out, "%s\n%s", plaintext.Render(t), trialText(f.Trial)); err != nil || name == "" || !written {
 		return err
 	}
 	text := "primus train --tune " + name + " uses it"

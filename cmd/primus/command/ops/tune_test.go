@@ -66,6 +66,17 @@ func TestTuneAutoKeepsItsResult(t *testing.T) {
 	assert.Contains(t, made.Out, "\nwritten to ")
 }
 
+// What took minutes to measure is printed even if the file cannot be written in the end.
+func TestTunePrintsWithoutItsFile(t *testing.T) {
+	l := commandtest.NewLab(t)
+	file := filepath.Join(t.TempDir(), strings.Repeat("x", 250)) // longer with the end of a temporary name than a name may be
+	got := commandtest.Run(t, append([]string{"ops", "tune", "--budget", "1ms", "--tuning-file", file}, l.Args()[2:]...)...)
+	assert.Equal(t, 1, got.Code)
+	assert.Contains(t, got.Out, "generic_gemm")
+	assert.NotContains(t, got.Out, "written to")
+	assert.Contains(t, got.Stderr, "name too long")
+}
+
 func TestTuneRefuses(t *testing.T) {
 	l := commandtest.NewLab(t)
 	dir := t.TempDir()

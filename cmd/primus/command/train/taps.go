@@ -191,7 +191,11 @@ func (t *taps) close() (err error) {
 		return err
 	}
 	kept, recordErr := t.recorder.Close()
-	t.log.Info(fmt.Sprintf("recorded %s in %s; primus ops replay %s runs them again", plaintext.Quantity(kept, "call", "calls"), t.dir, t.dir))
+	if kept == 0 {
+		t.log.Warn("recorded no call: the run made none that --record-ops, --record-calls and --record-layers choose")
+	} else {
+		t.log.Info(fmt.Sprintf("recorded %s in %s; primus ops replay %s runs them again", plaintext.Quantity(kept, "call", "calls"), t.dir, t.dir))
+	}
 	return errors.Join(err, recordErr)
 }
 

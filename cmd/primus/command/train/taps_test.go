@@ -48,6 +48,13 @@ func TestRecordedCallsReplay(t *testing.T) {
 	assert.Contains(t, table.Out, "000001-embedding_fwd")
 }
 
+func TestNoCallIsRecorded(t *testing.T) {
+	l := commandtest.NewLab(t)
+	got := l.Train("--record-ops", "swiglu", "--record-calls", "step:9", "--record-dir", filepath.Join(t.TempDir(), "calls"), "train_iters=1")
+	require.Zero(t, got.Code, got.Stderr)
+	assert.Contains(t, got.Stderr, "WARN  recorded no call: ")
+}
+
 // The first op whose result is not finite ends the run, and its call is kept with what it read.
 func TestFirstFaultIsNamedAndRecorded(t *testing.T) {
 	l := commandtest.NewLab(t)

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -56,7 +57,13 @@ func tuneFirst(ctx context.Context, prog cli.Program, opts *Options, module *con
 			opts.SetTune(file)
 			return nil
 		}
+		if place.follows() {
+			return nil // the first rank says it
+		}
 		if place.WorldSize > 1 {
+			if errors.Is(err, fs.ErrNotExist) {
+				err = errors.New("no earlier run of one process has left a file")
+			}
 			log.Warn(fmt.Sprintf("--tune auto: not used, because ranks do not measure: make a file with primus ops tune and give it to all ranks (%v)", err))
 			return nil
 		}

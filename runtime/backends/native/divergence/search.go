@@ -88,7 +88,8 @@ func (o orders) selected(op string) string {
 	return o[op][0]
 }
 
-// Find searches for the op, the layer and the call at fault.
+// Find searches for the op, the layer and the call at fault. If their file cannot be written, it
+// returns the Report and an error.
 func Find(ctx context.Context, set Settings) (*Report, error) {
 	s := &Search{Settings: set, report: Report{Steps: set.Steps, Ops: []string{}, Layers: []int{}, Differ: []string{}}}
 	if err := s.compareDispatch(); err != nil {
@@ -125,7 +126,11 @@ func Find(ctx context.Context, set Settings) (*Report, error) {
 		return nil, err
 	}
 	slices.Sort(s.report.Layers)
-	return &s.report, s.findCall(ctx, units)
+	err = s.findCall(ctx, units)
+	if s.report.Call == nil && err != nil {
+		return nil, err
+	}
+	return &s.report, err
 }
 
 func (s *Search) pick(set []int) [][]string {
@@ -324,6 +329,9 @@ func (s *Search) findCall(ctx context.Context, units [][]string) error {
 	if s.File == "" {
 		return nil
 	}
+	if err := c.Write(s.File); err != nil {
+		return err
+	}
 	s.report.Call.File = s.File
-	return c.Write(s.File)
+	return nil
 }
