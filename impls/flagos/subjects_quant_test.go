@@ -1,6 +1,7 @@
 package flagos_test
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 
@@ -250,14 +251,23 @@ func buildMXFP8Cast(m *maker) quant.MXFP8PartialCastArgs {
 
 func buildNVFP4Cast(m *maker) quant.NVFP42DPartialCastArgs {
 	x, h, w, start := m.shard()
-	scale := m.tiles(tensor.F32, h, 16, w, 16)
+	b, global := 16, 1000*m.rng.Float64()
+	switch m.rng.IntN(6) {
+	case 0:
+		b = 1 + m.rng.IntN(40)
+	case 1:
+		global = []float64{0, -1, 1e-40, 1e-36, math.MaxFloat32, math.Inf(1), math.NaN()}[m.rng.IntN(7)]
+	}
+	scale := m.tiles(tensor.F32, h, b, w, b)
 	values := make([]float64, scale.NumElements())
 	for i := range values {
-		values[i] = 500*m.rng.Float64() - 20
+		if values[i] = 500*m.rng.Float64() - 20; m.rng.IntN(20) == 0 {
+			values[i] = []float64{0, 1e-3, 2e-3, math.Inf(1), math.NaN()}[m.rng.IntN(5)]
+		}
 	}
 	return quant.NVFP42DPartialCastArgs{
-		Inp: x, Out: m.codes(m.dense(tensor.U8, (x.NumElements()+1)/2)), Scale: set(m.t, scale, values...), GlobalScale: m.number(1000 * m.rng.Float64()),
-		H: h, W: w, StartOffset: start, BlockLen: 16,
+		Inp: x, Out: m.codes(m.dense(tensor.U8, (x.NumElements()+1)/2)), Scale: set(m.t, scale, values...), GlobalScale: m.number(global),
+		H: h, W: w, StartOffset: start, BlockLen: b,
 	}
 }
 

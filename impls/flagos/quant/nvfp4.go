@@ -158,7 +158,8 @@ type nvfp4Cast struct {
 	block  int
 	out    []byte
 	scales host.Matrix
-	global float64
+	global float32
+	tables *fp4Tables // nil if they do not suit the scales or the blocks
 }
 
 // nvfp4Grain is how many bytes of the result a part makes, at least.
@@ -196,7 +197,7 @@ func nvfp4PartialCasts(e *opregistry.Exec, a quant.NVFP4MultiTensor2DPartialCast
 func nvfp4CastOf(v *host.Views, e *opregistry.Exec, a quant.NVFP42DPartialCastArgs) nvfp4Cast {
 	c := nvfp4Cast{
 		shard: shard{v.Matrix("inp", a.Inp), a.StartOffset, a.W}, exec: e, block: a.BlockLen, out: v.Bytes("out", a.Out).Data,
-		scales: v.Matrix("scale", a.Scale), global: float64(v.Number("global_scale", a.GlobalScale)),
+		scales: v.Matrix("scale", a.Scale), global: v.Number("global_scale", a.GlobalScale),
 	}
 	if !(c.global > 0) {
 		c.global = 1
@@ -206,36 +207,58 @@ func nvfp4CastOf(v *host.Views, e *opregistry.Exec, a quant.NVFP42DPartialCastAr
 
 func (c nvfp4Cast) run() {
 	c.Cut = host.CutItems((len(c.out)+nvfp4Grain-1)/nvfp4Grain, host.Grain)
+	// The limits of all codes are finite for the scales that quant.NVFP4ComputeGlobalScale returns.
+	if c.block == fp4Block && c.global >= encodingScale(math.MaxFloat32) && c.global <= math.MaxFloat32 {
+		buf := c.exec.Scratch(fp4TableFloats)
+		defer c.exec.Release(buf)
+		c.tables = fp4TablesOf(buf, c.global)
+	}
 	nvfp4CastKernel.Run(c.exec.Pool(), c.Parts, c)
 }
 
 func (c *nvfp4Cast) part(part int) {
 	lo, hi := c.Bounds(part)
-	lo, hi = lo*nvfp4Grain, min(hi*nvfp4Grain, len(c.out))
-	buf := c.exec.Scratch(c.w)
-	for i := 2 * lo; i < min(2*hi, c.x.Cols); {
+	buf := c.exec.Scratch(c.w + (c.scales.Cols+3)/4)
+	wide, codes := buf[:c.w], host.ScratchBytes(buf[c.w:])[:c.scales.Cols]
+	of := -1 // the row of tiles whose scales have the codes
+	for i, end := 2*lo*nvfp4Grain, min(2*hi*nvfp4Grain, c.x.Cols); i < end; {
 		row, col := (c.start+i)/c.w, (c.start+i)%c.w
-		n := min(c.block-col%c.block, c.w-col, min(2*hi, c.x.Cols)-i)
-		c.encode(c.x.Piece(0, i, n, buf), i, c.scale(row/c.block, col/c.block))
-		i += n
+		x := c.x.Piece(0, i, min(c.w-col, end-i), wide)
+		if at := row / c.block; at != of {
+			c.encodeScales(codes, at)
+			of = at
+		}
+		eachBlock(col, len(x), c.block, func(from, to, first int) {
+			c.encode(x[from:to], i+from, codes[first:])
+		})
+		i += len(x)
 	}
 	c.exec.Release(buf)
 }
 
-// scale returns the factor of the elements of a tile.
-func (c *nvfp4Cast) scale(row, col int) float64 {
-	decode := min(c.scales.Piece(row, col, 1, nil)[0], fp8.E4M3.Largest())
-	if s := float64(tensor.ToFloat8E4M3(decode).Float32()); s > 0 {
-		return min(c.global/s, math.MaxFloat32)
+// encodeScales stores the codes of the scales of a row of tiles, 0 for those whose factor is the
+// largest.
+func (c *nvfp4Cast) encodeScales(codes []byte, row int) {
+	for i, scale := range c.scales.Piece(row, 0, c.scales.Cols, nil) {
+		codes[i] = 0
+		if code := tensor.ToFloat8E4M3(min(scale, fp8.E4M3.Largest())); code.Float32() > 0 {
+			codes[i] = byte(code)
+		}
 	}
-	return math.MaxFloat32
 }
 
-// encode stores elements from index at on.
-func (c *nvfp4Cast) encode(x []float32, at int, scale float64) {
-	for i, v := range x {
+// encode stores elements from index at on. They begin with those of a tile, and the tiles have
+// scales of these codes. at is even if tiles are.
+func (c *nvfp4Cast) encode(x []float32, at int, codes []byte) {
+	done := 0
+	if c.tables != nil {
+		done = len(x) &^ 1
+		fp8.EncodeE2M1(c.out[at/2:], x[:done], codes, &c.tables.limits)
+	}
+	for i, v := range x[done:] {
+		i += done
 		to := &c.out[(at+i)/2]
-		code := byte(tensor.ToFloat4E2M1(float64(v) * scale))
+		code := byte(tensor.ToFloat4E2M1(float64(v) * fp4Factor(float64(c.global), int(codes[i/c.block]))))
 		if (at+i)%2 == 0 {
 			*to = *to&0xf0 | code
 		} else {
