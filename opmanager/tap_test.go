@@ -3,6 +3,8 @@ package opmanager_test
 import (
 	"errors"
 	"fmt"
+	"runtime"
+	"sync"
 	"testing"
 
 	"github.com/primus-fl/primus/opmanager"
@@ -50,6 +52,38 @@ func TestTapSeesCalls(t *testing.T) {
 		"add_one@-1 false vendor.acme false", "add_one@3 true vendor.acme false", "add_one@-1 false default.flagos false",
 		"add_one@-1 false default.flagos false", "add_one@-1 false  true",
 	}, seen.seen)
+}
+
+// A tap keeps the call in memory that the runtime does not correct when the stack moves.
+func TestTapOutlivesTheStack(t *testing.T) {
+	f := newManager(t, nil, opmanager.Settings{})
+	bound := opmanager.MustBind(f.Manager, addOne)
+	var read []float64
+	defer f.Tap(keeps(func(c opmanager.TappedCall) { read = c.Args.Operands()[0].Tensor.Float64s() }))()
+	done := make(chan error)
+	f.vendor.do = func(addArgs) error {
+		grow(1 << 10) // the stack moves while the vendor's impl runs
+		var others sync.WaitGroup
+		for range 64 {
+			others.Go(func() { grow(1 << 8) }) // these may get the memory of the old stack
+		}
+		others.Wait()
+		runtime.GC()
+		return nil
+	}
+	go func() { done <- bound.Call(newArgs(t)) }()
+	require.NoError(t, <-done)
+	assert.Equal(t, newArgs(t).In.Float64s(), read)
+}
+
+// keeps is a tap that looks at the arguments after the call.
+type keeps func(opmanager.TappedCall)
+
+func (k keeps) Begin(c opmanager.TappedCall) func(opmanager.ImplInfo, error) error {
+	return func(opmanager.ImplInfo, error) error {
+		k(c)
+		return nil
+	}
 }
 
 func TestTapSeesFamilies(t *testing.T) {

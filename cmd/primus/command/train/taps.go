@@ -105,6 +105,7 @@ type taps struct {
 	tracer   *tracer         // nil without
 	log      *slog.Logger
 	remove   []func()
+	started  bool // the run has reached its first step
 }
 
 // newTaps adds the taps that the options and the environment ask for to a manager. Close removes
@@ -145,6 +146,7 @@ func newTaps(o *Options, m *opmanager.Manager, run string, place ranks, log *slo
 
 // RunStarted tells the taps the first step.
 func (t *taps) RunStarted(r backend.Run) {
+	t.started = true
 	t.setStep(r.FirstStep)
 	if t.spans != nil {
 		t.spans.RunStarted(r)
@@ -191,9 +193,10 @@ func (t *taps) close() (err error) {
 		return err
 	}
 	kept, recordErr := t.recorder.Close()
-	if kept == 0 {
+	switch {
+	case kept == 0 && t.started && recordErr == nil:
 		t.log.Warn("recorded no call: the run made none that --record-ops, --record-calls and --record-layers choose")
-	} else {
+	case kept > 0:
 		t.log.Info(fmt.Sprintf("recorded %s in %s; primus ops replay %s runs them again", plaintext.Quantity(kept, "call", "calls"), t.dir, t.dir))
 	}
 	return errors.Join(err, recordErr)
