@@ -93,11 +93,18 @@ func decodeE2M1Vector(dst []float32, src, scales []byte, values *[256]E2M1Values
 }
 
 func (s *E2M1Scales) encodeVector(codes []byte, amax []float32) (done int) {
-	if len(amax) == 0 || !cpufeat.Has(cpufeat.AVX512) {
+	done = len(amax)
+	switch {
+	case done == 0:
+	case cpufeat.Has(cpufeat.AVX512):
+		encodeE2M1ScalesAVX512(&codes[0], &amax[0], done, s)
+	case cpufeat.Has(cpufeat.AVX2) && done >= 8:
+		done &^= 7
+		encodeE2M1ScalesAVX2(&codes[0], &amax[0], done, s)
+	default:
 		return 0
 	}
-	encodeE2M1ScalesAVX512(&codes[0], &amax[0], len(amax), s)
-	return len(amax)
+	return done
 }
 
 // amaxesE2M1AVX512 stores the largest magnitudes of blocks of 16, whose number is a positive
@@ -125,6 +132,11 @@ func encodeE2M1DownBF16AVX512(dst *byte, x *uint16, pitch int, scales *byte, n i
 //
 //go:noescape
 func encodeE2M1ScalesAVX512(codes *byte, amax *float32, n int, s *E2M1Scales)
+
+// encodeE2M1ScalesAVX2 does n amaxes, a positive multiple of 8.
+//
+//go:noescape
+func encodeE2M1ScalesAVX2(codes *byte, amax *float32, n int, s *E2M1Scales)
 
 // The loops do n elements, a positive multiple of a block.
 

@@ -109,3 +109,50 @@ decodeLoop:
 	JNZ       decodeLoop
 	VZEROUPPER
 	RET
+
+#define BROADCASTY(value, x, to) \
+	MOVL         value, AX \
+	VMOVD        AX, x     \
+	VPBROADCASTD x, to
+
+// Registers: DI codes, SI amaxes, CX those left, R8 the scales.
+
+// func encodeE2M1ScalesAVX2(codes *byte, amax *float32, n int, s *E2M1Scales)
+TEXT ·encodeE2M1ScalesAVX2(SB), NOSPLIT, $0-32
+	MOVQ codes+0(FP), DI
+	MOVQ amax+8(FP), SI
+	MOVQ n+16(FP), CX
+	MOVQ s+24(FP), R8
+	BROADCASTY($0x43e00000, X8, Y8)    // 448
+	BROADCASTY($0x3c800000, X9, Y9)    // the smallest normal number
+	BROADCASTY($0x7f7fffff, X10, Y10)  // the largest finite number
+	BROADCASTY($(120<<3), X11, Y11)    // the difference of the biases
+	BROADCASTY($(121<<3), X12, Y12)
+	VBROADCASTSS 512(R8), Y13
+
+// As with AVX-512, the product is cut off to the code of the scale or the one before.
+scalesLoop:
+	VMOVUPS    (SI), Y0
+	VMULPS     Y13, Y0, Y1
+	VMINPS     Y8, Y1, Y1
+	VMINPS     Y10, Y0, Y0
+	VCMPPS     $1, Y9, Y1, Y2
+	VANDPS     Y9, Y2, Y3
+	VADDPS     Y3, Y1, Y1
+	VPSRLD     $20, Y1, Y1
+	VBLENDVPS  Y2, Y12, Y11, Y3
+	VPSUBD     Y3, Y1, Y1
+	VPCMPEQD   Y2, Y2, Y2
+	VGATHERDPS Y2, (R8)(Y1*4), Y4
+	VCMPPS     $0x1d, Y4, Y0, Y4
+	VPSUBD     Y4, Y1, Y1
+	VEXTRACTI128 $1, Y1, X2
+	VPACKUSDW  X2, X1, X1
+	VPACKUSWB  X1, X1, X1
+	VMOVQ      X1, (DI)
+	ADDQ       $32, SI
+	ADDQ       $8, DI
+	SUBQ       $8, CX
+	JNZ        scalesLoop
+	VZEROUPPER
+	RET
