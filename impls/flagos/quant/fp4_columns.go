@@ -129,6 +129,9 @@ func (s *fp4) columnsAtRandom(t *fp4Tile, turned []float32) {
 			at /= fp4Block
 		}
 		codes := s.cols.codes.Piece(at, t.row/fp4Block, bands)
+		if data := &s.cols.data; j%fp4Block == 0 { // whose lines are no neighbours
+			fp8.Prefetch(data.Data[(t.col+j)*data.Pitch+t.row/2:], data.Pitch, min(fp4Block, t.width-j), t.height/2)
+		}
 		to := s.cols.data.Piece(t.col+j, t.row/2, t.height/2)
 		s.storeAtRandom(to, turned[j*fp4TurnedPitch:][:t.height], codes, (t.col+j)*s.x.Rows+t.row, 1, words)
 	}

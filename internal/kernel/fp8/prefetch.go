@@ -6,9 +6,9 @@ import (
 	"github.com/primus-fl/primus/internal/kernel/internal/prefetch"
 )
 
-// Prefetch asks the processor for rows of n elements, which lie at a pitch and will be read soon.
+// Prefetch asks the processor for rows of n elements, which lie at a pitch and will be used soon.
 // It changes no data.
-func Prefetch[T float32 | uint16](x []T, pitch, rows, n int) {
+func Prefetch[T float32 | uint16 | byte](x []T, pitch, rows, n int) {
 	if rows == 0 || n == 0 {
 		return
 	}
