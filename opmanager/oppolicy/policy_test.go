@@ -219,6 +219,27 @@ func joined(err error) []error {
 	return []error{err}
 }
 
+func TestTuningWarnings(t *testing.T) {
+	t.Parallel()
+	known := oppolicy.Names{Impls: []string{"vendor.acme"}, Missing: "which nobody has"}
+	warnings := func(tuning *oppolicy.Tuning, environment map[string]string) []string {
+		p, err := overlay(environment)
+		require.NoError(t, err)
+		if tuning != nil {
+			p.UseTuning(tuning)
+		}
+		return p.Warnings(known, opregistry.NormalVendor)
+	}
+	tuning := &oppolicy.Tuning{Source: "tuning file t.json", Ops: map[string]oppolicy.TunedOp{"op": {Impl: "vendor.acme", Calls: []oppolicy.TunedCall{{Impl: "vendor.acm"}}}}}
+	gone := `policy: tuning file t.json names impl "vendor.acm", which nobody has; did you mean "vendor.acme"?`
+	assert.Equal(t, []string{gone}, warnings(tuning, nil))
+	assert.Equal(t, []string{gone}, warnings(tuning, map[string]string{"TE_FL_PREFER": "tuned"}))
+	assert.Equal(t, []string{"policy: tuning file t.json has no effect, because environment TE_FL_PREFER prefers vendor: prefer tuned instead, or leave that out", gone},
+		warnings(tuning, map[string]string{"TE_FL_PREFER": "vendor"}))
+	assert.Equal(t, []string{"policy: environment TE_FL_PREFER asks for tuned impls, but there is no tuning file: make one with primus ops tune and give it with --tune FILE"},
+		warnings(nil, map[string]string{"TE_FL_PREFER": "tuned"}))
+}
+
 func TestPolicyWarnings(t *testing.T) {
 	p, err := overlay(map[string]string{
 		"TE_FL_DENY_VENDORS": "*", "TE_FL_ALLOW_VENDORS": "cuda,acmee",

@@ -77,32 +77,41 @@ func (p *Policy) Tuned(op string) (TunedOp, bool) {
 	return choice, ok
 }
 
-// untuned returns a warning if the policy asks for tuned impls and has no tuning, "" if not.
-func (p *Policy) untuned() string {
-	if p.Tuning != nil {
-		return ""
+// asksForTuned returns the source of the first order that has a tuned token, "" for none.
+func (p *Policy) asksForTuned() string {
+	if p.PreferTuned {
+		return p.Source(FieldPrefer)
 	}
-	asks := func(rules []OpRule) string {
+	for _, rules := range append([][]OpRule{p.PerOp}, rulesOf(p.Rules)...) {
 		for _, rule := range rules {
 			if slices.ContainsFunc(rule.Order, func(t Token) bool { return t.Tuned }) {
 				return rule.source()
 			}
 		}
+	}
+	return ""
+}
+
+// TuningHasNoEffect returns why no op would follow a Tuning under the policy, "" if one would.
+func (p *Policy) TuningHasNoEffect() string {
+	source := p.Source(FieldPrefer)
+	if source == sourceDefault || p.asksForTuned() != "" {
 		return ""
 	}
-	source := ""
-	if p.PreferTuned {
-		source = p.Source(FieldPrefer)
+	return fmt.Sprintf("%s prefers %v: prefer tuned instead, or leave that out", source, p.Prefer)
+}
+
+// tuningWarning returns a warning if the policy asks for tuned impls and has no tuning, or if it
+// has one and does not ask, "" if not.
+func (p *Policy) tuningWarning() string {
+	source := p.asksForTuned()
+	if p.Tuning == nil && source != "" {
+		return fmt.Sprintf("policy: %s asks for tuned impls, but there is no tuning file: make one with primus ops tune and give it with --tune FILE", source)
 	}
-	for _, rules := range append([][]OpRule{p.PerOp}, rulesOf(p.Rules)...) {
-		if source == "" {
-			source = asks(rules)
-		}
+	if why := p.TuningHasNoEffect(); p.Tuning != nil && why != "" {
+		return fmt.Sprintf("policy: %s has no effect, because %s", p.Tuning.Source, why)
 	}
-	if source == "" {
-		return ""
-	}
-	return fmt.Sprintf("policy: %s asks for tuned impls, but there is no tuning file: make one with primus ops tune and give it with --tune FILE", source)
+	return ""
 }
 
 func rulesOf(rules []Rule) (all [][]OpRule) {

@@ -60,7 +60,7 @@ func (p *Policy) Warnings(known Names, resolve func(string) string) []string {
 			}
 		}
 	}
-	if text := p.untuned(); text != "" {
+	if text := p.tuningWarning(); text != "" {
 		warnings = append(warnings, text)
 	}
 	for _, id := range p.Tuning.impls() {

@@ -146,6 +146,7 @@ func (f *File) Check(name string, here Machine) error {
 			e.Differences = append(e.Differences, fmt.Sprintf("source %s: new here", source))
 		case !now:
 			e.Differences = append(e.Differences, fmt.Sprintf("source %s: not here", source))
+		case was == f.Machine.Primus && is == here.Primus: // named above
 		default:
 			differ("source "+source, was, is)
 		}

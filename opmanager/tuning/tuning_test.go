@@ -181,6 +181,12 @@ func TestFileBelongsToAMachine(t *testing.T) {
 	elsewhere, ok := errors.AsType[*tuning.MachineError](err)
 	require.True(t, ok)
 	assert.Equal(t, []string{"threads: made for 2, here 1"}, elsewhere.Differences)
+	read.Machine.Primus, read.Machine.Sources["same"] = "0.1", "0.1"
+	here := tuning.ThisMachine(snap, 2)
+	here.Sources["same"] = here.Primus
+	elsewhere, _ = errors.AsType[*tuning.MachineError](read.Check(path, here))
+	assert.Equal(t, []string{"primus: made for 0.1, here " + here.Primus}, elsewhere.Differences, "a part of the program is not named again")
+	read.Machine = tuning.ThisMachine(snap, 2)
 	read.Machine.Sources["gone"] = "2"
 	read.Machine.Sources["test"] = "0"
 	assert.ErrorContains(t, read.Check(path, tuning.ThisMachine(snap, 2)), "source gone: not here, source test: made for 0, here 1")

@@ -38,7 +38,8 @@ func TestTuneFileIsUsed(t *testing.T) {
 	assert.Contains(t, explained.Out, "order: tuned|flagos|vendor|reference (tuning file "+file+")\n")
 	assert.Contains(t, explained.Out, "\ntuned: ")
 	shown := commandtest.Run(t, "policy", "show", "--tune", file)
-	assert.Contains(t, shown.Out, "tuning file "+file)
+	assert.Regexp(t, `(?m)^prefer +tuned, then flagos +tuning file `, shown.Out)
+	assert.Regexp(t, `(?m)^tuning +[0-9a-f]{16} +tuning file `, shown.Out)
 
 	entry := &read.Entries[0]
 	entry.Times["vendor.gone"], entry.Impl = entry.Times[entry.Impl]/100, "vendor.gone"
@@ -60,6 +61,9 @@ func TestTuneAutoKeepsItsResult(t *testing.T) {
 	got := l.Train("--tune", "auto", "train_iters=1")
 	require.Zero(t, got.Code, got.Stderr)
 	assert.Contains(t, got.Stderr, "--tune auto: nothing is measured, because 2 % of the run is only")
+
+	vendor := l.Train("--tune", "auto", "--prefer", "vendor", "train_iters=1", "exp_name=vendor")
+	assert.Contains(t, vendor.Stderr, "WARN  --tune auto: nothing is measured, because flag --prefer prefers vendor: prefer tuned instead, or leave that out")
 
 	made := commandtest.Run(t, append([]string{"ops", "tune", "--budget", "1s", "--tuning-file", filepath.Join(cache, "t.json")}, l.Args()[2:]...)...)
 	require.Zero(t, made.Code, made.Stderr)

@@ -59,7 +59,14 @@ func printPolicy(prog cli.Program, v shownPolicy, plugins policyfile.Plugins) er
 	if v.Allow != nil {
 		allow = vendors(v.Allow)
 	}
-	row("prefer", v.Prefer.String())
+	prefer := v.Prefer.String()
+	if v.Tuned {
+		prefer = "tuned, then " + prefer
+	}
+	row("prefer", prefer)
+	if v.Tuning != "" {
+		row("tuning", v.Tuning)
+	}
 	row("strict", fmt.Sprint(v.Strict))
 	row("allow_vendors", allow)
 	row("deny_vendors", vendors(v.Deny))

@@ -16,6 +16,7 @@ import (
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/dispatch"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/experiments"
+	"github.com/primus-fl/primus/internal/durable"
 	"github.com/primus-fl/primus/opmanager/tuning"
 	"github.com/primus-fl/primus/runtime/backends/native"
 	"github.com/primus-fl/primus/runtime/backends/native/stepbench"
@@ -47,6 +48,12 @@ func tuneFirst(ctx context.Context, prog cli.Program, opts *Options, module *con
 	// The steps are made with what is only warned of when the run itself begins.
 	quiet := slog.New(slog.DiscardHandler)
 	err = opts.StepsOf(ctx, prog, quiet, module, func(p experiments.StepParams) error {
+		if why := p.Policy.TuningHasNoEffect(); why != "" {
+			if !place.follows() {
+				log.Warn("--tune auto: nothing is measured, because " + why)
+			}
+			return nil
+		}
 		here := tuning.ThisMachine(p.Registry.Snapshot(), p.Exec.Pool().Workers())
 		known, err := tuning.Read(file)
 		if err == nil {
@@ -93,9 +100,24 @@ func tunedFile(opts *Options, module *config.Module) (string, error) {
 	return filepath.Join(dir, "primus", "tuning", hex.EncodeToString(sum[:8])+".json"), nil
 }
 
+// writableCache makes the directory of the file. It is asked before the measurements.
+func writableCache(file string) error {
+	err := os.MkdirAll(filepath.Dir(file), 0o755)
+	if err == nil {
+		err = durable.CheckFileWritable(file)
+	}
+	if err != nil {
+		return fmt.Errorf("no place for its result: %w; set XDG_CACHE_HOME to a directory that can be written, or use --tune FILE", durable.Explain(err))
+	}
+	return nil
+}
+
 // measureFirst measures within the budget and keeps the choices.
 func measureFirst(ctx context.Context, opts *Options, p experiments.StepParams, file string, log *slog.Logger) error {
 	steps, _ := p.Module.Params.Lookup("train_iters")
+	if err := writableCache(file); err != nil {
+		return err
+	}
 	begin := time.Now()
 	made, err := stepbench.Tune(ctx, stepbench.TuneSettings{
 		Module: p.Module, Manager: p.Manager, Ops: p.Registry.Snapshot(), Device: p.Device, Log: p.Log,
@@ -107,13 +129,14 @@ func measureFirst(ctx context.Context, opts *Options, p experiments.StepParams, 
 				log.Info(fmt.Sprintf("--tune auto: nothing is measured, because %.0f %% of the run is only %v, and %v are needed", 100*autoShare, budget.Round(time.Millisecond), least.Round(time.Millisecond)))
 				return 0
 			}
+			log.Info(fmt.Sprintf("--tune auto: measuring impls for %v, %.0f %% of the run", (budget - elapsed).Round(time.Second/10), 100*autoShare))
 			return budget - elapsed
 		},
 	})
 	if err != nil || made == nil {
 		return err
 	}
-	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), made.Write(file)); err != nil {
+	if err := made.Write(file); err != nil {
 		return err
 	}
 	log.Info(fmt.Sprintf("measured the impls of %d calls in %v; impls are chosen by %s", len(made.Entries), time.Since(begin).Round(time.Second/10), file))
