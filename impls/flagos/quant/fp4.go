@@ -1,6 +1,7 @@
 package quant
 
 import (
+	"bytes"
 	"math"
 	"unsafe"
 
@@ -23,15 +24,20 @@ type fp4Tables struct {
 	blocks fp8.E2M1Scales
 	// factors are those of the elements of a block, by the code of its scale.
 	factors [128]float64
+	// words has the limits for bfloat16 if narrow is true. Those of code 0, which are too near to each
+	// other, serve only for zeros.
+	words  fp8.E2M1Words
+	narrow bool
 }
 
 const fp4TableFloats = int(unsafe.Sizeof(fp4Tables{}) / 4)
 
-// fp4TablesOf makes tables in buf for the scale of a tensor.
-func fp4TablesOf(buf []float32, scale float32) *fp4Tables {
+// fp4TablesOf makes tables in buf for the scale of a tensor, with narrow also for bfloat16.
+func fp4TablesOf(buf []float32, scale float32, narrow bool) *fp4Tables {
 	t := (*fp4Tables)(unsafe.Pointer(&buf[:fp4TableFloats][0]))
 	encode := float64(scale)
 	t.blocks.Factor = scale / 6
+	t.narrow = narrow
 	for c := range t.blocks.Least {
 		t.blocks.Least[c] = infinity
 	}
@@ -56,8 +62,28 @@ func fp4TablesOf(buf []float32, scale float32) *fp4Tables {
 			l[k+1] = leastMagnitude(tie/factor, func(a float64) float64 { return a * factor }, tie, k+1)
 		}
 		t.limits[c].Set(l, float32(factor))
+		if c > 0 && t.narrow {
+			t.narrow = t.words.Set(c, l)
+		}
+		if c == 1 && t.narrow {
+			t.words.Set(0, l)
+		}
 	}
 	return t
+}
+
+// wordsServe reports whether words has the limits of blocks with scales of these codes.
+func (t *fp4Tables) wordsServe(codes []byte, amax []float32) bool {
+	for at := 0; t.narrow; at++ {
+		zero := bytes.IndexByte(codes[at:], 0)
+		if zero < 0 {
+			break
+		}
+		if at += zero; amax[at] != 0 {
+			return false
+		}
+	}
+	return t.narrow
 }
 
 // fp4Ties are the numbers halfway between those of two codes of E2M1.
@@ -155,7 +181,7 @@ func (c quantization) runFP4() {
 	if largest != infinity {
 		scale = encodingScale(largest)
 	}
-	s.fp4Tables = fp4TablesOf(buf, scale)
+	s.fp4Tables = fp4TablesOf(buf, scale, s.x.DType() == tensor.BF16)
 	if c.rows.on {
 		fp4RowsKernel.Run(c.exec.Pool(), s.Parts, s)
 	}
@@ -256,6 +282,7 @@ func (s *fp4) encodeRows(part int) {
 		height, width := min(fp4Block, s.x.Rows-row), min(pieceLen, s.x.Cols-col)
 		first, n := col/fp4Block, (width+fp4Block-1)/fp4Block
 		var codes []byte
+		inWords := false
 		for r := row; r < row+height; r++ {
 			at := r
 			if s.q.Block2D {
@@ -263,7 +290,9 @@ func (s *fp4) encodeRows(part int) {
 			}
 			if r == row || !s.q.Block2D {
 				codes = s.rows.codes.Piece(at, first, n)
-				s.blocks.Encode(codes, s.row.piece(at, first, n))
+				amax := s.row.piece(at, first, n)
+				s.blocks.Encode(codes, amax)
+				inWords = s.wordsServe(codes, amax)
 				s.row.fetch(at+1, first, n)
 			}
 			to := s.rows.data.Piece(r, col/2, width/2)
@@ -271,7 +300,10 @@ func (s *fp4) encodeRows(part int) {
 				s.storeAtRandom(to, s.x.Piece(r, col, width, buf), codes, r*s.x.Cols+col, 0, words)
 				continue
 			}
-			done := fp8.EncodeE2M1BF16(to, patternsOf(&s.x, r, col, width), codes, &s.limits)
+			done := 0
+			if inWords {
+				done = fp8.EncodeE2M1BF16(to, patternsOf(&s.x, r, col, width), codes, &s.words)
+			}
 			fp8.EncodeE2M1(to[done/2:], s.x.Piece(r, col+done, width-done, buf), codes[done/fp4Block:], &s.limits)
 		}
 	}

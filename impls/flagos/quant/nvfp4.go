@@ -211,7 +211,7 @@ func (c nvfp4Cast) run() {
 	if c.block == fp4Block && c.global >= encodingScale(math.MaxFloat32) && c.global <= math.MaxFloat32 {
 		buf := c.exec.Scratch(fp4TableFloats)
 		defer c.exec.Release(buf)
-		c.tables = fp4TablesOf(buf, c.global)
+		c.tables = fp4TablesOf(buf, c.global, false)
 	}
 	nvfp4CastKernel.Run(c.exec.Pool(), c.Parts, c)
 }

@@ -33,13 +33,13 @@ func amaxesE2M1BF16Vector(dst []float32, x []uint16) (done int) {
 	return amaxesE2M1BF16AVX512(&dst[0], &x[0], blocks)
 }
 
-func encodeE2M1BF16Vector(dst []byte, x []uint16, scales []byte, limits *[128]E2M1Limits) (done int) {
+func encodeE2M1BF16Vector(dst []byte, x []uint16, scales []byte, words *E2M1Words) (done int) {
 	const group = 128
 	n := len(x) &^ (group - 1)
 	if n == 0 || !cpufeat.Has(cpufeat.AVX512) {
 		return 0
 	}
-	return encodeE2M1BF16AVX512(&dst[0], &x[0], &scales[0], n, limits)
+	return encodeE2M1BF16AVX512(&dst[0], &x[0], &scales[0], n, words)
 }
 
 func encodeE2M1DownBF16Vector(dst []byte, x []uint16, pitch int, scales []byte, limits *[128]E2M1Limits) (done int) {
@@ -121,7 +121,7 @@ func amaxesE2M1BF16AVX512(dst *float32, x *uint16, blocks int) (done int)
 // encodeE2M1BF16AVX512 does n elements, a positive multiple of 128, up to 128 with a NaN.
 //
 //go:noescape
-func encodeE2M1BF16AVX512(dst *byte, x *uint16, scales *byte, n int, limits *[128]E2M1Limits) (done int)
+func encodeE2M1BF16AVX512(dst *byte, x *uint16, scales *byte, n int, words *E2M1Words) (done int)
 
 // encodeE2M1DownBF16AVX512 does n columns, a positive multiple of 32, up to 32 with a NaN.
 //

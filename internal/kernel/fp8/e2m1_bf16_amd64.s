@@ -74,43 +74,57 @@ DATA e2m1Quarters<>+48(SB)/8, $0x0000000700000003
 DATA e2m1Quarters<>+56(SB)/8, $0x0000000f0000000b
 GLOBL e2m1Quarters<>(SB), RODATA|NOPTR, $64
 
-// The words of the first block of a vector in the upper halves of floats; those of the second one
-// are 16 farther on.
-DATA e2m1Upper<>+0(SB)/8, $0x0001000000000000
-DATA e2m1Upper<>+8(SB)/8, $0x0003000000020000
-DATA e2m1Upper<>+16(SB)/8, $0x0005000000040000
-DATA e2m1Upper<>+24(SB)/8, $0x0007000000060000
-DATA e2m1Upper<>+32(SB)/8, $0x0009000000080000
-DATA e2m1Upper<>+40(SB)/8, $0x000b0000000a0000
-DATA e2m1Upper<>+48(SB)/8, $0x000d0000000c0000
-DATA e2m1Upper<>+56(SB)/8, $0x000f0000000e0000
-GLOBL e2m1Upper<>(SB), RODATA|NOPTR, $64
+// WORDS leaves in bits 5 to 8 of the words of z the codes of two blocks, of which the second one has
+// its numbers in the upper half. What E2M1Words describes is looked up for both at once, with bit 5
+// of an index for the second one.
+#define WORDS(i, z, t, u) \
+	MOVBLZX      (2*i)(DX), AX           \
+	MOVBLZX      (2*i+1)(DX), BX         \
+	VPBROADCASTD 8192(R8)(AX*4), z       \
+	VPBROADCASTD 8192(R8)(BX*4), K7, z   \
+	SHLL         $6, AX                  \
+	SHLL         $6, BX                  \
+	VPANDD       (64*i)(SI), Z22, t      \
+	VPSUBUSW     z, t, t                 \
+	VPMINUW      Z23, t, t               \
+	VPSRLW       $5, t, z                \
+	VPORD        Z24, z, z               \
+	VMOVDQU64    (R8)(AX*1), u           \
+	VPERMI2W     (R8)(BX*1), u, z        \
+	VPADDW       t, z, z                 \
+	VPSRLW       $7, (64*i)(SI), t       \
+	VPTERNLOGD   $0xb8, t, Z25, z
 
-// CODESBF16 is CODES for two blocks.
-#define CODESBF16(i, a, b) \
-	VPERMW.Z (64*i)(SI), Z24, K7, Z19   \
-	CODES((2*i), Z19, a)                \
-	VPERMW.Z (64*i)(SI), Z23, K7, Z19   \
-	CODES((2*i+1), Z19, b)
+// BOTH leaves in a pairs of codes, those of a in the lower halves of words and those of b in the
+// upper ones.
+#define BOTH(a, b) \
+	VPSRLW     $5, a, a          \
+	VPSLLW     $3, b, b          \
+	VPTERNLOGD $0xf8, Z26, b, a  \
+	VPMADDWD   Z27, a, a
 
-// Registers: DI destination, SI source, DX scales, CX elements left, R8 the tables; AX the table of
-// a block.
+// Registers: DI destination, SI source, DX scales, CX elements left, R8 the tables; AX and BX the
+// tables of two blocks.
 
-// func encodeE2M1BF16AVX512(dst *byte, x *uint16, scales *byte, n int, limits *[128]E2M1Limits) (done int)
+// func encodeE2M1BF16AVX512(dst *byte, x *uint16, scales *byte, n int, words *E2M1Words) (done int)
 TEXT ·encodeE2M1BF16AVX512(SB), NOSPLIT, $0-48
 	MOVQ dst+0(FP), DI
 	MOVQ x+8(FP), SI
 	MOVQ scales+16(FP), DX
 	MOVQ n+24(FP), CX
-	MOVQ limits+32(FP), R8
-	ENCODER
-	BROADCAST($0x7fff7fff, Z22)
+	MOVQ words+32(FP), R8
 	BROADCAST($0x7f807f80, Z21)
-	BROADCAST($0x00100010, Z20)
-	VMOVDQU32 e2m1Upper<>(SB), Z24
-	VPADDW    Z20, Z24, Z23
-	MOVL      $0xaaaaaaaa, AX
-	KMOVD     AX, K7
+	BROADCAST($0x7fff7fff, Z22)
+	BROADCAST($0x03ff03ff, Z23)
+	BROADCAST($0x00200020, Z24)
+	BROADCAST($0x01000100, Z25)
+	BROADCAST($0x0f000f00, Z26)
+	BROADCAST($0x00100001, Z27)
+	VBROADCASTI32X4 e2m1Packed<>(SB), Z28
+	VMOVDQU32 e2m1Quarters<>(SB), Z29
+	MOVL      $0xff00, AX
+	KMOVW     AX, K7
+	VMOVDQA32.Z Z24, K7, Z24
 
 encodeLoop:
 	VPANDD  (SI), Z22, Z0
@@ -124,16 +138,19 @@ encodeLoop:
 	KORTESTD K1, K1
 	JNZ     encodeDone
 	PREFETCHT0 (AHEAD+0)(SI)
-	CODESBF16(0, Z0, Z1)
+	WORDS(0, Z0, Z4, Z5)
 	PREFETCHT0 (AHEAD+64)(SI)
-	CODESBF16(1, Z2, Z3)
-	MERGE(Z0, Z1, Z2, Z3, Z4)
+	WORDS(1, Z1, Z6, Z7)
 	PREFETCHT0 (AHEAD+128)(SI)
-	CODESBF16(2, Z5, Z6)
+	WORDS(2, Z2, Z8, Z9)
 	PREFETCHT0 (AHEAD+192)(SI)
-	CODESBF16(3, Z7, Z8)
-	MERGE(Z5, Z6, Z7, Z8, Z9)
-	CODEBYTES(Z3, Z8, (DI))
+	WORDS(3, Z3, Z10, Z11)
+	BOTH(Z0, Z2)
+	BOTH(Z1, Z3)
+	VPACKUSDW Z1, Z0, Z0
+	VPSHUFB   Z28, Z0, Z0
+	VPERMD    Z0, Z29, Z0
+	VMOVDQU64 Z0, (DI)
 	ADDQ $8, DX
 	ADDQ $256, SI
 	ADDQ $64, DI
@@ -146,6 +163,11 @@ encodeDone:
 	MOVQ AX, done+40(FP)
 	VZEROUPPER
 	RET
+
+// The bytes of a quarter: the lower ones of its first and its second half, then the upper ones.
+DATA e2m1Packed<>+0(SB)/8, $0x0e0c0a0806040200
+DATA e2m1Packed<>+8(SB)/8, $0x0f0d0b0907050301
+GLOBL e2m1Packed<>(SB), RODATA|NOPTR, $16
 
 // TWOCOLUMNS leaves the codes of two columns, whose numbers are the lower and the upper halves of
 // those in z.

@@ -21,14 +21,17 @@ var limitsOfOne = [8]float32{0, math.Nextafter32(0.25, 1), 0.75, math.Nextafter3
 func limitsOfScales() *[128]fp8.E2M1Limits {
 	limits := new([128]fp8.E2M1Limits)
 	for s := range limits {
-		scale := float32(math.Exp2(float64(s - 60)))
-		scaled := limitsOfOne
-		for k := range scaled {
-			scaled[k] *= scale
-		}
-		limits[s].Set(&scaled, 1/scale)
+		limits[s].Set(limitsOf(s), float32(math.Exp2(float64(60-s))))
 	}
 	return limits
+}
+
+func limitsOf(s int) *[8]float32 {
+	scaled := limitsOfOne
+	for k := range scaled {
+		scaled[k] *= float32(math.Exp2(float64(s - 60)))
+	}
+	return &scaled
 }
 
 // block draws elements of a block with a scale of limitsOfScales, and returns their codes.
@@ -68,7 +71,13 @@ func TestCodesOfE2M1(t *testing.T) {
 }
 
 func TestCodesOfE2M1FromBF16(t *testing.T) {
-	limits := limitsOfScales()
+	limits, words := limitsOfScales(), new(fp8.E2M1Words)
+	for s := range 128 {
+		require.True(t, words.Set(s, limitsOf(s)))
+	}
+	assert.False(t, words.Set(0, &[8]float32{0, 1, 1.05, 2, 3, 4, 5, 6}), "limits that are near")
+	assert.False(t, words.Set(0, &[8]float32{0, 1, 2, 4, 8, 16, 32, 1e9}), "limits that are far away")
+	assert.False(t, words.Set(0, &[8]float32{}))
 	cpufeattest.Each(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(1, 2))
 		for _, n := range []int{0, 14, 128, 254, 256, 300, 512, 1000, 4096} {
@@ -88,7 +97,7 @@ func TestCodesOfE2M1FromBF16(t *testing.T) {
 				want, got := make([]byte, n/2), make([]byte, n/2+1)
 				got[n/2] = 0xa5
 				fp8.EncodeE2M1(want, x, scales, limits)
-				done := fp8.EncodeE2M1BF16(got, bits, scales, limits)
+				done := fp8.EncodeE2M1BF16(got, bits, scales, words)
 				require.Equal(t, want[:done/2], got[:done/2])
 				require.Equal(t, byte(0xa5), got[n/2])
 
