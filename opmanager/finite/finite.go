@@ -137,20 +137,33 @@ func index32(s []float32) int {
 	return -1
 }
 
-// index16 returns the index of the first element whose exponent has all bits set.
+// index16 returns the index of the first element whose exponent has all bits set. It looks at four
+// elements at a time as one number.
 func index16(s []uint16, exponent uint16) int {
-	step := exponent & -exponent // the lowest bit of the exponent, which carries into the sign
+	const each = 0x0001000100010001
+	mask := uint64(exponent) * each
+	step := uint64(exponent&-exponent) * each // the lowest bits of the exponents, which carry into the signs
 	for at := 0; at < len(s); at += block {
 		part := s[at:min(at+block, len(s))]
-		seen, rest := uint16(0), part
-		for ; len(rest) >= 4; rest = rest[4:] {
-			seen |= (rest[0]&exponent + step) | (rest[1]&exponent + step) | (rest[2]&exponent + step) | (rest[3]&exponent + step)
+		rest, seen := part, uint64(0)
+		if uintptr(unsafe.Pointer(&part[0]))%8 == 0 {
+			words := unsafe.Slice((*uint64)(unsafe.Pointer(&part[0])), len(part)/4)
+			for ; len(words) >= 4; words = words[4:] {
+				seen |= (words[0]&mask + step) | (words[1]&mask + step) | (words[2]&mask + step) | (words[3]&mask + step)
+			}
+			for _, w := range words {
+				seen |= w&mask + step
+			}
+			rest = part[len(part)/4*4:]
 		}
 		for _, v := range rest {
-			seen |= v&exponent + step
+			seen |= uint64(v)&mask + step
 		}
-		if seen>>15 != 0 {
-			return at + slices.IndexFunc(part, func(v uint16) bool { return v&exponent == exponent })
+		if seen&(0x8000*each) == 0 {
+			continue
+		}
+		if i := slices.IndexFunc(part, func(v uint16) bool { return v&exponent == exponent }); i >= 0 {
+			return at + i
 		}
 	}
 	return -1
