@@ -3,7 +3,6 @@ package quant
 import (
 	"github.com/primus-fl/primus/impls/flagos/internal/host"
 	"github.com/primus-fl/primus/internal/kernel/fp8"
-	"github.com/primus-fl/primus/tensor"
 )
 
 // The largest tile of the matrix whose data by columns is stored at once. Its columns have two
@@ -24,6 +23,7 @@ type fp4Tile struct {
 	lines         []float32  // memory for 16 rows that are widened or padded
 	codes         host.Bytes // of the scales, a row for each band
 	data          host.Bytes // of the columns of each band
+	inWords       bool       // whether words serve the band
 }
 
 const (
@@ -61,8 +61,10 @@ func (s *fp4) encodeColumns(part int) {
 			if s.q.Block2D {
 				s.blocks.Encode(squares.Piece(b, 0, n), s.row.piece(first+b, col, n))
 				spread(codes, squares.Piece(b, 0, n))
+				t.inWords = s.wordsServe(squares.Piece(b, 0, n), s.row.piece(first+b, col, n))
 			} else {
 				s.blocks.Encode(codes, s.col.piece(first+b, col, n))
+				t.inWords = s.wordsServe(codes, s.col.piece(first+b, col, n))
 				s.col.fetch(first+b+1, col, n)
 			}
 			if !s.q.Stochastic {
@@ -90,8 +92,8 @@ func (s *fp4) encodeColumns(part int) {
 // encodeBand rounds the columns of a band, whose scales have these codes.
 func (s *fp4) encodeBand(t *fp4Tile, b int, codes []byte) {
 	to, done := t.data.Piece(b, 0, t.width*fp4Bytes), 0
-	if row := t.row + b*fp4Block; s.x.DType() == tensor.BF16 && row+fp4Block <= s.x.Rows {
-		done = fp8.EncodeE2M1DownBF16(to, s.x.Bits()[row*s.x.Pitch+t.col:], s.x.Pitch, codes, &s.limits)
+	if row := t.row + b*fp4Block; t.inWords && row+fp4Block <= s.x.Rows {
+		done = fp8.EncodeE2M1DownBF16(to, s.x.Bits()[row*s.x.Pitch+t.col:], s.x.Pitch, codes, &s.words)
 	}
 	if done < t.width {
 		x, pitch := s.band(t, b, done)

@@ -42,13 +42,13 @@ func encodeE2M1BF16Vector(dst []byte, x []uint16, scales []byte, words *E2M1Word
 	return encodeE2M1BF16AVX512(&dst[0], &x[0], &scales[0], n, words)
 }
 
-func encodeE2M1DownBF16Vector(dst []byte, x []uint16, pitch int, scales []byte, limits *[128]E2M1Limits) (done int) {
+func encodeE2M1DownBF16Vector(dst []byte, x []uint16, pitch int, scales []byte, words *E2M1Words) (done int) {
 	const group = 32
 	n := len(scales) &^ (group - 1)
 	if n == 0 || !cpufeat.Has(cpufeat.AVX512) {
 		return 0
 	}
-	return encodeE2M1DownBF16AVX512(&dst[0], &x[0], pitch, &scales[0], n, limits)
+	return encodeE2M1DownBF16AVX512(&dst[0], &x[0], pitch, &scales[0], n, words)
 }
 
 func encodeE2M1AtRandomVector(dst []byte, x []float32, scales []byte, words []uint32, factors *[128]float64) (done int) {
@@ -126,7 +126,7 @@ func encodeE2M1BF16AVX512(dst *byte, x *uint16, scales *byte, n int, words *E2M1
 // encodeE2M1DownBF16AVX512 does n columns, a positive multiple of 32, up to 32 with a NaN.
 //
 //go:noescape
-func encodeE2M1DownBF16AVX512(dst *byte, x *uint16, pitch int, scales *byte, n int, limits *[128]E2M1Limits) (done int)
+func encodeE2M1DownBF16AVX512(dst *byte, x *uint16, pitch int, scales *byte, n int, words *E2M1Words) (done int)
 
 // encodeE2M1ScalesAVX512 does n amaxes, at least one.
 //

@@ -69,7 +69,7 @@ func EncodeE2M1BF16(dst []byte, x []uint16, scales []byte, words *E2M1Words) (do
 
 // EncodeE2M1DownBF16 is EncodeE2M1Down for the patterns of bfloat16. It returns how many columns it
 // has done, as the other functions for bfloat16 do.
-func EncodeE2M1DownBF16(dst []byte, x []uint16, pitch int, scales []byte, limits *[128]E2M1Limits) (done int) {
+func EncodeE2M1DownBF16(dst []byte, x []uint16, pitch int, scales []byte, words *E2M1Words) (done int) {
 	if len(scales) == 0 {
 		return 0
 	}
@@ -79,5 +79,5 @@ func EncodeE2M1DownBF16(dst []byte, x []uint16, pitch int, scales []byte, limits
 	}
 	race.Read(scales)
 	race.Write(dst)
-	return encodeE2M1DownBF16Vector(dst, x, pitch, scales, limits)
+	return encodeE2M1DownBF16Vector(dst, x, pitch, scales, words)
 }

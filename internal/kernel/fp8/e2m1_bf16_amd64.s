@@ -169,55 +169,86 @@ DATA e2m1Packed<>+0(SB)/8, $0x0e0c0a0806040200
 DATA e2m1Packed<>+8(SB)/8, $0x0f0d0b0907050301
 GLOBL e2m1Packed<>(SB), RODATA|NOPTR, $16
 
-// TWOCOLUMNS leaves the codes of two columns, whose numbers are the lower and the upper halves of
-// those in z.
-#define TWOCOLUMNS(column, z, a, b, t) \
-	VPSLLD      $16, z, t              \
-	CODES(column, t, a)                \
-	VPANDD.BCST e2m1High<>(SB), z, z   \
-	CODES(column+1, z, b)
+// TWOCOLUMNS leaves in bytes 0 and 2 of the quarters of words of x, whose words are those of two
+// columns in turn, the pairs of their codes.
+#define TWOCOLUMNS(column, x) \
+	MOVBLZX      (column)(DX), AX        \
+	MOVBLZX      (column+1)(DX), BX      \
+	VPBROADCASTD 8192(R8)(AX*4), Z20     \
+	VPBROADCASTD 8192(R8)(BX*4), Z17     \
+	VMOVDQU16    Z17, K7, Z20            \
+	SHLL         $6, AX                  \
+	SHLL         $6, BX                  \
+	VPANDD       x, Z22, Z16             \
+	VPSUBUSW     Z20, Z16, Z16           \
+	VPMINUW      Z23, Z16, Z16           \
+	VPSRLW       $5, Z16, Z20            \
+	VPORD        Z24, Z20, Z20           \
+	VMOVDQU64    (R8)(AX*1), Z17         \
+	VPERMI2W     (R8)(BX*1), Z17, Z20    \
+	VPADDW       Z16, Z20, Z20           \
+	VPSRLW       $7, x, x                \
+	VPTERNLOGD   $0xb8, x, Z25, Z20      \
+	VPSRLW       $5, Z20, Z20            \
+	VPSRLQ       $28, Z20, x             \
+	VPORQ        Z20, x, x
 
-DATA e2m1High<>+0(SB)/4, $0xffff0000
-GLOBL e2m1High<>(SB), RODATA|NOPTR, $4
+// EIGHTCOLUMNS stores the codes of the columns in a, b, c and d.
+#define EIGHTCOLUMNS(column, a, b, c, d, to) \
+	TWOCOLUMNS(column, a)   \
+	TWOCOLUMNS(column+2, b) \
+	TWOCOLUMNS(column+4, c) \
+	TWOCOLUMNS(column+6, d) \
+	VPSLLD    $8, b, b      \
+	VPORD     b, a, a       \
+	VPSLLD    $8, d, d      \
+	VPORD     d, c, c       \
+	VSHUFPS   $0x88, c, a, a \
+	VPSHUFB   Z30, a, a     \
+	VPERMW    a, Z31, a     \
+	VMOVDQU64 a, to
 
-// EIGHTCOLUMNS stores the codes of the columns in c, d, e and f.
-#define EIGHTCOLUMNS(column, c, d, e, f, to) \
-	TWOCOLUMNS(column, c, Z20, Z21, Z24)   \
-	TWOCOLUMNS(column+2, d, Z22, Z23, Z24) \
-	MERGE(Z20, Z21, Z22, Z23, c)           \
-	TWOCOLUMNS(column+4, e, Z20, Z21, c)   \
-	TWOCOLUMNS(column+6, f, Z22, Z24, c)   \
-	MERGE(Z20, Z21, Z22, Z24, c)           \
-	CODEBYTES(Z23, Z24, to)
+// The bytes of a quarter: two of each column. Those of columns 1 and 2 and of 5 and 6 have changed
+// places.
+DATA e2m1Columns<>+0(SB)/8, $0x0703050106020400
+DATA e2m1Columns<>+8(SB)/8, $0x0f0b0d090e0a0c08
+GLOBL e2m1Columns<>(SB), RODATA|NOPTR, $16
 
-// PAIROFROWS loads two rows, and raises the words of Z17 to their magnitudes, for which Z16 has a
-// mask.
+// PAIROFROWS loads two rows, and raises the words of Z17 to their magnitudes.
 #define PAIROFROWS(first, second, a, b) \
 	VMOVDQU32 first, a      \
 	VMOVDQU32 second, b     \
-	VPANDD    Z16, a, Z18   \
+	VPANDD    Z22, a, Z18   \
 	VPMAXUW   Z18, Z17, Z17 \
-	VPANDD    Z16, b, Z18   \
+	VPANDD    Z22, b, Z18   \
 	VPMAXUW   Z18, Z17, Z17
 
 // Registers: DI destination, SI the first row, BX row 8, R9 the pitch of rows in bytes, R10, R11
 // and R12 three times, five times and seven times that, DX scales, CX bytes of columns left, R8 the
 // tables, R14 what is prefetched and R15 the end of its row.
 
-// func encodeE2M1DownBF16AVX512(dst *byte, x *uint16, pitch int, scales *byte, n int, limits
-// *[128]E2M1Limits) (done int)
+// func encodeE2M1DownBF16AVX512(dst *byte, x *uint16, pitch int, scales *byte, n int, words
+// *E2M1Words) (done int)
 TEXT ·encodeE2M1DownBF16AVX512(SB), NOSPLIT, $0-56
 	MOVQ dst+0(FP), DI
 	MOVQ x+8(FP), SI
 	MOVQ pitch+16(FP), R9
 	MOVQ scales+24(FP), DX
 	MOVQ n+32(FP), CX
-	MOVQ limits+40(FP), R8
+	MOVQ words+40(FP), R8
 	SHLQ $1, R9
 	LEAQ (R9)(R9*2), R10
 	LEAQ (R9)(R9*4), R11
 	LEAQ (R10)(R9*4), R12
-	ENCODER
+	BROADCAST($0x7f807f80, Z21)
+	BROADCAST($0x7fff7fff, Z22)
+	BROADCAST($0x03ff03ff, Z23)
+	BROADCAST($0x00200000, Z24)
+	BROADCAST($0x01000100, Z25)
+	VBROADCASTI32X4 e2m1Columns<>(SB), Z30
+	VMOVDQU64 e2m1Words<>(SB), Z31
+	MOVL  $0xaaaaaaaa, AX
+	KMOVD AX, K7
 	SHLQ $1, CX
 	MOVQ R9, R14
 	SHLQ $4, R14
@@ -253,7 +284,6 @@ downLoop:
 	SUBQ AX, R14
 
 downLoad:
-	BROADCAST($0x7fff7fff, Z16)
 	VPXORD Z17, Z17, Z17
 	PAIROFROWS((SI), (SI)(R9*1), Z0, Z1)
 	PAIROFROWS((SI)(R9*2), (SI)(R10*1), Z2, Z3)
@@ -263,8 +293,7 @@ downLoad:
 	PAIROFROWS((BX)(R9*2), (BX)(R10*1), Z10, Z11)
 	PAIROFROWS((BX)(R9*4), (BX)(R11*1), Z12, Z13)
 	PAIROFROWS((BX)(R10*2), (BX)(R12*1), Z14, Z15)
-	BROADCAST($0x7f807f80, Z18)
-	VPCMPUW  $6, Z18, Z17, K1
+	VPCMPUW  $6, Z21, Z17, K1
 	KORTESTD K1, K1
 	JNZ      downDone
 	TURN

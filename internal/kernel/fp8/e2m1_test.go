@@ -34,6 +34,15 @@ func limitsOf(s int) *[8]float32 {
 	return &scaled
 }
 
+// wordsOfScales has the same limits for bfloat16.
+func wordsOfScales(t *testing.T) *fp8.E2M1Words {
+	words := new(fp8.E2M1Words)
+	for s := range 128 {
+		require.True(t, words.Set(s, limitsOf(s)))
+	}
+	return words
+}
+
 // block draws elements of a block with a scale of limitsOfScales, and returns their codes.
 func block(r *rand.Rand, x []float32, scale byte) []byte {
 	specials := []float32{0, float32(math.Copysign(0, -1)), 0.25, -0.75, 1.25, -1.75, 2.5, -3.5, 5, -6, 1e30, float32(math.NaN()), float32(-math.NaN()), float32(math.Inf(-1)), 1e-45}
@@ -71,10 +80,7 @@ func TestCodesOfE2M1(t *testing.T) {
 }
 
 func TestCodesOfE2M1FromBF16(t *testing.T) {
-	limits, words := limitsOfScales(), new(fp8.E2M1Words)
-	for s := range 128 {
-		require.True(t, words.Set(s, limitsOf(s)))
-	}
+	limits, words := limitsOfScales(), wordsOfScales(t)
 	assert.False(t, words.Set(0, &[8]float32{0, 1, 1.05, 2, 3, 4, 5, 6}), "limits that are near")
 	assert.False(t, words.Set(0, &[8]float32{0, 1, 2, 4, 8, 16, 32, 1e9}), "limits that are far away")
 	assert.False(t, words.Set(0, &[8]float32{}))
@@ -235,7 +241,7 @@ func TestCodesOfE2M1DownColumns(t *testing.T) {
 }
 
 func TestCodesOfE2M1DownColumnsFromBF16(t *testing.T) {
-	limits := limitsOfScales()
+	limits, words := limitsOfScales(), wordsOfScales(t)
 	cpufeattest.Each(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(1, 2))
 		for n := range 140 {
@@ -259,7 +265,7 @@ func TestCodesOfE2M1DownColumnsFromBF16(t *testing.T) {
 			want, got := make([]byte, 8*n), make([]byte, 8*n+1)
 			got[8*n] = 0xa5
 			fp8.EncodeE2M1Down(want, x, pitch, scales, limits)
-			done := fp8.EncodeE2M1DownBF16(got, bits, pitch, scales, limits)
+			done := fp8.EncodeE2M1DownBF16(got, bits, pitch, scales, words)
 			require.Equal(t, want[:8*done], got[:8*done], "%d columns", n)
 			require.Equal(t, byte(0xa5), got[8*n])
 			if cpufeat.Has(cpufeat.AVX512) && nan == n {

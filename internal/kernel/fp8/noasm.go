@@ -56,7 +56,7 @@ func amaxesE2M1BF16Vector(_ []float32, _ []uint16) (done int) { return 0 }
 
 func encodeE2M1BF16Vector(_ []byte, _ []uint16, _ []byte, _ *E2M1Words) (done int) { return 0 }
 
-func encodeE2M1DownBF16Vector(_ []byte, _ []uint16, _ int, _ []byte, _ *[128]E2M1Limits) (done int) {
+func encodeE2M1DownBF16Vector(_ []byte, _ []uint16, _ int, _ []byte, _ *E2M1Words) (done int) {
 	return 0
 }
 
