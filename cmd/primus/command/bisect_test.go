@@ -114,6 +114,7 @@ func TestBisectWithoutDifference(t *testing.T) {
 		"--steps: got 0":                    {"--bad", "vendor", "--steps", "0"},
 		"--bad: token \"vendor:nobody\" matches no impl of any op": {"--bad", "vendor:nobody"},
 		"--bad: unknown token \"fast\"":                            {"--bad", "fast"},
+		"--bad: there is no file none.yaml; want a policy file":    {"--bad", "none.yaml"},
 		"both policies choose the same impl":                       {"--bad", "reference"},
 		"--tolerance: got NaN, want a number >= 0":                 {"--bad", "vendor", "--tolerance", "NaN"},
 	} {

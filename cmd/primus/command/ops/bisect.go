@@ -3,8 +3,10 @@ package ops
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -132,7 +134,11 @@ func (o *bisectOptions) search(cmd *cobra.Command, prog cli.Program, p experimen
 // sideOf returns one of the two policies: base with an order of tokens for all ops, or that of a
 // file. The order of base follows the tokens.
 func sideOf(base oppolicy.Policy, side, text string, snap *opregistry.Snapshot) (oppolicy.Policy, error) {
-	if info, err := os.Stat(text); err == nil && info.Mode().IsRegular() {
+	info, err := os.Stat(text)
+	if errors.Is(err, fs.ErrNotExist) && (filepath.Ext(text) == ".yaml" || strings.ContainsRune(text, filepath.Separator)) {
+		return base, cli.UsageError{Err: fmt.Errorf("--%s: there is no file %s; want a policy file, or tokens such as vendor:onednn|flagos", side, text)}
+	}
+	if err == nil && info.Mode().IsRegular() {
 		file, err := policyfile.Read(text)
 		if err != nil {
 			return base, cli.UsageError{Err: fmt.Errorf("--%s: %w", side, err)}
@@ -149,7 +155,7 @@ func sideOf(base oppolicy.Policy, side, text string, snap *opregistry.Snapshot) 
 		order, faults = append(order, token), append(faults, err)
 	}
 	if err := errors.Join(faults...); err != nil {
-		return base, cli.UsageError{Err: fmt.Errorf("--%s: %w, or the name of a policy file", side, err)}
+		return base, cli.UsageError{Err: fmt.Errorf("--%s: %w; or give the name of a policy file", side, err)}
 	}
 	own := make([]oppolicy.OpRule, 0, len(snap.Ops()))
 	for _, op := range snap.Ops() {

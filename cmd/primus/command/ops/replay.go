@@ -56,9 +56,12 @@ is beyond the tolerance of the reference. A line below the table names the eleme
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if opts.repeat == 0 {
+				return cli.Usagef(cmd, "--repeat: got 0, want at least one run")
+			}
 			for _, pattern := range opts.impls {
 				if _, err := path.Match(pattern, ""); err != nil {
-					return cli.Usagef(cmd, "--impl: got %q, want an id in which * stands for any letters", pattern)
+					return cli.Usagef(cmd, "--impl: got %q, want an id in which * stands for any characters", pattern)
 				}
 			}
 			files, err := recording.Files(args...)
