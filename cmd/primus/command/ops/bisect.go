@@ -207,6 +207,9 @@ func describeDivergence(r *divergence.Report, o *bisectOptions) string {
 	c := r.Call
 	line("first call", "%s, %v, on %s instead of %s", c.Op, c.Site, c.Bad, c.Good)
 	line("differs by", "%d ulp, %.3g relative; %d of %d elements beyond the tolerance of the op", c.Match.MaxULP, c.Match.MaxRel, c.Match.Beyond, c.Match.Elements)
+	if c.Match.Beyond == 0 {
+		line("", "all are within the tolerance of the op: the impls round differently, and training amplifies that")
+	}
 	if c.Match.Worst != "" {
 		line("worst", "%s, where want is the result of %s", c.Match.Worst, c.Good)
 	}
