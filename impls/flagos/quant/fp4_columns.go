@@ -52,20 +52,18 @@ func (s *fp4) encodeColumns(part int) {
 		t.row, t.col = i/s.across*fp4TileRows, i%s.across*fp4TileCols
 		t.height, t.width = min(fp4TileRows, s.x.Rows-t.row), min(fp4TileCols, s.x.Cols-t.col)
 		bands, first := (t.height+fp4Block-1)/fp4Block, t.row/fp4Block
-		scales, col, n := t.codes, t.col, t.width
+		scales, amaxes, col, n := t.codes, &s.col, t.col, t.width
 		if s.q.Block2D {
-			scales, col, n = squares, t.col/fp4Block, (t.width+fp4Block-1)/fp4Block
+			scales, amaxes, col, n = squares, &s.row, t.col/fp4Block, (t.width+fp4Block-1)/fp4Block
 		}
 		for b := range bands {
-			codes := t.codes.Piece(b, 0, t.width)
+			codes, amax := scales.Piece(b, 0, n), amaxes.piece(first+b, col, n)
+			s.blocks.Encode(codes, amax)
+			amaxes.fetch(first+b+1, col, n)
+			t.inWords = s.wordsServe(codes, amax)
 			if s.q.Block2D {
-				s.blocks.Encode(squares.Piece(b, 0, n), s.row.piece(first+b, col, n))
+				codes = t.codes.Piece(b, 0, t.width)
 				spread(codes, squares.Piece(b, 0, n))
-				t.inWords = s.wordsServe(squares.Piece(b, 0, n), s.row.piece(first+b, col, n))
-			} else {
-				s.blocks.Encode(codes, s.col.piece(first+b, col, n))
-				t.inWords = s.wordsServe(codes, s.col.piece(first+b, col, n))
-				s.col.fetch(first+b+1, col, n)
 			}
 			if !s.q.Stochastic {
 				s.encodeBand(&t, b, codes)

@@ -15,7 +15,8 @@ func AmaxesE2M1BF16(dst []float32, x []uint16) (done int) {
 	return amaxesE2M1BF16Vector(dst, x)
 }
 
-// E2M1Words has the limits of scales for the patterns of bfloat16. Set makes it.
+// E2M1Words has the limits of scales for the patterns of bfloat16. Set makes it, and the assembly
+// knows the offsets of its fields.
 //
 // The distance t of a magnitude from the base of its scale, both as patterns, is at most 1023 here,
 // and there is at most one limit among 32 distances that follow each other. Element ⌊t/32⌋ of the
