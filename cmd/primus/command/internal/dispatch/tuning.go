@@ -3,6 +3,7 @@ package dispatch
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 
 	"github.com/primus-fl/primus/opmanager/oppolicy"
@@ -34,6 +35,9 @@ func (t *Tuning) load() error {
 		return errors.New("--tune: auto measures before training, and this command does not train; want the FILE of primus ops tune, or off")
 	}
 	file, err := tuning.Read(t.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("%w; want the FILE of primus ops tune, or off", err)
+	}
 	if err != nil {
 		return fmt.Errorf("--tune: %w", err)
 	}
