@@ -71,9 +71,6 @@ type Call struct {
 // Impl returns the id of the impl that served the call, "" if the call failed.
 func (c *Call) Impl() string { return c.header.Impl }
 
-// Owner returns the id of the impl that wrote the saved state that the call reads, "" for none.
-func (c *Call) Owner() string { return c.header.Owner }
-
 // Failure returns the error of a call that failed, "" for none.
 func (c *Call) Failure() string { return c.header.Error }
 

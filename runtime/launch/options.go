@@ -65,6 +65,9 @@ type Options struct {
 	Grace       time.Duration // time between the signal that asks a process to end and the one that kills it
 	Hang        time.Duration // time without a line of any rank after which the job is ended; 0 means never
 	HangCommand string        // of the shell, run before a job is ended that hangs
+
+	// Now is the clock by which Hang is measured; nil means time.Now. Calls do not overlap.
+	Now func() time.Time
 }
 
 // Resolve returns the options with all other fields set from the environment of Slurm, torchrun or

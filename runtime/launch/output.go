@@ -22,6 +22,7 @@ type output struct {
 	ranks    map[int]*rankOutput
 	torchrun []string    // its own lines
 	pids     map[int]int // the processes of ranks that torchrun has started
+	now      func() time.Time
 	lastLine time.Time
 	err      error // first error of writing a file of a rank
 }
@@ -42,7 +43,11 @@ func newOutput(plan *Plan, set Settings) (*output, error) {
 	if err := os.MkdirAll(plan.LogDir, 0o755); err != nil {
 		return nil, fmt.Errorf("directory of the ranks' output: %w", err)
 	}
-	return &output{plan: plan, set: set, shown: shown, ranks: map[int]*rankOutput{}, pids: map[int]int{}, lastLine: time.Now()}, nil
+	now := plan.Now
+	if now == nil {
+		now = time.Now
+	}
+	return &output{plan: plan, set: set, shown: shown, ranks: map[int]*rankOutput{}, pids: map[int]int{}, now: now, lastLine: now()}, nil
 }
 
 // logFile is the file of a rank.
@@ -87,7 +92,7 @@ func (o *output) copyLines(from io.Reader, of Process) {
 func (o *output) line(of Process, line string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.lastLine = time.Now()
+	o.lastLine = o.now()
 	if of.starts > 0 {
 		o.torchrun = append(o.torchrun, line)
 		o.show("torchrun", line)
@@ -147,7 +152,7 @@ func (o *output) rank(rank int) (*rankOutput, error) {
 func (o *output) silence() time.Duration {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return time.Since(o.lastLine)
+	return o.now().Sub(o.lastLine)
 }
 
 // raisedFirst returns the rank whose exception made the given one fail: a rank whose peer has gone

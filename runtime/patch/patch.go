@@ -127,25 +127,6 @@ func (p *Patch) Location() string {
 // modulePath is cut from locations.
 const modulePath = "github.com/primus-fl/primus/"
 
-// Enabling says when a patch runs: its condition, versions and phase.
-func (p *Patch) Enabling() string {
-	parts := []string{"always"}
-	if p.Condition.Holds != nil {
-		parts[0] = p.Condition.Text
-	}
-	if len(p.BackendVersions) > 0 {
-		parts = append(parts, "backend version "+strings.Join(p.BackendVersions, " or "))
-	}
-	if len(p.PrimusVersions) > 0 {
-		parts = append(parts, "primus version "+strings.Join(p.PrimusVersions, " or "))
-	}
-	phase := p.Phase
-	if phase == "" {
-		phase = "any"
-	}
-	return strings.Join(append(parts, "phase "+string(phase)), "; ")
-}
-
 // check returns what makes a patch unusable wherever it runs.
 func (p *Patch) check() error {
 	switch {

@@ -10,11 +10,9 @@ import (
 	"github.com/primus-fl/primus/vendors/loader"
 )
 
-// Names are the files of the OpenCL loader, in the order in which they are tried.
+// names are the files of the OpenCL loader, in the order in which Open tries them when it is given
+// none.
 var names = []string{"libOpenCL.so.1", "libOpenCL.so", "/System/Library/Frameworks/OpenCL.framework/OpenCL"}
-
-// Names returns the files that Open tries when it is given none.
-func Names() []string { return append([]string(nil), names...) }
 
 // Library is an open OpenCL library. It is safe for concurrent use.
 type Library struct {

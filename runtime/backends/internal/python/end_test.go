@@ -458,9 +458,16 @@ func TestAnInterruptEndsTheRun(t *testing.T) {
 func TestAHangIsEnded(t *testing.T) {
 	l, observer := lab(t, "megatron", "train_iters: 1000000\n"+megatronParams)
 	t.Setenv("SHAPED_FAULT", "hang:1:3")
-	l.Launch.Hang = 30 * time.Second // more than the start of Python takes
+	l.Launch.Hang = 10 * time.Minute
+	var passed time.Duration
+	l.Launch.Now = func() time.Time { // once the rank sleeps, an hour passes between any two readings
+		if log, err := os.ReadFile(filepath.Join(l.Dir, "g", "u", "e", "ranks", "rank-1.log")); err == nil && strings.Contains(string(log), "sleeps") {
+			passed += time.Hour
+		}
+		return time.Now().Add(passed)
+	}
 	err := l.Run(t)
-	require.ErrorContains(t, err, "no rank has written a line for 30s (--hang-timeout)")
+	require.ErrorContains(t, err, "no rank has written a line for 10m0s (--hang-timeout)")
 	assert.Len(t, observer.steps, 2)
 	assert.Contains(t, file(t, l, "ranks", "rank-1.log"), "in misbehave", "the rank says where it was")
 	var failure *launch.Failure

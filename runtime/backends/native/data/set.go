@@ -125,9 +125,6 @@ func NewSet(t *Tokens, s SplitSettings) (*Set, error) {
 
 func (s *Set) blockTokens() int { return s.blockWindows*s.seq + 1 }
 
-// SeqLength returns the number of input tokens of a window.
-func (s *Set) SeqLength() int { return s.seq }
-
 // TrainWindows returns the number of training windows, which is that of the samples of an epoch.
 func (s *Set) TrainWindows() int { return len(s.train) * s.blockWindows }
 

@@ -18,8 +18,6 @@ type (
 	Yarn = architecture.Yarn
 	// LoRA are those of adapters.
 	LoRA = architecture.LoRA
-	// Precision are those of the types of numbers.
-	Precision = architecture.Precision
 	// Normalization is the kind of norm.
 	Normalization = architecture.Normalization
 	// PositionEmbedding is the way in which positions enter.

@@ -22,7 +22,8 @@ func (m *Model) Trained() []*param.Param {
 	return m.params
 }
 
-// SplitTrained is Split for tensors that correspond to Trained.
+// SplitTrained returns views of tensors that correspond to Trained, such as the moments of an
+// optimizer, under their names in a checkpoint and in a fixed order.
 func (m *Model) SplitTrained(beside []*tensor.Tensor) []param.Named {
 	return param.ByName(m.Trained(), func(i int) *tensor.Tensor { return beside[i] })
 }

@@ -27,12 +27,6 @@ func (m *Model) Tensors() []param.Named {
 	return param.ByName(m.params, func(i int) *tensor.Tensor { return m.params[i].Value })
 }
 
-// Split returns views of tensors that correspond to Params, such as the moments of an optimizer,
-// under the names and in the order of Tensors.
-func (m *Model) Split(beside []*tensor.Tensor) []param.Named {
-	return param.ByName(m.params, func(i int) *tensor.Tensor { return beside[i] })
-}
-
 // Place is a tensor of a checkpoint, or the part of one that a rank has: the elements Lo to Hi of a
 // weight.
 type Place struct {

@@ -185,9 +185,6 @@ func (h header) check(b []byte) (size int64, err error) {
 	return size, nil
 }
 
-// Prefix returns the path without .bin and .idx.
-func (d *Dataset) Prefix() string { return d.prefix }
-
 // DType returns the type of the tokens.
 func (d *Dataset) DType() DType { return d.dtype }
 

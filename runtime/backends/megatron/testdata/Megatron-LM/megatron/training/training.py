@@ -69,6 +69,7 @@ def misbehave(rank, iteration):
     if kind == "import":
         import no_such_module  # as of an interpreter that lacks it
     if kind == "hang":
+        print("  sleeps", flush=True)
         time.sleep(600)
 
 
