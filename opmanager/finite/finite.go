@@ -195,10 +195,19 @@ func (e *Error) Error() string {
 
 // Check is an opmanager.Tap that fails the first call whose result is not finite with an *Error,
 // and lets all calls after it pass.
-type Check struct{ found atomic.Bool }
+type Check struct {
+	// ForwardOnly leaves out calls that are not part of a forward pass, for training whose gradients
+	// may overflow because the loss is scaled.
+	ForwardOnly bool
+
+	found atomic.Bool
+}
 
 // Begin implements opmanager.Tap.
 func (c *Check) Begin(call opmanager.TappedCall) func(opmanager.ImplInfo, error) error {
+	if c.ForwardOnly && call.Phase != oppolicy.PhaseForward {
+		return nil
+	}
 	return func(served opmanager.ImplInfo, err error) error {
 		if err != nil || c.found.Load() {
 			return nil

@@ -55,13 +55,14 @@ func collectiveLimit(module *config.Module) time.Duration {
 
 // overlaps reports whether a rank computes while it exchanges gradients or weights.
 func overlaps(module *config.Module) bool {
-	for _, name := range []string{"overlap_grad_reduce", "overlap_param_gather"} {
-		v, _ := module.Params.Lookup(name)
-		if on, _ := v.Bool(); on {
-			return true
-		}
-	}
-	return false
+	return isTrue(module, "overlap_grad_reduce") || isTrue(module, "overlap_param_gather")
+}
+
+// isTrue reports whether a module has true for a parameter.
+func isTrue(module *config.Module, name string) bool {
+	v, _ := module.Params.Lookup(name)
+	on, _ := v.Bool()
+	return on
 }
 
 // defaultTimeout is that of distributed_timeout_minutes, in minutes.

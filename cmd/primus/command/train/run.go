@@ -155,7 +155,7 @@ func trainHere(ctx context.Context, prog cli.Program, s experiments.Stage, opts 
 		if (err != nil || !f.Launches) && !place.follows() {
 			defer warnWhenInterrupted(ctx, log, opts.run.Grace)() // a launcher logs this itself
 		}
-		around, err := newTaps(&opts, settings.Manager, experiment.ExpName, place, log)
+		around, err := newTaps(&opts, settings.Manager, experiment.ExpName, isTrue(module, "fp16"), place, log)
 		if err != nil {
 			return err
 		}

@@ -109,8 +109,8 @@ type taps struct {
 }
 
 // newTaps adds the taps that the options and the environment ask for to a manager. Close removes
-// them.
-func newTaps(o *Options, m *opmanager.Manager, run string, place ranks, log *slog.Logger) (*taps, error) {
+// them. scaled says that the run scales its loss.
+func newTaps(o *Options, m *opmanager.Manager, run string, scaled bool, place ranks, log *slog.Logger) (*taps, error) {
 	t := &taps{log: log}
 	if o.recording != nil {
 		if err := checkOps(o.recording.Ops, m); err != nil {
@@ -129,7 +129,7 @@ func newTaps(o *Options, m *opmanager.Manager, run string, place ranks, log *slo
 		t.remove = append(t.remove, m.Tap(t.recorder))
 	}
 	if o.taps.finite != "" {
-		t.remove = append(t.remove, m.Tap(&finite.Check{}))
+		t.remove = append(t.remove, m.Tap(&finite.Check{ForwardOnly: scaled}))
 	}
 	var err error
 	if t.spans, err = spans.FromEnvironment(spans.Settings{Run: run, Rank: place.Rank, Version: buildinfo.Read().Version, Log: log}); err != nil {

@@ -70,6 +70,17 @@ func TestFirstFaultIsNamedAndRecorded(t *testing.T) {
 	assert.Equal(t, 2, results[0].Step)
 }
 
+// Gradients that overflow while the factor of the loss is found are no fault.
+func TestFP16OverflowIsNoFault(t *testing.T) {
+	l := commandtest.NewLab(t)
+	got := l.Train("--check-finite", "ops", "fp16=true", "train_iters=3")
+	require.Zero(t, got.Code, got.Stderr)
+	assert.Contains(t, got.Stderr, "step 1 is skipped (1 so far): gradients overflow in fp16")
+	forward := l.Train("--check-finite", "ops", "fp16=true", "exp_name=forward", "train_iters=3", "lr=1e30", "lr_warmup_iters=0", "initial_loss_scale=1")
+	assert.Equal(t, 1, forward.Code)
+	assert.Contains(t, forward.Stderr, "(forward) on impl")
+}
+
 // The variables of OpenTelemetry turn on the export of spans.
 func TestSpansAreExported(t *testing.T) {
 	var received sync.Map
