@@ -130,8 +130,12 @@ func (o *options) run(ctx context.Context, prog cli.Program) error {
 		}
 		defer func() { err = errors.Join(err, s.Close()) }()
 		all := results{Checkpoint: m.Path, Data: []textResult{}, Tasks: []taskResult{}}
-		for _, path := range o.data {
-			r, err := o.text(ctx, s, m.Tokenizer, path)
+		texts, err := o.find(ctx, m.Tokenizer)
+		if err != nil {
+			return err
+		}
+		for i, path := range o.data {
+			r, err := o.text(ctx, s, m.Tokenizer, path, texts[i])
 			if err != nil {
 				return err
 			}
@@ -148,13 +152,22 @@ func (o *options) run(ctx context.Context, prog cli.Program) error {
 	})
 }
 
-// text predicts the text of a path.
-func (o *options) text(ctx context.Context, s *inference.Scorer, tok tokenizer.Tokenizer, path string) (r textResult, err error) {
-	source, err := data.Find(ctx, data.Settings{Settings: corpus.Settings{Key: "--data", Path: path, MaxBytes: int64(o.maxBytes)}, Tokenizer: tok})
-	if err != nil {
-		return r, err
+// find looks for all texts, so that none is missing when the others have been predicted.
+func (o *options) find(ctx context.Context, tok tokenizer.Tokenizer) ([]*data.Source, error) {
+	texts := make([]*data.Source, len(o.data))
+	for i, path := range o.data {
+		var err error
+		texts[i], err = data.Find(ctx, data.Settings{Settings: corpus.Settings{Key: "--data", Path: path, MaxBytes: int64(o.maxBytes)}, Tokenizer: tok})
+		if err != nil {
+			return nil, err
+		}
 	}
-	tokens, _, err := source.Load(ctx)
+	return texts, nil
+}
+
+// text predicts the text of a path.
+func (o *options) text(ctx context.Context, s *inference.Scorer, tok tokenizer.Tokenizer, path string, text *data.Source) (r textResult, err error) {
+	tokens, _, err := text.Load(ctx)
 	if err != nil {
 		return r, err
 	}

@@ -62,10 +62,11 @@ func TestEvaluate(t *testing.T) {
 		code int
 		text string
 	}{
-		"":                            {2, "nothing to evaluate"},
-		"--data /nonexistent":         {1, "/nonexistent"},
-		"--task /nonexistent":         {1, "--task: open /nonexistent"},
-		"--data TEXT --stride 33":     {1, "stride: got 33"},
+		"":                        {2, "nothing to evaluate"},
+		"--data /nonexistent":     {1, "/nonexistent"},
+		"--task /nonexistent":     {1, "--task: open /nonexistent"},
+		"--data TEXT --stride 33": {1, "stride: got 33"},
+		"--data TEXT --stride 33 --data /nonexistent": {1, "/nonexistent"}, // before TEXT is predicted
 		"--task TEXT":                 {1, "text.go: line 1"},
 		"--data TEXT --output yaml":   {2, "table or json"},
 		"--data TEXT --checkpoint /x": {1, "/x"},
