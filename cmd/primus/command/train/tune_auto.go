@@ -133,6 +133,10 @@ func measureFirst(ctx context.Context, opts *Options, p experiments.StepParams, 
 			return budget - elapsed
 		},
 	})
+	if errors.Is(err, stepbench.ErrDevice) {
+		log.Warn(fmt.Sprintf("--tune auto: nothing is measured: %v", err))
+		return nil
+	}
 	if err != nil || made == nil {
 		return err
 	}

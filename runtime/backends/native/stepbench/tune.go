@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/primus-fl/primus/device"
@@ -42,10 +43,17 @@ const trialShare = 0.4
 // MinSteps are the steps that fit into the smallest budget with which choices can be confirmed.
 const MinSteps = 2 * tuning.MinPairs / trialShare
 
+// ErrDevice says that an experiment does not train on the CPU, where calls are measured.
+var ErrDevice = errors.New("calls are measured on the CPU only")
+
 // Tune makes steps of a module, measures the calls that they made on each impl that may serve them,
 // and returns the choices with which whole steps are clearly faster. The File is nil if the budget
-// is 0 or the policy leaves no choice.
+// is 0 or the policy leaves no choice. The error wraps ErrDevice for a module that trains on a
+// device.
 func Tune(ctx context.Context, s TuneSettings) (*tuning.File, error) {
+	if name := strings.ToLower(s.Device.Name()); name != device.TypeCPU.String() {
+		return nil, fmt.Errorf("%w, and the experiment trains on %s: want device=cpu", ErrDevice, name)
+	}
 	ops := tuning.Choices(s.Manager)
 	if len(ops) == 0 {
 		return nil, nil
