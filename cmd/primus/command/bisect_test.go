@@ -108,6 +108,7 @@ func TestBisectWithoutDifference(t *testing.T) {
 	got := commandtest.Run(t, append([]string{"ops", "bisect", "--bad", "flagos"}, l.Args()[2:]...)...)
 	require.Zero(t, got.Code, got.Stderr)
 	assert.Contains(t, got.Out, "no difference in 3 steps beyond 0.0001")
+	assert.Regexp(t, `the losses differ by at most \S+e-\d+ of the good one`, got.Out)
 	for want, args := range map[string][]string{
 		"want --bad POLICY":                 {},
 		"--metric: got \"time\", want loss": {"--bad", "vendor", "--metric", "time"},

@@ -31,6 +31,9 @@ type bisectOptions struct {
 	output                  cli.OutputFormat
 }
 
+// rounding is the share of a loss below which a difference is that of sums in another order.
+const rounding = 1e-6
+
 // metricLoss is the only value of --metric.
 const metricLoss = "loss"
 
@@ -193,7 +196,11 @@ func describeDivergence(r *divergence.Report, o *bisectOptions) string {
 	if r.Diverges == 0 {
 		line("result", "no difference in %s beyond %g, although %s", plaintext.Quantity(r.Steps, "step", "steps"), o.tolerance, plaintext.Quantity(len(r.Differ), "op has another impl", "ops have another impl"))
 		if most := mostApart(r); most > 0 && !o.nan {
-			line("", "the losses differ by at most %.2g of the good one; a smaller --tolerance finds the reason", most)
+			advice := "; a smaller --tolerance finds the reason"
+			if most < rounding {
+				advice = ", which is rounding"
+			}
+			line("", "the losses differ by at most %.2g of the good one%s", most, advice)
 		}
 		return b.String()
 	}
