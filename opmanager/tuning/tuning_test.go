@@ -248,8 +248,8 @@ func TestUsualImplDeclines(t *testing.T) {
 	failing := 0
 	reg := opregistry.NewRegistry()
 	require.NoError(t, reg.Register(opregistry.Source{Name: "test", Impls: []opregistry.Impl{
-		{Op: plain, ID: "vendor.large", Kind: opregistry.KindVendor, Vendor: "large", Run: declines(100, 8*time.Millisecond), Priority: 3},
-		{Op: plain, ID: "vendor.slow", Kind: opregistry.KindVendor, Vendor: "slow", Run: slow(constant(8 * time.Millisecond)), Priority: 2},
+		{Op: plain, ID: "vendor.large", Kind: opregistry.KindVendor, Vendor: "large", Run: declines(100, 30*time.Millisecond), Priority: 3},
+		{Op: plain, ID: "vendor.slow", Kind: opregistry.KindVendor, Vendor: "slow", Run: slow(constant(30 * time.Millisecond)), Priority: 2},
 		{Op: plain, ID: "vendor.failing", Kind: opregistry.KindVendor, Vendor: "failing", Run: opregistry.Func[args](func(*opregistry.Exec, args) error {
 			if failing++; failing > 5 {
 				return errors.New("lost")
