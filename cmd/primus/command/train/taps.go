@@ -105,6 +105,7 @@ type taps struct {
 	tracer   *tracer         // nil without
 	log      *slog.Logger
 	remove   []func()
+	faults   bool // calls at fault are recorded
 	started  bool // the run has reached its first step
 }
 
@@ -125,7 +126,7 @@ func newTaps(o *Options, m *opmanager.Manager, run string, scaled bool, place ra
 		if t.recorder, err = recording.NewRecorder(set); err != nil {
 			return nil, fmt.Errorf("--record-dir: %w", err)
 		}
-		t.dir = set.Dir
+		t.dir, t.faults = set.Dir, set.Choice.Faults
 		t.remove = append(t.remove, m.Tap(t.recorder))
 	}
 	if o.taps.finite != "" {
@@ -194,6 +195,8 @@ func (t *taps) close() (err error) {
 	}
 	kept, recordErr := t.recorder.Close()
 	switch {
+	case kept == 0 && t.started && t.faults && recordErr == nil:
+		t.log.Info("recorded no call: none was at fault")
 	case kept == 0 && t.started && recordErr == nil:
 		t.log.Warn("recorded no call: the run made none that --record-ops, --record-calls and --record-layers choose")
 	case kept > 0:

@@ -53,6 +53,8 @@ func TestNoCallIsRecorded(t *testing.T) {
 	got := l.Train("--record-ops", "swiglu", "--record-calls", "step:9", "--record-dir", filepath.Join(t.TempDir(), "calls"), "train_iters=1")
 	require.Zero(t, got.Code, got.Stderr)
 	assert.Contains(t, got.Stderr, "WARN  recorded no call: ")
+	sound := l.Train("--record-ops", "swiglu", "--record-calls", "faults", "--record-dir", filepath.Join(t.TempDir(), "calls"), "exp_name=sound", "train_iters=1")
+	assert.Contains(t, sound.Stderr, "INFO  recorded no call: none was at fault")
 }
 
 // The first op whose result is not finite ends the run, and its call is kept with what it read.
