@@ -23,6 +23,7 @@ type TappedCall struct {
 	Layer int             // of the model, counted from 0; -1 outside of layers
 	Phase oppolicy.Phase  // zero outside of phases
 	Args  opregistry.Call // valid until the call ends; argcopy.Args copies it
+	Pool  opregistry.Pool // the workers of the manager, which a Tap may use before and after the call
 }
 
 // Bytes returns the size of all operands.
@@ -53,7 +54,7 @@ type tapped struct{ Tap }
 // callTapped serves a call that taps see. Taps that begin first end last.
 func (b *binding) callTapped(t *table, r *row, a opregistry.Call) error {
 	a, _ = a.Clone() // taps keep it on the heap, where a pointer into the caller's frame goes stale
-	call := TappedCall{Op: b.handle, Layer: b.m.scope.layer - 1, Phase: b.m.scope.phase, Args: a}
+	call := TappedCall{Op: b.handle, Layer: b.m.scope.layer - 1, Phase: b.m.scope.phase, Args: a, Pool: b.exec.Pool()}
 	ends := make([]func(ImplInfo, error) error, 0, len(t.taps))
 	for _, tap := range t.taps {
 		if end := tap.Begin(call); end != nil {

@@ -32,16 +32,17 @@ func (f *Found) String() string {
 // First returns the first element that is not finite of the operands that a call writes, nil if
 // there is none. In an operand that is Masked, −∞ is no fault. Operands of types without NaN and
 // infinity, or whose content cannot be had, are left out; those on a device are copied to the host.
-func First(call opregistry.Call) *Found {
-	return first(call, func(o opregistry.Operand) bool { return o.Access != opregistry.AccessRead })
+// The workers of the pool look at the parts of a large operand.
+func First(call opregistry.Call, pool opregistry.Pool) *Found {
+	return first(call, pool, func(o opregistry.Operand) bool { return o.Access != opregistry.AccessRead })
 }
 
 // FirstRead is First for the operands that a call reads.
-func FirstRead(call opregistry.Call) *Found {
-	return first(call, func(o opregistry.Operand) bool { return o.Access != opregistry.AccessWrite })
+func FirstRead(call opregistry.Call, pool opregistry.Pool) *Found {
+	return first(call, pool, func(o opregistry.Operand) bool { return o.Access != opregistry.AccessWrite })
 }
 
-func first(call opregistry.Call, of func(opregistry.Operand) bool) *Found {
+func first(call opregistry.Call, pool opregistry.Pool, of func(opregistry.Operand) bool) *Found {
 	for _, o := range call.Operands() {
 		if o.Tensor == nil || !of(o) || !o.Tensor.DType().IsFloat() {
 			continue
@@ -51,7 +52,7 @@ func first(call opregistry.Call, of func(opregistry.Operand) bool) *Found {
 			continue
 		}
 		o.Tensor = host
-		if i := index(o); i >= 0 {
+		if i := index(o, pool); i >= 0 {
 			return &Found{Operand: o.Name, Index: i, Value: values(o.Tensor)[i]}
 		}
 	}
@@ -59,7 +60,7 @@ func first(call opregistry.Call, of func(opregistry.Operand) bool) *Found {
 }
 
 // index returns the row-major index of the first element that is not finite, -1 if there is none.
-func index(o opregistry.Operand) int {
+func index(o opregistry.Operand, pool opregistry.Pool) int {
 	t := o.Tensor
 	if o.Masked {
 		return slices.IndexFunc(values(t), func(v float64) bool { return notFinite(v) && !math.IsInf(v, -1) })
@@ -67,45 +68,86 @@ func index(o opregistry.Operand) int {
 	if t.NumElements() > 0 {
 		switch t.DType() {
 		case tensor.F32:
-			return inRuns(t, index32)
+			return inRuns(t, pool, index32)
 		case tensor.BF16:
-			return inRuns(t, func(s []uint16) int { return index16(s, 0x7f80) })
+			return inRuns(t, pool, func(s []uint16) int { return index16(s, 0x7f80) })
 		case tensor.F16:
-			return inRuns(t, func(s []uint16) int { return index16(s, 0x7c00) })
+			return inRuns(t, pool, func(s []uint16) int { return index16(s, 0x7c00) })
 		}
 	}
 	return slices.IndexFunc(values(t), notFinite)
 }
 
-// inRuns looks for an element in the runs of elements of type E that lie side by side, in row-major
-// order, and returns its row-major index, -1 for none.
-func inRuns[E any](t *tensor.Tensor, find func([]E) int) int {
-	shape, strides := t.Shape(), t.Strides()
-	axes, run := len(shape), 1
-	for axes > 0 && (shape[axes-1] == 1 || strides[axes-1] == run) {
+// partLen is the number of elements that a worker looks at before it takes the next part.
+const partLen = 1 << 15
+
+// search looks for the first element that find finds in the runs of elements that lie side by side,
+// in row-major order.
+type search[E any] struct {
+	memory         unsafe.Pointer
+	shape, strides []int // of the runs
+	run, size      int   // elements of a run, and of all
+	find           func([]E) int
+	first          atomic.Int64 // row-major index of the first element found so far, size for none
+}
+
+// inRuns returns the row-major index of the first element that find finds in a tensor with elements
+// of type E, -1 for none. The workers of the pool take parts of a large tensor.
+func inRuns[E any](t *tensor.Tensor, pool opregistry.Pool, find func([]E) int) int {
+	s := &search[E]{memory: t.Pointer(), shape: t.Shape(), strides: t.Strides(), run: 1, size: t.NumElements(), find: find}
+	axes := len(s.shape)
+	for axes > 0 && (s.shape[axes-1] == 1 || s.strides[axes-1] == s.run) {
 		axes--
-		run *= shape[axes]
+		s.run *= s.shape[axes]
 	}
-	size := t.DType().Size()
-	at := make([]int, axes) // the indexes of the run along the axes before it
-	for first := 0; ; first += run {
-		offset := 0
-		for k, i := range at {
-			offset += i * strides[k]
+	s.shape, s.strides = s.shape[:axes], s.strides[:axes]
+	s.first.Store(int64(s.size))
+	if parts := (s.size + partLen - 1) / partLen; parts == 1 {
+		s.Do(0)
+	} else {
+		pool.Run(parts, s)
+	}
+	if i := int(s.first.Load()); i < s.size {
+		return i
+	}
+	return -1
+}
+
+// Do implements opregistry.Task.
+func (s *search[E]) Do(part int) {
+	var element E
+	i := part * partLen
+	end := min(i+partLen, s.size)
+	at, offset, rest := make([]int, len(s.shape)), i%s.run, i/s.run // the indexes of the run, and where in memory i is
+	for k := len(at) - 1; k >= 0; k-- {
+		at[k] = rest % s.shape[k]
+		rest /= s.shape[k]
+		offset += at[k] * s.strides[k]
+	}
+	for i < end {
+		begin := i % s.run
+		n := min(s.run-begin, end-i)
+		address := unsafe.Add(s.memory, offset*int(unsafe.Sizeof(element)))
+		if found := s.find(unsafe.Slice((*E)(address), n)); found >= 0 {
+			s.found(int64(i + found))
+			return
 		}
-		if i := find(unsafe.Slice((*E)(unsafe.Add(t.Pointer(), offset*size)), run)); i >= 0 {
-			return first + i
-		}
-		k := axes - 1
-		for ; k >= 0; k-- {
-			if at[k]++; at[k] < shape[k] {
+		i += n
+		offset -= begin
+		for k := len(at) - 1; k >= 0; k-- {
+			offset += s.strides[k]
+			if at[k]++; at[k] < s.shape[k] {
 				break
 			}
+			offset -= s.shape[k] * s.strides[k]
 			at[k] = 0
 		}
-		if k < 0 {
-			return -1
-		}
+	}
+}
+
+func (s *search[E]) found(i int64) {
+	for first := s.first.Load(); i < first && !s.first.CompareAndSwap(first, i); {
+		first = s.first.Load()
 	}
 }
 
@@ -212,7 +254,7 @@ func (c *Check) Begin(call opmanager.TappedCall) func(opmanager.ImplInfo, error)
 		if err != nil || c.found.Load() {
 			return nil
 		}
-		found := First(call.Args)
+		found := First(call.Args, call.Pool)
 		if found == nil || !c.found.CompareAndSwap(false, true) {
 			return nil
 		}

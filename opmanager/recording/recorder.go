@@ -182,7 +182,7 @@ func (r *Recorder) faultOf(c *Call, call opmanager.TappedCall, fault error) stri
 	if fault != nil {
 		return "it failed"
 	}
-	found := finite.First(call.Args)
+	found := finite.First(call.Args, call.Pool)
 	if found == nil {
 		return ""
 	}
@@ -192,7 +192,7 @@ func (r *Recorder) faultOf(c *Call, call opmanager.TappedCall, fault error) stri
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.kept > 0 && finite.FirstRead(before) != nil {
+	if r.kept > 0 && finite.FirstRead(before, call.Pool) != nil {
 		return ""
 	}
 	return found.String()

@@ -5,6 +5,7 @@ import (
 
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opmanager/finite"
+	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/runtime/backends/native/world"
 	"github.com/primus-fl/primus/tensor"
 )
@@ -88,7 +89,7 @@ func Call[A any](r *Run, b *opmanager.Bound[A], a A) {
 	}
 	if r.Check {
 		args := a // only here, so that calls allocate nothing
-		if found := finite.First(b.Op().At(&args)); found != nil {
+		if found := finite.First(b.Op().At(&args), opregistry.Serial{}); found != nil {
 			r.Err = &NonFiniteError{Place: r.place(), Op: b.Op().Name(), Operand: found.Operand, Value: found.Value}
 		}
 	}
