@@ -16,17 +16,15 @@ const (
 	AVX2   Feature = iota // AVX2, FMA3 and F16C
 	AVX512                // AVX-512 F, BW, DQ and VL
 	BF16                  // products of bfloat16 in vectors of AVX-512
-	VBMI                  // AVX-512 with permutations of bytes; results have the bits of AVX512
 	end
 )
 
-var names = [end]string{"avx2", "avx512", "avx512_bf16", "avx512_vbmi"}
+var names = [end]string{"avx2", "avx512", "avx512_bf16"}
 
 var needs = [end][]cpuid.FeatureID{
 	AVX2:   {cpuid.AVX2, cpuid.FMA3, cpuid.F16C},
 	AVX512: {cpuid.AVX512F, cpuid.AVX512BW, cpuid.AVX512DQ, cpuid.AVX512VL},
 	BF16:   {cpuid.AVX512F, cpuid.AVX512BW, cpuid.AVX512DQ, cpuid.AVX512VL, cpuid.AVX512BF16},
-	VBMI:   {cpuid.AVX512F, cpuid.AVX512BW, cpuid.AVX512DQ, cpuid.AVX512VL, cpuid.AVX512VBMI},
 }
 
 var present = detect()
@@ -40,7 +38,7 @@ func detect() *[end]atomic.Bool {
 }
 
 // Features returns all features in the order of their constants.
-func Features() []Feature { return []Feature{AVX2, AVX512, BF16, VBMI} }
+func Features() []Feature { return []Feature{AVX2, AVX512, BF16} }
 
 // Has reports whether kernels may use f on this machine.
 func Has(f Feature) bool { return present[f].Load() }
@@ -60,13 +58,13 @@ func (f Feature) String() string {
 	return names[f]
 }
 
-// Class names what decides the bits of results: the architecture and the features that kernels
-// distinguish and may use here. BF16 is one of them only with narrow, which is for programs that
-// compute with numbers of 16 bits. VBMI is none of them.
+// Class names what decides which kernels run, and therefore the bits of results: the architecture
+// and the features that kernels distinguish and may use here. BF16 is one of them only with narrow,
+// which is for programs that compute with numbers of 16 bits.
 func Class(narrow bool) string {
 	class := runtime.GOARCH
 	for _, f := range Features() {
-		if Has(f) && f != VBMI && (narrow || f != BF16) {
+		if Has(f) && (narrow || f != BF16) {
 			class += "+" + f.String()
 		}
 	}
