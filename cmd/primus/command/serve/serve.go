@@ -128,7 +128,8 @@ func runServe(ctx context.Context, prog cli.Program, opts serveOptions, policy d
 		services.Metrics = service.ModelMetrics(services.Model.Name())
 	}
 	var p modelParams
-	return graph.Run(ctx, func() error {
+	// The service answers before the start has ended: who stops it then stops a service.
+	return graph.Run(context.WithoutCancel(ctx), func() error {
 		if services.Model != nil {
 			return opts.model.serve(ctx, log, p, services.Model)
 		}

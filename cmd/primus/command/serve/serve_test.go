@@ -131,3 +131,8 @@ func TestServiceSavesAndStopsARun(t *testing.T) {
 	require.Zero(t, again.Code, again.Stderr)
 	assert.Contains(t, again.Stderr, "nothing to train")
 }
+
+// The service answers before the start of the program has ended, so it may be stopped until then.
+func TestServeIsStoppedWhileItStarts(t *testing.T) {
+	assert.NoError(t, commandtest.Start(t, "serve", "--listen", "127.0.0.1:0").Stop())
+}
