@@ -17,7 +17,9 @@ func Prefetch(src []float32, step, rows, cols int) {
 	if step < 0 {
 		panic(fmt.Sprintf("BUG: gemm: rows %d elements apart to prefetch", step))
 	}
-	_ = src[(rows-1)*step+cols-1]
+	if end := (rows-1)*step + cols; end > len(src) { // an index expression would count as a read, which races with writes
+		panic(fmt.Sprintf("BUG: gemm: %d elements to prefetch of %d", end, len(src)))
+	}
 	const float = int(unsafe.Sizeof(src[0]))
 	prefetch.Rows((*byte)(unsafe.Pointer(&src[0])), float*step, rows, float*cols)
 }
