@@ -61,19 +61,22 @@ type Settings struct {
 type Recorder struct {
 	set Settings
 
-	mu             sync.Mutex
-	step           int
-	seen           map[key]int    // calls by place
-	all            map[string]int // calls by op
-	inStep         map[string]int // calls of the current step by op
-	refused        map[string]bool
-	kept, complete int // handed to write, and written
-	bytes          int64
-	full           bool
+	mu      sync.Mutex
+	step    int
+	seen    map[key]int    // calls by place
+	all     map[string]int // calls by op
+	inStep  map[string]int // calls of the current step by op
+	refused map[string]bool
+	kept    int // calls that were chosen
+	bytes   int64
+	full    bool
 
 	queue   chan *Call
 	written sync.WaitGroup
-	fault   error // of the goroutine that writes; read after written
+
+	// Of the goroutine that writes; read after written.
+	files int
+	fault error
 }
 
 type key struct {
@@ -235,7 +238,7 @@ func (r *Recorder) write() {
 	for c := range r.queue {
 		if r.fault == nil {
 			if r.fault = c.Write(c.File); r.fault == nil {
-				r.complete++
+				r.files++
 				continue
 			}
 			r.mu.Lock()
@@ -254,5 +257,5 @@ func (r *Recorder) Close() (kept int, err error) {
 	if r.fault != nil {
 		err = errors.Join(errors.New("recorded calls are incomplete"), r.fault)
 	}
-	return r.complete, err
+	return r.files, err
 }

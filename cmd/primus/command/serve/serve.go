@@ -128,9 +128,9 @@ func runServe(ctx context.Context, prog cli.Program, opts serveOptions, policy d
 		services.Metrics = service.ModelMetrics(services.Model.Name())
 	}
 	var p modelParams
-	// The service answers before the start has ended: who stops it then stops a service.
+	// The service answers before the start has ended, so an interrupt stops it then as it does later.
 	return graph.Run(context.WithoutCancel(ctx), func() error {
-		if services.Model != nil {
+		if services.Model != nil && ctx.Err() == nil {
 			return opts.model.serve(ctx, log, p, services.Model)
 		}
 		<-ctx.Done()
