@@ -45,7 +45,7 @@ test: ## run all tests in random order
 .PHONY: race
 race: ## run the tests of concurrent packages under the race detector, and check invariants
 	CGO_ENABLED=1 go test -race -tags invariants -shuffle=on -timeout 40m -skip '$(RACE_SKIP)' $(RACE)
-	CGO_ENABLED=0 go test -tags invariants -shuffle=on -timeout 30m ./runtime/backends/native/model
+	CGO_ENABLED=0 go test -tags invariants -shuffle=on -timeout 30m ./internal/native/model
 
 .PHONY: bench
 bench: ## run benchmarks (BENCH=regexp BENCH_PKG=packages COUNT=runs)
@@ -124,7 +124,7 @@ vet: ## run go vet, also for other systems and with invariants
 	CGO_ENABLED=0 GOARCH=arm64 go vet ./...
 	CGO_ENABLED=0 GOOS=darwin GOARCH=arm64 go vet ./...
 	CGO_ENABLED=0 GOOS=windows go vet ./...
-	CGO_ENABLED=0 go vet -tags invariants ./opmanager ./opregistry ./runtime/backends/native/memory
+	CGO_ENABLED=0 go vet -tags invariants ./opmanager ./opregistry ./internal/native/memory
 
 .PHONY: lint
 lint: ## run staticcheck

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/primus-fl/primus/metrics/dashboards"
+	"github.com/primus-fl/primus/internal/dashboards"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"

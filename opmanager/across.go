@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/primus-fl/primus/device"
-	"github.com/primus-fl/primus/opmanager/argcopy"
+	"github.com/primus-fl/primus/internal/argcopy"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
 )

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/primus-fl/primus/opmanager/argcopy"
+	"github.com/primus-fl/primus/internal/argcopy"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/tensor"

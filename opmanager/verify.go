@@ -5,7 +5,7 @@ import (
 	"math"
 	"sync"
 
-	"github.com/primus-fl/primus/opmanager/argcopy"
+	"github.com/primus-fl/primus/internal/argcopy"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/tensor"
 )

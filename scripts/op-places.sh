@@ -34,7 +34,7 @@ var ResidualSub = opregistry.NewOp("residual_sub", opregistry.Schema[ResidualSub
 	Tolerance: opregistry.Arithmetic(0x1p-24, 0x1p-23, "one rounded difference"),
 })
 GO
-cat >impls/reference/norm/residual_sub.go <<'GO'
+cat >impls/reference/internal/norm/residual_sub.go <<'GO'
 package norm
 
 import "github.com/primus-fl/primus/ops/norm"
@@ -68,13 +68,13 @@ func residualSubCases(d tensor.DType) []opstest.Case[norm.ResidualSubArgs] {
 }
 GO
 sed -i 's/^\t\tResidualAdd,$/&\n\t\tResidualSub,/' ops/norm/ops.go
-sed -i 's/^\t\thost.Impl(norm.ResidualAdd, .*/&\n\t\thost.Impl(norm.ResidualSub, residualSub),/' impls/reference/norm/impls.go
+sed -i 's/^\t\thost.Impl(norm.ResidualAdd, .*/&\n\t\thost.Impl(norm.ResidualSub, residualSub),/' impls/reference/internal/norm/impls.go
 sed -i 's/^\t\t\topstest.Spec\[norm.ResidualAddArgs\].*/&\n\t\t\topstest.Spec[norm.ResidualSubArgs]{Op: norm.ResidualSub, Cases: residualSubCases}.Suite(),/' ops/norm/normtest/kit.go
 go generate ./vendors/abi
 go test ./internal/oracle -run TestPageListsOps -update >tests.log
 
 go test ./ops/... ./opmanager/... ./impls/reference ./vendors/abi >>tests.log 2>&1 || { cat tests.log; exit 1; }
-go test -run 'Layout|Frozen' ./vendors/plugin >>tests.log 2>&1 || { cat tests.log; exit 1; }
+go test -run 'Layout|Frozen' ./internal/plugin >>tests.log 2>&1 || { cat tests.log; exit 1; }
 rm tests.log
 
 git add -A

@@ -6,9 +6,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"github.com/primus-fl/primus/internal/random"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/ops/attention"
-	"github.com/primus-fl/primus/ops/random"
 	"github.com/primus-fl/primus/tensor"
 )
 

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/primus-fl/primus/internal/plugin"
 	"github.com/primus-fl/primus/ops"
-	"github.com/primus-fl/primus/vendors/plugin"
 )
 
 func main() {

@@ -17,8 +17,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/primus-fl/primus/cmd/primus/settings"
 	"github.com/primus-fl/primus/internal/primustest"
+	"github.com/primus-fl/primus/internal/settings"
 )
 
 // steps is how many steps most runs train.

@@ -8,11 +8,11 @@ import (
 	"reflect"
 	"strconv"
 
+	"github.com/primus-fl/primus/internal/random"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/ops/attention"
 	"github.com/primus-fl/primus/ops/dropout"
 	"github.com/primus-fl/primus/ops/optim"
-	"github.com/primus-fl/primus/ops/random"
 	"github.com/primus-fl/primus/tensor"
 )
 

@@ -8,9 +8,9 @@ import (
 
 	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/document"
+	"github.com/primus-fl/primus/internal/launch"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/runtime/config"
-	"github.com/primus-fl/primus/runtime/launch"
 )
 
 var (

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/primus-fl/primus/runtime/launch/elastic"
+	"github.com/primus-fl/primus/internal/launch/elastic"
 )
 
 // Distributed describes the place of this process in a job.

@@ -11,9 +11,9 @@ import (
 	"strings"
 
 	"github.com/primus-fl/primus/document"
+	"github.com/primus-fl/primus/internal/launch"
 	"github.com/primus-fl/primus/internal/secret"
 	"github.com/primus-fl/primus/runtime/backend"
-	"github.com/primus-fl/primus/runtime/launch"
 )
 
 // envHFHome is the variable for the directory in which the libraries of Hugging Face keep models

@@ -6,11 +6,11 @@ import (
 	"log/slog"
 	"strings"
 
+	"github.com/primus-fl/primus/internal/launch"
 	"github.com/primus-fl/primus/internal/secret"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opmanager/policydiff"
 	"github.com/primus-fl/primus/runtime/backend"
-	"github.com/primus-fl/primus/runtime/launch"
 	"github.com/primus-fl/primus/runtime/patch"
 )
 

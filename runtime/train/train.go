@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/primus-fl/primus/device"
+	"github.com/primus-fl/primus/internal/launch"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/config"
-	"github.com/primus-fl/primus/runtime/launch"
 	"github.com/primus-fl/primus/runtime/patch"
 )
 

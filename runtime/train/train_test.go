@@ -13,9 +13,9 @@ import (
 
 	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/document/formats"
+	"github.com/primus-fl/primus/internal/launch"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/config"
-	"github.com/primus-fl/primus/runtime/launch"
 	"github.com/primus-fl/primus/runtime/patch"
 	"github.com/primus-fl/primus/runtime/train"
 	"github.com/stretchr/testify/assert"

@@ -4,12 +4,12 @@ import (
 	"testing"
 
 	"github.com/primus-fl/primus/impls/reference"
+	"github.com/primus-fl/primus/internal/opencltest"
 	"github.com/primus-fl/primus/ops/gemm/gemmtest"
 	"github.com/primus-fl/primus/opstest"
 	"github.com/primus-fl/primus/opstest/ondevice"
 	"github.com/primus-fl/primus/tensor"
 	"github.com/primus-fl/primus/vendors/clblast"
-	"github.com/primus-fl/primus/vendors/opencl/opencltest"
 )
 
 func TestConformance(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/primus-fl/primus/internal/loadertest"
 	"github.com/primus-fl/primus/vendors/loader"
-	"github.com/primus-fl/primus/vendors/loader/loadertest"
 )
 
 // compile builds testdata/<source> into a shared library and returns its path.

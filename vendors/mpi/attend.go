@@ -11,7 +11,7 @@ import (
 	"unsafe"
 
 	"github.com/primus-fl/primus/tensor"
-	"github.com/primus-fl/primus/vendors/mpi/pmi"
+	"github.com/primus-fl/primus/vendors/mpi/internal/pmi"
 )
 
 const (

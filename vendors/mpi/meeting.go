@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/primus-fl/primus/vendors/mpi/pmi"
+	"github.com/primus-fl/primus/vendors/mpi/internal/pmi"
 )
 
 // The variables with which ranks meet that no launcher of MPI has started: those of torchrun, and

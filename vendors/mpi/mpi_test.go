@@ -12,12 +12,12 @@ import (
 	"testing"
 
 	"github.com/primus-fl/primus/impls/reference"
+	"github.com/primus-fl/primus/internal/loadertest"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/ops/collective"
 	"github.com/primus-fl/primus/ops/opscases"
 	"github.com/primus-fl/primus/tensor"
 	"github.com/primus-fl/primus/vendors/loader"
-	"github.com/primus-fl/primus/vendors/loader/loadertest"
 	"github.com/primus-fl/primus/vendors/mpi"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"

@@ -6,11 +6,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/primus-fl/primus/internal/loadertest"
 	"github.com/primus-fl/primus/internal/race"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/ops/norm"
 	"github.com/primus-fl/primus/tensor"
-	"github.com/primus-fl/primus/vendors/loader/loadertest"
 )
 
 // openedWithPrimitives returns oneDNN with the API for primitives, or skips the test with the

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/primus-fl/primus/cmd/primus/command/commandtest"
+	"github.com/primus-fl/primus/cmd/primus/command/internal/commandtest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/primus-fl/primus/cmd/primus/command/commandtest"
+	"github.com/primus-fl/primus/cmd/primus/command/internal/commandtest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )

@@ -18,11 +18,11 @@ import (
 	"time"
 
 	"github.com/chromedp/chromedp"
-	"github.com/primus-fl/primus/cmd/primus/command/commandtest"
-	"github.com/primus-fl/primus/fleet"
-	"github.com/primus-fl/primus/fleet/fleettest"
+	"github.com/primus-fl/primus/cmd/primus/command/internal/commandtest"
+	"github.com/primus-fl/primus/internal/fleet"
+	"github.com/primus-fl/primus/internal/fleet/fleettest"
 	"github.com/primus-fl/primus/internal/primustest"
-	"github.com/primus-fl/primus/serve"
+	"github.com/primus-fl/primus/internal/serve"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )

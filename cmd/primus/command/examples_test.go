@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/primus-fl/primus/cmd/primus/command"
-	"github.com/primus-fl/primus/cmd/primus/command/commandtest"
+	"github.com/primus-fl/primus/cmd/primus/command/internal/commandtest"
 	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"

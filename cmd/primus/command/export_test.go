@@ -2,11 +2,11 @@ package command
 
 import (
 	"github.com/primus-fl/primus/cmd/primus/command/internal/graph"
+	commandserve "github.com/primus-fl/primus/cmd/primus/command/internal/serve"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/service"
-	commandserve "github.com/primus-fl/primus/cmd/primus/command/serve"
-	"github.com/primus-fl/primus/cmd/primus/command/train"
+	"github.com/primus-fl/primus/cmd/primus/command/internal/train"
 	"github.com/primus-fl/primus/document"
-	"github.com/primus-fl/primus/serve"
+	"github.com/primus-fl/primus/internal/serve"
 	"go.uber.org/fx"
 )
 

@@ -4,14 +4,14 @@ import (
 	"testing"
 
 	"github.com/primus-fl/primus/cmd/primus/command"
-	"github.com/primus-fl/primus/cmd/primus/command/commandtest"
+	"github.com/primus-fl/primus/cmd/primus/command/internal/commandtest"
 	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/device/cpu"
+	"github.com/primus-fl/primus/internal/backends/dummy"
 	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/ops/norm"
 	"github.com/primus-fl/primus/runtime/backend"
-	"github.com/primus-fl/primus/runtime/backends/dummy"
 	"github.com/primus-fl/primus/runtime/patch"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -86,7 +86,7 @@ func TestDuplicatesInGroups(t *testing.T) {
 		{"backends", grouped(command.Backends, adapter), []string{"backends", "list"},
 			[]string{`two adapters for framework "native"`, `"another one" made by github.com/primus-fl/primus/cmd/primus/command_test.`, "backends/native."}},
 		{"patches", grouped(command.Patches, greet), []string{"patches", "list"},
-			[]string{`two patches with id "dummy.args.steps"`, "runtime/backends/dummy/patches.go"}},
+			[]string{`two patches with id "dummy.args.steps"`, "internal/backends/dummy/patches.go"}},
 		{"patch for nobody", grouped(command.Patches, patch.Patch{ID: "acme.x", Backend: "nativ", Description: "x", Style: patch.Lifecycle, Apply: greet.Apply}),
 			[]string{"patches", "list"}, []string{`patch "acme.x": unknown backend "nativ"`, `did you mean "native"?`}},
 		{"a value that there is", fx.Provide(func() (*opregistry.Registry, error) { return opregistry.NewRegistry(), nil }), []string{"ops", "list"},

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/primus-fl/primus/cmd/primus/command"
-	"github.com/primus-fl/primus/cmd/primus/command/commandtest"
+	"github.com/primus-fl/primus/cmd/primus/command/internal/commandtest"
 	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/document/formats"
 	"github.com/stretchr/testify/assert"

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/primus-fl/primus/cmd/primus/command/commandtest"
-	"github.com/primus-fl/primus/metrics/dashboards"
+	"github.com/primus-fl/primus/cmd/primus/command/internal/commandtest"
+	"github.com/primus-fl/primus/internal/dashboards"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"

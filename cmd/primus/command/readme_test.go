@@ -16,8 +16,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/primus-fl/primus/cmd/primus/command/commandtest"
-	"github.com/primus-fl/primus/cmd/primus/settings"
+	"github.com/primus-fl/primus/cmd/primus/command/internal/commandtest"
+	"github.com/primus-fl/primus/internal/settings"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/primus-fl/primus/cmd/primus/command"
-	"github.com/primus-fl/primus/cmd/primus/command/commandtest"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
+	"github.com/primus-fl/primus/cmd/primus/command/internal/commandtest"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/assert"

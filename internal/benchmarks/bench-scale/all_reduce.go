@@ -14,10 +14,10 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/primus-fl/primus/internal/benchmarks/peer"
+	"github.com/primus-fl/primus/internal/launch"
 	"github.com/primus-fl/primus/internal/plaintext"
+	"github.com/primus-fl/primus/internal/projection"
 	"github.com/primus-fl/primus/internal/stats"
-	"github.com/primus-fl/primus/runtime/launch"
-	"github.com/primus-fl/primus/runtime/projection"
 )
 
 // sizes are the messages, with the number of calls in a batch.

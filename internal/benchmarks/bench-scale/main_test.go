@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/primus-fl/primus/internal/plaintext"
-	"github.com/primus-fl/primus/runtime/projection"
+	"github.com/primus-fl/primus/internal/projection"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )

@@ -17,8 +17,8 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/primus-fl/primus/internal/benchmarks/peer"
 	"github.com/primus-fl/primus/internal/plaintext"
+	"github.com/primus-fl/primus/internal/projection"
 	"github.com/primus-fl/primus/internal/stats"
-	"github.com/primus-fl/primus/runtime/projection"
 )
 
 // warmup is how many steps of a turn do not count.

@@ -20,12 +20,12 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/primus-fl/primus/internal/benchmarks/peer"
 	"github.com/primus-fl/primus/internal/hftokenizers"
+	"github.com/primus-fl/primus/internal/native/data/corpus"
 	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/primus-fl/primus/internal/program"
 	"github.com/primus-fl/primus/internal/stats"
-	"github.com/primus-fl/primus/runtime/backends/native/data/corpus"
-	"github.com/primus-fl/primus/runtime/tokenizer"
-	"github.com/primus-fl/primus/runtime/tokenizer/trainer"
+	"github.com/primus-fl/primus/internal/tokenizer"
+	"github.com/primus-fl/primus/internal/tokenizer/trainer"
 )
 
 func main() { program.Main("tokenize", run) }

@@ -17,7 +17,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/primus-fl/primus/cmd/primus/settings"
+	"github.com/primus-fl/primus/internal/settings"
 	"github.com/primus-fl/primus/vendors/abi"
 	"golang.org/x/sys/unix"
 )

@@ -2,7 +2,7 @@ package philox
 
 import (
 	"github.com/primus-fl/primus/internal/race"
-	"github.com/primus-fl/primus/ops/random"
+	"github.com/primus-fl/primus/internal/random"
 )
 
 // wordBits is the number of decisions in an element of bits.

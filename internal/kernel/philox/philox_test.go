@@ -10,7 +10,7 @@ import (
 
 	"github.com/primus-fl/primus/internal/cpufeat/cpufeattest"
 	"github.com/primus-fl/primus/internal/kernel/philox"
-	"github.com/primus-fl/primus/ops/random"
+	"github.com/primus-fl/primus/internal/random"
 )
 
 func TestAtLeastAgreesWithRandomBits(t *testing.T) {

@@ -3,9 +3,9 @@ package attentiontest
 import (
 	"math"
 
+	"github.com/primus-fl/primus/internal/random"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/ops/attention"
-	"github.com/primus-fl/primus/ops/random"
 	"github.com/primus-fl/primus/opstest"
 	"github.com/primus-fl/primus/tensor"
 )

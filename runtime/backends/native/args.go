@@ -7,17 +7,17 @@ import (
 	"math"
 
 	"github.com/primus-fl/primus/document"
+	"github.com/primus-fl/primus/internal/native/architecture"
+	"github.com/primus-fl/primus/internal/native/batch"
+	"github.com/primus-fl/primus/internal/native/data"
+	"github.com/primus-fl/primus/internal/native/model"
+	"github.com/primus-fl/primus/internal/native/optim"
+	"github.com/primus-fl/primus/internal/native/posttrain"
+	"github.com/primus-fl/primus/internal/native/weights"
+	"github.com/primus-fl/primus/internal/native/world"
+	"github.com/primus-fl/primus/internal/rundir/tracking"
+	"github.com/primus-fl/primus/internal/tokenizer"
 	"github.com/primus-fl/primus/runtime/backend"
-	"github.com/primus-fl/primus/runtime/backends/native/architecture"
-	"github.com/primus-fl/primus/runtime/backends/native/batch"
-	"github.com/primus-fl/primus/runtime/backends/native/data"
-	"github.com/primus-fl/primus/runtime/backends/native/model"
-	"github.com/primus-fl/primus/runtime/backends/native/optim"
-	"github.com/primus-fl/primus/runtime/backends/native/posttrain"
-	"github.com/primus-fl/primus/runtime/backends/native/weights"
-	"github.com/primus-fl/primus/runtime/backends/native/world"
-	"github.com/primus-fl/primus/runtime/rundir/tracking"
-	"github.com/primus-fl/primus/runtime/tokenizer"
 )
 
 // Args are the parameters of a native trainer, with Megatron's names where it has one.

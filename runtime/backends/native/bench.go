@@ -8,11 +8,11 @@ import (
 
 	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/document"
+	"github.com/primus-fl/primus/internal/native/batch"
+	"github.com/primus-fl/primus/internal/native/world"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/ops/collective"
 	"github.com/primus-fl/primus/runtime/backend"
-	"github.com/primus-fl/primus/runtime/backends/native/batch"
-	"github.com/primus-fl/primus/runtime/backends/native/world"
 	"github.com/primus-fl/primus/runtime/config"
 )
 

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/primus-fl/primus/runtime/backends/native/checkpoint"
+	"github.com/primus-fl/primus/internal/native/checkpoint"
 )
 
 // check returns an error when the state contradicts the manifest of its checkpoint.

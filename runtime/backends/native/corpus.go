@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/primus-fl/primus/runtime/backends/native/batch"
-	"github.com/primus-fl/primus/runtime/backends/native/data"
-	"github.com/primus-fl/primus/runtime/tokenizer"
+	"github.com/primus-fl/primus/internal/native/batch"
+	"github.com/primus-fl/primus/internal/native/data"
+	"github.com/primus-fl/primus/internal/tokenizer"
 )
 
 // loadTokenizer reads the tokenizer, unless load_hf has one, and sets vocab_size by it if that is

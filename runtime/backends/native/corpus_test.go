@@ -12,11 +12,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/primus-fl/primus/runtime/backends/native/checkpoint"
-	"github.com/primus-fl/primus/runtime/backends/native/data/indexed"
-	"github.com/primus-fl/primus/runtime/rundir"
-	"github.com/primus-fl/primus/runtime/tokenizer"
-	"github.com/primus-fl/primus/runtime/tokenizer/trainer"
+	"github.com/primus-fl/primus/internal/native/checkpoint"
+	"github.com/primus-fl/primus/internal/native/data/indexed"
+	"github.com/primus-fl/primus/internal/rundir"
+	"github.com/primus-fl/primus/internal/tokenizer"
+	"github.com/primus-fl/primus/internal/tokenizer/trainer"
 )
 
 // newTokenizer trains a small tokenizer on the text of a lab and returns its file.

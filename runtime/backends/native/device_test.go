@@ -7,9 +7,9 @@ import (
 
 	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/internal/fardevice"
+	"github.com/primus-fl/primus/internal/native/checkpoint"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/runtime/backend"
-	"github.com/primus-fl/primus/runtime/backends/native/checkpoint"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )

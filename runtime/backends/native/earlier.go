@@ -8,10 +8,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/primus-fl/primus/runtime/backends/native/checkpoint"
-	"github.com/primus-fl/primus/runtime/rundir"
-	"github.com/primus-fl/primus/runtime/rundir/tracking"
-	"github.com/primus-fl/primus/runtime/rundir/wandb"
+	"github.com/primus-fl/primus/internal/native/checkpoint"
+	"github.com/primus-fl/primus/internal/rundir"
+	"github.com/primus-fl/primus/internal/rundir/tracking"
+	"github.com/primus-fl/primus/internal/rundir/wandb"
 )
 
 // runFiles are the files of a run in its directory, except the log. Those of an earlier run are

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/primus-fl/primus/internal/rundir"
 	"github.com/primus-fl/primus/runtime/backend"
-	"github.com/primus-fl/primus/runtime/rundir"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )

@@ -8,14 +8,14 @@ import (
 	"time"
 
 	"github.com/primus-fl/primus/device"
+	"github.com/primus-fl/primus/internal/native/batch"
+	"github.com/primus-fl/primus/internal/native/model"
+	"github.com/primus-fl/primus/internal/native/optim"
+	"github.com/primus-fl/primus/internal/native/posttrain"
+	"github.com/primus-fl/primus/internal/native/shards"
+	"github.com/primus-fl/primus/internal/native/world"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/runtime/backend"
-	"github.com/primus-fl/primus/runtime/backends/native/batch"
-	"github.com/primus-fl/primus/runtime/backends/native/model"
-	"github.com/primus-fl/primus/runtime/backends/native/optim"
-	"github.com/primus-fl/primus/runtime/backends/native/posttrain"
-	"github.com/primus-fl/primus/runtime/backends/native/shards"
-	"github.com/primus-fl/primus/runtime/backends/native/world"
 	"github.com/primus-fl/primus/tensor"
 )
 

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/primus-fl/primus/internal/native/batch"
+	"github.com/primus-fl/primus/internal/native/data"
+	"github.com/primus-fl/primus/internal/native/optim"
 	"github.com/primus-fl/primus/runtime/backend"
-	"github.com/primus-fl/primus/runtime/backends/native/batch"
-	"github.com/primus-fl/primus/runtime/backends/native/data"
-	"github.com/primus-fl/primus/runtime/backends/native/optim"
 )
 
 // evaluation is a fixed choice of windows, in whole micro batches.

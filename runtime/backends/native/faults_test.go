@@ -9,10 +9,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/primus-fl/primus/device"
+	"github.com/primus-fl/primus/internal/opencltest"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/vendors/opencl"
-	"github.com/primus-fl/primus/vendors/opencl/opencltest"
 )
 
 // The codes of OpenCL that the tests use.

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 
-	"github.com/primus-fl/primus/runtime/backends/native/batch"
-	"github.com/primus-fl/primus/runtime/backends/native/inference"
+	"github.com/primus-fl/primus/internal/native/batch"
+	"github.com/primus-fl/primus/internal/native/inference"
 )
 
 // sampleLength is the number of tokens of generated text at the end of a run.

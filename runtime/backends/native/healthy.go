@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/primus-fl/primus/runtime/backends/native/model"
+	"github.com/primus-fl/primus/internal/native/model"
 	"github.com/primus-fl/primus/tensor"
 )
 

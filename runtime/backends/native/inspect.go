@@ -7,8 +7,8 @@ import (
 	"fmt"
 
 	"github.com/primus-fl/primus/internal/durable"
+	"github.com/primus-fl/primus/internal/native/checkpoint"
 	"github.com/primus-fl/primus/runtime/backend"
-	"github.com/primus-fl/primus/runtime/backends/native/checkpoint"
 )
 
 // Inspect checks the corpus, the checkpoint to continue from, the directories to write and the

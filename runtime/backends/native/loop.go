@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/primus-fl/primus/device"
+	"github.com/primus-fl/primus/internal/native/devicetime"
+	"github.com/primus-fl/primus/internal/rundir"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/runtime/backend"
-	"github.com/primus-fl/primus/runtime/backends/native/devicetime"
-	"github.com/primus-fl/primus/runtime/rundir"
 )
 
 // errGivenUp reports that the current work was abandoned because half of the grace period was over.

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/primus-fl/primus/tensor/safetensors"
+	"github.com/primus-fl/primus/internal/safetensors"
 )
 
 // Adapters are trained beside weights of another run that stay as they are; a run goes on as if it

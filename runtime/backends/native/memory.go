@@ -7,12 +7,12 @@ import (
 
 	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/document"
+	"github.com/primus-fl/primus/internal/native/memory"
+	"github.com/primus-fl/primus/internal/native/model"
+	"github.com/primus-fl/primus/internal/native/optim"
 	"github.com/primus-fl/primus/internal/sysmem"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/runtime/backend"
-	"github.com/primus-fl/primus/runtime/backends/native/memory"
-	"github.com/primus-fl/primus/runtime/backends/native/model"
-	"github.com/primus-fl/primus/runtime/backends/native/optim"
 	"github.com/primus-fl/primus/runtime/config"
 )
 

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/primus-fl/primus/internal/durable"
-	"github.com/primus-fl/primus/runtime/backends/native/checkpoint"
+	"github.com/primus-fl/primus/internal/native/checkpoint"
 )
 
 // nameFile is the file in the run directory with the name of the run in its checkpoints. By that

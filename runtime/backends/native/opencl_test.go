@@ -5,10 +5,10 @@ import (
 	"testing"
 
 	"github.com/primus-fl/primus/device"
+	"github.com/primus-fl/primus/internal/opencltest"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/vendors/opencl"
-	"github.com/primus-fl/primus/vendors/opencl/opencltest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/primus-fl/primus/internal/safetensors"
 	"github.com/primus-fl/primus/tensor"
-	"github.com/primus-fl/primus/tensor/safetensors"
 )
 
 // Every optimizer lowers the loss and goes on bit for bit; none goes on with the state of another.

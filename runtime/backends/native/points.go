@@ -1,9 +1,9 @@
 package native
 
 import (
-	"github.com/primus-fl/primus/runtime/backends/native/batch"
-	"github.com/primus-fl/primus/runtime/backends/native/model"
-	"github.com/primus-fl/primus/runtime/backends/native/optim"
+	"github.com/primus-fl/primus/internal/native/batch"
+	"github.com/primus-fl/primus/internal/native/model"
+	"github.com/primus-fl/primus/internal/native/optim"
 	"github.com/primus-fl/primus/runtime/patch"
 )
 

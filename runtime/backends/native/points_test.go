@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/primus-fl/primus/internal/native/batch"
+	"github.com/primus-fl/primus/internal/native/model"
 	"github.com/primus-fl/primus/runtime/backends/native"
-	"github.com/primus-fl/primus/runtime/backends/native/batch"
-	"github.com/primus-fl/primus/runtime/backends/native/model"
 	"github.com/primus-fl/primus/runtime/patch"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"

@@ -6,11 +6,11 @@ import (
 	"fmt"
 
 	"github.com/primus-fl/primus/internal/durable"
-	"github.com/primus-fl/primus/runtime/backends/native/checkpoint"
-	"github.com/primus-fl/primus/runtime/backends/native/lora"
-	"github.com/primus-fl/primus/runtime/backends/native/model"
-	"github.com/primus-fl/primus/runtime/backends/native/optim"
-	"github.com/primus-fl/primus/runtime/backends/native/weights"
+	"github.com/primus-fl/primus/internal/native/checkpoint"
+	"github.com/primus-fl/primus/internal/native/lora"
+	"github.com/primus-fl/primus/internal/native/model"
+	"github.com/primus-fl/primus/internal/native/optim"
+	"github.com/primus-fl/primus/internal/native/weights"
 	"github.com/primus-fl/primus/tensor"
 )
 

@@ -5,13 +5,13 @@ import (
 	"io"
 
 	"github.com/primus-fl/primus/internal/cpufeat"
+	"github.com/primus-fl/primus/internal/native/checkpoint"
+	"github.com/primus-fl/primus/internal/native/lora"
+	"github.com/primus-fl/primus/internal/native/model"
+	"github.com/primus-fl/primus/internal/native/optim"
+	"github.com/primus-fl/primus/internal/native/shards"
+	"github.com/primus-fl/primus/internal/native/world"
 	"github.com/primus-fl/primus/runtime/backend"
-	"github.com/primus-fl/primus/runtime/backends/native/checkpoint"
-	"github.com/primus-fl/primus/runtime/backends/native/lora"
-	"github.com/primus-fl/primus/runtime/backends/native/model"
-	"github.com/primus-fl/primus/runtime/backends/native/optim"
-	"github.com/primus-fl/primus/runtime/backends/native/shards"
-	"github.com/primus-fl/primus/runtime/backends/native/world"
 	"github.com/primus-fl/primus/tensor"
 )
 

@@ -10,7 +10,7 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/primus-fl/primus/runtime/backends/native/checkpoint"
+	"github.com/primus-fl/primus/internal/native/checkpoint"
 )
 
 // FuzzState gives texts to the reader of trainer_state.json. A state that it accepts belongs to the

@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/primus-fl/primus/device"
+	"github.com/primus-fl/primus/internal/native/model"
+	"github.com/primus-fl/primus/internal/native/world"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/runtime/backend"
-	"github.com/primus-fl/primus/runtime/backends/native/model"
-	"github.com/primus-fl/primus/runtime/backends/native/world"
 )
 
 // NonFiniteError reports a loss or a gradient that is NaN or infinite.

@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/primus-fl/primus/internal/native/batch"
+	"github.com/primus-fl/primus/internal/native/data"
+	"github.com/primus-fl/primus/internal/native/model"
+	"github.com/primus-fl/primus/internal/native/posttrain"
+	"github.com/primus-fl/primus/internal/tokenizer"
 	"github.com/primus-fl/primus/runtime/backend"
-	"github.com/primus-fl/primus/runtime/backends/native/batch"
-	"github.com/primus-fl/primus/runtime/backends/native/data"
-	"github.com/primus-fl/primus/runtime/backends/native/model"
-	"github.com/primus-fl/primus/runtime/backends/native/posttrain"
-	"github.com/primus-fl/primus/runtime/tokenizer"
 )
 
 // The stages of the trainer.

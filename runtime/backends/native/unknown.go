@@ -6,9 +6,9 @@ import (
 	"strconv"
 
 	"github.com/primus-fl/primus/document"
+	"github.com/primus-fl/primus/internal/native/architecture"
+	"github.com/primus-fl/primus/internal/native/unsupported"
 	"github.com/primus-fl/primus/runtime/backend"
-	"github.com/primus-fl/primus/runtime/backends/native/architecture"
-	"github.com/primus-fl/primus/runtime/backends/native/unsupported"
 )
 
 // ConvertConfig returns the parameters of the trainer unchanged and warns about parameters without

@@ -8,8 +8,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/primus-fl/primus/internal/native/checkpoint"
 	"github.com/primus-fl/primus/runtime/backend"
-	"github.com/primus-fl/primus/runtime/backends/native/checkpoint"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )

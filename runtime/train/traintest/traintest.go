@@ -20,11 +20,11 @@ import (
 	"time"
 
 	"github.com/primus-fl/primus/document/formats"
+	"github.com/primus-fl/primus/internal/configs"
+	"github.com/primus-fl/primus/internal/launch"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/config"
-	"github.com/primus-fl/primus/runtime/configs"
-	"github.com/primus-fl/primus/runtime/launch"
 	"github.com/primus-fl/primus/runtime/patch"
 	"github.com/primus-fl/primus/runtime/train"
 )

@@ -3,7 +3,7 @@ package pluginset_test
 import (
 	"testing"
 
-	"github.com/primus-fl/primus/vendors/plugin"
+	"github.com/primus-fl/primus/internal/plugin"
 	"github.com/primus-fl/primus/vendors/plugin/pluginset"
 	"github.com/stretchr/testify/assert"
 )

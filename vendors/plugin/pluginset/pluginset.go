@@ -13,10 +13,10 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/primus-fl/primus/internal/plugin"
+	"github.com/primus-fl/primus/internal/plugin/sandbox"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/vendors/loader"
-	"github.com/primus-fl/primus/vendors/plugin"
-	"github.com/primus-fl/primus/vendors/plugin/sandbox"
 )
 
 // Wanted says which plugins are loaded.

@@ -1,4 +1,4 @@
-// Random numbers, with W defined: ops/random says which number belongs to which element.
+// Random numbers, with W defined: internal/random says which number belongs to which element.
 #if W == 4
 #define PHILOX_LANES (VU)(0, 1, 2, 3)
 #elif W == 8

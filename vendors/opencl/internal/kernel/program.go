@@ -50,7 +50,7 @@ func NewProgram[V Variant](name, source string) *Program[V] {
 	return p
 }
 
-// WithPhilox returns the source after one of the random numbers of ops/random, for a program whose
+// WithPhilox returns the source after one of the random numbers of internal/random, for a program whose
 // variants define W.
 func WithPhilox(source string) string { return philox + source }
 

@@ -5,7 +5,7 @@ import (
 	"os"
 	"slices"
 
-	"github.com/primus-fl/primus/cmd/primus/settings"
+	"github.com/primus-fl/primus/internal/settings"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )

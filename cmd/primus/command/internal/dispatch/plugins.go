@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
+	"github.com/primus-fl/primus/internal/policyparams"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opmanager/policyfile"
-	"github.com/primus-fl/primus/runtime/policyparams"
 	"github.com/spf13/pflag"
 )
 

@@ -9,11 +9,11 @@ import (
 	"os"
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
-	"github.com/primus-fl/primus/cmd/primus/settings"
+	"github.com/primus-fl/primus/internal/policyparams"
+	"github.com/primus-fl/primus/internal/settings"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opmanager/policyfile"
 	"github.com/primus-fl/primus/runtime/config"
-	"github.com/primus-fl/primus/runtime/policyparams"
 	"github.com/spf13/pflag"
 )
 

@@ -6,8 +6,8 @@ import (
 	"io/fs"
 	"log/slog"
 
+	"github.com/primus-fl/primus/internal/tuning"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
-	"github.com/primus-fl/primus/opmanager/tuning"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/ops"
 )

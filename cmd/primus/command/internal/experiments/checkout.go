@@ -12,10 +12,10 @@ import (
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/graph"
+	"github.com/primus-fl/primus/internal/report"
 	"github.com/primus-fl/primus/runtime/config"
 	"github.com/primus-fl/primus/runtime/patch"
 	"github.com/primus-fl/primus/runtime/patch/explore"
-	"github.com/primus-fl/primus/runtime/report"
 	"github.com/spf13/cobra"
 )
 

@@ -9,9 +9,9 @@ import (
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/graph"
 	"github.com/primus-fl/primus/document"
+	"github.com/primus-fl/primus/internal/launch"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/config"
-	"github.com/primus-fl/primus/runtime/launch"
 	"github.com/spf13/cobra"
 )
 

@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
-	"github.com/primus-fl/primus/runtime/launch"
+	"github.com/primus-fl/primus/internal/launch"
 	"github.com/spf13/pflag"
 )
 

@@ -7,12 +7,12 @@ import (
 	goruntime "runtime"
 	"strings"
 
+	"github.com/primus-fl/primus/internal/plugin/sandbox"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opmanager/policyfile"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/ops"
 	"github.com/primus-fl/primus/vendors/plugin/pluginset"
-	"github.com/primus-fl/primus/vendors/plugin/sandbox"
 	"go.uber.org/fx"
 )
 

@@ -8,10 +8,10 @@ import (
 	"strings"
 
 	"github.com/primus-fl/primus/internal/buildinfo"
+	"github.com/primus-fl/primus/internal/plugin"
 	"github.com/primus-fl/primus/metrics"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/vendors/plugin"
 	"github.com/primus-fl/primus/vendors/plugin/pluginset"
 )
 

@@ -5,9 +5,9 @@ package service
 import (
 	"log/slog"
 
-	"github.com/primus-fl/primus/runtime/runs"
-	"github.com/primus-fl/primus/serve"
-	"github.com/primus-fl/primus/serve/openai"
+	"github.com/primus-fl/primus/internal/runs"
+	"github.com/primus-fl/primus/internal/serve"
+	"github.com/primus-fl/primus/internal/serve/openai"
 )
 
 // Config is what a command decides about metrics, the HTTP service and the fleet.

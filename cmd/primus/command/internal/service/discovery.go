@@ -6,8 +6,8 @@ import (
 	"os"
 	"strings"
 
-	"github.com/primus-fl/primus/fleet"
-	"github.com/primus-fl/primus/serve"
+	"github.com/primus-fl/primus/internal/fleet"
+	"github.com/primus-fl/primus/internal/serve"
 	"go.uber.org/fx"
 )
 

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
-	"github.com/primus-fl/primus/fleet"
 	"github.com/primus-fl/primus/internal/buildinfo"
+	"github.com/primus-fl/primus/internal/fleet"
 	"github.com/primus-fl/primus/metrics"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/runtime/backend"

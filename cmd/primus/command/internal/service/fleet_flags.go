@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
-	"github.com/primus-fl/primus/fleet"
+	"github.com/primus-fl/primus/internal/fleet"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )

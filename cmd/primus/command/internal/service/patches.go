@@ -3,9 +3,9 @@ package service
 import (
 	"context"
 
+	"github.com/primus-fl/primus/internal/serve"
 	"github.com/primus-fl/primus/runtime/patch"
 	"github.com/primus-fl/primus/runtime/patch/explore"
-	"github.com/primus-fl/primus/serve"
 )
 
 // PatchSource is where a patch comes from.

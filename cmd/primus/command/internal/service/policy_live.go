@@ -6,9 +6,9 @@ import (
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/dispatch"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/graph"
+	"github.com/primus-fl/primus/internal/serve"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opmanager/policyfile"
-	"github.com/primus-fl/primus/serve"
 	"go.uber.org/fx"
 )
 

@@ -6,13 +6,13 @@ import (
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/graph"
 	"github.com/primus-fl/primus/internal/buildinfo"
+	"github.com/primus-fl/primus/internal/runs"
+	"github.com/primus-fl/primus/internal/serve"
 	"github.com/primus-fl/primus/metrics"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/patch"
-	"github.com/primus-fl/primus/runtime/runs"
-	"github.com/primus-fl/primus/serve"
 	"github.com/spf13/pflag"
 	"go.uber.org/fx"
 )

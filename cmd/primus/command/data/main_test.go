@@ -1,9 +1,0 @@
-package data_test
-
-import (
-	"testing"
-
-	"github.com/primus-fl/primus/cmd/primus/command/commandtest"
-)
-
-func TestMain(m *testing.M) { commandtest.Main(m, nil) }

@@ -1,0 +1,213 @@
+package benchmark
+
+import (
+	"encoding/csv"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
+	"github.com/primus-fl/primus/cmd/primus/command/internal/graph"
+	"github.com/primus-fl/primus/device"
+	"github.com/primus-fl/primus/internal/opbench"
+	"github.com/primus-fl/primus/internal/plaintext"
+	"github.com/primus-fl/primus/internal/stats"
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/tensor"
+	"github.com/spf13/cobra"
+	"go.uber.org/fx"
+)
+
+// implBenchmarkOptions are the flags that the benchmarks of ops have in common.
+type implBenchmarkOptions struct {
+	dtypes  []string
+	impls   []string
+	threads uint
+	repeat  uint
+	output  benchmarkFormat
+	plot    string
+}
+
+func (o *implBenchmarkOptions) addFlags(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringSliceVar(&o.dtypes, "dtype", []string{"f32"}, "`DTYPE` of the operands: f32, bf16 or f16; several separated by commas")
+	flags.StringSliceVar(&o.impls, "impl", nil, "measure only the impls with these `IDS`, such as default.flagos,vendor.onednn")
+	flags.UintVar(&o.threads, "threads", 0, "`N` CPU threads for ops; 0 is one per CPU")
+	flags.UintVar(&o.repeat, "repeat", 20, "at most `N` samples of each impl, within two seconds each")
+	flags.StringVar(&o.plot, "plot", "", "write a bar chart to `FILE`, a PNG")
+	o.output = benchmarkFormat{OutputFormat: cli.OutputTable}
+	flags.VarP(&o.output, "output", "o", "table, json or csv")
+	formats := cobra.FixedCompletions([]string{"table", "json", "csv"}, cobra.ShellCompDirectiveNoFileComp)
+	if err := cmd.RegisterFlagCompletionFunc("output", formats); err != nil {
+		panic("BUG: " + err.Error())
+	}
+}
+
+// outputCSV is a format that only benchmarks have.
+const outputCSV cli.OutputFormat = "csv"
+
+// benchmarkFormat is the value of -o of benchmarks.
+type benchmarkFormat struct{ cli.OutputFormat }
+
+// Set implements pflag.Value.
+func (o *benchmarkFormat) Set(s string) error {
+	if strings.EqualFold(s, string(outputCSV)) {
+		o.OutputFormat = outputCSV
+		return nil
+	}
+	return o.OutputFormat.Set(s)
+}
+
+// check returns the first mistake in the flags, and the dtypes.
+func (o *implBenchmarkOptions) check(cmd *cobra.Command) ([]tensor.DType, error) {
+	var dtypes []tensor.DType
+	for _, name := range o.dtypes {
+		d, err := tensor.ParseDType(name)
+		if err != nil || !slices.Contains([]tensor.DType{tensor.F32, tensor.BF16, tensor.F16}, d) {
+			return nil, cli.Usagef(cmd, "--dtype: got %q, want f32, bf16 or f16", name)
+		}
+		dtypes = append(dtypes, d)
+	}
+	if o.repeat == 0 {
+		return nil, cli.Usagef(cmd, "--repeat: got 0, want at least one sample")
+	}
+	return dtypes, nil
+}
+
+// implBenchmarkParams are what measuring ops needs of the graph.
+type implBenchmarkParams struct {
+	fx.In
+	Device   device.Backend
+	Exec     *opregistry.Exec
+	Registry *opregistry.Registry
+}
+
+// caseSet builds cases one after the other, so that only one is in memory.
+type caseSet []opbench.Build
+
+// runImplBenchmark measures the cases with each dtype on every impl and prints the results.
+func runImplBenchmark(cmd *cobra.Command, prog cli.Program, o implBenchmarkOptions, dtypes []tensor.DType, cases caseSet) error {
+	var p implBenchmarkParams
+	set := graph.Config{Threads: int(o.threads), Log: slog.New(prog.Lines(prog.Err, slog.LevelWarn)), Extras: prog.Extras}
+	return graph.Run(cmd.Context(), func() error {
+		b := opbench.Bench{
+			Device: p.Device, Exec: p.Exec, Snap: p.Registry.Snapshot(), Impls: o.impls, Settings: opbench.Settings{Repeat: int(o.repeat)},
+		}
+		if err := b.CheckImpls(); err != nil {
+			return cli.Usagef(cmd, "--impl: %w", err)
+		}
+		rows := []opbench.Figures{}
+		for _, build := range cases {
+			for _, d := range dtypes {
+				measured, err := b.Measure(cmd.Context(), d, build)
+				if err != nil {
+					return err
+				}
+				rows = append(rows, measured...)
+			}
+		}
+		if o.plot != "" {
+			png, err := opbench.Plot(rows)
+			if err != nil {
+				return fmt.Errorf("draw the plot: %w", err)
+			}
+			if err := os.WriteFile(o.plot, png, 0o644); err != nil {
+				return fmt.Errorf("write the plot: %w", err)
+			}
+		}
+		switch o.output.OutputFormat {
+		case cli.OutputJSON:
+			return cli.WriteJSON(prog.Out, rows)
+		case outputCSV:
+			return writeBenchmarkCSV(prog.Out, rows)
+		}
+		return printBenchmark(prog.Out, rows)
+	}, graph.Core(set), fx.Invoke(func(built implBenchmarkParams) { p = built }))
+}
+
+func printBenchmark(out io.Writer, rows []opbench.Figures) error {
+	t := plaintext.NewTable(table.Row{"op", "shape", "dtype", "impl", "median ms", "95 % interval", "fastest", "slowest", "samples", "GFLOP/s", "GB/s", "% of peak"}, 5, 6, 7, 8, 9, 10, 11, 12)
+	var notes []string
+	for _, r := range rows {
+		if r.Time == nil {
+			t.AppendRow(table.Row{r.Op, r.Shape, r.DType, r.Impl, "-", "-", "-", "-", "-", "-", "-", "-"})
+			if note := fmt.Sprintf("%s of %s in %v: %s", r.Impl, r.Op, r.DType, r.Reason); !slices.Contains(notes, note) {
+				notes = append(notes, note)
+			}
+			continue
+		}
+		t.AppendRow(table.Row{
+			r.Op, r.Shape, r.DType, r.Impl, digits(r.Time.Median), interval(r.Time.Interval), digits(r.Time.Min), digits(r.Time.Max), r.Time.Count,
+			nonZero("%.1f", r.GFLOPS), nonZero("%.1f", r.GBPerS), nonZero("%.1f", 100*r.PeakShare),
+		})
+	}
+	if _, err := fmt.Fprintln(out, plaintext.Render(t)); err != nil {
+		return err
+	}
+	for _, note := range notes {
+		if _, err := fmt.Fprintln(out, note); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// digits writes a time in milliseconds.
+func digits(ms float64) string { return strconv.FormatFloat(ms, 'g', 4, 64) }
+
+// interval writes the interval of a median, with its confidence if that is not the one in the
+// heading.
+func interval(i stats.Interval) string {
+	text := digits(i.Low) + " to " + digits(i.High)
+	if i.Confidence < stats.Confidence {
+		text += fmt.Sprintf(" (%.0f %%)", 100*i.Confidence)
+	}
+	return text
+}
+
+// nonZero writes a figure, or a dash where there is none.
+func nonZero(format string, v float64) string {
+	if v == 0 {
+		return "-"
+	}
+	return fmt.Sprintf(format, v)
+}
+
+func writeBenchmarkCSV(out io.Writer, rows []opbench.Figures) error {
+	w := csv.NewWriter(out)
+	records := [][]string{{"op", "shape", "dtype", "threads", "impl", "kind", "median_ms", "low_ms", "high_ms", "confidence", "min_ms", "max_ms", "samples", "gflops", "gb_per_s", "bound", "peak_share", "reason"}}
+	number := func(v float64) string { return strconv.FormatFloat(v, 'g', 6, 64) }
+	for _, r := range rows {
+		times := []string{"", "", "", "", "", "", "0"}
+		if r.Time != nil {
+			i := r.Time.Interval
+			times = []string{
+				number(r.Time.Median), number(i.Low), number(i.High), number(i.Confidence), number(r.Time.Min), number(r.Time.Max), strconv.Itoa(r.Time.Count),
+			}
+		}
+		records = append(records, slices.Concat(
+			[]string{r.Op, r.Shape, r.DType.String(), strconv.Itoa(r.Threads), r.Impl, r.Kind.String()}, times,
+			[]string{number(r.GFLOPS), number(r.GBPerS), string(r.Bound), number(r.PeakShare), r.Reason}))
+	}
+	return w.WriteAll(records)
+}
+
+// checkPlot returns an error for a file that a plot cannot be written to.
+func checkPlot(cmd *cobra.Command, file string) error {
+	if file == "" {
+		return nil
+	}
+	if !strings.HasSuffix(strings.ToLower(file), ".png") {
+		return cli.Usagef(cmd, "--plot: got %q, want the name of a file that ends in .png", file)
+	}
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return fmt.Errorf("--plot: %w", err)
+	}
+	return f.Close()
+}

@@ -1,0 +1,388 @@
+package fleet_test
+
+import (
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/primus-fl/primus/cmd/primus/command/internal/commandtest"
+	"github.com/primus-fl/primus/internal/fleet"
+	"github.com/primus-fl/primus/internal/fleet/fleettest"
+	"github.com/primus-fl/primus/internal/primustest"
+	"github.com/primus-fl/primus/runtime/backend"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// inFleet starts a run without end in a fleet and waits until it trains.
+func inFleet(t *testing.T, etcd string, more ...string) (stderr *primustest.Buffer, stop func() error) {
+	t.Helper()
+	l := commandtest.NewLab(t)
+	run := commandtest.Start(t, l.Args(append([]string{
+		"train_iters=1000000", "lr_decay_iters=1000", "log_interval=50", "--threads", "1", "--metrics-addr", "127.0.0.1:0", "--fleet", etcd,
+	}, more...)...)...)
+	commandtest.WaitFor(t, run.Stderr, "step 1/")
+	return run.Stderr, run.Stop
+}
+
+func get(t *testing.T, url string) string {
+	t.Helper()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	resp, err := client.Get(url)
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	return string(text)
+}
+
+// step returns the number of the last step that a run has told Prometheus.
+func step(t *testing.T, metrics string) string {
+	t.Helper()
+	found := regexp.MustCompile(`(?m)^primus_train_step(?:\{[^}]*\})? (\S+)$`).FindStringSubmatch(get(t, metrics))
+	require.NotNil(t, found)
+	return found[1]
+}
+
+func TestFleetOfTwoTrainers(t *testing.T) {
+	etcd := fleettest.Start(t)
+	t.Setenv("PRIMUS_FLEET", etcd.Address)
+	one, _ := inFleet(t, etcd.Address, "--serve", "127.0.0.1:0")
+	two, stopTwo := inFleet(t, etcd.Address, "--prefer", "reference")
+
+	var listed fleet.Snapshot
+	got := commandtest.Run(t, "fleet", "list", "-o", "json")
+	require.Zero(t, got.Code, got.Stderr)
+	require.NoError(t, json.Unmarshal([]byte(got.Out), &listed))
+	require.Len(t, listed.Members, 2)
+	metrics := regexp.MustCompile(`http://(\S+)/metrics`).FindStringSubmatch(one.String())
+	assert.Contains(t, []string{listed.Members[0].Metrics, listed.Members[1].Metrics}, metrics[1])
+	assert.Equal(t, "native", listed.Members[0].Backend)
+	assert.Contains(t, get(t, metrics[0]), "\nprimus_fleet_connected 1\n")
+
+	watch := commandtest.Start(t, "fleet", "watch")
+	commandtest.WaitFor(t, watch.Out, "joined")
+
+	policy := filepath.Join(t.TempDir(), "policy.yaml")
+	require.NoError(t, os.WriteFile(policy, []byte("prefer: vendor\nper_op: {rmsnorm_fwd: reference}\nrules: [{layers: 0, phase: forward, prefer: reference}]\n"), 0o600))
+	got = commandtest.Run(t, "fleet", "policy", "apply", policy, "--expect", "0")
+	require.Zero(t, got.Code, got.Stderr+got.Out)
+	assert.Equal(t, 2, strings.Count(got.Out, "in force"), got.Out)
+	for _, run := range []*primustest.Buffer{one, two} {
+		assert.Contains(t, run.String(), "policy of the fleet is in force")
+	}
+	commandtest.WaitFor(t, watch.Out, "applied")
+	assert.NoError(t, watch.Stop())
+
+	got = commandtest.Run(t, "fleet", "explain", "rmsnorm_fwd")
+	require.Zero(t, got.Code, got.Stderr)
+	assert.Contains(t, got.Out, "2 runs: ", "one answer")
+	assert.Contains(t, got.Out, "served by reference.go\norder: reference (etcd:/primus/policy@")
+	got = commandtest.Run(t, "fleet", "explain", "swiglu")
+	assert.Equal(t, 2, strings.Count(got.Out, "1 run: "), "a flag of one run is above the policy: %s", got.Out)
+	assert.Contains(t, got.Out, "(flag --prefer)")
+	got = commandtest.Run(t, "fleet", "explain", "swiglu", "--layer", "0", "--phase", "forward", "--dtype", "bf16", "--shape", "4,8", "-o", "json")
+	require.Zero(t, got.Code, got.Stderr)
+	var answers []struct {
+		Member      fleet.Member    `json:"run"`
+		Explanation json.RawMessage `json:"explanation"`
+	}
+	require.NoError(t, json.Unmarshal([]byte(got.Out), &answers))
+	service := regexp.MustCompile(`service on (\S+)/`).FindStringSubmatch(one.String())[1]
+	for _, a := range answers {
+		if a.Member.Metrics == metrics[1] {
+			said := get(t, service+"/v1/ops/swiglu/explain?layer=0&phase=forward&dtype=bf16&shape=4,8")
+			assert.JSONEq(t, said, string(a.Explanation), "as the run itself says")
+			assert.Contains(t, said, `"selected":"reference.go"`)
+		}
+	}
+	got = commandtest.Run(t, "fleet", "explain", "swigul")
+	assert.Equal(t, 1, got.Code)
+	assert.Contains(t, got.Out, `did you mean "swiglu"`)
+	assert.Contains(t, commandtest.OnlyError(t, got), "2 of 2 runs")
+
+	got = commandtest.Run(t, "fleet", "policy", "apply", policy, "--expect", "0")
+	assert.Equal(t, 1, got.Code)
+	assert.Contains(t, commandtest.OnlyError(t, got), "someone has changed it")
+	got = commandtest.Run(t, "fleet", "policy", "show")
+	assert.Contains(t, got.Out, "\nprefer: vendor\n")
+	require.NoError(t, os.WriteFile(policy, []byte("prefr: vendor\n"), 0o600))
+	got = commandtest.Run(t, "fleet", "policy", "apply", policy)
+	assert.Equal(t, 1, got.Code)
+	assert.Contains(t, commandtest.OnlyError(t, got), policy+`:1:1: unknown key "prefr"`)
+
+	require.ErrorIs(t, stopTwo(), backend.ErrInterrupted)
+	got = commandtest.Run(t, "fleet", "list")
+	assert.Contains(t, got.Out, "in force in 1 of 1 run\n")
+
+	etcd.Kill()
+	commandtest.WaitFor(t, one, "the fleet cannot be reached; training continues")
+	at := step(t, metrics[0])
+	require.Eventually(t, func() bool { return step(t, metrics[0]) != at }, 30*time.Second, 10*time.Millisecond, "training goes on")
+	assert.Contains(t, get(t, metrics[0]), "\nprimus_fleet_connected 0\n")
+	got = commandtest.Run(t, "fleet", "list")
+	assert.Equal(t, 1, got.Code)
+	assert.Contains(t, commandtest.OnlyError(t, got), "etcd at "+etcd.Address)
+}
+
+// A policy that a run cannot use is reported by that run, and one that the sources above it make
+// impossible as well.
+func TestFleetReportsRejections(t *testing.T) {
+	etcd := fleettest.Start(t)
+	c, err := fleet.Open(fleet.Config{Endpoints: []string{etcd.Address}, Prefix: "/p"})
+	require.NoError(t, err)
+	defer c.Close()
+	_, err = c.SetPolicy(t.Context(), "from: the future\n", -1)
+	require.NoError(t, err)
+	stderr, _ := inFleet(t, etcd.Address, "--fleet-prefix", "/p")
+	assert.Contains(t, stderr.String(), "policy of the fleet is not used")
+	got := commandtest.Run(t, "fleet", "list", "--fleet", "http://"+etcd.Address, "--fleet-prefix", "/p/")
+	require.Zero(t, got.Code, got.Stderr)
+	assert.Contains(t, got.Out, "in force in 0 of 1 run")
+	assert.Contains(t, got.Stderr, `unknown key \"from\"`)
+}
+
+// A policy that would end the runs of a fleet is refused by each of them, and can be taken back.
+func TestFleetRefusesAPolicyThatEndsRuns(t *testing.T) {
+	t.Parallel()
+	etcd := fleettest.Start(t)
+	run, stopRun := inFleet(t, etcd.Address)
+	dir := t.TempDir()
+	apply := func(text string, args ...string) commandtest.Outcome {
+		file := commandtest.PolicyIn(t, dir, "policy.yaml", text)
+		return commandtest.Run(t, append([]string{"fleet", "policy", "apply", file, "--fleet", etcd.Address, "--patience", "1m"}, args...)...)
+	}
+	const dead = "per_op: {generic_gemm: vendor:nvidia}\n"
+
+	got := apply(dead, "--rollback")
+	assert.Equal(t, 1, got.Code)
+	assert.Contains(t, got.Out, `op "generic_gemm" is in use, served by default.flagos`)
+	assert.Contains(t, got.Out, "\ntaken back:\n")
+	assert.Regexp(t, `not in force in 1 of 1 run; the previous policy is in force again as policy \d+`, commandtest.OnlyError(t, got))
+	got = commandtest.Run(t, "fleet", "policy", "show", "--fleet", etcd.Address)
+	assert.Regexp(t, `^# revision \d+\n\{\}\n$`, got.Out)
+
+	got = apply("prefer: vendor\n", "--rollback", "-o", "json")
+	require.Zero(t, got.Code, got.Stderr+got.Out)
+	assert.NotContains(t, got.Out, "rollback")
+	got = apply(dead, "-o", "json")
+	assert.Equal(t, 1, got.Code)
+	assert.Contains(t, got.Out, `"result": "rejected"`)
+	assert.Contains(t, got.Stderr, "it stays the policy of the fleet")
+	got = commandtest.Run(t, "fleet", "list", "--fleet", etcd.Address)
+	assert.Contains(t, got.Out, "in force in 0 of 1 run")
+
+	address := regexp.MustCompile(`http://\S+/metrics`).FindString(run.String())
+	at := step(t, address)
+	require.Eventually(t, func() bool { return step(t, address) != at }, time.Minute, 10*time.Millisecond, "training goes on")
+	require.ErrorIs(t, stopRun(), backend.ErrInterrupted)
+}
+
+// Of three runs one refuses a policy because of its own flags. Each says whether it applied the
+// policy, the others follow it until it is taken back, and all of them train on.
+func TestFleetOfThreeOneRefuses(t *testing.T) {
+	t.Parallel()
+	etcd := fleettest.Start(t)
+	logs := map[string]*primustest.Buffer{}
+	for name, more := range map[string][]string{"first": nil, "second": nil, "refuses": {"--deny-vendors", "gonum"}} {
+		logs[name], _ = inFleet(t, etcd.Address, append(more, "exp_name="+name)...)
+	}
+	apply := func(args ...string) (got commandtest.Outcome, results map[string]string) {
+		file := commandtest.PolicyIn(t, t.TempDir(), "policy.yaml", "per_op: {generic_gemm: vendor:gonum}\n")
+		got = commandtest.Run(t, append([]string{"fleet", "policy", "apply", file, "--fleet", etcd.Address, "--patience", "1m", "-o", "json"}, args...)...)
+		var answer struct {
+			Runs []struct{ Run, Result, Reason string }
+		}
+		require.NoError(t, json.Unmarshal([]byte(got.Out), &answer), got.Out+got.Stderr)
+		results = map[string]string{}
+		for _, r := range answer.Runs {
+			name, _, _ := strings.Cut(r.Run, "-")
+			results[name] = strings.TrimSpace(r.Result + " " + r.Reason)
+		}
+		return got, results
+	}
+	got, results := apply()
+	assert.Equal(t, 1, got.Code)
+	assert.Contains(t, commandtest.OnlyError(t, got), "not in force in 1 of 3 runs; it stays the policy of the fleet")
+	assert.Equal(t, "in force", results["first"])
+	assert.Equal(t, "in force", results["second"])
+	assert.Regexp(t, `^rejected policy: refused; .*: op "generic_gemm" is in use`, results["refuses"])
+	assert.Contains(t, results["refuses"], "vendor gonum is denied by")
+	for _, name := range []string{"first", "second"} {
+		commandtest.WaitFor(t, logs[name], "Op 'generic_gemm' switched from 'default.flagos' to 'vendor.gonum'")
+	}
+
+	asInTheGuide(t, commandtest.Run(t, "fleet", "list", "--fleet", etcd.Address).Out, "run rank host framework policy generation decisions metrics since")
+
+	got, results = apply("--rollback")
+	assert.Equal(t, 1, got.Code)
+	assert.Len(t, results, 3)
+	assert.Contains(t, commandtest.OnlyError(t, got), "the previous policy is now policy", "which is the one that one run refuses, too")
+	got = commandtest.Run(t, "fleet", "policy", "apply", commandtest.PolicyIn(t, t.TempDir(), "none.yaml", "{}\n"), "--fleet", etcd.Address, "--patience", "1m")
+	require.Zero(t, got.Code, got.Stderr)
+	asInTheGuide(t, got.Out, "run rank host policy generation reason")
+	got, _ = apply("--rollback")
+	assert.Contains(t, commandtest.OnlyError(t, got), "not in force in 1 of 3 runs; the previous policy is in force again")
+	for _, name := range []string{"first", "second"} {
+		commandtest.WaitFor(t, logs[name], "Op 'generic_gemm' switched from 'vendor.gonum' to 'default.flagos'")
+	}
+	for name, log := range logs {
+		address := regexp.MustCompile(`http://\S+/metrics`).FindString(log.String())
+		at := step(t, address)
+		require.Eventually(t, func() bool { return step(t, address) != at }, time.Minute, 10*time.Millisecond, "%s trains on", name)
+	}
+	assert.NotContains(t, logs["refuses"].String(), "Op 'generic_gemm' switched")
+}
+
+// asInTheGuide checks that a table has these columns, here and in docs/fleet.md.
+func asInTheGuide(t *testing.T, table, columns string) {
+	t.Helper()
+	guide, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "docs", "fleet.md"))
+	require.NoError(t, err)
+	names := func(line string) string {
+		return commandtest.OneSpace(regexp.MustCompile(`\b\d+\b`).ReplaceAllString(line, ""))
+	}
+	header, _, _ := strings.Cut(table, "\n")
+	assert.Equal(t, columns, names(header))
+	shown := false
+	for line := range strings.Lines(string(guide)) {
+		shown = shown || names(line) == columns
+	}
+	assert.True(t, shown, "docs/fleet.md shows a table with the columns %s", columns)
+}
+
+// targets asks a list of targets, as Prometheus does.
+func targets(t *testing.T, url string) (groups []fleet.TargetGroup) {
+	t.Helper()
+	require.NoError(t, json.Unmarshal([]byte(get(t, url)), &groups))
+	return groups
+}
+
+// Prometheus finds the runs of a fleet, at whichever address they serve metrics, from each list of
+// targets.
+func TestFleetDiscovery(t *testing.T) {
+	t.Parallel()
+	etcd := fleettest.Start(t)
+	run, stopRun := inFleet(t, etcd.Address, "--serve", "127.0.0.1:0", "--metrics-addr", "")
+	own := regexp.MustCompile(`service on (http://(\S+)/)`).FindStringSubmatch(run.String())
+	discovery := commandtest.Start(t, "fleet", "sd", "--fleet", etcd.Address, "--listen", "127.0.0.1:0")
+	commandtest.WaitFor(t, discovery.Stderr, "/v1/sd\n")
+	service := commandtest.StartServing(t, "serve", "--listen", "127.0.0.1:0", "--fleet", etcd.Address)
+	urls := []string{regexp.MustCompile(`http://\S+`).FindString(discovery.Stderr.String()), service.Base + "/v1/sd", own[1] + "v1/sd"}
+	for _, url := range urls {
+		groups := targets(t, url)
+		require.Len(t, groups, 1, url)
+		assert.Equal(t, []string{own[2]}, groups[0].Targets, url)
+		assert.Equal(t, "exp 0 1", groups[0].Labels["run"]+" "+groups[0].Labels["rank"]+" "+groups[0].Labels["__meta_primus_world_size"])
+	}
+	resp, err := http.Post(urls[0], "text/plain", strings.NewReader("x"))
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+	assert.Equal(t, http.StatusMethodNotAllowed, resp.StatusCode)
+	http.DefaultClient.CloseIdleConnections()
+
+	prometheus := commandtest.Discovering(t, urls...)
+	prometheus.Answers(t, `count(primus_train_step{run="exp",rank="0",exported_run=""} > 0) == 3`)
+	const apart = "max by (run) (primus_fleet_policy_revision) != %s min by (run) (primus_fleet_policy_revision)"
+	assert.Equal(t, []commandtest.Sample{{Labels: map[string]string{"run": "exp"}, Value: 0}}, prometheus.Answers(t, fmt.Sprintf(apart, "bool")), "the ranks of the run agree")
+	different, err := prometheus.Query(fmt.Sprintf(apart, ""), time.Now())
+	require.NoError(t, err)
+	assert.Empty(t, different)
+	require.ErrorIs(t, stopRun(), backend.ErrInterrupted)
+	prometheus.Answers(t, `absent(up{run="exp",job=~"primus-[01]"})`) // a run that ends is no target any more
+	assert.NoError(t, discovery.Stop())
+
+	etcd.Kill()
+	code, text := service.Ask(http.MethodGet, "/v1/sd", "")
+	assert.Equal(t, http.StatusServiceUnavailable, code)
+	assert.Contains(t, text, "etcd at "+etcd.Address)
+	require.NoError(t, service.Stop())
+}
+
+// Without a fleet a service lists itself, or the address that was meant for metrics.
+func TestDiscoveryWithoutAFleet(t *testing.T) {
+	service := commandtest.StartServing(t, "serve", "--listen", "localhost:0")
+	_, port, err := net.SplitHostPort(strings.TrimPrefix(service.Base, "http://"))
+	require.NoError(t, err)
+	groups := targets(t, service.Base+"/v1/sd")
+	require.Len(t, groups, 1)
+	assert.Equal(t, []string{"localhost:" + port}, groups[0].Targets)
+	assert.Contains(t, get(t, "http://"+groups[0].Targets[0]+"/metrics"), "primus_dispatch_generation")
+	require.NoError(t, service.Stop())
+
+	run := commandtest.StartServing(t, commandtest.NewLab(t).Args("train_iters=1000000", "--serve", "127.0.0.1:0", "--metrics-addr", ":0")...)
+	groups = targets(t, run.Base+"/v1/sd")
+	require.Len(t, groups, 1)
+	name, err := os.Hostname()
+	require.NoError(t, err)
+	port = regexp.MustCompile(`metrics on http://\S+:(\d+)/`).FindStringSubmatch(run.Stderr.String())[1]
+	assert.Equal(t, []string{net.JoinHostPort(name, port)}, groups[0].Targets)
+	assert.Equal(t, "exp 0 native", groups[0].Labels["run"]+" "+groups[0].Labels["rank"]+" "+groups[0].Labels["__meta_primus_backend"])
+	require.ErrorIs(t, run.Stop(), backend.ErrInterrupted)
+}
+
+// A service over TLS says so, because Prometheus has to ask it so.
+func TestDiscoveryOfAServiceOverTLS(t *testing.T) {
+	t.Parallel()
+	authority := primustest.NewAuthority(t)
+	cert, key := authority.Sign("service")
+	service := commandtest.StartServing(t, "serve", "--listen", "127.0.0.1:0", "--tls-cert", cert, "--tls-key", key)
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: authority.Pool}}}
+	resp, err := client.Get(service.Base + "/v1/sd")
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	var groups []fleet.TargetGroup
+	require.NoError(t, json.NewDecoder(resp.Body).Decode(&groups))
+	require.Len(t, groups, 1)
+	assert.Equal(t, []string{strings.TrimPrefix(service.Base, "https://")}, groups[0].Targets)
+	assert.Equal(t, "https", groups[0].Labels["__scheme__"])
+	require.NoError(t, service.Stop())
+}
+
+func TestFleetUsage(t *testing.T) {
+	l := commandtest.NewLab(t)
+	tests := []struct {
+		give []string
+		want []string
+	}{
+		{[]string{"fleet", "lst"}, []string{`did you mean "list"`}},
+		{[]string{"fleet", "list"}, []string{"no fleet given", "PRIMUS_FLEET"}},
+		{[]string{"fleet", "list", "x"}, []string{`unexpected argument "x"`}},
+		{[]string{"fleet", "list", "--fleet", "etcd"}, []string{`"etcd"`, "HOST:PORT"}},
+		{[]string{"fleet", "list", "--fleet", "a:1,,b:2"}, []string{`""`, "HOST:PORT"}},
+		{[]string{"fleet", "list", "--fleet", "a:1", "--fleet-prefix", "x"}, []string{`prefix "x"`}},
+		{[]string{"fleet", "list", "--flet", "a:1"}, []string{"did you mean --fleet?"}},
+		{[]string{"fleet", "explain", "--fleet", "a:1"}, []string{"got 0 ops, want one"}},
+		{[]string{"fleet", "explain", "a", "--fleet", "a:1", "--patience", "x"}, []string{`--patience: got "x"`, "10s"}},
+		{[]string{"fleet", "explain", "a", "--fleet", "a:1", "--layer=-2"}, []string{"--layer: got -2"}},
+		{[]string{"fleet", "explain", "a", "--fleet", "a:1", "--phase", "forwards"}, []string{`--phase: unknown phase "forwards"`}},
+		{[]string{"fleet", "policy", "apply", "--fleet", "a:1"}, []string{"got 0 policy files, want one"}},
+		{[]string{"fleet", "policy", "apply", "x", "--fleet", "a:1", "--expect=-1"}, []string{"--expect: got -1"}},
+		{[]string{"fleet", "sd", "--fleet", "a:1", "--listen", "9401"}, []string{`--listen: got "9401"`}},
+		{l.Args("--fleet", "etcd"), []string{`"etcd"`, "HOST:PORT"}},
+		{l.Args("--fleet", "https://a:1", "--fleet-cert", "c.pem"), []string{"go together"}},
+		{l.Args("--fleet-prefix", "/x"), []string{"--fleet-prefix without --fleet"}},
+	}
+	for _, tt := range tests {
+		t.Run(strings.Join(tt.give[:min(3, len(tt.give))], " "), func(t *testing.T) {
+			got := commandtest.Run(t, tt.give...)
+			assert.Equal(t, 2, got.Code, got.Stderr)
+			for _, want := range tt.want {
+				assert.Contains(t, commandtest.OnlyError(t, got), want)
+			}
+		})
+	}
+	got := commandtest.Run(t, "fleet", "list", "--fleet", "https://127.0.0.1:1", "--fleet-ca", "/nonexistent.pem")
+	assert.Equal(t, 1, got.Code)
+	assert.Contains(t, commandtest.OnlyError(t, got), "/nonexistent.pem")
+	assert.NoDirExists(t, l.Workspace)
+}

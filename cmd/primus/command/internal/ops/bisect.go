@@ -1,0 +1,258 @@
+package ops
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
+	"github.com/primus-fl/primus/cmd/primus/command/internal/experiments"
+	"github.com/primus-fl/primus/internal/native/divergence"
+	"github.com/primus-fl/primus/internal/plaintext"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
+	"github.com/primus-fl/primus/opmanager/policyfile"
+	"github.com/primus-fl/primus/opregistry"
+)
+
+// bisectOptions are the flags of `primus ops bisect`.
+type bisectOptions struct {
+	experiments.TrainingOptions
+	good, bad, metric, file string
+	steps                   uint
+	tolerance               float64
+	nan                     bool
+	output                  cli.OutputFormat
+}
+
+// rounding is the share of a loss below which a difference is that of sums in another order.
+const rounding = 1e-6
+
+// metricLoss is the only value of --metric.
+const metricLoss = "loss"
+
+func newOpsBisectCommand(prog cli.Program) *cobra.Command {
+	var opts bisectOptions
+	opts.Extras = prog.Extras
+	cmd := &cobra.Command{
+		Use:   "bisect --config FILE --bad POLICY [key=value…]",
+		Short: "Find the op, the layer and the call that make two policies train differently",
+		Long: `Train some steps of an experiment under two policies, on a batch of random tokens, and
+find out why their losses differ: which op, by training with some ops under one policy
+and the others under the other, then in which layer, and last which call is the first
+whose result differs between the two implementations. That call is kept in a file for
+primus ops replay.
+
+A policy is an order of tokens as in --per-op, such as reference or
+vendor:onednn|flagos, which holds for all ops, or the name of a policy file. An op that
+has no implementation for any of the tokens keeps its usual ones. No data is read.
+
+The exit code is 1 when the policies train differently.`,
+		Example: `  primus ops bisect --config exp.yaml --bad vendor:onednn
+  primus ops bisect --config exp.yaml --good reference --bad flagos --tolerance 1e-6 train_iters=10
+  primus ops bisect --config exp.yaml --good reference --bad impl:vendor.acme --nan --steps 20 -o json`,
+	}
+	flags := cmd.Flags()
+	opts.TrainingOptions.AddFlags(flags)
+	flags.StringVar(&opts.good, "good", "reference", "the `POLICY` that is trusted: tokens or a file")
+	flags.StringVar(&opts.bad, "bad", "", "the `POLICY` that is suspected: tokens or a file")
+	flags.StringVar(&opts.metric, "metric", metricLoss, "what is compared: `loss`")
+	flags.Float64Var(&opts.tolerance, "tolerance", 1e-4, "losses differ when they are farther apart than this `SHARE` of the good one")
+	flags.BoolVar(&opts.nan, "nan", false, "look for losses that are not finite, whatever the others are")
+	flags.UintVar(&opts.steps, "steps", 3, "train `N` steps")
+	flags.StringVar(&opts.file, "replay-file", "bisect.safetensors", "keep the first call at fault in `FILE`; an empty name keeps none")
+	opts.output.AddFlag(cmd)
+	for _, name := range []string{"good", "bad", "metric", "tolerance", "nan", "steps", "replay-file", "output"} {
+		cli.WithoutVariable(flags, name)
+	}
+	experiments.TakeOverrides(prog, cmd, experiments.Pretrain.Module, func(cmd *cobra.Command, overrides []string) error {
+		if err := opts.check(cmd, overrides); err != nil {
+			return err
+		}
+		if err := writable("replay-file", opts.file); err != nil {
+			return err
+		}
+		var report *divergence.Report
+		err := opts.WithSteps(cmd.Context(), prog, "ops bisect", overrides, func(p experiments.StepParams) (err error) {
+			report, err = opts.search(cmd, prog, p)
+			return err
+		})
+		if report == nil {
+			return err
+		}
+		err = errors.Join(err, opts.output.Print(prog.Out, report, func() error {
+			_, err := prog.Out.Write([]byte(describeDivergence(report, &opts)))
+			return err
+		}))
+		if err == nil && report.Diverges > 0 {
+			return cli.ErrReported
+		}
+		return err
+	})
+	return cmd
+}
+
+func (o *bisectOptions) check(cmd *cobra.Command, overrides []string) error {
+	if err := o.Check(cmd, overrides); err != nil {
+		return err
+	}
+	switch {
+	case o.bad == "":
+		return cli.Usagef(cmd, "want --bad POLICY, such as --bad vendor:onednn")
+	case o.metric != metricLoss:
+		return cli.Usagef(cmd, "--metric: got %q, want %s", o.metric, metricLoss)
+	case o.steps == 0:
+		return cli.Usagef(cmd, "--steps: got 0, want at least one step")
+	case !(o.tolerance >= 0):
+		return cli.Usagef(cmd, "--tolerance: got %v, want a number >= 0", o.tolerance)
+	}
+	return nil
+}
+
+// search runs the search and shows where it is.
+func (o *bisectOptions) search(cmd *cobra.Command, prog cli.Program, p experiments.StepParams) (*divergence.Report, error) {
+	good, err := sideOf(p.Policy, "good", o.good, p.Registry.Snapshot())
+	if err != nil {
+		return nil, err
+	}
+	bad, err := sideOf(p.Policy, "bad", o.bad, p.Registry.Snapshot())
+	if err != nil {
+		return nil, err
+	}
+	screen := &plaintext.Console{Out: prog.Err, Width: prog.Width}
+	defer screen.SetStatus("")
+	return divergence.Find(cmd.Context(), divergence.Settings{
+		Module: p.Module, Manager: p.Manager, Ops: p.Registry.Snapshot(), Device: p.Device, Log: p.Log, Good: good, Bad: bad,
+		Steps: int(o.steps), Tolerance: o.tolerance, NaN: o.nan, File: o.file,
+		Progress: func(run int, what string) { screen.SetStatus(fmt.Sprintf("run %d: %s", run, what)) },
+	})
+}
+
+// sideOf returns one of the two policies: base with an order of tokens for all ops, or that of a
+// file. The order of base follows the tokens.
+func sideOf(base oppolicy.Policy, side, text string, snap *opregistry.Snapshot) (oppolicy.Policy, error) {
+	info, err := os.Stat(text)
+	if errors.Is(err, fs.ErrNotExist) && (filepath.Ext(text) == ".yaml" || strings.ContainsRune(text, filepath.Separator)) {
+		return base, cli.UsageError{Err: fmt.Errorf("--%s: there is no file %s; want a policy file, or tokens such as vendor:onednn|flagos", side, text)}
+	}
+	if err == nil && info.Mode().IsRegular() {
+		file, err := policyfile.Read(text)
+		if err != nil {
+			return base, cli.UsageError{Err: fmt.Errorf("--%s: %w", side, err)}
+		}
+		return file.Apply(oppolicy.Default()), nil
+	}
+	var order []oppolicy.Token
+	var faults []error
+	for word := range strings.SplitSeq(text, "|") {
+		token, err := oppolicy.ParseToken(word)
+		if err == nil && !fitsAny(token, snap) {
+			err = fmt.Errorf("token %q matches no impl of any op; primus ops list shows all", token)
+		}
+		order, faults = append(order, token), append(faults, err)
+	}
+	if err := errors.Join(faults...); err != nil {
+		return base, cli.UsageError{Err: fmt.Errorf("--%s: %w; or give the name of a policy file", side, err)}
+	}
+	own := make([]oppolicy.OpRule, 0, len(snap.Ops()))
+	for _, op := range snap.Ops() {
+		usual, _ := base.Order(op.Name())
+		own = append(own, oppolicy.OpRule{Pattern: op.Name(), Order: append(append([]oppolicy.Token{}, order...), usual...), Source: "flag --" + side})
+	}
+	base.PerOp, base.Rules = own, nil
+	return base, nil
+}
+
+// fitsAny reports whether a token stands for an impl of any op.
+func fitsAny(token oppolicy.Token, snap *opregistry.Snapshot) bool {
+	for i := range snap.Ops() {
+		for _, e := range snap.Impls(i) {
+			if token.Matches(oppolicy.Candidate{ID: e.ID, Kind: e.Kind, Vendor: e.Vendor}, snap.Vendor) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// describeDivergence writes a report as text.
+func describeDivergence(r *divergence.Report, o *bisectOptions) string {
+	var b strings.Builder
+	line := func(head, format string, args ...any) {
+		fmt.Fprintf(&b, "%-11s %s\n", head, fmt.Sprintf(format, args...))
+	}
+	line("good", "%s: losses %s", o.good, lossList(r.Good))
+	bad := lossList(r.Bad)
+	if len(r.Bad) < len(r.Good) {
+		bad = strings.TrimPrefix(bad+" then not finite", " ")
+	}
+	line("bad", "%s: losses %s", o.bad, bad)
+	if r.Diverges == 0 {
+		line("result", "no difference in %s beyond %g, although %s", plaintext.Quantity(r.Steps, "step", "steps"), o.tolerance, plaintext.Quantity(len(r.Differ), "op has another impl", "ops have another impl"))
+		if most := mostApart(r); most > 0 && !o.nan {
+			advice := "; a smaller --tolerance finds the reason"
+			if most < rounding {
+				advice = ", which is rounding"
+			}
+			line("", "the losses differ by at most %.2g of the good one%s", most, advice)
+		}
+		return b.String()
+	}
+	line("diverges", "at step %d", r.Diverges)
+	line("at fault", "%s of %s whose impls differ, after %d runs", strings.Join(r.Ops, ", "), plaintext.Quantity(len(r.Differ), "op", "ops"), r.Runs)
+	line("in", "%s", layerList(r.Layers))
+	if r.Call == nil {
+		line("call", "no single call has a different result: the difference comes from how results are combined")
+		return b.String()
+	}
+	c := r.Call
+	line("first call", "%s, %v, on %s instead of %s", c.Op, c.Site, c.Bad, c.Good)
+	line("differs by", "%d ulp, %.3g relative; %d of %d elements beyond the tolerance of the op", c.Match.MaxULP, c.Match.MaxRel, c.Match.Beyond, c.Match.Elements)
+	if c.Match.Beyond == 0 {
+		line("", "all are within the tolerance of the op: the impls round differently, and training amplifies that")
+	}
+	if c.Match.Worst != "" {
+		line("worst", "%s, where want is the result of %s", c.Match.Worst, c.Good)
+	}
+	if c.File != "" {
+		line("replay", "primus ops replay %s", c.File)
+	}
+	return b.String()
+}
+
+// mostApart returns how far losses are apart at most, as a share of the good one.
+func mostApart(r *divergence.Report) (most float64) {
+	for i, good := range r.Good {
+		if i < len(r.Bad) && good != 0 {
+			most = max(most, math.Abs(r.Bad[i]-good)/math.Abs(good))
+		}
+	}
+	return most
+}
+
+func lossList(losses []float64) string {
+	words := make([]string, len(losses))
+	for i, l := range losses {
+		words[i] = strconv.FormatFloat(l, 'f', 6, 64)
+	}
+	return strings.Join(words, " ")
+}
+
+// layerList describes layers, of which -1 is outside of all.
+func layerList(layers []int) string {
+	var words []string
+	for _, l := range layers {
+		if l < 0 {
+			words = append(words, "calls outside of layers")
+			continue
+		}
+		words = append(words, fmt.Sprintf("layer %d", l))
+	}
+	return strings.Join(words, ", ")
+}

@@ -1,0 +1,201 @@
+package plugins_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/primus-fl/primus/cmd/primus/command/internal/commandtest"
+	"github.com/primus-fl/primus/internal/loadertest"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// acme compiles the example in C, the ops with a fault unless fault is "".
+func acme(t *testing.T, fault string) string {
+	t.Helper()
+	source, flags := "acme.c", []string{"-O2", "-I../../../../vendors/abi", "-lm"}
+	if fault != "" {
+		source, flags = "faults.c", append(flags, "-DACME_"+strings.ToUpper(fault))
+	}
+	return loadertest.Library(t, "libacme.so", "../../../../examples/outtree_c/"+source, flags...)
+}
+
+// checked is what a test reads of a report.
+type checked struct {
+	Name, Version, ABI, SHA256 string
+	Ops                        []struct {
+		Op          string
+		Impl        string `json:"impl_id"`
+		Device      string
+		Flags       []string
+		Conformance []struct {
+			DType            string
+			Served, Declined int
+			Failures         []struct{ Case, Reason string }
+		}
+		Together struct{ Calls int }
+		Leaks    struct {
+			BytesPerCall int `json:"bytes_per_call"`
+		}
+		Speed []struct {
+			Case         string
+			Bytes        int
+			Impl         float64 `json:"impl_us"`
+			Baseline     string
+			BaselineTime float64 `json:"baseline_us"`
+		}
+	}
+	Faults, Notes []string
+	Passed        bool
+}
+
+// check runs `primus plugins check`, whose children play the program, too.
+func check(t *testing.T, file string, args ...string) (checked, commandtest.Outcome) {
+	t.Helper()
+	t.Setenv(commandtest.RoleEnv, "primus")
+	got := commandtest.Run(t, append([]string{"plugins", "check", file, "-o", "json"}, args...)...)
+	var report checked
+	require.NoError(t, json.Unmarshal([]byte(got.Out), &report), got.Stderr)
+	return report, got
+}
+
+// A function for TVM FFI is probed and checked as an op of a plugin is.
+func TestPluginsCheckMapping(t *testing.T) {
+	build := func(flags ...string) string {
+		path := loadertest.Library(t, "libadd.so", "../../../../internal/plugin/testdata/tvm.c", flags...)
+		mapping := `{"vendor": "acme", "functions": [{"function": "add", "op": "residual_add", "args": ["a", "b", "output"], "dtypes": ["f32"], "thread_safe": true}]}`
+		require.NoError(t, os.WriteFile(path+".tvm_ffi.json", []byte(mapping), 0o600))
+		return path
+	}
+	report, got := check(t, build())
+	assert.Zero(t, got.Code, got.Out)
+	assert.True(t, report.Passed)
+	assert.Equal(t, "acme tvm_ffi", report.Name+" "+report.ABI)
+	require.Len(t, report.Ops, 1)
+	assert.Positive(t, report.Ops[0].Conformance[0].Served)
+	assert.Positive(t, report.Ops[0].Together.Calls)
+
+	stray := commandtest.RunChild(t, nil, "plugins", "list", "--plugin-modules", build("-DSTRAY"))
+	assert.Contains(t, stray.Out, "rejected")
+	assert.Contains(t, stray.Out, `impl "vendor.acme" of op "residual_add"`)
+}
+
+func TestPluginsCheckPasses(t *testing.T) {
+	report, got := check(t, acme(t, ""))
+	assert.Zero(t, got.Code, got.Out)
+	assert.True(t, report.Passed)
+	assert.Empty(t, report.Faults)
+	assert.Empty(t, report.Notes)
+	assert.Equal(t, "acme_ops 1.0.0 1.2", report.Name+" "+report.Version+" "+report.ABI)
+	assert.Len(t, report.SHA256, 64)
+	require.Len(t, report.Ops, 2)
+	for i, op := range []string{"rmsnorm_fwd", "rmsnorm_bwd"} {
+		c := report.Ops[i]
+		assert.Equal(t, op, c.Op)
+		assert.Equal(t, "vendor.acme", c.Impl)
+		assert.Equal(t, []string{"thread_safe", "deterministic"}, c.Flags)
+		require.Len(t, c.Conformance, 4)
+		for k, served := range []bool{true, true, false, false} {
+			assert.Equal(t, served, c.Conformance[k].Served > 0, c.Conformance[k].DType)
+			assert.Positive(t, c.Conformance[k].Declined)
+		}
+		assert.Positive(t, c.Together.Calls)
+		assert.Less(t, c.Leaks.BytesPerCall, 16)
+		require.Len(t, c.Speed, 2, "f32 and bf16")
+		assert.Regexp(t, `^f32/\d+x512$`, c.Speed[0].Case)
+		assert.Greater(t, c.Speed[0].Bytes, 256*512*4*2)
+		assert.Positive(t, c.Speed[0].Impl)
+		assert.Equal(t, "default.flagos", c.Speed[0].Baseline)
+		assert.Positive(t, c.Speed[0].BaselineTime)
+	}
+}
+
+func TestPluginsCheckFindsFaults(t *testing.T) {
+	tests := []struct {
+		fault, failure, want string
+		args                 []string
+	}{
+		{fault: "wrong", failure: `not within`},
+		{fault: "guard", failure: `guard elements were written to`},
+		{fault: "race", failure: `differs alone and beside other calls`},
+		{fault: "leak", want: `rmsnorm_fwd, vendor\.acme: \d+ calls of case f32/.+ lost memory, 2\d\d bytes per call`},
+		{fault: "crash", want: `rmsnorm_fwd, vendor\.acme: it crashed with SIGSEGV \(segmentation violation\) in case f32/\[1 1\]`},
+		{fault: "exit", want: `it ended its process with status 7 in case f32/\[1 1\]`},
+		{fault: "hang", want: `it did not come back within 8s in case f32/`, args: []string{"--timeout", "8s"}},
+		{fault: "rounds", want: `run of impl "vendor\.acme" of op "rmsnorm_fwd" changed the floating-point environment.+rounding towards zero`},
+		{fault: "old_abi", want: `does not speak ABI 1\.2`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.fault, func(t *testing.T) {
+			report, got := check(t, acme(t, tt.fault), append([]string{"--op", "*_fwd"}, tt.args...)...)
+			assert.Equal(t, 1, got.Code)
+			assert.False(t, report.Passed)
+			if tt.failure == "" {
+				assert.Regexp(t, tt.want, strings.Join(report.Faults, "\n"))
+				return
+			}
+			require.Len(t, report.Ops, 1)
+			var reasons []string
+			for _, c := range report.Ops[0].Conformance {
+				for _, f := range c.Failures {
+					reasons = append(reasons, f.Reason)
+				}
+			}
+			assert.Contains(t, strings.Join(reasons, "\n"), tt.failure)
+		})
+	}
+}
+
+func TestPluginsCheckTellsWhatIsNoPlugin(t *testing.T) {
+	report, got := check(t, "check_test.go")
+	assert.Equal(t, 1, got.Code)
+	assert.Equal(t, []string{`plugin check_test.go: it is not an ELF shared library: it begins with "package plugins_"`}, report.Faults)
+	assert.Len(t, report.SHA256, 64)
+
+	library, err := os.ReadFile(acme(t, ""))
+	require.NoError(t, err)
+	open := filepath.Join(t.TempDir(), "libacme.so")
+	require.NoError(t, os.WriteFile(open, library[:len(library)/2], 0o600))
+	report, _ = check(t, open)
+	require.Len(t, report.Faults, 1)
+	assert.Contains(t, report.Faults[0], "it is truncated")
+	require.NoError(t, os.WriteFile(open, library, 0o600))
+	require.NoError(t, os.Chmod(open, 0o666))
+	report, got = check(t, open, "--op", "none")
+	assert.Equal(t, 1, got.Code, "nothing was checked")
+	require.Len(t, report.Notes, 1)
+	assert.Contains(t, report.Notes[0], "it would not be loaded from here: plugin "+open+": it is writable by its group or others")
+
+	for _, tt := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"/nonexistent/libacme.so"}, 1, "no such file"},
+		{[]string{"."}, 1, "plugin .: it is a directory, want a shared library"},
+		{nil, 2, "want the file of one plugin"},
+		{[]string{"a.so", "b.so"}, 2, "want the file of one plugin"},
+		{[]string{"a.so", "--op", "["}, 2, "--op"},
+		{[]string{"a.so", "--timeout", "0s"}, 2, "more than 0"},
+		{[]string{"a.so", "--failures", "-1"}, 2, "from 0"},
+	} {
+		got := commandtest.Run(t, append([]string{"plugins", "check"}, tt.args...)...)
+		assert.Equal(t, tt.code, got.Code)
+		assert.Contains(t, commandtest.OnlyError(t, got), tt.want)
+	}
+}
+
+func TestPluginsCheckPrintsAReport(t *testing.T) {
+	t.Setenv(commandtest.RoleEnv, "primus")
+	got := commandtest.Run(t, "plugins", "check", acme(t, "wrong"), "--op", "rmsnorm_fwd", "--failures", "1")
+	assert.Equal(t, 1, got.Code)
+	for _, want := range []string{
+		"plugin   acme_ops 1.0.0, ABI 1.2\n", "sha256   ", "rmsnorm_fwd, vendor.acme: case f32/[1 1]", "more failures; --failures 0 shows all",
+		"\nresult: failed\n",
+	} {
+		assert.Contains(t, got.Out, want)
+	}
+}

@@ -1,0 +1,63 @@
+package train_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/primus-fl/primus/cmd/primus/command/internal/commandtest"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestDryRun(t *testing.T) {
+	l := commandtest.NewLab(t)
+	l.Edit("modules:", "env:\n  MY_VARIABLE: ${UNSET:value}\n  HF_TOKEN: geheim\nmodules:")
+	t.Chdir(l.Dir)
+	before, environ := commandtest.Files(t, l.Dir), os.Environ()
+	got := l.Train("--dry-run", "lr=1e-2", "z_loss_coeff=1e-3", "batch_size=4", "deterministic_mode=true")
+	require.Zero(t, got.Code, got.Stderr)
+	assert.Equal(t, before, commandtest.Files(t, l.Dir), "no file is made")
+	assert.Equal(t, environ, os.Environ(), "no variable is set")
+	for _, want := range []string{
+		"framework   native, version 0.1.0", "trainer     NativePretrainTrainer, stage pretrain", "rank 0 of 1",
+		"exp_name: exp", `override 1 "lr=1e-2"`, "env block of the experiment", "native.z_loss", "condition not met: lr_layer_decay < 1",
+		"argument micro_batch_size: patch native.args.old_names keeps 4", "Setup -> Init",
+	} {
+		assert.Contains(t, got.Out, want)
+	}
+	assert.Regexp(t, `(?m)^MY_VARIABLE +value +- +env block of the experiment$`, got.Out)
+	assert.Regexp(t, `(?m)^micro_batch_size +4 +override 3 "batch_size=4"$`, got.Out)
+	assert.NotContains(t, got.Out, "geheim")
+	assert.NotContains(t, got.Out, "without an implementation")
+
+	got = l.Train("--dry-run", "--per-op", "swiglu=vendor:acme")
+	require.Zero(t, got.Code, got.Stderr)
+	assert.Contains(t, got.Out, "\nops that the policy leaves without an implementation; training that calls one fails\n\n"+
+		"  swiglu: default.flagos: not in the per-op order vendor:acme (flag --per-op at 1)\n")
+	assert.Contains(t, got.Out, "num_nodes_env_key: NNODES\n", "the name of a variable is no secret")
+
+	got = l.Train("--dry-run", "num_layers=0")
+	assert.Equal(t, 1, got.Code)
+	assert.Contains(t, got.Stderr, "num_layers: got 0")
+	assert.NoDirExists(t, l.Workspace)
+}
+
+func TestBackendWithoutItsSourceTree(t *testing.T) {
+	l := commandtest.NewLab(t)
+	l.Write(l.Exp, "work_group: g\nuser_name: u\nexp_name: e\nworkspace: "+l.Workspace+"\nmodules:\n  pre_trainer:\n    framework: megatron\n    lr: 1.0e-4\n")
+	t.Setenv("PRIMUS_THIRDPARTY_DIR", l.Dir)
+	got := l.Train()
+	assert.Equal(t, 1, got.Code)
+	assert.Contains(t, commandtest.OnlyError(t, got), "framework megatron: no source tree in third_party/Megatron-LM")
+	assert.NoDirExists(t, l.Workspace)
+	got = l.Train("--dry-run")
+	require.Zero(t, got.Code, got.Stderr)
+	assert.Contains(t, got.Out, "problem: framework megatron: no source tree in third_party/Megatron-LM")
+	assert.Contains(t, got.Out, "trainer     MegatronPretrainTrainer, stage pretrain")
+	const unknown = "Primus has more patches for megatron, which its Python process makes: primus patches plan --repo DIR --config FILE"
+	assert.Contains(t, got.Out, unknown)
+	got = commandtest.Run(t, "patches", "plan", "--config", l.Exp)
+	require.Zero(t, got.Code, got.Stderr)
+	assert.Contains(t, got.Out, unknown)
+	assert.NotContains(t, commandtest.Run(t, "patches", "plan", "--config", commandtest.NewLab(t).Exp).Out, "more patches")
+}

@@ -1,0 +1,92 @@
+//go:build unix
+
+package train_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/primus-fl/primus/cmd/primus/command/internal/commandtest"
+	"github.com/primus-fl/primus/internal/primustest"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// Whatever takes long ends soon after SIGTERM, with 130, and leaves nothing half made.
+func TestEveryLongCommandListens(t *testing.T) {
+	const soon = time.Minute // on a machine that does other things, too
+	many := func(file string) []string { return slices.Repeat([]string{file}, 20_000) }
+	tests := []struct {
+		name string
+		args func(*commandtest.Lab) []string
+		busy func(*commandtest.Lab) bool // that the work has begun; nil waits for a while
+	}{
+		{"config validate", func(l *commandtest.Lab) []string { return append([]string{"config", "validate"}, many(l.Exp)...) }, nil},
+		{"policy check", func(l *commandtest.Lab) []string {
+			policy := filepath.Join(l.Dir, "policy.yaml")
+			l.Write(policy, "prefer: vendor\n")
+			return append([]string{"policy", "check"}, many(policy)...)
+		}, nil},
+		{"ops verify", func(*commandtest.Lab) []string { return []string{"ops", "verify"} }, nil},
+		{"ops coverage", func(*commandtest.Lab) []string { return []string{"ops", "coverage"} }, nil},
+		{"benchmark gemm", func(*commandtest.Lab) []string { return []string{"benchmark", "gemm", "--repeat", "1000000"} }, nil},
+		{"benchmark ops", func(*commandtest.Lab) []string { return []string{"benchmark", "ops", "--repeat", "1000000"} }, nil},
+		{"benchmark train", func(l *commandtest.Lab) []string {
+			return []string{"benchmark", "train", "--config", l.Exp, "--steps", "1000000"}
+		}, nil},
+		{"benchmark train in a long step", func(l *commandtest.Lab) []string {
+			return []string{"benchmark", "train", "--config", l.Exp, "global_batch_size=1000000", "micro_batch_size=10"}
+		}, nil},
+		{"building the data", func(l *commandtest.Lab) []string {
+			l.Write(l.Text, strings.Repeat("text\n", 10_000))
+			require.NoError(l.T, os.Truncate(l.Text, 16<<30)) // which the disk does not hold, but the cache would
+			return l.Args()
+		}, func(l *commandtest.Lab) bool {
+			found, _ := filepath.Glob(filepath.Join(l.Workspace, "cache", "*.tmp-*"))
+			hidden, _ := filepath.Glob(filepath.Join(l.Workspace, "cache", ".*.tmp-*"))
+			return len(found)+len(hidden) > 0
+		}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			l := commandtest.NewLab(t)
+			stderr := &primustest.Buffer{}
+			cmd := commandtest.Child(t.Context(), nil, tt.args(l)...)
+			cmd.Stderr = stderr
+			require.NoError(t, cmd.Start())
+			if tt.busy == nil {
+				time.Sleep(time.Second) // for the process to start and to be at work
+			} else {
+				require.Eventually(t, func() bool { return tt.busy(l) }, soon, time.Millisecond, stderr)
+			}
+			sent := time.Now()
+			require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
+			assert.Equal(t, 130, commandtest.ExitCode(t, cmd.Wait()), stderr)
+			assert.Less(t, time.Since(sent), soon)
+			assert.Contains(t, stderr.String(), "interrupted")
+			assert.NotContains(t, stderr.String(), "error")
+			assert.Empty(t, commandtest.Leftovers(t, l.Dir))
+		})
+	}
+}
+
+// The text at the end of a run is given up, and the run is finished nevertheless.
+func TestInterruptedWhileWriting(t *testing.T) {
+	t.Parallel()
+	l := commandtest.NewLab(t)
+	stderr := &primustest.Buffer{}
+	cmd := commandtest.Child(t.Context(), []string{"TE_FL_PREFER=reference"}, l.Args("train_iters=1", "hidden_size=256", "ffn_hidden_size=1024",
+		"seq_length=256", "micro_batch_size=1", "global_batch_size=1", "eval_interval=0", "--grace", "1s")...)
+	cmd.Stderr = stderr
+	require.NoError(t, cmd.Start())
+	commandtest.WaitFor(t, stderr, "saved checkpoint step=1")
+	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
+	sent := time.Now()
+	assert.Zero(t, commandtest.ExitCode(t, cmd.Wait()), stderr)
+	assert.Less(t, time.Since(sent), time.Minute)
+}

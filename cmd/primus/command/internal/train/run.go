@@ -1,0 +1,246 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
+	"github.com/primus-fl/primus/cmd/primus/command/internal/experiments"
+	"github.com/primus-fl/primus/cmd/primus/command/internal/graph"
+	"github.com/primus-fl/primus/cmd/primus/command/internal/service"
+	"github.com/primus-fl/primus/device"
+	"github.com/primus-fl/primus/internal/plaintext"
+	"github.com/primus-fl/primus/internal/report"
+	"github.com/primus-fl/primus/internal/runs"
+	"github.com/primus-fl/primus/internal/serve"
+	"github.com/primus-fl/primus/metrics"
+	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
+	"github.com/primus-fl/primus/opmanager/policyfile"
+	"github.com/primus-fl/primus/runtime/backend"
+	"github.com/primus-fl/primus/runtime/backends/native"
+	"github.com/primus-fl/primus/runtime/config"
+	"github.com/primus-fl/primus/runtime/patch"
+	"github.com/primus-fl/primus/runtime/train"
+	"github.com/primus-fl/primus/vendors/mpi"
+	"go.uber.org/fx"
+)
+
+// runTrain trains the module of a stage.
+func runTrain(ctx context.Context, prog cli.Program, s experiments.Stage, opts Options, overrides []string) error {
+	experiment, err := opts.Load(s.Module, overrides)
+	if err != nil {
+		return err
+	}
+	module, err := experiment.Module(s.Module)
+	if err != nil {
+		return err
+	}
+	if opts.run.DryRun {
+		return dryRun(ctx, prog, s, opts, experiment)
+	}
+	if module.Framework == native.Framework {
+		if err := setRankVariables(); err != nil {
+			return cli.UsageError{Err: err}
+		}
+	}
+	job, starts, err := opts.members(module)
+	if err != nil {
+		return err
+	}
+	if starts {
+		if err := opts.taps.trace.clear(); err != nil {
+			return fmt.Errorf("--trace-file: %w", err)
+		}
+		if err := startRanks(ctx, prog, job, module, opts.line); err != nil {
+			return err
+		}
+		if job.Members > 1 {
+			return nil // the files of other nodes are not here
+		}
+		return opts.taps.trace.join(prog.Err)
+	}
+	return leaveError(trainHere(ctx, prog, s, opts, experiment, module))
+}
+
+// trainHere trains in this process.
+func trainHere(ctx context.Context, prog cli.Program, s experiments.Stage, opts Options, experiment *config.Experiment, module *config.Module) error {
+	opLevel, err := oppolicy.ParseLogLevel(os.Getenv(oppolicy.EnvLogLevel))
+	if err != nil {
+		return cli.UsageError{Err: err}
+	}
+	opFormat, err := oppolicy.ParseLogFormat(os.Getenv(oppolicy.EnvLogFormat))
+	if err != nil {
+		return cli.UsageError{Err: err}
+	}
+	levels, err := sinkLevels(module.Params, os.Getenv("PRIMUS_LOG_LEVEL"))
+	if err != nil {
+		return cli.UsageError{Err: err}
+	}
+	if os.Getenv(oppolicy.EnvLogLevel) == "" && levels.console >= slog.LevelInfo {
+		opLevel = slog.LevelWarn // the log file has the rest
+	}
+	member, err := opts.fleet.Member(experiment, module)
+	if err != nil {
+		return err
+	}
+	place := placeOf(module)
+	if place.follows() {
+		opts.metrics, opts.serve.Addr = service.MetricsFlags{}, ""
+	}
+	outer, stderr, restore := endWithReader(ctx, prog.Err)
+	defer restore()
+	ctx, stop := context.WithCancelCause(outer)
+	defer stop(nil)
+	screen := &plaintext.Console{Out: stderr, Width: prog.Width}
+	defer screen.SetStatus("")
+	logFile, tail, requests := &backend.LogFile{}, &runs.Tail{}, &backend.Requests{}
+	if levels.file == slog.LevelInfo {
+		levels.file = backend.LevelDetail
+	}
+	toFile := cli.NewLineHandler(io.MultiWriter(tail, logFile), levels.file, cli.DateTime)
+	log := train.OfRank(slog.New(slog.NewMultiHandler(prog.Lines(screen, levels.console), toFile)), place.Rank)
+	logRestart(slog.New(toFile))
+	experiments.LogReport(log, experiment.Report)
+	if err := tuneFirst(ctx, prog, &opts, module, place, log); err != nil {
+		return err
+	}
+
+	show := report.NewProgress(report.Screen{SetStatus: screen.Status(), Width: prog.Width, Log: log, FileLog: slog.New(toFile), Out: prog.Out})
+	dev := graph.DeviceOf(module)
+	dev.LocalRank = place.LocalRank
+	set := graph.Config{
+		Threads: place.threads(opts.Threads), Timing: true, Log: log, Policy: opts.PolicySources(module), Extras: prog.Extras, Device: dev,
+		OpLog: slog.NewMultiHandler(prog.Lines(screen, opLevel).As(opFormat), toFile.As(opFormat)),
+	}
+	services := service.Config{
+		Log: log, Metrics: opts.metrics.Config(experiment), Serve: opts.serve.Config, Trains: true,
+		Fleet: member, RunLog: tail, Operator: serve.Operator{Save: requests.Save, Stop: stop},
+	}
+	settings := opts.run.Settings(experiment, s, log)
+	settings.LogFile, settings.Requests = logFile, requests
+	var board *runs.Board
+	var output *service.MetricsOutput
+	var library *mpi.Library
+	watchers := backend.Observers{}
+	wire := func(p Params) {
+		board, output, library = p.Board, p.Output, p.MPI
+		p.Dispatch.Watch(p.Manager)
+		p.Process.WatchPlugins(p.Sources)
+		settings.Manager, settings.Device, settings.Backends, settings.Patches = p.Manager, p.Device, p.Backends, p.Patches
+		watchers = append(watchers, p.Training, p.Dispatch, p.Board)
+		if !place.follows() {
+			watchers = append(watchers, runs.NewRecorder(p.Board, log), p.Hub, show)
+		}
+	}
+	err = graph.Run(ctx, func() error {
+		if err := checkManifest(opts.manifest, settings.Manager); err != nil {
+			return err
+		}
+		library.Limit(collectiveLimit(module))
+		if overlaps(module) {
+			if err := library.Yield(); err != nil {
+				return err
+			}
+		}
+		f, err := settings.Backends.Get(module.Framework)
+		if opts.tapped() && err == nil && f.Launches {
+			return cli.UsageError{Err: fmt.Errorf("--record-ops, --check-finite and --trace-file see ops of primus, which framework %s does not call", module.Framework)}
+		}
+		if (err != nil || !f.Launches) && !place.follows() {
+			defer warnWhenInterrupted(ctx, log, opts.run.Grace)() // a launcher logs this itself
+		}
+		around, err := newTaps(&opts, settings.Manager, experiment.ExpName, isTrue(module, "fp16"), place, log)
+		if err != nil {
+			return err
+		}
+		settings.Observer = append(watchers, around)
+		err = errors.Join(train.Run(ctx, settings), around.close(), show.Err())
+		if err == nil || errors.Is(err, backend.ErrInterrupted) || common(err) {
+			err = errors.Join(err, library.Close()) // after another error the launcher ends the other ranks
+		}
+		if board.Ready() == nil {
+			output.Linger(outer)
+		}
+		return err
+	}, Graph(set, services, wire))
+	if place.WorldSize > 1 && err != nil {
+		err = fmt.Errorf("rank %d of %d: %w", place.Rank, place.WorldSize, err)
+	}
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		return fmt.Errorf("%w before the run began", backend.ErrInterrupted)
+	}
+	return err
+}
+
+// warnWhenInterrupted logs what follows when ctx ends, and again when the grace period is over,
+// until the function that it returns is called.
+func warnWhenInterrupted(ctx context.Context, log *slog.Logger, grace time.Duration) (stop func()) {
+	ended, end := context.WithCancel(context.Background())
+	stopFirst := context.AfterFunc(ctx, func() {
+		by := ""
+		if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
+			by = fmt.Sprintf(" by %v", cause)
+		}
+		log.Warn(fmt.Sprintf("interrupted%s: the current step is finished, for %v at most, and saved; interrupt again to exit at once", by, grace/2))
+		timer := time.AfterFunc(grace, func() {
+			log.Warn(fmt.Sprintf("the grace period of %v is over, and the run is still saving or computing a micro batch; it goes on until that is done", grace))
+		})
+		context.AfterFunc(ended, func() { timer.Stop() })
+	})
+	return func() {
+		stopFirst()
+		end()
+	}
+}
+
+// checkManifest compares the decisions of m with the manifest in a file; "" is no file.
+func checkManifest(file string, m *opmanager.Manager) error {
+	if file == "" {
+		return nil
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("--require-manifest: %w; want the manifest.json of another run", err)
+	}
+	want, err := opmanager.ParseManifest(text)
+	if err != nil {
+		return fmt.Errorf("--require-manifest %s: %w", file, err)
+	}
+	if err := want.Check(m.Manifest()); err != nil {
+		return fmt.Errorf("--require-manifest %s: dispatch differs, so nothing was trained:\n%w", file, err)
+	}
+	return nil
+}
+
+// Params are what training needs of the graph. They are built in the order of the fields: values
+// that depend on the environment, which may be wrong, come before those that have to be closed.
+type Params struct {
+	fx.In
+	Policy   oppolicy.Policy
+	Device   device.Backend
+	Manager  *opmanager.Manager
+	Watcher  *policyfile.Watcher
+	Backends *backend.Registry
+	Patches  *patch.Set
+	Training *metrics.Training
+	Dispatch *metrics.Dispatch
+	Process  *metrics.Process
+	Sources  *graph.SourceList
+	Output   *service.MetricsOutput
+	Board    *runs.Board
+	Hub      *serve.Hub
+	Service  *service.Service
+	MPI      *mpi.Library
+	Fleet    *service.FleetMember
+}
+
+// Graph wires everything that training needs and passes it to wire.
+func Graph(set graph.Config, services service.Config, wire func(Params)) fx.Option {
+	return fx.Options(graph.Core(set), fx.Supply(services), fx.Provide(service.NewLivePolicy, service.NewPolicyWatcher, service.NewFleetMember), service.MetricsOptions(), service.Options(), fx.Invoke(wire))
+}

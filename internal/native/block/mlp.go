@@ -1,0 +1,84 @@
+package block
+
+import (
+	"github.com/primus-fl/primus/internal/native/param"
+	"github.com/primus-fl/primus/internal/native/recompute"
+	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/ops/activation"
+	"github.com/primus-fl/primus/tensor"
+)
+
+func (b *Builder) mlp(w param.LayerWeights) mlp {
+	if b.Config.Mixture() {
+		return b.experts(w.Experts)
+	}
+	defer b.during(recompute.MLP)()
+	t, f := b.tokens(), b.Config.FFNHiddenSize
+	up, down := b.Linear(w.Up), b.Linear(w.Down)
+	in, act, dAct := b.Act(t, b.Config.UpRows()), b.Act(t, f), b.scratch(t, f)
+	if b.Config.Gated() {
+		return &swiGLU{
+			up: up, down: down, in: in, act: act, dAct: dAct,
+			fwd: opmanager.MustBind(b.Fwd, activation.SwiGLU), bwd: opmanager.MustBind(b.Bwd, activation.DSwiGLU),
+		}
+	}
+	return &gelu{
+		up: up, down: down, in: in, act: act, dAct: dAct,
+		fwd: opmanager.MustBind(b.Fwd, activation.GELU), bwd: opmanager.MustBind(b.Bwd, activation.DGELU),
+		biasBwd: opmanager.MustBind(b.Bwd, activation.DBiasDGELU),
+	}
+}
+
+// swiGLU is an MLP whose first projection computes gate and value.
+type swiGLU struct {
+	up, down Linear
+	in       *tensor.Tensor // [T 2f], the input of the activation, which backward overwrites with its gradient
+	act      *tensor.Tensor // [T f]
+	dAct     *tensor.Tensor
+	fwd      *opmanager.Bound[activation.SwiGLUArgs]
+	bwd      *opmanager.Bound[activation.DSwiGLUArgs]
+}
+
+func (m *swiGLU) Forward(r *Run, x, y *tensor.Tensor) {
+	m.up.Forward(r, x, m.in)
+	Call(r, m.fwd, activation.SwiGLUArgs{Input: m.in, Output: m.act})
+	if y != nil {
+		m.down.Forward(r, m.act, y)
+	}
+}
+
+func (m *swiGLU) Backward(r *Run, x, dy, dx *tensor.Tensor) {
+	m.down.Backward(r, m.act, dy, m.dAct)
+	Call(r, m.bwd, activation.DSwiGLUArgs{Grad: m.dAct, FwdInput: m.in, Output: m.in})
+	m.up.Backward(r, x, m.in, dx)
+}
+
+// gelu is the MLP of two projections with GELU between them.
+type gelu struct {
+	up, down Linear
+	in       *tensor.Tensor // [T f], as in swiGLU
+	act      *tensor.Tensor // [T f]
+	dAct     *tensor.Tensor
+	fwd      *opmanager.Bound[activation.ActivationArgs]
+	bwd      *opmanager.Bound[activation.DActivationArgs]
+	biasBwd  *opmanager.Bound[activation.DBiasDActivationArgs]
+}
+
+func (m *gelu) Forward(r *Run, x, y *tensor.Tensor) {
+	m.up.Forward(r, x, m.in)
+	Call(r, m.fwd, activation.ActivationArgs{Input: m.in, Output: m.act})
+	if y != nil {
+		m.down.Forward(r, m.act, y)
+	}
+}
+
+func (m *gelu) Backward(r *Run, x, dy, dx *tensor.Tensor) {
+	m.down.Backward(r, m.act, dy, m.dAct)
+	if m.up.biasGrad.param == nil {
+		Call(r, m.bwd, activation.DActivationArgs{Grad: m.dAct, FwdInput: m.in, Output: m.in})
+	} else {
+		Call(r, m.biasBwd, activation.DBiasDActivationArgs{Grad: m.dAct, FwdInput: m.in, DBias: m.up.biasGrad.to(r), Output: m.in})
+		m.up.biasGrad.done(r)
+	}
+	m.up.products(r, x, m.in, dx, nil)
+}

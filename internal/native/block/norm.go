@@ -1,0 +1,81 @@
+package block
+
+import (
+	"github.com/primus-fl/primus/internal/native/param"
+	"github.com/primus-fl/primus/internal/native/world"
+	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/ops/norm"
+	"github.com/primus-fl/primus/tensor"
+)
+
+// StreamNorm makes a norm of the rows of the stream.
+func (b *Builder) StreamNorm(w param.NormWeights) Norm {
+	if b.Part.Sequence {
+		return b.norm(w, b.rows(), b.Part.Tensor)
+	}
+	return b.norm(w, b.rows(), nil)
+}
+
+// norm makes the norm of a number of rows. The gradients of its weights are sums over the ranks
+// that have other rows, if there are any.
+func (b *Builder) norm(w param.NormWeights, rows int, ranks *world.World) Norm {
+	eps, rsigma := float32(b.Config.NormEpsilon), b.Keep.F32(rows)
+	if b.Config.HasLayerNorm() {
+		return &layerNorm{
+			gain: w.Gain, bias: w.Bias, gainGrad: b.gainGrad(w.Gain).over(ranks), biasGrad: b.vectorGrad(w.Bias).over(ranks),
+			mu: b.Keep.F32(rows), rsigma: rsigma, eps: eps, saved: saved(),
+			fwd: opmanager.MustBind(b.Fwd, norm.LayerNormFwd), bwd: opmanager.MustBind(b.Bwd, norm.LayerNormBwd),
+		}
+	}
+	return &rmsNorm{
+		gain: w.Gain, gainGrad: b.gainGrad(w.Gain).over(ranks), rsigma: rsigma, eps: eps, saved: saved(),
+		fwd: opmanager.MustBind(b.Fwd, norm.RMSNormFwd), bwd: opmanager.MustBind(b.Bwd, norm.RMSNormBwd),
+	}
+}
+
+type rmsNorm struct {
+	gain     *param.Param
+	gainGrad vectorGrad
+	rsigma   *tensor.Tensor // [rows]
+	eps      float32
+	saved    *opregistry.Saved
+	fwd      *opmanager.Bound[norm.RMSNormFwdArgs]
+	bwd      *opmanager.Bound[norm.RMSNormBwdArgs]
+}
+
+func (n *rmsNorm) Forward(r *Run, x, y *tensor.Tensor) {
+	Call(r, n.fwd, norm.RMSNormFwdArgs{Input: x, Weight: n.gain.Value, Output: y, RSigma: n.rsigma, Eps: n.eps, Saved: n.saved})
+}
+
+func (n *rmsNorm) Backward(r *Run, x, dy, dx *tensor.Tensor) {
+	Call(r, n.bwd, norm.RMSNormBwdArgs{
+		DZ: dy, X: x, RSigma: n.rsigma, Gamma: n.gain.Value, DX: dx, DGamma: n.gainGrad.to(r), Saved: n.saved,
+	})
+	n.gainGrad.done(r)
+}
+
+type layerNorm struct {
+	gain, bias         *param.Param
+	gainGrad, biasGrad vectorGrad
+	mu, rsigma         *tensor.Tensor // [rows]
+	eps                float32
+	saved              *opregistry.Saved
+	fwd                *opmanager.Bound[norm.LayerNormFwdArgs]
+	bwd                *opmanager.Bound[norm.LayerNormBwdArgs]
+}
+
+func (n *layerNorm) Forward(r *Run, x, y *tensor.Tensor) {
+	Call(r, n.fwd, norm.LayerNormFwdArgs{
+		Input: x, Weight: n.gain.Value, Bias: n.bias.Value, Output: y, Mu: n.mu, RSigma: n.rsigma, Eps: n.eps, Saved: n.saved,
+	})
+}
+
+func (n *layerNorm) Backward(r *Run, x, dy, dx *tensor.Tensor) {
+	Call(r, n.bwd, norm.LayerNormBwdArgs{
+		DZ: dy, X: x, Mu: n.mu, RSigma: n.rsigma, Gamma: n.gain.Value,
+		DX: dx, DGamma: n.gainGrad.to(r), DBeta: n.biasGrad.to(r), Saved: n.saved,
+	})
+	n.gainGrad.done(r)
+	n.biasGrad.done(r)
+}

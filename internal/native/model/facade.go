@@ -1,0 +1,46 @@
+package model
+
+import (
+	"github.com/primus-fl/primus/internal/native/architecture"
+	"github.com/primus-fl/primus/internal/native/block"
+	"github.com/primus-fl/primus/internal/native/param"
+)
+
+// What a model is made of, for those who use one.
+type (
+	// Config are the parameters of the architecture.
+	Config = architecture.Config
+	// Experts are those of a mixture of experts.
+	Experts = architecture.Experts
+	// RopeScaling are those of rotary positions.
+	RopeScaling = architecture.RopeScaling
+	// Yarn are those of rotary positions of type yarn.
+	Yarn = architecture.Yarn
+	// LoRA are those of adapters.
+	LoRA = architecture.LoRA
+	// Normalization is the kind of norm.
+	Normalization = architecture.Normalization
+	// PositionEmbedding is the way in which positions enter.
+	PositionEmbedding = architecture.PositionEmbedding
+	// Activation is the function inside the MLP.
+	Activation = architecture.Activation
+	// Param is a weight with its gradient.
+	Param = param.Param
+	// Named is a tensor under its name in a checkpoint.
+	Named = param.Named
+	// Part is the part of a model that a rank has.
+	Part = param.Part
+	// NonFiniteError says that an op produced a NaN or an infinity.
+	NonFiniteError = block.NonFiniteError
+)
+
+// The values of the parameters that are names.
+const (
+	RMSNorm         = architecture.RMSNorm
+	LayerNorm       = architecture.LayerNorm
+	Rope            = architecture.Rope
+	YaRN            = architecture.YaRN
+	LearnedAbsolute = architecture.LearnedAbsolute
+	SwiGLU          = architecture.SwiGLU
+	GELU            = architecture.GELU
+)

@@ -1,0 +1,283 @@
+package model
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/primus-fl/primus/internal/native/batch"
+	"github.com/primus-fl/primus/internal/native/block"
+	"github.com/primus-fl/primus/internal/native/layout"
+	"github.com/primus-fl/primus/internal/native/memory"
+	"github.com/primus-fl/primus/internal/native/param"
+	"github.com/primus-fl/primus/internal/random"
+	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/ops/quant"
+	"github.com/primus-fl/primus/tensor"
+)
+
+// Pass runs a model forward and backward over batches of one size. T is
+// batch·seq, h the hidden size.
+type Pass struct {
+	m          *Model
+	memory     *memory.Arena
+	batch, seq int
+	check      bool // look for NaN and Inf after each op
+	fresh      bool // the activations are those of the last Loss
+	dropout    block.DropoutKey
+	loss       Loss
+	lossArgs   LossBatch
+	weights    []float32 // memory of lossArgs.Weights
+	weight     float64   // the sum of the weights of the batch
+	current    block.Run
+	auxLoss    float64 // of the last forward
+	held       int     // the first layer of the chunk, of those that are computed again, whose activations are in memory
+	segments   documents
+	places     documents // of positions
+
+	embedding *block.Embedding
+	targets   *tensor.Tensor // i32 [T]
+	freqs     *tensor.Tensor // of rotary positions [seq 1 1 d]; nil without
+	layers    []block.Layer
+	stream    *block.Stream
+	out       *tensor.Tensor // of the last layer, rows of the stream
+	norm      *tensor.Tensor // of the final norm [T h]
+	finalNorm block.Norm
+	rounder   *rounder
+	head      block.Linear
+	entropy   *block.CrossEntropy
+	grad      *block.Gradients // nil for a forward-only pass
+	watch     layout.Watch
+
+	updateScales *opmanager.Bound[quant.FusedAmaxAndScaleUpdateArgs] // with delayed scaling
+}
+
+// NewPass allocates the activations for batches of batch sequences of seq tokens,
+// and with train the buffers of the backward pass. Close returns the memory.
+func (m *Model) NewPass(mgr *opmanager.Manager, batch, seq int, train bool) (*Pass, error) {
+	if batch < 1 || seq < 1 || seq > m.cfg.SeqLength {
+		return nil, fmt.Errorf("pass of %d sequences of %d tokens: want at least one sequence of 1 to %d tokens (seq_length)", batch, seq, m.cfg.SeqLength)
+	}
+	if train && m.frozen {
+		return nil, errors.New("pass that trains: the model has no gradients")
+	}
+	if n := m.part.Tensor; m.part.Sequence && batch*seq%n.Ranks != 0 {
+		return nil, fmt.Errorf("pass of %d sequences of %d tokens: want a multiple of %d tokens, of which each rank has a part (sequence_parallel)", batch, seq, n.Ranks)
+	}
+	p := &Pass{m: m, memory: &memory.Arena{Backend: m.memory.Backend}, batch: batch, seq: seq, loss: CrossEntropy()}
+	p.build(mgr, train)
+	if p.memory.Err != nil {
+		return nil, fmt.Errorf("allocate activations for %d sequences of %d tokens: %w", batch, seq, p.memory.Fail())
+	}
+	err := p.embedding.FillPlaces(seq, nil)
+	if err == nil && p.freqs != nil {
+		err = block.FillFreqs(m.cfg, p.freqs)
+	}
+	if err != nil {
+		return nil, errors.Join(err, p.Close())
+	}
+	return p, nil
+}
+
+func (p *Pass) build(mgr *opmanager.Manager, train bool) {
+	m, c, t := p.m, p.m.cfg, p.batch*p.seq
+	own := &memory.Pool{Arena: p.memory}
+	outside := block.Builder{Config: m.local(), Batch: p.batch, Seq: p.seq, Keep: own, Part: m.part, Rooms: new([4]layout.Room)}
+	if train {
+		outside.Spare = &memory.Pool{Arena: p.memory}
+		p.grad = outside.Gradients()
+	}
+	outside.At(mgr)
+	p.stream = outside.Stream()
+	p.embedding, p.rounder = outside.Embedding(m.embedding, m.positions, !c.Untie), m.rounder(mgr, &outside, p.memory)
+	outside.Scales = m.scales
+	if m.scales != nil {
+		p.updateScales = opmanager.MustBind(outside.Bwd, quant.FusedAmaxAndScaleUpdateAfterReduction)
+	}
+	p.targets = own.New(tensor.I32, t)
+	p.segments.memory, p.places.memory = own.New(tensor.I32, t+1), own.New(tensor.I32, t+1)
+	p.out, p.norm, p.finalNorm = outside.Rows(), outside.Act(t, c.HiddenSize), outside.StreamNorm(m.finalNorm)
+	p.head, p.entropy = outside.Linear(param.LinearWeights{Weight: m.head, Shared: m.part.Tensor}), outside.CrossEntropy(m.head)
+	e := p.entropy
+	p.lossArgs = LossBatch{Logits: e.Logits, Targets: p.targets, Losses: e.Losses, LSE: e.LSE, pass: p}
+	if train {
+		p.lossArgs.DLosses, p.lossArgs.DLogits = p.grad.Losses, e.Logits
+	}
+	if c.Rotary() {
+		p.freqs = own.F32(p.seq, 1, 1, c.HeadDim())
+	}
+	outside.ShareWide(mgr)
+	p.layers = outside.Layers(m.layers, mgr, p.memory, p.freqs)
+}
+
+// Close returns the memory of the pass.
+func (p *Pass) Close() error { return p.memory.Close() }
+
+// OnDevice reports whether the pass works in memory that the processor cannot access.
+func (p *Pass) OnDevice() bool { return !p.targets.OnHost() }
+
+// SetBatch copies a batch of the rows and the sequence length of the pass, on which the following
+// passes work. A batch that Check refuses is an error.
+func (p *Pass) SetBatch(b batch.Batch) error {
+	if err := b.Check(p.batch, p.seq); err != nil {
+		return err
+	}
+	// The tokens of a row begin with its first one, its targets with its second one.
+	for first, t := range []*tensor.Tensor{p.embedding.Indices, p.targets} {
+		err := tensor.Fill(t, func(tokens []int32) {
+			for i := range p.batch {
+				row := b.Tokens[i*(p.seq+1)+first:]
+				copy(tokens[i*p.seq:(i+1)*p.seq], row[:p.seq])
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	p.lossArgs.Weights = nil
+	if b.Weights != nil {
+		p.weights = append(p.weights[:0], b.Weights...)
+		p.lossArgs.Weights = p.weights
+	}
+	p.weight, p.lossArgs.Batch = b.Weight(), b
+	return p.setDocuments(b)
+}
+
+// CheckFinite makes the pass look for NaN and Inf after each op, to name the first op at fault. It
+// is slow.
+func (p *Pass) CheckFinite(on bool) { p.check = on }
+
+// Loss runs the model over the batch and returns the loss: with cross entropy, the weighted mean in
+// nats per token, and 0 if no token counts.
+func (p *Pass) Loss() (float64, error) {
+	r := p.run()
+	p.forward(r)
+	loss, err := p.lossForward(r)
+	p.computed(err)
+	return loss, err
+}
+
+// QueueCrossEntropy does what SetBatch, and Loss with the loss CrossEntropy do, and leaves it to
+// wait to return the loss. Until then nothing waits for a device, and Backward may come first.
+func (p *Pass) QueueCrossEntropy(b batch.Batch) (wait func() (float64, error), err error) {
+	if err := p.SetBatch(b); err != nil {
+		return nil, err
+	}
+	r := p.run()
+	p.forward(r)
+	p.loss = CrossEntropy()
+	r.Leave("loss")
+	if err = r.Err; err == nil {
+		wait, err = p.lossArgs.crossEntropy()
+	}
+	p.computed(err)
+	return wait, err
+}
+
+// computed notes that the activations are those of the batch, unless there was an error.
+func (p *Pass) computed(err error) {
+	p.memory.Check()
+	p.fresh = err == nil && p.grad != nil
+}
+
+// AuxLoss returns the sum of the auxiliary losses of the layers in the last Loss. The value that
+// Loss returns does not include it.
+func (p *Pass) AuxLoss() float64 { return p.auxLoss }
+
+func (p *Pass) forward(r *block.Run) {
+	p.fresh = false
+	p.held = p.m.cfg.LastChunk(p.m.cfg.NumLayers)
+	r.Leave("embedding")
+	p.needs(r, 0)
+	p.embedding.Forward(r, p.layers[0].In)
+	for i := range p.layers {
+		p.needs(r, i+1)
+		next := p.out
+		if i+1 < len(p.layers) {
+			next = p.layers[i+1].In
+		}
+		p.layers[i].Forward(r, i, next)
+	}
+	r.Leave("final norm")
+	p.needs(r, len(p.layers)+1)
+	p.stream.Norm(r, p.finalNorm, p.out, p.norm)
+	r.Leave("output layer")
+	p.head.Forward(r, p.norm, p.entropy.Logits)
+	p.auxLoss = r.AuxLoss
+}
+
+// needs makes the weights of a depth ready.
+func (p *Pass) needs(r *block.Run, depth int) {
+	if r.Err == nil {
+		r.Err = p.watch.Need(depth)
+	}
+	p.rounder.round(r, depth)
+}
+
+// final says that the gradients of a depth and above are final.
+func (p *Pass) final(r *block.Run, depth int) {
+	if r.Err == nil {
+		p.watch.Finish(depth)
+	}
+}
+
+// Backward runs the gradient of scale·Σ weight·(loss + auxiliary loss) over the tokens of the batch
+// of the last Loss. It writes the gradients of all weights, or adds to them with accumulate. It
+// overwrites activations, so each Backward needs a Loss of its own.
+func (p *Pass) Backward(scale float32, accumulate bool) error {
+	if !p.fresh {
+		return errors.New("backward: the activations are used up or were never computed; run Loss first")
+	}
+	p.fresh = false
+	g := p.grad
+	r := p.run()
+	r.Accumulate, r.AuxScale = accumulate, scale*float32(p.weight)
+	p.lossBackward(r, scale)
+	r.Leave("output layer")
+	p.head.Backward(r, p.norm, p.entropy.Logits, g.Hidden)
+	r.Leave("final norm")
+	p.finalNorm.Backward(r, p.out, g.Sum(r), g.Res)
+	p.final(r, len(p.layers)+1)
+	for i := len(p.layers) - 1; i >= 0; i-- {
+		p.restore(r, i)
+		p.layers[i].Backward(r, i, g)
+		p.final(r, i+1)
+	}
+	r.Leave("embedding")
+	p.embedding.Backward(r, g)
+	p.final(r, 0)
+	p.memory.Check()
+	return r.Err
+}
+
+// run begins a forward or backward pass. Only one may run at a time.
+func (p *Pass) run() *block.Run {
+	p.current = block.Run{Index: -1, Check: p.check, Dropout: p.dropout, Segments: p.segments.starts, Places: p.places.starts}
+	return &p.current
+}
+
+// Drop makes following passes apply the dropout of the configuration, with random numbers that
+// depend on a seed and the number of the batch.
+func (p *Pass) Drop(seed, batch uint64) {
+	words := random.Philox4x32([4]uint32{uint32(batch), uint32(batch >> 32)}, [2]uint32{uint32(seed), uint32(seed >> 32)})
+	p.dropout = block.DropoutKey{On: true, Key: uint64(words[0]) | uint64(words[1])<<32}
+}
+
+// KeepAll turns off dropout for following passes. It is off in a new Pass.
+func (p *Pass) KeepAll() { p.dropout = block.DropoutKey{} }
+
+// restore computes the activations of a layer and of those before it in its chunk again, unless
+// they are those of the last forward.
+func (p *Pass) restore(r *block.Run, layer int) {
+	first, end := p.m.cfg.Chunk(layer, p.m.cfg.NumLayers)
+	if end != layer+1 || p.held == first {
+		return
+	}
+	p.held = first
+	for i := first; i < end; i++ {
+		var next *tensor.Tensor
+		if i+1 < end {
+			next = p.layers[i+1].In
+		}
+		p.layers[i].Forward(r, i, next)
+	}
+}

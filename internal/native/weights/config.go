@@ -1,0 +1,426 @@
+package weights
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/primus-fl/primus/internal/native/architecture"
+	"github.com/primus-fl/primus/internal/native/model"
+	"github.com/primus-fl/primus/tensor"
+)
+
+// maxSize is the largest size in a config.json. With it, no product of two sizes overflows.
+const maxSize = 1 << 28
+
+// description is what a config.json says.
+type description struct {
+	config model.Config
+	dtype  tensor.DType // of numbers
+	class  string
+}
+
+// parseConfig returns what the text of a config.json describes. An absent key has the default of
+// the class in transformers. Every fault of the text is part of the error. The length of sequences
+// is the largest number of positions.
+func parseConfig(text []byte) (description, error) {
+	r := &reader{}
+	if err := json.Unmarshal(text, &r.keys); err != nil {
+		return description{}, fmt.Errorf("got text that is not a JSON object: %w", err)
+	}
+	class := r.text("model_type", "")
+	parse, known := classes()[class]
+	if !known {
+		return description{}, fmt.Errorf("model_type: got %q, want one of %s", class, strings.Join(slices.Sorted(maps.Keys(classes())), ", "))
+	}
+	var c model.Config
+	parse(r, &c)
+	if r.has("quantization_config") {
+		r.fault("quantization_config", short(r.keys["quantization_config"]), "none: weights are read as f32, bf16 or f16; use the folder that this one was made of")
+	}
+	c.SeqLength = c.MaxPositionEmbeddings
+	dtype, name := tensor.F32, r.text("dtype", r.text("torch_dtype", ""))
+	for _, d := range dtypes() {
+		if architecture.HFDType(d) == name {
+			dtype = d
+		}
+	}
+	if r.faults == nil {
+		r.faults = append(r.faults, c.Validate())
+	}
+	return description{c, dtype, class}, errors.Join(r.faults...)
+}
+
+// classes are the classes of models by their model_type.
+func classes() map[string]func(*reader, *model.Config) {
+	return map[string]func(*reader, *model.Config){
+		"llama": llama, "mistral": mistral, "mixtral": mixtral, "qwen2": qwen2, "qwen3": qwen3, "qwen3_moe": qwen3MoE, phi3Class: phi3,
+		"gpt2": gpt2, "primus": own,
+	}
+}
+
+func llama(r *reader, c *model.Config) {
+	decoder(r, c, defaults{positions: 2048})
+	allBiases(r, c)
+}
+
+func mistral(r *reader, c *model.Config) {
+	decoder(r, c, defaults{groups: 8, positions: 131072})
+	window(r, c, 4096)
+}
+
+func mixtral(r *reader, c *model.Config) {
+	decoder(r, c, defaults{groups: 8, positions: 131072, rotaryBase: 1e6, epsilon: 1e-5})
+	window(r, c, 0)
+	mixture(r, c)
+}
+
+func qwen2(r *reader, c *model.Config) {
+	decoder(r, c, defaults{groups: 32, positions: 32768})
+	c.AddQKVBias = true
+	layerWindows(r, c)
+}
+
+func qwen3(r *reader, c *model.Config) {
+	decoder(r, c, defaults{groups: 32, positions: 32768, headDim: 128})
+	c.QKNorm = true
+	noAttentionBias(r)
+	layerWindows(r, c)
+}
+
+func qwen3MoE(r *reader, c *model.Config) {
+	decoder(r, c, defaults{groups: 4, positions: 32768})
+	c.QKNorm = true
+	noAttentionBias(r)
+	c.NumExperts, c.RouterTopk = r.size("num_experts", 128), r.size("num_experts_per_tok", 8)
+	c.MoEFFNHiddenSize = r.size("moe_intermediate_size", 768)
+	c.AuxLossCoeff = r.number("router_aux_loss_coef", 0.001)
+	c.PreSoftmax = !r.flag("norm_topk_prob", false)
+	if step := r.size("decoder_sparse_step", 1); step != 1 {
+		r.fault("decoder_sparse_step", step, "1: every layer has experts")
+	}
+	var dense []int
+	if r.read("mlp_only_layers", &dense, "a list of whole numbers") && len(dense) > 0 {
+		r.fault("mlp_only_layers", dense, "an empty list: every layer has experts")
+	}
+	if r.flag("use_sliding_window", false) {
+		r.fault("use_sliding_window", true, "false with experts")
+	}
+}
+
+func noAttentionBias(r *reader) {
+	if r.flag("attention_bias", false) {
+		r.fault("attention_bias", true, "false: there is no bias of the output of attention without one of the MLP")
+	}
+}
+
+// phi3Class is the class whose folders have the matrices of queries, keys and values in one, and
+// those of gate and value.
+const phi3Class = "phi3"
+
+func phi3(r *reader, c *model.Config) {
+	decoder(r, c, defaults{positions: 4096, epsilon: 1e-5})
+	window(r, c, 0)
+	oneDropout(r, c, 0)
+	if part := r.number("partial_rotary_factor", 1); part != 1 {
+		r.fault("partial_rotary_factor", part, "1: whole heads are rotated")
+	}
+}
+
+// oneDropout reads the dropout of embeddings and of what a layer adds.
+func oneDropout(r *reader, c *model.Config, absent float64) {
+	c.HiddenDropout = r.number("resid_pdrop", absent)
+	if d := r.number("embd_pdrop", absent); d != c.HiddenDropout {
+		r.fault("embd_pdrop", d, fmt.Sprintf("resid_pdrop %v: a model has one dropout for both", c.HiddenDropout))
+	}
+}
+
+// own is the class of models that are mixtures of the others, with the parameters of this program.
+func own(r *reader, c *model.Config) {
+	c.Normalization = model.Normalization(r.text("normalization", ""))
+	c.PositionEmbedding = model.PositionEmbedding(r.text("position_embedding_type", ""))
+	c.Activation = model.Activation(r.text("activation_func", ""))
+	decoder(r, c, defaults{})
+	allBiases(r, c)
+	c.AddQKVBias, c.QKNorm = r.flag("add_qkv_bias", false), r.flag("qk_layernorm", false)
+	window(r, c, 0)
+	if _, mixed := r.keys["num_local_experts"]; mixed {
+		mixture(r, c)
+		c.PreSoftmax = r.flag("moe_router_pre_softmax", false)
+	}
+	if r.has("layer_types") {
+		c.WindowLayers = make([]int, c.NumLayers)
+		layerTypes(r, c.WindowLayers)
+	}
+}
+
+// allBiases reads whether the projections have biases: all of them or none.
+func allBiases(r *reader, c *model.Config) {
+	bias := r.flag("attention_bias", false)
+	if c.AddBiasLinear = r.flag("mlp_bias", false); bias != c.AddBiasLinear {
+		r.fault("attention_bias", bias, "the value of mlp_bias: a model has all biases or none")
+	}
+}
+
+func mixture(r *reader, c *model.Config) {
+	c.NumExperts, c.RouterTopk = r.size("num_local_experts", 8), r.size("num_experts_per_tok", 2)
+	c.AuxLossCoeff = r.number("router_aux_loss_coef", 0.001)
+}
+
+// window reads the number of tokens that a token sees, itself included; null means all. A class may
+// have a window if the key is absent.
+func window(r *reader, c *model.Config, absent int) {
+	if _, given := r.keys["sliding_window"]; given {
+		absent = 0
+	}
+	if !r.has("sliding_window") && absent == 0 {
+		return
+	}
+	if n := r.size("sliding_window", absent); n > 1 {
+		c.Window = [2]int{n - 1, 0}
+	} else {
+		r.fault("sliding_window", n, "at least 2 tokens")
+	}
+}
+
+// layerWindows reads the window of Qwen and which layers have it: those of the type
+// sliding_attention or, without types, those from max_window_layers on.
+func layerWindows(r *reader, c *model.Config) {
+	if !r.flag("use_sliding_window", false) {
+		return
+	}
+	windows := make([]int, c.NumLayers)
+	if first := r.whole("max_window_layers", 28); first < c.NumLayers {
+		for i := range windows[first:] {
+			windows[first+i] = 1
+		}
+	}
+	if layerTypes(r, windows); !slices.Contains(windows, 1) {
+		return
+	}
+	window(r, c, 4096)
+	if slices.Contains(windows, 0) {
+		c.WindowLayers = windows
+	}
+}
+
+// layerTypes sets which layers have the window, if there are types of layers.
+func layerTypes(r *reader, windows []int) {
+	var kinds []string
+	if !r.read("layer_types", &kinds, "a list of strings") {
+		return
+	}
+	if len(kinds) != len(windows) {
+		r.fault("layer_types", fmt.Sprintf("%d types", len(kinds)), fmt.Sprintf("one for each of num_hidden_layers %d", len(windows)))
+		return
+	}
+	for i, kind := range kinds {
+		switch kind {
+		case "sliding_attention":
+			windows[i] = 1
+		case "full_attention":
+			windows[i] = 0
+		default:
+			r.fault("layer_types", fmt.Sprintf("%q", kind), "full_attention or sliding_attention")
+		}
+	}
+}
+
+// defaults are what a class has for absent keys. Zeros mean the values of Llama.
+type defaults struct {
+	groups, positions, headDim int
+	rotaryBase, epsilon        float64
+}
+
+// decoder reads what the classes after Llama have in common.
+func decoder(r *reader, c *model.Config, d defaults) {
+	c.VocabSize, c.HiddenSize, c.FFNHiddenSize = r.size("vocab_size", 0), r.size("hidden_size", 0), r.size("intermediate_size", 0)
+	c.NumLayers, c.NumAttentionHeads = r.size("num_hidden_layers", 0), r.size("num_attention_heads", 0)
+	if _, given := r.keys["num_key_value_heads"]; given {
+		d.groups = 0
+	}
+	c.NumQueryGroups = r.size("num_key_value_heads", cmp.Or(d.groups, c.NumAttentionHeads))
+	c.MaxPositionEmbeddings = r.size("max_position_embeddings", d.positions)
+	c.NormEpsilon = r.number("rms_norm_eps", cmp.Or(d.epsilon, 1e-6))
+	c.InitMethodStd = r.number("initializer_range", 0.02)
+	c.AttentionDropout = r.number("attention_dropout", 0)
+	c.RotaryBase = cmp.Or(d.rotaryBase, 10000)
+	c.Untie = !r.flag("tie_word_embeddings", false)
+	r.only("hidden_act", "silu", "silu", "swish")
+	rotation(r, c)
+	if _, given := r.keys["head_dim"]; given {
+		d.headDim = 0
+	}
+	if n := r.size("head_dim", cmp.Or(d.headDim, c.HeadDim(), 1)); n != c.HeadDim() || c.HiddenSize%c.NumAttentionHeads != 0 {
+		c.KVChannels = n
+	}
+}
+
+// rotation reads the base of rotary positions and how they are scaled. Newer folders have all of it
+// in rope_parameters.
+func rotation(r *reader, c *model.Config) {
+	c.RotaryBase = r.number("rope_theta", c.RotaryBase)
+	for _, key := range []string{"rope_scaling", "rope_parameters"} {
+		inner := &reader{}
+		if !r.read(key, &inner.keys, "an object") {
+			continue
+		}
+		scaling(inner, c)
+		for _, fault := range inner.faults {
+			r.faults = append(r.faults, fmt.Errorf("%s.%w", key, fault))
+		}
+	}
+}
+
+func scaling(r *reader, c *model.Config) {
+	c.RotaryBase = r.number("rope_theta", c.RotaryBase)
+	switch kind := r.text("rope_type", r.text("type", "default")); kind {
+	case "default":
+	case "linear":
+		c.Interpolation = r.number("factor", 0)
+		r.necessary("factor")
+	case "llama3":
+		c.UseScaling = true
+		c.ScalingFactor, c.LowFreq, c.HighFreq = r.number("factor", 0), r.number("low_freq_factor", 0), r.number("high_freq_factor", 0)
+		c.OldContext = r.size("original_max_position_embeddings", 0)
+		r.necessary("factor", "low_freq_factor", "high_freq_factor")
+	case "yarn":
+		yarn(r, c)
+	default:
+		r.fault("rope_type", fmt.Sprintf("%q", kind), "default, linear, llama3 or yarn")
+	}
+}
+
+func yarn(r *reader, c *model.Config) {
+	c.PositionEmbedding = model.YaRN
+	c.Factor, c.BetaFast, c.BetaSlow = r.number("factor", 0), r.number("beta_fast", 32), r.number("beta_slow", 1)
+	r.necessary("factor")
+	c.Context = r.size("original_max_position_embeddings", c.MaxPositionEmbeddings)
+	c.MScale = 1
+	if one, all := r.number("mscale", 0), r.number("mscale_all_dim", 0); one != 0 && all != 0 {
+		c.MScale, c.MScaleAllDim = one, all
+	}
+	if r.has("attention_factor") {
+		r.fault("attention_factor", r.number("attention_factor", 0), "nothing: it follows from factor and mscale")
+	}
+	if !r.flag("truncate", true) {
+		r.fault("truncate", false, "true: the limits of pairs are whole numbers")
+	}
+}
+
+func gpt2(r *reader, c *model.Config) {
+	c.Normalization, c.PositionEmbedding, c.Activation, c.AddBiasLinear = model.LayerNorm, model.LearnedAbsolute, model.GELU, true
+	c.VocabSize, c.HiddenSize, c.NumLayers, c.NumAttentionHeads = r.size("vocab_size", 50257), r.size("n_embd", 768), r.size("n_layer", 12), r.size("n_head", 12)
+	c.NumQueryGroups = c.NumAttentionHeads
+	c.FFNHiddenSize = r.size("n_inner", 4*c.HiddenSize)
+	c.MaxPositionEmbeddings = r.size("n_positions", 1024)
+	c.NormEpsilon, c.InitMethodStd = r.number("layer_norm_epsilon", 1e-5), r.number("initializer_range", 0.02)
+	oneDropout(r, c, 0.1)
+	c.AttentionDropout = r.number("attn_pdrop", 0.1)
+	c.Untie = !r.flag("tie_word_embeddings", true)
+	if r.text("activation_function", "") == "gelu" {
+		r.fault("activation_function", `"gelu"`, "gelu_new or gelu_pytorch_tanh: GELU is computed in its tanh form, and gelu is the exact one with erf")
+	} else {
+		r.only("activation_function", "gelu_new", "gelu_new", "gelu_pytorch_tanh")
+	}
+	if !r.flag("scale_attn_weights", true) {
+		r.fault("scale_attn_weights", false, "true: scores are divided by the square root of the head dimension")
+	}
+	if r.flag("scale_attn_by_inverse_layer_idx", false) {
+		r.fault("scale_attn_by_inverse_layer_idx", true, "false: all layers scale scores alike")
+	}
+}
+
+// reader reads the keys of a config.json and collects what is wrong with them. A key with null is
+// one that is absent.
+type reader struct {
+	keys   map[string]json.RawMessage
+	faults []error
+}
+
+func (r *reader) fault(key string, got any, want string) {
+	r.faults = append(r.faults, fmt.Errorf("%s: got %v, want %s", key, got, want))
+}
+
+// read decodes the value of a key and reports whether there is one.
+func (r *reader) read(key string, into any, want string) bool {
+	if !r.has(key) {
+		return false
+	}
+	if json.Unmarshal(r.keys[key], into) != nil {
+		r.fault(key, short(r.keys[key]), want)
+		return false
+	}
+	return true
+}
+
+// short returns the beginning of a JSON value, in one line.
+func short(raw json.RawMessage) string {
+	const most = 80
+	var line bytes.Buffer
+	if json.Compact(&line, raw) != nil || line.Len() <= most {
+		return line.String()
+	}
+	return strings.ToValidUTF8(line.String()[:most], "") + "…"
+}
+
+// size returns a whole number of at least 1. A default of 0 makes the key necessary.
+func (r *reader) size(key string, absent int) int {
+	n := absent
+	if r.read(key, &n, "a whole number") && (n < 1 || n > maxSize) || n < 1 {
+		r.fault(key, n, fmt.Sprintf("a number from 1 to %d", maxSize))
+		return 1
+	}
+	return n
+}
+
+// whole returns a whole number of at least 0.
+func (r *reader) whole(key string, absent int) int {
+	if r.read(key, &absent, "a whole number") && (absent < 0 || absent > maxSize) {
+		r.fault(key, absent, fmt.Sprintf("a number from 0 to %d", maxSize))
+		return 0
+	}
+	return absent
+}
+
+func (r *reader) number(key string, absent float64) float64 {
+	r.read(key, &absent, "a number")
+	return absent
+}
+
+func (r *reader) flag(key string, absent bool) bool {
+	r.read(key, &absent, "true or false")
+	return absent
+}
+
+func (r *reader) text(key, absent string) string {
+	r.read(key, &absent, "a string")
+	return absent
+}
+
+// only adds a fault unless the value of a key is one of several.
+func (r *reader) only(key, absent string, values ...string) {
+	if got := r.text(key, absent); !slices.Contains(values, got) {
+		r.fault(key, fmt.Sprintf("%q", got), strings.Join(values, " or "))
+	}
+}
+
+// has reports whether a key has a value.
+func (r *reader) has(key string) bool {
+	raw, ok := r.keys[key]
+	return ok && string(raw) != "null"
+}
+
+// necessary adds a fault for each key without a value.
+func (r *reader) necessary(keys ...string) {
+	for _, key := range keys {
+		if !r.has(key) {
+			r.fault(key, "nothing", "a value")
+		}
+	}
+}

@@ -1,0 +1,179 @@
+package weights_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/primus-fl/primus/internal/native/model"
+	"github.com/primus-fl/primus/internal/native/weights"
+)
+
+func TestParseConfigNamesWhatIsNotSupported(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		class string
+		key   string
+		value any
+		want  string
+	}{
+		{"llama", "model_type", "falcon", `model_type: got "falcon", want one of gpt2, llama`},
+		{"llama", "hidden_act", "relu", `hidden_act: got "relu", want silu or swish`},
+		{"llama", "hidden_size", nil, "hidden_size: got 0, want a number from 1"},
+		{"llama", "hidden_size", 1 << 40, "hidden_size: got 1099511627776, want a number from 1"},
+		{"llama", "hidden_size", 1.5, "hidden_size: got 1.5, want a whole number"},
+		{"llama", "vocab_size", map[string]any{"a": 1}, `vocab_size: got {"a":1}, want a whole number`},
+		{"llama", "attention_bias", true, "attention_bias: got true, want the value of mlp_bias"},
+		{"llama", "rope_scaling", map[string]any{"rope_type": "dynamic"}, `rope_scaling.rope_type: got "dynamic", want default, linear, llama3 or yarn`},
+		{"llama", "rope_scaling", map[string]any{"type": "linear"}, "rope_scaling.factor: got nothing, want a value"},
+		{"llama", "rope_parameters", map[string]any{"rope_type": "linear", "factor": 0.5}, "rotary_seq_len_interpolation_factor: got 0.5"},
+		{"llama", "rope_scaling", []int{1}, "rope_scaling: got [1], want an object"},
+		{"qwen3", "attention_bias", true, "attention_bias: got true, want false"},
+		{"qwen3 with a window", "max_window_layers", 1, ""},
+		{"qwen3 with a window", "layer_types", []string{"sliding_attention", "full_attention"}, ""},
+		{"qwen3 with a window", "layer_types", []string{"sliding_attention"}, "layer_types: got 1 types, want one for each of num_hidden_layers 2"},
+		{"qwen3 with a window", "layer_types", []string{"sliding_attention", "linear"}, `layer_types: got "linear", want full_attention or sliding_attention`},
+		{"llama", "rope_scaling", map[string]any{"rope_type": "yarn"}, "rope_scaling.factor: got nothing, want a value"},
+		{"llama", "rope_scaling", map[string]any{"rope_type": "yarn", "factor": 2, "attention_factor": 1.5}, "rope_scaling.attention_factor: got 1.5, want nothing"},
+		{"mistral", "sliding_window", 1, "sliding_window: got 1, want at least 2"},
+		{"gpt2", "activation_function", "gelu", `activation_function: got "gelu", want gelu_new or gelu_pytorch_tanh: GELU is computed in its tanh form`},
+		{"gpt2", "activation_function", "relu", `activation_function: got "relu", want gelu_new or gelu_pytorch_tanh`},
+		{"qwen3 moe", "mlp_only_layers", []int{0}, "mlp_only_layers: got [0], want an empty list"},
+		{"qwen3 moe", "decoder_sparse_step", 2, "decoder_sparse_step: got 2, want 1"},
+		{"qwen3 moe", "use_sliding_window", true, "use_sliding_window: got true, want false"},
+		{"qwen3 moe", "attention_bias", true, "attention_bias: got true, want false"},
+		{"llama", "quantization_config", map[string]any{"quant_method": "fp8"}, `quantization_config: got {"quant_method":"fp8"}, want none`},
+		{"llama", "model_type", "phi3", ""},
+		{"phi 3", "partial_rotary_factor", 0.75, "partial_rotary_factor: got 0.75, want 1"},
+		{"phi 3", "embd_pdrop", 0.1, "embd_pdrop: got 0.1, want resid_pdrop 0"},
+		{"phi 3", "rope_scaling", map[string]any{"type": "longrope"}, `rope_scaling.rope_type: got "longrope"`},
+		{"gpt2", "scale_attn_weights", false, "scale_attn_weights: got false, want true"},
+	} {
+		class := tt.class
+		if class == "phi 3" {
+			class = "llama"
+		}
+		config := architectures()[class].HFConfig()
+		if class != tt.class {
+			config["model_type"] = "phi3"
+		}
+		config[tt.key] = tt.value
+		text, err := json.Marshal(config)
+		require.NoError(t, err)
+		_, err = weights.ParseConfig(text)
+		if tt.want == "" {
+			assert.NoError(t, err)
+			continue
+		}
+		assert.ErrorContains(t, err, tt.want)
+	}
+	_, err := weights.ParseConfig([]byte("[]"))
+	assert.ErrorContains(t, err, "not a JSON object")
+}
+
+// Published folders leave out what is the default of their class, which is not always that of
+// Llama.
+func TestParseConfigOfPublishedFolders(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		text string
+		want model.Config
+	}{
+		"mistral 7B v0.1": {
+			`{"architectures": ["MistralForCausalLM"], "bos_token_id": 1, "eos_token_id": 2, "hidden_act": "silu", "hidden_size": 4096,
+			"initializer_range": 0.02, "intermediate_size": 14336, "max_position_embeddings": 32768, "model_type": "mistral",
+			"num_attention_heads": 32, "num_hidden_layers": 32, "num_key_value_heads": 8, "rms_norm_eps": 1e-05, "rope_theta": 10000.0,
+			"sliding_window": 4096, "tie_word_embeddings": false, "torch_dtype": "bfloat16", "use_cache": true, "vocab_size": 32000}`,
+			model.Config{
+				NumLayers: 32, HiddenSize: 4096, FFNHiddenSize: 14336, NumAttentionHeads: 32, NumQueryGroups: 8, SeqLength: 32768,
+				MaxPositionEmbeddings: 32768, VocabSize: 32000, RotaryBase: 10000, NormEpsilon: 1e-5, InitMethodStd: 0.02, Untie: true,
+				Window: [2]int{4095, 0},
+			},
+		},
+		"llama 3.2 1B": {
+			`{"attention_bias": false, "head_dim": 64, "hidden_act": "silu", "hidden_size": 2048, "intermediate_size": 8192,
+			"max_position_embeddings": 131072, "mlp_bias": false, "model_type": "llama", "num_attention_heads": 32,
+			"num_hidden_layers": 16, "num_key_value_heads": 8, "pretraining_tp": 1, "rms_norm_eps": 1e-05,
+			"rope_scaling": {"factor": 32.0, "high_freq_factor": 4.0, "low_freq_factor": 1.0, "original_max_position_embeddings": 8192,
+			"rope_type": "llama3"}, "rope_theta": 500000.0, "tie_word_embeddings": true, "vocab_size": 128256}`,
+			model.Config{
+				NumLayers: 16, HiddenSize: 2048, FFNHiddenSize: 8192, NumAttentionHeads: 32, NumQueryGroups: 8, SeqLength: 131072,
+				MaxPositionEmbeddings: 131072, VocabSize: 128256, RotaryBase: 500000, NormEpsilon: 1e-5, InitMethodStd: 0.02,
+				RopeScaling: model.RopeScaling{UseScaling: true, ScalingFactor: 32, LowFreq: 1, HighFreq: 4, OldContext: 8192},
+			},
+		},
+		"qwen 3 0.6B": {
+			`{"attention_bias": false, "head_dim": 128, "hidden_act": "silu", "hidden_size": 1024, "intermediate_size": 3072,
+			"max_position_embeddings": 40960, "max_window_layers": 28, "model_type": "qwen3", "num_attention_heads": 16,
+			"num_hidden_layers": 28, "num_key_value_heads": 8, "rms_norm_eps": 1e-06, "rope_scaling": null, "rope_theta": 1000000,
+			"sliding_window": null, "tie_word_embeddings": true, "use_sliding_window": false, "vocab_size": 151936}`,
+			model.Config{
+				NumLayers: 28, HiddenSize: 1024, FFNHiddenSize: 3072, NumAttentionHeads: 16, NumQueryGroups: 8, KVChannels: 128, SeqLength: 40960,
+				MaxPositionEmbeddings: 40960, VocabSize: 151936, RotaryBase: 1e6, NormEpsilon: 1e-6, InitMethodStd: 0.02, QKNorm: true,
+			},
+		},
+		"qwen 2.5 0.5B": {
+			`{"hidden_act": "silu", "hidden_size": 896, "intermediate_size": 4864, "max_position_embeddings": 32768, "max_window_layers": 24,
+			"model_type": "qwen2", "num_attention_heads": 14, "num_hidden_layers": 24, "num_key_value_heads": 2, "rms_norm_eps": 1e-06,
+			"rope_theta": 1000000.0, "sliding_window": 32768, "tie_word_embeddings": true, "use_sliding_window": false, "vocab_size": 151936}`,
+			model.Config{
+				NumLayers: 24, HiddenSize: 896, FFNHiddenSize: 4864, NumAttentionHeads: 14, NumQueryGroups: 2, SeqLength: 32768,
+				MaxPositionEmbeddings: 32768, VocabSize: 151936, RotaryBase: 1e6, NormEpsilon: 1e-6, InitMethodStd: 0.02, AddQKVBias: true,
+			},
+		},
+		"qwen 3 30B A3B": {
+			`{"attention_bias": false, "decoder_sparse_step": 1, "head_dim": 128, "hidden_act": "silu", "hidden_size": 2048,
+			"intermediate_size": 6144, "max_position_embeddings": 40960, "max_window_layers": 48, "mlp_only_layers": [],
+			"model_type": "qwen3_moe", "moe_intermediate_size": 768, "norm_topk_prob": true, "num_attention_heads": 32, "num_experts": 128,
+			"num_experts_per_tok": 8, "num_hidden_layers": 48, "num_key_value_heads": 4, "output_router_logits": false, "rms_norm_eps": 1e-06,
+			"rope_scaling": null, "rope_theta": 1000000.0, "router_aux_loss_coef": 0.001, "sliding_window": null,
+			"tie_word_embeddings": false, "use_sliding_window": false, "vocab_size": 151936}`,
+			model.Config{
+				NumLayers: 48, HiddenSize: 2048, FFNHiddenSize: 6144, NumAttentionHeads: 32, NumQueryGroups: 4, KVChannels: 128, SeqLength: 40960,
+				MaxPositionEmbeddings: 40960, VocabSize: 151936, RotaryBase: 1e6, NormEpsilon: 1e-6, InitMethodStd: 0.02, QKNorm: true, Untie: true,
+				Experts: model.Experts{NumExperts: 128, RouterTopk: 8, AuxLossCoeff: 0.001, MoEFFNHiddenSize: 768},
+			},
+		},
+		"phi 3 mini 4k": {
+			`{"attention_bias": false, "attention_dropout": 0.0, "embd_pdrop": 0.0, "hidden_act": "silu", "hidden_size": 3072,
+			"intermediate_size": 8192, "max_position_embeddings": 4096, "model_type": "phi3", "num_attention_heads": 32,
+			"num_hidden_layers": 32, "num_key_value_heads": 32, "original_max_position_embeddings": 4096, "resid_pdrop": 0.0,
+			"rms_norm_eps": 1e-05, "rope_scaling": null, "rope_theta": 10000.0, "sliding_window": 2047, "tie_word_embeddings": false,
+			"vocab_size": 32064}`,
+			model.Config{
+				NumLayers: 32, HiddenSize: 3072, FFNHiddenSize: 8192, NumAttentionHeads: 32, NumQueryGroups: 32, SeqLength: 4096,
+				MaxPositionEmbeddings: 4096, VocabSize: 32064, RotaryBase: 10000, NormEpsilon: 1e-5, InitMethodStd: 0.02, Untie: true,
+				Window: [2]int{2046, 0},
+			},
+		},
+		"gpt2": {
+			`{"activation_function": "gelu_new", "attn_pdrop": 0.1, "embd_pdrop": 0.1, "layer_norm_epsilon": 1e-05, "model_type": "gpt2",
+			"n_ctx": 1024, "n_embd": 768, "n_head": 12, "n_layer": 12, "n_positions": 1024, "resid_pdrop": 0.1, "vocab_size": 50257}`,
+			model.Config{
+				NumLayers: 12, HiddenSize: 768, FFNHiddenSize: 3072, NumAttentionHeads: 12, NumQueryGroups: 12, SeqLength: 1024,
+				MaxPositionEmbeddings: 1024, VocabSize: 50257, NormEpsilon: 1e-5, InitMethodStd: 0.02, HiddenDropout: 0.1, AttentionDropout: 0.1,
+				Normalization: model.LayerNorm, PositionEmbedding: model.LearnedAbsolute, Activation: model.GELU, AddBiasLinear: true,
+			},
+		},
+	} {
+		c, err := weights.ParseConfig([]byte(tt.text))
+		require.NoError(t, err, name)
+		assert.Equal(t, tt.want, c, name)
+	}
+}
+
+func FuzzParseConfig(f *testing.F) {
+	for _, cfg := range architectures() {
+		text, err := json.Marshal(cfg.HFConfig())
+		require.NoError(f, err)
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		c, err := weights.ParseConfig(text)
+		if err == nil {
+			assert.NoError(t, c.Validate())
+		}
+	})
+}

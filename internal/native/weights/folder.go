@@ -1,0 +1,159 @@
+package weights
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/primus-fl/primus/internal/durable"
+	"github.com/primus-fl/primus/internal/native/checkpoint"
+	"github.com/primus-fl/primus/internal/native/model"
+	"github.com/primus-fl/primus/internal/safetensors"
+	"github.com/primus-fl/primus/internal/tokenizer"
+	"github.com/primus-fl/primus/tensor"
+)
+
+// The files of a folder.
+const (
+	configName  = "config.json"
+	weightsName = "model.safetensors"
+	indexName   = "model.safetensors.index.json"
+	averageName = "model_ema.safetensors"
+
+	checkpointName  = "checkpoint.json" // only checkpoints have it
+	checkpointsName = "checkpoints"     // of a run directory
+)
+
+// maxJSON is the largest JSON file that is read.
+const maxJSON = 64 << 20
+
+// Settings say which weights of a folder are read.
+type Settings struct {
+	Average bool // the averages that a run with ema_decay saves, in place of the weights
+}
+
+// Folder is a folder of weights whose description has been read and checked.
+type Folder struct {
+	Settings
+	description
+	path  string
+	text  []byte // of config.json
+	files []*safetensors.File
+	where map[string]*safetensors.File // by the name of a tensor in its file
+}
+
+// Open opens a checkpoint, the newest checkpoint of a run directory or of a directory of
+// checkpoints, or a folder of Hugging Face. Checkpoints are verified. The caller closes the Folder.
+func Open(dir string, s Settings) (*Folder, error) {
+	path, err := find(dir)
+	if err != nil {
+		return nil, err
+	}
+	f := &Folder{Settings: s, path: path}
+	name := filepath.Join(path, configName)
+	if f.text, err = durable.ReadRegular(name, maxJSON); err != nil {
+		return nil, fmt.Errorf("weights: read the architecture: %w", durable.Explain(err))
+	}
+	if f.description, err = parseConfig(f.text); err != nil {
+		return nil, fmt.Errorf("weights: %s: %w", name, err)
+	}
+	if err := f.open(); err != nil {
+		return nil, errors.Join(fmt.Errorf("weights: %w", err), f.Close())
+	}
+	return f, nil
+}
+
+// find returns the directory with the weights that dir stands for.
+func find(dir string) (string, error) {
+	const wanted = "want a directory: a checkpoint, a run, or a folder with " + configName + " and " + weightsName
+	info, err := os.Stat(dir)
+	if err != nil {
+		return "", fmt.Errorf("weights: %w; %s", durable.Explain(err), wanted)
+	}
+	if !info.IsDir() {
+		return "", fmt.Errorf("weights: got the file %s, %s", dir, wanted)
+	}
+	if !exists(dir, checkpointName) && exists(dir, configName) {
+		return dir, nil
+	}
+	if exists(dir, checkpointsName) {
+		dir = filepath.Join(dir, checkpointsName)
+	}
+	c, err := checkpoint.Open(dir)
+	if errors.Is(err, checkpoint.ErrNone) {
+		return "", fmt.Errorf("weights: %s has neither %s nor checkpoints: want a checkpoint, a run that has saved one, or a folder of Hugging Face", dir, configName)
+	}
+	if err != nil {
+		return "", fmt.Errorf("weights: %w", err)
+	}
+	return c.Path(), nil
+}
+
+func exists(dir, name string) bool {
+	_, err := os.Stat(filepath.Join(dir, name))
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// open opens the files of tensors.
+func (f *Folder) open() error {
+	shards, err := f.shards()
+	if err != nil {
+		return err
+	}
+	f.where = map[string]*safetensors.File{}
+	for _, shard := range shards {
+		file, err := safetensors.Open(filepath.Join(f.path, shard.name))
+		if err != nil {
+			return err
+		}
+		f.files = append(f.files, file)
+		if shard.tensors == nil {
+			shard.tensors = file.Names()
+		}
+		for _, name := range shard.tensors {
+			if _, ok := file.Info(name); !ok {
+				return fmt.Errorf("%s: no tensor %q, which %s says it has", file.Name(), name, indexName)
+			}
+			f.where[name] = file
+		}
+	}
+	return nil
+}
+
+// Path returns the directory with the weights: that of the checkpoint if a run was opened.
+func (f *Folder) Path() string { return f.path }
+
+// Config returns the architecture. The length of sequences is the largest number of positions.
+func (f *Folder) Config() model.Config { return f.config }
+
+// DType returns the type of numbers that config.json recommends: that of the weights, or in which a
+// run computed. It is f32 unless the file says another.
+func (f *Folder) DType() tensor.DType { return f.dtype }
+
+// Joined reports whether the folder has matrices in one that Tensors returns by themselves, under
+// the names of Config's class.
+func (f *Folder) Joined() bool { return f.class == phi3Class }
+
+// ConfigJSON returns the text of config.json, which the caller must not change.
+func (f *Folder) ConfigJSON() []byte { return f.text }
+
+// Tokenizer returns the tokenizer of the folder: a *tokenizer.File, or that of bytes for a
+// checkpoint without files of a tokenizer.
+func (f *Folder) Tokenizer() (tokenizer.Tokenizer, error) {
+	tok, err := tokenizer.Load(f.path)
+	if errors.Is(err, fs.ErrNotExist) && exists(f.path, checkpointName) {
+		return tokenizer.Byte{}, nil
+	}
+	return tok, err
+}
+
+// Close closes the files. It is safe to call more than once.
+func (f *Folder) Close() error {
+	var faults []error
+	for _, file := range f.files {
+		faults = append(faults, file.Close())
+	}
+	return errors.Join(faults...)
+}

@@ -1,0 +1,178 @@
+package serve_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	goruntime "runtime"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/primus-fl/primus/internal/serve"
+	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
+	"github.com/primus-fl/primus/opmanager/policyfile"
+	"github.com/primus-fl/primus/ops/norm"
+)
+
+func (b *bench) selected(op string) string {
+	b.t.Helper()
+	e, err := b.manager.Explain(op)
+	require.NoError(b.t, err)
+	return e.Selected
+}
+
+func (b *bench) apply(generation uint64, text string) reply {
+	b.t.Helper()
+	return b.ask(http.MethodPut, fmt.Sprintf("/v1/policy?expected_generation=%d", generation), text, bearer, asYAML)
+}
+
+const referenceFirst = "prefer: reference\ndeny_vendors: [acne]\n"
+
+func TestPolicyIsProposedAppliedAndWithdrawn(t *testing.T) {
+	b := newBench(t, nil)
+	before := read[serve.State](b, "/v1/policy")
+	assert.Empty(t, before.Document)
+
+	got := b.ask(http.MethodPost, "/v1/policy/proposal", referenceFirst, asYAML)
+	require.Equal(t, http.StatusOK, got.status, got.body)
+	proposal := decode[serve.Proposal](t, got.body)
+	assert.Equal(t, "reference", proposal.Policy.Prefer.String())
+	assert.Equal(t, "service:1", proposal.Policy.Sources["prefer"])
+	require.Len(t, proposal.Warnings, 1)
+	assert.Contains(t, proposal.Warnings[0], `did you mean "acme"?`)
+	changes := map[string]opmanager.Change{}
+	for _, c := range proposal.Changes {
+		changes[c.Op] = c
+	}
+	assert.Equal(t, "default.flagos reference.go", changes["residual_add"].From+" "+changes["residual_add"].To)
+	assert.Contains(t, changes["residual_add"].Reason, "later in the order reference")
+	assert.Equal(t, before, read[serve.State](b, "/v1/policy"), "a proposal changes nothing")
+
+	got = b.apply(before.Generation, referenceFirst)
+	require.Equal(t, http.StatusOK, got.status, got.body)
+	applied := decode[serve.Proposal](t, got.body)
+	assert.Equal(t, proposal.Changes, applied.Changes, "what was proposed is what has changed")
+	assert.Equal(t, "reference.go", b.selected("residual_add"))
+	after := read[serve.State](b, "/v1/policy")
+	assert.Equal(t, referenceFirst, after.Document)
+	assert.Equal(t, proposal.Fingerprint, after.Fingerprint)
+	assert.Equal(t, applied.Generation, after.Since)
+	assert.Regexp(t, `msg="apply policy" by=alice from=127\.0\.0\.1:\d+ generation=\d+ ops_changed=\d+ document="prefer: reference`, b.log.String())
+
+	stale := b.apply(before.Generation, "strict: true\n")
+	require.Equal(t, http.StatusConflict, stale.status)
+	assert.Contains(t, stale.problem(t).Detail, fmt.Sprintf("changed in generation %d", after.Since))
+	invalid := b.apply(after.Generation, "prefer: vendro\nwhat: 1\n")
+	require.Equal(t, http.StatusUnprocessableEntity, invalid.status)
+	assert.Len(t, invalid.problem(t).Errors, 2)
+	assert.Equal(t, "body:1:9", invalid.problem(t).Errors[0].Location)
+	assert.Equal(t, after, read[serve.State](b, "/v1/policy"), "what was refused has changed nothing")
+
+	got = b.ask(http.MethodDelete, fmt.Sprintf("/v1/policy?expected_generation=%d", after.Generation), "", bearer)
+	require.Equal(t, http.StatusOK, got.status, got.body)
+	assert.Equal(t, "default.flagos", b.selected("residual_add"))
+	assert.Equal(t, before.Fingerprint, read[serve.State](b, "/v1/policy").Fingerprint)
+}
+
+// Nothing that takes the last impl from an op that is in use comes into force, from the service or
+// from below it.
+func TestPolicyThatLeavesAnOpWithoutImplIsRefused(t *testing.T) {
+	b := newBench(t, nil)
+	add := opmanager.MustBind(b.manager, norm.ResidualAdd)
+	b.acme = func() error { return nil }
+	before := read[serve.State](b, "/v1/policy")
+	const dead = "per_op: {residual_add: vendor:nvidia, generic_gemm: vendor:nvidia}\n"
+
+	got := b.ask(http.MethodPost, "/v1/policy/proposal", dead, asYAML)
+	require.Equal(t, http.StatusOK, got.status, got.body)
+	assert.Contains(t, decode[serve.Proposal](t, got.body).Refused, `op "residual_add" is in use, served by default.flagos`)
+
+	got = b.apply(before.Generation, dead)
+	require.Equal(t, http.StatusUnprocessableEntity, got.status, got.body)
+	require.Len(t, got.problem(t).Errors, 1, "nobody has bound generic_gemm")
+	assert.Equal(t, "op.residual_add", got.problem(t).Errors[0].Location)
+	assert.Contains(t, got.problem(t).Errors[0].Message, `impl "default.flagos": not in the per-op order vendor:nvidia (service:1)`)
+	assert.Equal(t, before, read[serve.State](b, "/v1/policy"))
+
+	_, err := b.control.Apply("per_op: {residual_add: vendor:acme}", b.manager.Generation())
+	require.NoError(t, err)
+	below := oppolicy.Default()
+	below.Deny = []string{"acme"}
+	_, err = b.control.SetBase(below)
+	require.ErrorContains(t, err, `impl "vendor.acme": vendor acme is denied`)
+	_, err = b.control.Apply("strict: true", b.manager.Generation())
+	require.NoError(t, err, "the refused policy below is forgotten")
+	assert.Empty(t, b.manager.Policy().Deny)
+
+	goruntime.KeepAlive(add)
+}
+
+// The document of the service stays on top when a source below it changes, and a change below is a
+// change of the policy.
+func TestServiceIsAboveOtherSources(t *testing.T) {
+	b := newBench(t, nil)
+	_, err := b.control.Apply("prefer: reference", b.manager.Generation())
+	require.NoError(t, err)
+	read := b.manager.Generation()
+	file, err := policyfile.Parse("p.yaml", []byte("prefer: vendor\nstrict: true"))
+	require.NoError(t, err)
+	generation, err := b.control.SetBase(file.Apply(oppolicy.Default()))
+	require.NoError(t, err)
+	assert.Equal(t, "reference.go", b.selected("residual_add"))
+	assert.True(t, b.manager.Policy().Strict)
+	_, err = b.control.Apply("{}", read)
+	conflict, ok := errors.AsType[*serve.ConflictError](err)
+	require.True(t, ok, "%v", err)
+	assert.Equal(t, generation, conflict.Since)
+	_, err = b.control.Withdraw(generation)
+	require.NoError(t, err)
+	assert.Equal(t, "vendor.acme", b.selected("residual_add"))
+}
+
+// A quarantine makes a new table, but takes nothing away from what was read of the policy.
+func TestQuarantine(t *testing.T) {
+	b := newBench(t, nil)
+	_, err := b.control.Apply("prefer: vendor", b.manager.Generation())
+	require.NoError(t, err)
+	generation := read[serve.State](b, "/v1/policy").Generation
+	for range 3 {
+		require.NoError(t, b.add())
+	}
+	list := read[[]opmanager.Quarantine](b, "/v1/quarantine")
+	require.Len(t, list, 1)
+	assert.Equal(t, "vendor.acme", list[0].Impl)
+	assert.Contains(t, list[0].Cause, "device lost")
+	set := read[[]serve.Impl](b, "/v1/impls?state=quarantined")
+	require.Len(t, set, 1)
+	assert.Contains(t, set[0].Reason, "quarantined until")
+	assert.Equal(t, uint64(3), set[0].Errors)
+
+	got := b.ask(http.MethodDelete, "/v1/quarantine?op=residual_add&impl_id=vendor.acme", "", bearer)
+	assert.Equal(t, `{"cleared":1}`+"\n", got.body)
+	assert.Empty(t, b.manager.Quarantines())
+	assert.Contains(t, b.log.String(), `msg="clear quarantine" by=alice`)
+	assert.Equal(t, http.StatusOK, b.apply(generation, "strict: false").status)
+}
+
+// Of several who change the policy that they have read, one wins.
+func TestOneChangeWins(t *testing.T) {
+	b := newBench(t, nil)
+	generation := b.manager.Generation()
+	var won sync.Map
+	var all sync.WaitGroup
+	for i := range 8 {
+		all.Go(func() {
+			if _, err := b.control.Apply(fmt.Sprintf("per_op: {swiglu%d: flagos}", i), generation); err == nil {
+				won.Store(i, true)
+			}
+		})
+	}
+	all.Wait()
+	n := 0
+	won.Range(func(any, any) bool { n++; return true })
+	assert.Equal(t, 1, n)
+}

@@ -1,9 +1,0 @@
-package weights
-
-import "github.com/primus-fl/primus/runtime/backends/native/model"
-
-// ParseConfig returns the architecture that the text of a config.json describes.
-func ParseConfig(text []byte) (model.Config, error) {
-	d, err := parseConfig(text)
-	return d.config, err
-}

@@ -1,0 +1,19 @@
+package dropout
+
+import (
+	"testing"
+
+	"github.com/primus-fl/primus/impls/reference"
+	"github.com/primus-fl/primus/internal/opencltest"
+	"github.com/primus-fl/primus/ops/dropout/dropouttest"
+	"github.com/primus-fl/primus/opstest"
+	"github.com/primus-fl/primus/vendors/opencl/internal/kernel"
+)
+
+func TestConformance(t *testing.T) {
+	opencltest.Conform(t, dropouttest.Kit(), Impls(), reference.Source(), opstest.WithDTypes(kernel.Storage...))
+}
+
+func TestOclgrind(t *testing.T) {
+	opencltest.Oclgrind(t, `^TestConformance$/./^vendor.opencl$/^f32$/^\[(3_5|33_65)\]$/^dense$`)
+}
