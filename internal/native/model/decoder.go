@@ -8,10 +8,8 @@ import (
 
 	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/internal/native/architecture"
-	"github.com/primus-fl/primus/internal/native/block"
 	"github.com/primus-fl/primus/internal/native/layout"
 	"github.com/primus-fl/primus/internal/native/memory"
-	"github.com/primus-fl/primus/internal/native/param"
 	"github.com/primus-fl/primus/opmanager"
 	embeddingops "github.com/primus-fl/primus/ops/embedding"
 	"github.com/primus-fl/primus/tensor"
@@ -40,7 +38,7 @@ type Decoder struct {
 	mgr      *opmanager.Manager
 	settings DecoderSettings
 	memory   *memory.Arena
-	cache    *block.KVCache
+	cache    *KVCache
 	plan     *stepPlan
 	freqs    *tensor.Tensor // [capacity 1 1 d]; nil without rotary positions
 	logits   *tensor.Tensor // f32 [rows vocab]
@@ -48,7 +46,7 @@ type Decoder struct {
 	rounder  *rounder
 	passes   map[int]*decoderPass
 	lengths  []int
-	current  block.Run
+	current  Run
 }
 
 // NewDecoder allocates a cache for sequences and the activations of a step. Close returns the
@@ -67,7 +65,7 @@ func (m *Model) NewDecoder(mgr *opmanager.Manager, s DecoderSettings) (*Decoder,
 		return nil, fmt.Errorf("allocate the cache of %d sequences of %d tokens: %w", s.Slots, s.Capacity, d.memory.Fail())
 	}
 	if d.freqs != nil {
-		if err := block.FillFreqs(c, d.freqs); err != nil {
+		if err := FillFreqs(c, d.freqs); err != nil {
 			return nil, errors.Join(err, d.Close())
 		}
 	}
@@ -91,7 +89,7 @@ func (m *Model) decoder(mgr *opmanager.Manager, s DecoderSettings, backend devic
 	if m.part.Tensor != nil {
 		d.parts = newLogitParts(m, s.Rows, a)
 	}
-	outside := block.Builder{Config: c, Keep: &memory.Pool{Arena: a}}
+	outside := Builder{Config: c, Keep: &memory.Pool{Arena: a}}
 	d.rounder = m.rounder(mgr, &outside, a)
 	return d
 }
@@ -131,7 +129,7 @@ func (d *Decoder) Step(chunks []Chunk) (*tensor.Tensor, error) {
 	if err := p.fill(d, chunks); err != nil {
 		return nil, err
 	}
-	d.current = block.Run{Index: -1}
+	d.current = Run{Index: -1}
 	r := &d.current
 	for depth := range d.m.rounded {
 		d.rounder.round(r, depth)
@@ -191,12 +189,12 @@ func (d *Decoder) place(chunks []Chunk) (used, wanted int, err error) {
 // decoderPass runs the model over some number of rows, of which the last ones may be unused.
 type decoderPass struct {
 	rows      int
-	embedding *block.Embedding
-	layers    []block.Layer
+	embedding *Embedding
+	layers    []Layer
 	out, norm *tensor.Tensor // [rows h]
 	picked    *tensor.Tensor // [rows h]: the rows of norm whose logits are wanted
-	finalNorm block.Norm
-	head      block.Linear
+	finalNorm Norm
+	head      Linear
 	pick      *opmanager.Bound[embeddingops.EmbeddingFwdArgs]
 }
 
@@ -225,12 +223,12 @@ func (d *Decoder) build(n int) *decoderPass {
 	own := &memory.Pool{Arena: d.memory}
 	part := d.m.part
 	part.Sequence = false // there are few rows
-	b := block.Builder{Config: c, Batch: 1, Seq: n, Keep: own, Cache: d.cache, Scales: d.m.scales, Part: part, Rooms: new([4]layout.Room)}
+	b := Builder{Config: c, Batch: 1, Seq: n, Keep: own, Cache: d.cache, Scales: d.m.scales, Part: part, Rooms: new([4]layout.Room)}
 	b.At(d.mgr)
 	b.Stream()
 	p := &decoderPass{
 		rows: n, embedding: b.Embedding(d.m.embedding, d.m.positions, !d.m.cfg.Untie), out: b.Act(n, c.HiddenSize), norm: b.Act(n, c.HiddenSize),
-		picked: b.Act(n, c.HiddenSize), finalNorm: b.StreamNorm(d.m.finalNorm), head: b.Linear(param.LinearWeights{Weight: d.m.head}),
+		picked: b.Act(n, c.HiddenSize), finalNorm: b.StreamNorm(d.m.finalNorm), head: b.Linear(LinearWeights{Weight: d.m.head}),
 		pick: opmanager.MustBind(b.Fwd, embeddingops.EmbeddingFwd),
 	}
 	b.ShareWide(d.mgr)
@@ -261,7 +259,7 @@ func (p *decoderPass) fill(d *Decoder, chunks []Chunk) error {
 	}))
 }
 
-func (p *decoderPass) forward(r *block.Run, d *Decoder, wanted int, logits *tensor.Tensor) {
+func (p *decoderPass) forward(r *Run, d *Decoder, wanted int, logits *tensor.Tensor) {
 	r.Leave("embedding")
 	p.embedding.Forward(r, p.layers[0].In)
 	for i := range p.layers {
@@ -280,7 +278,7 @@ func (p *decoderPass) forward(r *block.Run, d *Decoder, wanted int, logits *tens
 	picked := p.norm
 	if wanted < p.rows {
 		picked = memory.Rows(p.picked, 0, wanted)
-		block.Call(r, p.pick, embeddingops.EmbeddingFwdArgs{Indices: memory.Rows(d.plan.chosenRows, 0, wanted), Weight: p.norm, Output: picked})
+		Call(r, p.pick, embeddingops.EmbeddingFwdArgs{Indices: memory.Rows(d.plan.chosenRows, 0, wanted), Weight: p.norm, Output: picked})
 	}
 	p.head.Forward(r, picked, logits)
 }

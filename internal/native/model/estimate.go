@@ -5,7 +5,6 @@ import (
 
 	"github.com/primus-fl/primus/internal/native/architecture"
 	"github.com/primus-fl/primus/internal/native/memory"
-	"github.com/primus-fl/primus/internal/native/param"
 	"github.com/primus-fl/primus/internal/native/recompute"
 	"github.com/primus-fl/primus/internal/native/world"
 	"github.com/primus-fl/primus/opmanager"
@@ -26,7 +25,7 @@ func PartOf(l world.Layout, p world.Parallel) (part Part) {
 // PartSizes returns the numbers of weights with adapters, and of those that are trained, of the
 // part of a model that a rank has.
 func PartSizes(c architecture.Config, part Part) (all, trained float64, err error) {
-	sum := func(of func(*Model) []*param.Param) (float64, error) {
+	sum := func(of func(*Model) []*Param) (float64, error) {
 		return count(c, part, c.NumLayers, func(m *Model, taken *memory.Counter) error {
 			for _, p := range of(m) {
 				taken.Bytes += float64(p.Shape.NumElements())

@@ -2,8 +2,6 @@ package model
 
 import (
 	"github.com/primus-fl/primus/internal/native/architecture"
-	"github.com/primus-fl/primus/internal/native/block"
-	"github.com/primus-fl/primus/internal/native/param"
 )
 
 // What a model is made of, for those who use one.
@@ -24,14 +22,6 @@ type (
 	PositionEmbedding = architecture.PositionEmbedding
 	// Activation is the function inside the MLP.
 	Activation = architecture.Activation
-	// Param is a weight with its gradient.
-	Param = param.Param
-	// Named is a tensor under its name in a checkpoint.
-	Named = param.Named
-	// Part is the part of a model that a rank has.
-	Part = param.Part
-	// NonFiniteError says that an op produced a NaN or an infinity.
-	NonFiniteError = block.NonFiniteError
 )
 
 // The values of the parameters that are names.

@@ -5,7 +5,6 @@ import (
 
 	"github.com/primus-fl/primus/internal/native/layout"
 	"github.com/primus-fl/primus/internal/native/memory"
-	"github.com/primus-fl/primus/internal/native/param"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -17,9 +16,9 @@ type Flat struct {
 	// trained, after the slack.
 	Values, Grads *tensor.Tensor
 
-	Params  []*param.Param // those that are trained
-	Offsets []int          // the first element of each, in ascending order
-	Used    int            // elements up to the end of the last weight
+	Params  []*Param // those that are trained
+	Offsets []int    // the first element of each, in ascending order
+	Used    int      // elements up to the end of the last weight
 }
 
 const (
@@ -46,7 +45,7 @@ func (f Flat) Final(depth int) int {
 }
 
 // all returns the weights with the adapters.
-func (m *Model) all() []*param.Param { return slices.Concat(m.params, m.adapters) }
+func (m *Model) all() []*Param { return slices.Concat(m.params, m.adapters) }
 
 // allocate gives memory to all weights and the gradients of those that are trained.
 func (m *Model) allocate() {
@@ -65,23 +64,23 @@ func (m *Model) allocate() {
 		}
 		return
 	}
-	var rest []*param.Param // that are not trained
+	var rest []*Param // that are not trained
 	if m.cfg.Adapts() {
 		rest = m.params
 	}
-	apart := func(p *param.Param) bool { return p.Apart }
+	apart := func(p *Param) bool { return p.Apart }
 	m.flats = append(m.flats, m.place(slices.DeleteFunc(slices.Clone(m.Trained()), apart), rest))
 	if slices.ContainsFunc(m.params, apart) {
-		m.flats = append(m.flats, m.place(slices.DeleteFunc(slices.Clone(m.params), func(p *param.Param) bool { return !p.Apart }), nil))
+		m.flats = append(m.flats, m.place(slices.DeleteFunc(slices.Clone(m.params), func(p *Param) bool { return !p.Apart }), nil))
 	}
 }
 
 // place gives memory to weights that are trained, with their gradients, and to others.
-func (m *Model) place(trained, others []*param.Param) Flat {
+func (m *Model) place(trained, others []*Param) Flat {
 	f := Flat{Params: trained}
 	slices.Reverse(f.Params)
 	var offsets int
-	next := func(p *param.Param) int {
+	next := func(p *Param) int {
 		at := offsets
 		offsets += (p.Shape.NumElements() + flatAlign - 1) / flatAlign * flatAlign
 		return at
@@ -100,7 +99,7 @@ func (m *Model) place(trained, others []*param.Param) Flat {
 	if m.memory.Err != nil {
 		return f
 	}
-	view := func(t *tensor.Tensor, p *param.Param, at int) *tensor.Tensor {
+	view := func(t *tensor.Tensor, p *Param, at int) *tensor.Tensor {
 		return memory.Must(memory.Rows(t, at, at+p.Shape.NumElements()).Reshape(p.Shape...))
 	}
 	for i, p := range f.Params {

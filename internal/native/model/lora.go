@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/primus-fl/primus/internal/native/memory"
-	"github.com/primus-fl/primus/internal/native/param"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/ops/gemm"
@@ -15,7 +14,7 @@ import (
 
 // Trained returns the weights that are trained: the adapters if there are any, else all. The caller
 // must not change the slice.
-func (m *Model) Trained() []*param.Param {
+func (m *Model) Trained() []*Param {
 	if m.cfg.Adapts() {
 		return m.adapters
 	}
@@ -24,24 +23,24 @@ func (m *Model) Trained() []*param.Param {
 
 // SplitTrained returns views of tensors that correspond to Trained, such as the moments of an
 // optimizer, under their names in a checkpoint and in a fixed order.
-func (m *Model) SplitTrained(beside []*tensor.Tensor) []param.Named {
-	return param.ByName(m.Trained(), func(i int) *tensor.Tensor { return beside[i] })
+func (m *Model) SplitTrained(beside []*tensor.Tensor) []Named {
+	return ByName(m.Trained(), func(i int) *tensor.Tensor { return beside[i] })
 }
 
 // Adapters returns views of the adapters under their names in PEFT's files without the prefix
 // base_model.model.
-func (m *Model) Adapters() []param.Named {
-	return param.ByName(m.adapters, func(i int) *tensor.Tensor { return m.adapters[i].Value })
+func (m *Model) Adapters() []Named {
+	return ByName(m.adapters, func(i int) *tensor.Tensor { return m.adapters[i].Value })
 }
 
 // Merged returns the weights under the names of Tensors, with the products of their adapters added
 // as MergedValues does.
-func (m *Model) Merged(mgr *opmanager.Manager) (all []param.Named, release func() error, err error) {
+func (m *Model) Merged(mgr *opmanager.Manager) (all []Named, release func() error, err error) {
 	values, release, err := m.MergedValues(mgr)
 	if err != nil {
 		return nil, nil, err
 	}
-	return param.ByName(m.params, func(i int) *tensor.Tensor { return values[i] }), release, nil
+	return ByName(m.params, func(i int) *tensor.Tensor { return values[i] }), release, nil
 }
 
 // MergedValues returns the values of Params, those of weights with adapters as copies to which the
@@ -50,9 +49,9 @@ func (m *Model) MergedValues(mgr *opmanager.Manager) (all []*tensor.Tensor, rele
 	own := &memory.Arena{Backend: m.memory.Backend}
 	product := opmanager.MustBind(mgr, gemm.GenericGemm)
 	scale := opregistry.Float(float32(m.cfg.Scale()))
-	values := map[*param.Param]*tensor.Tensor{}
+	values := map[*Param]*tensor.Tensor{}
 	for _, l := range m.layers {
-		for _, w := range []param.LinearWeights{l.QKV, l.Out, l.Up, l.Down} {
+		for _, w := range []LinearWeights{l.QKV, l.Out, l.Up, l.Down} {
 			for _, a := range w.Adapters {
 				into := values[w.Weight]
 				if into == nil {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/primus-fl/primus/internal/native/batch"
-	"github.com/primus-fl/primus/internal/native/block"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -104,7 +103,7 @@ func (b *LossBatch) Mean(value func(i int) float64) float64 {
 // SetLoss replaces the loss of following passes, which is CrossEntropy by default.
 func (p *Pass) SetLoss(l Loss) { p.loss = l }
 
-func (p *Pass) lossForward(r *block.Run) (float64, error) {
+func (p *Pass) lossForward(r *Run) (float64, error) {
 	if r.Err != nil {
 		return 0, r.Err
 	}
@@ -112,7 +111,7 @@ func (p *Pass) lossForward(r *block.Run) (float64, error) {
 	return p.loss.Forward(&p.lossArgs)
 }
 
-func (p *Pass) lossBackward(r *block.Run, scale float32) {
+func (p *Pass) lossBackward(r *Run, scale float32) {
 	r.Leave("loss")
 	if r.Err = tensor.Fill(p.grad.Losses, func(dLosses []float32) {
 		for i := range dLosses {

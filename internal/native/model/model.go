@@ -8,23 +8,22 @@ import (
 	"github.com/primus-fl/primus/internal/native/architecture"
 	"github.com/primus-fl/primus/internal/native/fp8"
 	"github.com/primus-fl/primus/internal/native/memory"
-	"github.com/primus-fl/primus/internal/native/param"
 )
 
 // Model holds the weights of a decoder and their gradients, in memory of a device backend.
 type Model struct {
 	cfg    architecture.Config
-	part   param.Part
+	part   Part
 	memory *memory.Arena
 	frozen bool // there are no gradients
 
-	embedding *param.Param
-	positions *param.Param // nil unless they are learned
-	layers    []param.LayerWeights
-	finalNorm param.NormWeights
-	head      *param.Param // the embedding when tied
-	params    []*param.Param
-	adapters  []*param.Param // A and B of each adapter
+	embedding *Param
+	positions *Param // nil unless they are learned
+	layers    []LayerWeights
+	finalNorm NormWeights
+	head      *Param // the embedding when tied
+	params    []*Param
+	adapters  []*Param // A and B of each adapter
 	flats     []Flat
 	rounded   []bool      // by depth: whether the copies of the weights are those of their values
 	scales    *fp8.Scales // of operands of fp8; nil unless scaling is delayed
@@ -32,11 +31,11 @@ type Model struct {
 
 // New allocates a model with zero weights. Close returns its memory.
 func New(cfg architecture.Config, backend device.Backend) (*Model, error) {
-	return NewPart(cfg, backend, param.Part{})
+	return NewPart(cfg, backend, Part{})
 }
 
 // NewPart is New for the part of a model that a rank has.
-func NewPart(cfg architecture.Config, backend device.Backend, part param.Part) (*Model, error) {
+func NewPart(cfg architecture.Config, backend device.Backend, part Part) (*Model, error) {
 	return newModel(cfg, backend, part, false)
 }
 
@@ -46,16 +45,16 @@ func NewFrozen(cfg architecture.Config, backend device.Backend) (*Model, error) 
 	if cfg.Recipe == "" || cfg.Recipe == fp8.Delayed { // there are no earlier steps
 		cfg.Recipe = fp8.Tensorwise
 	}
-	return newModel(cfg, backend, param.Part{}, true)
+	return newModel(cfg, backend, Part{}, true)
 }
 
-func newModel(cfg architecture.Config, backend device.Backend, part param.Part, frozen bool) (*Model, error) {
+func newModel(cfg architecture.Config, backend device.Backend, part Part, frozen bool) (*Model, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
 	m := &Model{cfg: cfg, part: part, memory: &memory.Arena{Backend: backend}, frozen: frozen}
-	b := param.NewWeightBuilder(cfg, part)
-	h, normal := cfg.HiddenSize, param.Start{Std: cfg.InitMethodStd}
+	b := NewWeightBuilder(cfg, part)
+	h, normal := cfg.HiddenSize, Start{Std: cfg.InitMethodStd}
 	m.embedding = b.Table(b.Names.Embedding+".weight", normal, cfg.VocabSize, h)
 	if cfg.LearnedPositions() {
 		m.positions = b.Param(b.Names.Positions+".weight", normal, cfg.Positions(), h)
@@ -93,7 +92,7 @@ func (m *Model) Config() architecture.Config { return m.cfg }
 func (m *Model) Backend() device.Backend { return m.memory.Backend }
 
 // Params returns every weight once, in a fixed order. The caller must not change the slice.
-func (m *Model) Params() []*param.Param { return m.params }
+func (m *Model) Params() []*Param { return m.params }
 
 // Divided reports whether this is the part of a model that a rank has.
 func (m *Model) Divided() bool { return m.part.Tensor != nil || m.part.Experts != nil }

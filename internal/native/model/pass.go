@@ -5,10 +5,8 @@ import (
 	"fmt"
 
 	"github.com/primus-fl/primus/internal/native/batch"
-	"github.com/primus-fl/primus/internal/native/block"
 	"github.com/primus-fl/primus/internal/native/layout"
 	"github.com/primus-fl/primus/internal/native/memory"
-	"github.com/primus-fl/primus/internal/native/param"
 	"github.com/primus-fl/primus/internal/random"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/ops/quant"
@@ -23,29 +21,29 @@ type Pass struct {
 	batch, seq int
 	check      bool // look for NaN and Inf after each op
 	fresh      bool // the activations are those of the last Loss
-	dropout    block.DropoutKey
+	dropout    DropoutKey
 	loss       Loss
 	lossArgs   LossBatch
 	weights    []float32 // memory of lossArgs.Weights
 	weight     float64   // the sum of the weights of the batch
-	current    block.Run
+	current    Run
 	auxLoss    float64 // of the last forward
 	held       int     // the first layer of the chunk, of those that are computed again, whose activations are in memory
 	segments   documents
 	places     documents // of positions
 
-	embedding *block.Embedding
+	embedding *Embedding
 	targets   *tensor.Tensor // i32 [T]
 	freqs     *tensor.Tensor // of rotary positions [seq 1 1 d]; nil without
-	layers    []block.Layer
-	stream    *block.Stream
+	layers    []Layer
+	stream    *Stream
 	out       *tensor.Tensor // of the last layer, rows of the stream
 	norm      *tensor.Tensor // of the final norm [T h]
-	finalNorm block.Norm
+	finalNorm Norm
 	rounder   *rounder
-	head      block.Linear
-	entropy   *block.CrossEntropy
-	grad      *block.Gradients // nil for a forward-only pass
+	head      Linear
+	entropy   *BlockCrossEntropy
+	grad      *Gradients // nil for a forward-only pass
 	watch     layout.Watch
 
 	updateScales *opmanager.Bound[quant.FusedAmaxAndScaleUpdateArgs] // with delayed scaling
@@ -70,7 +68,7 @@ func (m *Model) NewPass(mgr *opmanager.Manager, batch, seq int, train bool) (*Pa
 	}
 	err := p.embedding.FillPlaces(seq, nil)
 	if err == nil && p.freqs != nil {
-		err = block.FillFreqs(m.cfg, p.freqs)
+		err = FillFreqs(m.cfg, p.freqs)
 	}
 	if err != nil {
 		return nil, errors.Join(err, p.Close())
@@ -81,7 +79,7 @@ func (m *Model) NewPass(mgr *opmanager.Manager, batch, seq int, train bool) (*Pa
 func (p *Pass) build(mgr *opmanager.Manager, train bool) {
 	m, c, t := p.m, p.m.cfg, p.batch*p.seq
 	own := &memory.Pool{Arena: p.memory}
-	outside := block.Builder{Config: m.local(), Batch: p.batch, Seq: p.seq, Keep: own, Part: m.part, Rooms: new([4]layout.Room)}
+	outside := Builder{Config: m.local(), Batch: p.batch, Seq: p.seq, Keep: own, Part: m.part, Rooms: new([4]layout.Room)}
 	if train {
 		outside.Spare = &memory.Pool{Arena: p.memory}
 		p.grad = outside.Gradients()
@@ -96,7 +94,7 @@ func (p *Pass) build(mgr *opmanager.Manager, train bool) {
 	p.targets = own.New(tensor.I32, t)
 	p.segments.memory, p.places.memory = own.New(tensor.I32, t+1), own.New(tensor.I32, t+1)
 	p.out, p.norm, p.finalNorm = outside.Rows(), outside.Act(t, c.HiddenSize), outside.StreamNorm(m.finalNorm)
-	p.head, p.entropy = outside.Linear(param.LinearWeights{Weight: m.head, Shared: m.part.Tensor}), outside.CrossEntropy(m.head)
+	p.head, p.entropy = outside.Linear(LinearWeights{Weight: m.head, Shared: m.part.Tensor}), outside.CrossEntropy(m.head)
 	e := p.entropy
 	p.lossArgs = LossBatch{Logits: e.Logits, Targets: p.targets, Losses: e.Losses, LSE: e.LSE, pass: p}
 	if train {
@@ -183,7 +181,7 @@ func (p *Pass) computed(err error) {
 // Loss returns does not include it.
 func (p *Pass) AuxLoss() float64 { return p.auxLoss }
 
-func (p *Pass) forward(r *block.Run) {
+func (p *Pass) forward(r *Run) {
 	p.fresh = false
 	p.held = p.m.cfg.LastChunk(p.m.cfg.NumLayers)
 	r.Leave("embedding")
@@ -206,7 +204,7 @@ func (p *Pass) forward(r *block.Run) {
 }
 
 // needs makes the weights of a depth ready.
-func (p *Pass) needs(r *block.Run, depth int) {
+func (p *Pass) needs(r *Run, depth int) {
 	if r.Err == nil {
 		r.Err = p.watch.Need(depth)
 	}
@@ -214,7 +212,7 @@ func (p *Pass) needs(r *block.Run, depth int) {
 }
 
 // final says that the gradients of a depth and above are final.
-func (p *Pass) final(r *block.Run, depth int) {
+func (p *Pass) final(r *Run, depth int) {
 	if r.Err == nil {
 		p.watch.Finish(depth)
 	}
@@ -250,8 +248,8 @@ func (p *Pass) Backward(scale float32, accumulate bool) error {
 }
 
 // run begins a forward or backward pass. Only one may run at a time.
-func (p *Pass) run() *block.Run {
-	p.current = block.Run{Index: -1, Check: p.check, Dropout: p.dropout, Segments: p.segments.starts, Places: p.places.starts}
+func (p *Pass) run() *Run {
+	p.current = Run{Index: -1, Check: p.check, Dropout: p.dropout, Segments: p.segments.starts, Places: p.places.starts}
 	return &p.current
 }
 
@@ -259,15 +257,15 @@ func (p *Pass) run() *block.Run {
 // depend on a seed and the number of the batch.
 func (p *Pass) Drop(seed, batch uint64) {
 	words := random.Philox4x32([4]uint32{uint32(batch), uint32(batch >> 32)}, [2]uint32{uint32(seed), uint32(seed >> 32)})
-	p.dropout = block.DropoutKey{On: true, Key: uint64(words[0]) | uint64(words[1])<<32}
+	p.dropout = DropoutKey{On: true, Key: uint64(words[0]) | uint64(words[1])<<32}
 }
 
 // KeepAll turns off dropout for following passes. It is off in a new Pass.
-func (p *Pass) KeepAll() { p.dropout = block.DropoutKey{} }
+func (p *Pass) KeepAll() { p.dropout = DropoutKey{} }
 
 // restore computes the activations of a layer and of those before it in its chunk again, unless
 // they are those of the last forward.
-func (p *Pass) restore(r *block.Run, layer int) {
+func (p *Pass) restore(r *Run, layer int) {
 	first, end := p.m.cfg.Chunk(layer, p.m.cfg.NumLayers)
 	if end != layer+1 || p.held == first {
 		return

@@ -1,10 +1,8 @@
 package model
 
 import (
-	"github.com/primus-fl/primus/internal/native/block"
 	"github.com/primus-fl/primus/internal/native/fp8"
 	"github.com/primus-fl/primus/internal/native/memory"
-	"github.com/primus-fl/primus/internal/native/param"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/ops/quant"
@@ -13,7 +11,7 @@ import (
 
 // stored returns the type of the values of a weight. They are f32, but the matrices of a model that
 // is not trained have the type of activations, unless their values are rounded to fp8.
-func (m *Model) stored(p *param.Param) tensor.DType {
+func (m *Model) stored(p *Param) tensor.DType {
 	if !m.frozen || m.cfg.Format != "" || !rounds(p) {
 		return tensor.F32
 	}
@@ -21,7 +19,7 @@ func (m *Model) stored(p *param.Param) tensor.DType {
 }
 
 // rounds reports whether layers multiply with a weight in the type of activations.
-func rounds(p *param.Param) bool { return len(p.Shape) > 1 && !p.Wide }
+func rounds(p *Param) bool { return len(p.Shape) > 1 && !p.Wide }
 
 // copies gives each f32 matrix a copy of the type of activations, if that is another one.
 func (m *Model) copies() {
@@ -60,13 +58,13 @@ func (m *Model) WeightsChanged() {
 // rounder fills the copies of weights.
 type rounder struct {
 	m     *Model
-	cast  *block.Caster
-	eight map[*param.Param]*fp8.Rounder // of weights in fp8
+	cast  *Caster
+	eight map[*Param]*fp8.Rounder // of weights in fp8
 }
 
 // rounder makes what fills the copies.
-func (m *Model) rounder(mgr *opmanager.Manager, b *block.Builder, a *memory.Arena) *rounder {
-	x := &rounder{m, b.Caster(mgr), map[*param.Param]*fp8.Rounder{}}
+func (m *Model) rounder(mgr *opmanager.Manager, b *Builder, a *memory.Arena) *rounder {
+	x := &rounder{m, b.Caster(mgr), map[*Param]*fp8.Rounder{}}
 	data := map[int]*tensor.Tensor{} // by size, which weights share
 	next := 0
 	for _, w := range m.all() {
@@ -92,7 +90,7 @@ func (m *Model) rounder(mgr *opmanager.Manager, b *block.Builder, a *memory.Aren
 }
 
 // round fills the copies of the weights of a depth, unless they are those of the present weights.
-func (x *rounder) round(r *block.Run, depth int) {
+func (x *rounder) round(r *Run, depth int) {
 	m := x.m
 	if m.cfg.Compute() == tensor.F32 || m.rounded[depth] || r.Err != nil {
 		return
@@ -111,9 +109,9 @@ func (x *rounder) round(r *block.Run, depth int) {
 			continue
 		}
 		rows, columns := w.Rounded()
-		block.Rounded(r, x.eight[w], w.Value, rows, false)
+		Rounded(r, x.eight[w], w.Value, rows, false)
 		if columns != rows {
-			block.Rounded(r, x.eight[w], w.Value, columns, true)
+			Rounded(r, x.eight[w], w.Value, columns, true)
 		}
 	}
 	m.rounded[depth] = r.Err == nil
@@ -134,17 +132,17 @@ func (p *Pass) UpdateScales(reduce func(largest []float64) error) error {
 	r := p.run()
 	r.Leave("scales of fp8")
 	return p.m.scales.Update(reduce, func(a quant.FusedAmaxAndScaleUpdateArgs) error {
-		block.Call(r, p.updateScales, a)
+		Call(r, p.updateScales, a)
 		return r.Err
 	})
 }
 
 // Scales returns the state of delayed scaling under the names in a checkpoint, nil without.
-func (m *Model) Scales() []param.Named {
+func (m *Model) Scales() []Named {
 	if m.scales == nil {
 		return nil
 	}
-	var all []param.Named
-	m.scales.Tensors(func(name string, t *tensor.Tensor) { all = append(all, param.Named{Name: name, Tensor: t}) })
+	var all []Named
+	m.scales.Tensors(func(name string, t *tensor.Tensor) { all = append(all, Named{Name: name, Tensor: t}) })
 	return all
 }

@@ -1,7 +1,6 @@
 package model
 
 import (
-	"github.com/primus-fl/primus/internal/native/block"
 	"github.com/primus-fl/primus/internal/native/memory"
 	"github.com/primus-fl/primus/tensor"
 )
@@ -21,9 +20,9 @@ type stepPlan struct {
 
 // newStepPlan returns the plan of the steps of a decoder, and a cache without keys and values that
 // the plan describes to ops.
-func newStepPlan(s DecoderSettings, a *memory.Arena) (*stepPlan, *block.KVCache) {
+func newStepPlan(s DecoderSettings, a *memory.Arena) (*stepPlan, *KVCache) {
 	n := 6*(s.Slots+1) + s.Rows
-	p, c := &stepPlan{all: a.New(tensor.I32, n), host: make([]int32, n)}, &block.KVCache{Slots: s.Slots, Capacity: s.Capacity}
+	p, c := &stepPlan{all: a.New(tensor.I32, n), host: make([]int32, n)}, &KVCache{Slots: s.Slots, Capacity: s.Capacity}
 	var table, firsts []int32
 	c.Table, table = p.take(s.Slots)
 	c.Firsts, firsts = p.take(s.Slots + 1)

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/primus-fl/primus/internal/native/layout"
-	"github.com/primus-fl/primus/internal/native/param"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -16,22 +15,22 @@ import (
 // gives the same bits everywhere, and the same weights with and without adapters.
 func (m *Model) Init(seed uint64) error {
 	return errors.Join(
-		param.Initialise(m.params, rand.New(rand.NewPCG(seed, 0x9e3779b97f4a7c15))),
-		param.Initialise(m.adapters, rand.New(rand.NewPCG(seed, 0xbf58476d1ce4e5b9))),
+		Initialise(m.params, rand.New(rand.NewPCG(seed, 0x9e3779b97f4a7c15))),
+		Initialise(m.adapters, rand.New(rand.NewPCG(seed, 0xbf58476d1ce4e5b9))),
 	)
 }
 
 // Tensors returns views of the weights under the names that Hugging Face's class
 // of the model uses, in a fixed order.
-func (m *Model) Tensors() []param.Named {
-	return param.ByName(m.params, func(i int) *tensor.Tensor { return m.params[i].Value })
+func (m *Model) Tensors() []Named {
+	return ByName(m.params, func(i int) *tensor.Tensor { return m.params[i].Value })
 }
 
 // Place is a tensor of a checkpoint, or the part of one that a rank has: the elements Lo to Hi of a
 // weight.
 type Place struct {
 	Name   string
-	Param  *param.Param
+	Param  *Param
 	Lo, Hi int
 	Slice  layout.Slice
 }
@@ -42,7 +41,7 @@ func (m *Model) Places() []Place { return places(m.Trained()) }
 // WeightPlaces returns where the tensors of a checkpoint lie that are not of adapters.
 func (m *Model) WeightPlaces() []Place { return places(m.params) }
 
-func places(params []*param.Param) []Place {
+func places(params []*Param) []Place {
 	var all []Place
 	for _, p := range params {
 		if p.Parts == nil {

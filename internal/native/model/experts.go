@@ -1,4 +1,4 @@
-package block
+package model
 
 import (
 	"errors"
@@ -6,7 +6,6 @@ import (
 
 	"github.com/primus-fl/primus/internal/native/layout"
 	"github.com/primus-fl/primus/internal/native/memory"
-	"github.com/primus-fl/primus/internal/native/param"
 	"github.com/primus-fl/primus/internal/native/recompute"
 	"github.com/primus-fl/primus/internal/native/world"
 	"github.com/primus-fl/primus/opmanager"
@@ -60,7 +59,7 @@ type experts struct {
 	addBwd                    *opmanager.Bound[norm.ResidualAddArgs]
 }
 
-func (b *Builder) experts(w param.ExpertWeights) *experts {
+func (b *Builder) experts(w ExpertWeights) *experts {
 	defer b.during(recompute.Experts)()
 	t, h, f, n, k := b.mlpRows(), b.Config.HiddenSize, b.Config.ExpertSize(), b.Config.NumExperts, b.Config.Topk()
 	e := &experts{
@@ -243,7 +242,7 @@ type grouped struct {
 	whole          [1]*tensor.Tensor
 }
 
-func (b *Builder) grouped(w *param.Param, experts int) grouped {
+func (b *Builder) grouped(w *Param, experts int) grouped {
 	g := grouped{
 		fwd: opmanager.MustBind(b.Fwd, gemm.TEGeneralGroupedGemm), bwd: opmanager.MustBind(b.Bwd, gemm.TEGeneralGroupedGemm),
 		left: make([]*tensor.Tensor, experts), right: make([]*tensor.Tensor, experts),

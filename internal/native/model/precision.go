@@ -1,21 +1,20 @@
-package block
+package model
 
 import (
 	"github.com/primus-fl/primus/internal/native/fp8"
-	"github.com/primus-fl/primus/internal/native/param"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/ops/optim"
 	"github.com/primus-fl/primus/tensor"
 )
 
 // matrix returns the values of a weight as the ops of the builder take them, nil without a weight.
-func (b *Builder) matrix(p *param.Param) *tensor.Tensor {
+func (b *Builder) matrix(p *Param) *tensor.Tensor {
 	m, _ := b.matrices(p)
 	return m
 }
 
 // matrices returns matrix for products along the rows of the weight and along its columns.
-func (b *Builder) matrices(p *param.Param) (alongRows, alongColumns *tensor.Tensor) {
+func (b *Builder) matrices(p *Param) (alongRows, alongColumns *tensor.Tensor) {
 	if p != nil && b.Config.Compute() != tensor.F32 {
 		if alongRows, alongColumns = p.Rounded(); alongRows != nil {
 			return alongRows, alongColumns
@@ -30,7 +29,7 @@ type eights struct {
 	inOut, gradOut *tensor.Tensor // what is rounded, in memory that layers share
 }
 
-func (b *Builder) eights(w *param.Param, in, out int) *eights {
+func (b *Builder) eights(w *Param, in, out int) *eights {
 	if b.Config.Compute() == tensor.F32 || !w.Eight {
 		return nil
 	}

@@ -1,14 +1,13 @@
-package block
+package model
 
 import (
-	"github.com/primus-fl/primus/internal/native/param"
 	"github.com/primus-fl/primus/internal/native/recompute"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/ops/activation"
 	"github.com/primus-fl/primus/tensor"
 )
 
-func (b *Builder) mlp(w param.LayerWeights) mlp {
+func (b *Builder) mlp(w LayerWeights) mlp {
 	if b.Config.Mixture() {
 		return b.experts(w.Experts)
 	}

@@ -1,8 +1,7 @@
-package block
+package model
 
 import (
 	"github.com/primus-fl/primus/internal/native/memory"
-	"github.com/primus-fl/primus/internal/native/param"
 	"github.com/primus-fl/primus/internal/native/recompute"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/ops/norm"
@@ -24,7 +23,7 @@ type Layer struct {
 	add, addBwd         *opmanager.Bound[norm.ResidualAddArgs]
 }
 
-func (b *Builder) layer(w param.LayerWeights, in, freqs *tensor.Tensor) Layer {
+func (b *Builder) layer(w LayerWeights, in, freqs *tensor.Tensor) Layer {
 	t, h := b.tokens(), b.Config.HiddenSize
 	restore := b.during(recompute.Norm)
 	norm1, norm2, mlpStream := b.Act(t, h), b.Act(b.mlpRows(), h), b.stream
@@ -51,7 +50,7 @@ func (b *Builder) mlpRows() int {
 
 // Layers makes the layers. In a forward-only pass they share all memory except their inputs, of
 // which there are two; in training, what is computed again is shared.
-func (b Builder) Layers(weights []param.LayerWeights, mgr *opmanager.Manager, a *memory.Arena, freqs *tensor.Tensor) []Layer {
+func (b Builder) Layers(weights []LayerWeights, mgr *opmanager.Manager, a *memory.Arena, freqs *tensor.Tensor) []Layer {
 	train := b.Spare != nil
 	var all []Layer
 	inputs := [2]*tensor.Tensor{}

@@ -1,4 +1,4 @@
-package block
+package model
 
 import (
 	"github.com/primus-fl/primus/internal/native/world"

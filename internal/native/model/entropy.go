@@ -1,4 +1,4 @@
-package block
+package model
 
 import (
 	"fmt"
@@ -6,7 +6,6 @@ import (
 
 	"github.com/primus-fl/primus/internal/native/layout"
 	"github.com/primus-fl/primus/internal/native/memory"
-	"github.com/primus-fl/primus/internal/native/param"
 	"github.com/primus-fl/primus/internal/native/world"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opregistry"
@@ -19,7 +18,7 @@ import (
 const noIgnore = -100
 
 // CrossEntropy is the cross entropy of the logits of T tokens.
-type CrossEntropy struct {
+type BlockCrossEntropy struct {
 	Logits *tensor.Tensor // [T vocab], or the part of the vocabulary that a rank has
 	Losses *tensor.Tensor // f32 [T], nats
 	LSE    *tensor.Tensor // f32 [T], log Σ exp of all logits of a token
@@ -31,8 +30,8 @@ type CrossEntropy struct {
 }
 
 // CrossEntropy makes the cross entropy of what an output layer with this weight computes.
-func (b *Builder) CrossEntropy(head *param.Param) *CrossEntropy {
-	c := &CrossEntropy{
+func (b *Builder) CrossEntropy(head *Param) *BlockCrossEntropy {
+	c := &BlockCrossEntropy{
 		Losses: b.Keep.F32(b.tokens()), LSE: b.Keep.F32(b.tokens()), saved: saved(),
 		fwd: opmanager.MustBind(b.Fwd, loss.CrossEntropyFwd), bwd: opmanager.MustBind(b.Bwd, loss.CrossEntropyBwd),
 	}
@@ -46,7 +45,7 @@ func (b *Builder) CrossEntropy(head *param.Param) *CrossEntropy {
 }
 
 // Forward writes Losses and LSE.
-func (c *CrossEntropy) Forward(r *Run, targets *tensor.Tensor) {
+func (c *BlockCrossEntropy) Forward(r *Run, targets *tensor.Tensor) {
 	if c.parts != nil {
 		c.parts.forward(r, c, targets)
 		return
@@ -58,7 +57,7 @@ func (c *CrossEntropy) Forward(r *Run, targets *tensor.Tensor) {
 
 // Backward replaces Logits by the gradient of Σ dLosses·losses, after Forward with the same
 // targets.
-func (c *CrossEntropy) Backward(r *Run, targets, dLosses *tensor.Tensor) {
+func (c *BlockCrossEntropy) Backward(r *Run, targets, dLosses *tensor.Tensor) {
 	logits := c.Logits
 	if c.parts != nil {
 		logits, targets = c.parts.columns, c.parts.column
@@ -96,7 +95,7 @@ type vocabularyParts struct {
 	add      *opmanager.Bound[norm.ResidualAddArgs]
 }
 
-func (b *Builder) vocabularyParts(head *param.Param) *vocabularyParts {
+func (b *Builder) vocabularyParts(head *Param) *vocabularyParts {
 	t, ranks := b.tokens(), b.Part.Tensor
 	p := &vocabularyParts{
 		ranks: ranks, whole: head.Slice.Whole[0], all: b.Act(t, head.Shape[0]+spareColumns),
@@ -142,7 +141,7 @@ func fill[T any](to []T, first, step int, v T) {
 	}
 }
 
-func (p *vocabularyParts) forward(r *Run, c *CrossEntropy, targets *tensor.Tensor) {
+func (p *vocabularyParts) forward(r *Run, c *BlockCrossEntropy, targets *tensor.Tensor) {
 	p.place(r, targets)
 	Call(r, c.fwd, loss.CrossEntropyFwdArgs{
 		Logits: p.columns, Targets: p.own, Losses: c.Losses, LSE: c.LSE, IgnoreIndex: noIgnore, Saved: c.saved,

@@ -1,4 +1,4 @@
-package block
+package model
 
 import (
 	"fmt"

@@ -1,8 +1,7 @@
-package block
+package model
 
 import (
 	"github.com/primus-fl/primus/internal/native/memory"
-	"github.com/primus-fl/primus/internal/native/param"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opregistry"
 	dropoutops "github.com/primus-fl/primus/ops/dropout"
@@ -13,7 +12,7 @@ import (
 
 // adapter computes what an adapter adds to a projection.
 type adapter struct {
-	param.AdapterWeights
+	AdapterWeights
 	matrixA, matrixB *tensor.Tensor
 	scale            opregistry.OptionalFloat
 	hidden, dHidden  *tensor.Tensor // x·Aᵀ [T rank], scratch
@@ -25,7 +24,7 @@ type adapter struct {
 
 // adapters returns the adapters of a projection of in columns. Their memory is scratch: backward
 // computes the small products of forward again.
-func (b *Builder) adapters(w param.LinearWeights, in int) []adapter {
+func (b *Builder) adapters(w LinearWeights, in int) []adapter {
 	if len(w.Adapters) == 0 {
 		return nil
 	}
@@ -108,7 +107,7 @@ func (a *adapter) Backward(r *Run, x, dy, dx *tensor.Tensor) {
 }
 
 // gradient writes the product that is the gradient of a matrix.
-func (a *adapter) gradient(r *Run, of *param.Param, args gemm.GenericGemmArgs) {
+func (a *adapter) gradient(r *Run, of *Param, args gemm.GenericGemmArgs) {
 	if a.sum.param != of {
 		args.D, args.Accumulate = of.Grad, r.Accumulate
 		Call(r, a.bwd, args)

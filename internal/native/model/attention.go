@@ -1,9 +1,8 @@
-package block
+package model
 
 import (
 	"github.com/primus-fl/primus/internal/native/architecture"
 	"github.com/primus-fl/primus/internal/native/memory"
-	"github.com/primus-fl/primus/internal/native/param"
 	"github.com/primus-fl/primus/internal/native/recompute"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opregistry"
@@ -33,7 +32,7 @@ type attention struct {
 	bwd        *opmanager.Bound[attentionops.FusedAttnBwdArgs]
 }
 
-func (b *Builder) attention(w param.LayerWeights, freqs *tensor.Tensor) *attention {
+func (b *Builder) attention(w LayerWeights, freqs *tensor.Tensor) *attention {
 	c, t, d := b.Config, b.tokens(), b.Config.HeadDim()
 	nq, nk := c.NumAttentionHeads, c.NumAttentionHeads+c.Groups()
 	all := nk + c.Groups()

@@ -1,7 +1,6 @@
-package block
+package model
 
 import (
-	"github.com/primus-fl/primus/internal/native/param"
 	"github.com/primus-fl/primus/internal/native/world"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opregistry"
@@ -10,7 +9,7 @@ import (
 )
 
 // StreamNorm makes a norm of the rows of the stream.
-func (b *Builder) StreamNorm(w param.NormWeights) Norm {
+func (b *Builder) StreamNorm(w NormWeights) Norm {
 	if b.Part.Sequence {
 		return b.norm(w, b.rows(), b.Part.Tensor)
 	}
@@ -19,7 +18,7 @@ func (b *Builder) StreamNorm(w param.NormWeights) Norm {
 
 // norm makes the norm of a number of rows. The gradients of its weights are sums over the ranks
 // that have other rows, if there are any.
-func (b *Builder) norm(w param.NormWeights, rows int, ranks *world.World) Norm {
+func (b *Builder) norm(w NormWeights, rows int, ranks *world.World) Norm {
 	eps, rsigma := float32(b.Config.NormEpsilon), b.Keep.F32(rows)
 	if b.Config.HasLayerNorm() {
 		return &layerNorm{
@@ -35,7 +34,7 @@ func (b *Builder) norm(w param.NormWeights, rows int, ranks *world.World) Norm {
 }
 
 type rmsNorm struct {
-	gain     *param.Param
+	gain     *Param
 	gainGrad vectorGrad
 	rsigma   *tensor.Tensor // [rows]
 	eps      float32
@@ -56,7 +55,7 @@ func (n *rmsNorm) Backward(r *Run, x, dy, dx *tensor.Tensor) {
 }
 
 type layerNorm struct {
-	gain, bias         *param.Param
+	gain, bias         *Param
 	gainGrad, biasGrad vectorGrad
 	mu, rsigma         *tensor.Tensor // [rows]
 	eps                float32

@@ -1,11 +1,10 @@
-package block
+package model
 
 import (
 	"github.com/primus-fl/primus/internal/native/architecture"
 	"github.com/primus-fl/primus/internal/native/fp8"
 	"github.com/primus-fl/primus/internal/native/layout"
 	"github.com/primus-fl/primus/internal/native/memory"
-	"github.com/primus-fl/primus/internal/native/param"
 	"github.com/primus-fl/primus/internal/native/world"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
@@ -43,7 +42,7 @@ type Builder struct {
 	depth      int          // the layer that is made
 	Cache      *KVCache     // of a decoder; nil for passes over whole sequences
 	wide       *wide        // of routers; nil without
-	Part       param.Part
+	Part       Part
 	stream     *Stream
 	Rooms      *[4]layout.Room // scratch of layers whose experts several ranks share
 	again      *memory.Pool    // memory of what backward computes again, which layers share; nil for a forward-only pass
@@ -75,13 +74,13 @@ func (b *Builder) tokens() int { return b.Batch * b.Seq }
 // vectorGrad is the gradient of a vector of weights. Ops overwrite such gradients, so that
 // accumulating them needs a second op.
 type vectorGrad struct {
-	param *param.Param
+	param *Param
 	ranks *world.World // the gradient is the sum of theirs; nil for that of this rank
 	part  *tensor.Tensor
 	add   *opmanager.Bound[norm.ResidualAddArgs]
 }
 
-func (b *Builder) vectorGrad(p *param.Param) vectorGrad {
+func (b *Builder) vectorGrad(p *Param) vectorGrad {
 	if p == nil || b.Spare != nil && p.Grad == nil {
 		return vectorGrad{}
 	}
@@ -90,7 +89,7 @@ func (b *Builder) vectorGrad(p *param.Param) vectorGrad {
 
 // gainGrad is vectorGrad for an op that always writes the gradient, which is scratch if the weight
 // is not trained.
-func (b *Builder) gainGrad(p *param.Param) vectorGrad {
+func (b *Builder) gainGrad(p *Param) vectorGrad {
 	g := b.vectorGrad(p)
 	if g.param == nil {
 		g.part = b.Spare.F32(p.Value.NumElements())
@@ -128,7 +127,7 @@ func (g *vectorGrad) done(r *Run) {
 
 // Linear is y = x·Wᵀ + b.
 type Linear struct {
-	param.LinearWeights
+	LinearWeights
 	divided  bool           // the sums over ranks are left to the stream, whose rows the ranks divide
 	matrix   *tensor.Tensor // the weight as it enters the product of forward
 	back     *tensor.Tensor // and that of backward
@@ -140,7 +139,7 @@ type Linear struct {
 }
 
 // Linear makes a projection.
-func (b *Builder) Linear(w param.LinearWeights) Linear {
+func (b *Builder) Linear(w LinearWeights) Linear {
 	in, out := w.Weight.Shape.Cols(), w.Weight.Shape[0]
 	if w.InOut {
 		in, out = out, in

@@ -1,11 +1,10 @@
-package block
+package model
 
 import (
 	"fmt"
 
 	"github.com/primus-fl/primus/internal/native/layout"
 	"github.com/primus-fl/primus/internal/native/memory"
-	"github.com/primus-fl/primus/internal/native/param"
 	"github.com/primus-fl/primus/internal/native/world"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/ops/embedding"
@@ -16,7 +15,7 @@ import (
 // Embedding is the sum of the vectors of tokens and, if they are learned, of positions.
 type Embedding struct {
 	table, positionTable *tensor.Tensor // their values, in the type of activations
-	tokens, Positions    *param.Param   // positions are nil unless they are learned
+	tokens, Positions    *Param         // positions are nil unless they are learned
 	Indices, Places      *tensor.Tensor // i32 [T]: the tokens, and the position of each
 	placed               *tensor.Tensor // those of Places that belong to the rows of the stream
 	vectors              *tensor.Tensor // of placed, scratch [R h]
@@ -30,7 +29,7 @@ type Embedding struct {
 }
 
 // Embedding makes the embedding; tied says that the output layer shares the weight of tokens.
-func (b *Builder) Embedding(tokens, positions *param.Param, tied bool) *Embedding {
+func (b *Builder) Embedding(tokens, positions *Param, tied bool) *Embedding {
 	t := b.tokens()
 	e := &Embedding{
 		table: b.matrix(tokens), positionTable: b.matrix(positions),
@@ -110,7 +109,7 @@ type tableParts struct {
 	take    *opmanager.Bound[embedding.EmbeddingFwdArgs]
 }
 
-func (b *Builder) tableParts(tokens *param.Param) *tableParts {
+func (b *Builder) tableParts(tokens *Param) *tableParts {
 	t, ranks, whole := b.tokens(), b.Part.Tensor, tokens.Slice.Whole[0]
 	part := layout.Portion(whole, ranks.Rank, ranks.Ranks)
 	return &tableParts{
