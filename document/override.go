@@ -6,7 +6,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/primus-fl/primus/document/internal/pylit"
 	"github.com/primus-fl/primus/document/internal/scalar"
 	"github.com/primus-fl/primus/internal/secret"
 )
@@ -139,12 +138,12 @@ func coerce(text string, origin *Origin) (value Value, hint string, err error) {
 		return Value{}, "", err
 	}
 	if text != "" && strings.IndexByte("[({", text[0]) >= 0 {
-		literal, parseErr := pylit.Parse(text)
+		literal, parseErr := parseLiteral(text)
 		switch {
 		case parseErr == nil:
 			value, err = fromLiteral(literal, origin)
 			return value, "", err
-		case !errors.Is(parseErr, pylit.ErrSyntax):
+		case !errors.Is(parseErr, ErrSyntax):
 			return Value{}, "", parseErr
 		}
 		hint = "write a Python literal such as [1, 'a', True, None] (" + parseErr.Error() + ")"
@@ -156,11 +155,11 @@ func coerce(text string, origin *Origin) (value Value, hint string, err error) {
 // everywhere.
 func fromLiteral(literal any, origin *Origin) (Value, error) {
 	switch l := literal.(type) {
-	case pylit.List:
+	case List:
 		return listLiteral(l, origin)
-	case pylit.Tuple:
+	case Tuple:
 		return listLiteral(l, origin)
-	case pylit.Dict:
+	case Dict:
 		m := newMap(len(l))
 		for _, pair := range l {
 			key, ok := pair.Key.(string)

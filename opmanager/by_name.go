@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/primus-fl/primus/internal/foreign"
 	"github.com/primus-fl/primus/internal/suggest"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/ops/foreign"
 )
 
 // Call calls an op by its name, for programs that learn the name while they run. A must be the

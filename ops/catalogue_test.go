@@ -7,9 +7,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"github.com/primus-fl/primus/internal/foreign"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/ops"
-	"github.com/primus-fl/primus/ops/foreign"
 )
 
 func TestAll(t *testing.T) {

@@ -14,6 +14,9 @@ import (
 // imported.
 func aliasOf(target string) string {
 	family, base := path.Dir(target), path.Base(target)
+	for path.Base(family) == "internal" && family != "internal" {
+		family = path.Dir(family)
+	}
 	switch {
 	case family == "internal/kernel":
 		return "kernel"

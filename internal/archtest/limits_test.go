@@ -12,9 +12,14 @@ import (
 
 // The limits of a package, test files not counted.
 const (
-	maxFiles = 25
-	maxLines = 4000
+	maxFiles = 40
+	maxLines = 6000
 )
+
+// reasons says why a package is larger.
+var reasons = map[string]string{
+	"ops/opscases": "the cases of every op lie side by side, and no case depends on another",
+}
 
 // checkLimits returns the packages that are too large.
 func checkLimits(files []source) []string {
@@ -28,7 +33,7 @@ func checkLimits(files []source) []string {
 	}
 	var found []string
 	for _, dir := range slices.Sorted(maps.Keys(sizes)) {
-		if is := sizes[dir]; is.files > maxFiles || is.lines > maxLines {
+		if is := sizes[dir]; (is.files > maxFiles || is.lines > maxLines) && reasons[dir] == "" {
 			found = append(found, fmt.Sprintf("%s has %d files and %d lines, more than %d files or %d lines: split it", dir, is.files, is.lines, maxFiles, maxLines))
 		}
 	}
@@ -55,7 +60,7 @@ func TestLimitsFindViolations(t *testing.T) {
 	add("long", 1, maxLines+1)
 	files = append(files, parse(t, "within/a_test.go", "package p"+strings.Repeat("\n", maxLines)))
 	assert.Equal(t, []string{
-		"long has 1 files and 4001 lines, more than 25 files or 4000 lines: split it",
-		"many has 26 files and 52 lines, more than 25 files or 4000 lines: split it",
+		"long has 1 files and 6001 lines, more than 40 files or 6000 lines: split it",
+		"many has 41 files and 82 lines, more than 40 files or 6000 lines: split it",
 	}, checkLimits(files))
 }

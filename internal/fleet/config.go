@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/primus-fl/primus/internal/secretfile"
+	"github.com/primus-fl/primus/internal/secret"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
@@ -135,7 +135,7 @@ func (c Config) tls() (*tls.Config, error) {
 		}
 	}
 	if c.Cert != "" {
-		pair, err := secretfile.KeyPair(c.Cert, c.Key)
+		pair, err := secret.KeyPair(c.Cert, c.Key)
 		if err != nil {
 			return nil, fmt.Errorf("fleet: read certificate %s with key %s: %w", c.Cert, c.Key, err)
 		}

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/primus-fl/primus/internal/escape"
+	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/primus-fl/primus/opmanager"
 )
 
@@ -132,7 +132,7 @@ func decode(text []byte, v any) error {
 func makePrintable(v any) any {
 	switch v := v.(type) {
 	case string:
-		return escape.Text(v)
+		return plaintext.Text(v)
 	case []any:
 		for i := range v {
 			v[i] = makePrintable(v[i])
@@ -140,7 +140,7 @@ func makePrintable(v any) any {
 	case map[string]any:
 		clean := make(map[string]any, len(v))
 		for key, value := range v {
-			clean[escape.Text(key)] = makePrintable(value)
+			clean[plaintext.Text(key)] = makePrintable(value)
 		}
 		return clean
 	}

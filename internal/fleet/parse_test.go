@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/primus-fl/primus/internal/escape"
+	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
@@ -29,7 +29,7 @@ func FuzzParseMember(f *testing.F) {
 		}
 		assert.True(t, strings.HasSuffix(key, "/"+m.ID))
 		for _, text := range []string{m.ID, m.Experiment, m.Backend, m.Host, m.Metrics, m.Version, m.Fingerprint, m.Manifest, m.Policy.Rejected} {
-			assert.True(t, escape.IsPrintable(text), "%q", text)
+			assert.True(t, plaintext.IsPrintable(text), "%q", text)
 		}
 		again, err := parseMember(key, encode(m))
 		require.NoError(t, err)

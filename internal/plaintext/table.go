@@ -7,7 +7,6 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
-	"github.com/primus-fl/primus/internal/escape"
 )
 
 // NewTable returns a table with a header, a line below it and two spaces between columns. The
@@ -36,7 +35,7 @@ func NewTable(header table.Row, right ...int) table.Writer {
 }
 
 // escaped is how a cell is printed: tables hold texts of plugins and of other processes.
-func escaped(cell any) string { return escape.Lines(fmt.Sprint(cell), "") }
+func escaped(cell any) string { return Lines(fmt.Sprint(cell), "") }
 
 // Render returns a table without spaces at the ends of lines.
 func Render(t table.Writer) string {

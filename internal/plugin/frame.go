@@ -8,8 +8,7 @@ import (
 	"unsafe"
 
 	"github.com/primus-fl/primus/device"
-	"github.com/primus-fl/primus/internal/escape"
-	"github.com/primus-fl/primus/internal/plugin/tvmffi"
+	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/tensor"
 	"github.com/primus-fl/primus/vendors/abi"
@@ -34,8 +33,8 @@ type frame struct {
 	status int32         // of the call
 	err    error         // why the operands cannot be passed, or how the device failed
 
-	packed []tvmffi.Any // of a function of TVM FFI
-	result tvmffi.Any
+	packed []Any // of a function of TVM FFI
+	result Any
 	raised uintptr
 }
 
@@ -260,5 +259,5 @@ func errorText(text []byte, without string) string {
 	if len(text) == 0 {
 		return without
 	}
-	return escape.Text(string(text))
+	return plaintext.Text(string(text))
 }

@@ -5,7 +5,7 @@ import (
 	"log/slog"
 	"unsafe"
 
-	"github.com/primus-fl/primus/internal/escape"
+	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/primus-fl/primus/vendors/abi"
 	"github.com/primus-fl/primus/vendors/loader"
 )
@@ -45,5 +45,5 @@ func logText(log *slog.Logger, name string, level uint32, text uintptr) {
 		line = err.Error()
 	}
 	levels := []slog.Level{slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError}
-	log.Log(context.Background(), levels[min(level, abi.LogError)], escape.Text(line), "plugin", name)
+	log.Log(context.Background(), levels[min(level, abi.LogError)], plaintext.Text(line), "plugin", name)
 }

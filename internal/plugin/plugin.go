@@ -11,9 +11,8 @@ import (
 	"unsafe"
 
 	"github.com/primus-fl/primus/device"
-	"github.com/primus-fl/primus/internal/plugin/tvmffi"
+	"github.com/primus-fl/primus/internal/foreign"
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/ops/foreign"
 	"github.com/primus-fl/primus/vendors/abi"
 	"github.com/primus-fl/primus/vendors/loader"
 )
@@ -107,9 +106,9 @@ func (p *Plugin) describe(lib *loader.Library) error {
 	entry, err := lib.Symbol(abi.EntryPoint)
 	switch {
 	case err == nil && mapping != nil:
-		return fmt.Errorf("it exports %s and has a mapping file %s; want one of both", abi.EntryPoint, filepath.Base(p.path)+tvmffi.Suffix)
+		return fmt.Errorf("it exports %s and has a mapping file %s; want one of both", abi.EntryPoint, filepath.Base(p.path)+Suffix)
 	case err != nil && mapping == nil:
-		return fmt.Errorf("it exports no %s, so it is not a plugin for Primus-FL; functions for TVM FFI need a mapping file %s beside it", abi.EntryPoint, filepath.Base(p.path)+tvmffi.Suffix)
+		return fmt.Errorf("it exports no %s, so it is not a plugin for Primus-FL; functions for TVM FFI need a mapping file %s beside it", abi.EntryPoint, filepath.Base(p.path)+Suffix)
 	case mapping != nil:
 		p.tvm, p.desc, err = describeMapped(lib, mapping)
 		return err

@@ -14,7 +14,6 @@ import (
 	"strings"
 	"unsafe"
 
-	"github.com/primus-fl/primus/internal/plugin/tvmffi"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/tensor"
 	"github.com/primus-fl/primus/vendors/abi"
@@ -24,7 +23,7 @@ import (
 // inspectMapping returns the mapping file of a library, nil if it has none. The file decides how
 // functions are called, so it must be as private as the library.
 func inspectMapping(library string) (*File, error) {
-	path := library + tvmffi.Suffix
+	path := library + Suffix
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -51,41 +50,41 @@ func inspectMapping(library string) (*File, error) {
 }
 
 // readMapping reads the mapping file of a library. It returns nil if there is none.
-func readMapping(library string) (*tvmffi.Mapping, error) {
-	text, err := os.ReadFile(library + tvmffi.Suffix)
+func readMapping(library string) (*Mapping, error) {
+	text, err := os.ReadFile(library + Suffix)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("its mapping file %s: %w", filepath.Base(library)+tvmffi.Suffix, plainError(err))
+		return nil, fmt.Errorf("its mapping file %s: %w", filepath.Base(library)+Suffix, plainError(err))
 	}
-	m, err := tvmffi.Read(text)
+	m, err := Read(text)
 	if err != nil {
-		return nil, fmt.Errorf("its mapping file %s: %w", filepath.Base(library)+tvmffi.Suffix, err)
+		return nil, fmt.Errorf("its mapping file %s: %w", filepath.Base(library)+Suffix, err)
 	}
 	return m, nil
 }
 
 // tvmLibrary is a library for TVM FFI.
 type tvmLibrary struct {
-	mapping        *tvmffi.Mapping
+	mapping        *Mapping
 	moveFromRaised uintptr // 0 if the library and those that it needs do not have it
 	decRef         uintptr
 }
 
 // describeMapped makes the description of a library from its mapping.
-func describeMapped(lib *loader.Library, m *tvmffi.Mapping) (t *tvmLibrary, d description, err error) {
+func describeMapped(lib *loader.Library, m *Mapping) (t *tvmLibrary, d description, err error) {
 	t = &tvmLibrary{mapping: m}
-	t.moveFromRaised, _ = lib.Symbol(tvmffi.MoveFromRaised) // a function that always succeeds needs neither
-	t.decRef, _ = lib.Symbol(tvmffi.DecRef)
+	t.moveFromRaised, _ = lib.Symbol(MoveFromRaised) // a function that always succeeds needs neither
+	t.decRef, _ = lib.Symbol(DecRef)
 	d.name, d.version = m.Name, m.Version
 	if d.name == "" {
 		d.name = m.Vendor
 	}
 	for _, f := range m.Functions {
 		e := entry{op: f.Op, implID: f.ImplID, vendor: m.Vendor, kind: abi.KindVendor, priority: f.Priority}
-		if e.run, err = lib.Symbol(tvmffi.Prefix + f.Function); err != nil {
-			return nil, d, fmt.Errorf("function %s of its mapping: it exports no %s%s", f.Function, tvmffi.Prefix, f.Function)
+		if e.run, err = lib.Symbol(Prefix + f.Function); err != nil {
+			return nil, d, fmt.Errorf("function %s of its mapping: it exports no %s%s", f.Function, Prefix, f.Function)
 		}
 		for flag, set := range map[uint32]bool{abi.ThreadSafe: f.ThreadSafe, abi.Deterministic: f.Deterministic, abi.SameThread: f.SameThread} {
 			if set {
@@ -244,7 +243,7 @@ func (o *pluginOp) callMapped(f *frame) int32 {
 	for at, i := range o.mapped.args {
 		f.packed[at] = pack(f.args[i], o.mapped.bools[i])
 	}
-	f.result, f.raised = tvmffi.Any{}, 0
+	f.result, f.raised = Any{}, 0
 	o.announce("run")
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -252,25 +251,25 @@ func (o *pluginOp) callMapped(f *frame) int32 {
 	if status != 0 {
 		return o.mapped.library.raised(f, status)
 	}
-	if f.result.Type >= tvmffi.FirstObject {
+	if f.result.Type >= FirstObject {
 		o.mapped.library.release(&f.guard, uintptr(f.result.Value))
 	}
 	return abi.OK
 }
 
 // pack turns an argument into one of TVM FFI.
-func pack(a abi.Arg, boolean bool) tvmffi.Any {
+func pack(a abi.Arg, boolean bool) Any {
 	switch {
 	case a.Sort == abi.ArgTensor:
-		return tvmffi.Any{Type: tvmffi.Tensor, Value: a.Value}
+		return Any{Type: Tensor, Value: a.Value}
 	case a.Sort == abi.ArgFloat:
-		return tvmffi.Any{Type: tvmffi.Float, Value: a.Value}
+		return Any{Type: Float, Value: a.Value}
 	case a.Sort == abi.ArgInt && boolean:
-		return tvmffi.Any{Type: tvmffi.Bool, Value: a.Value}
+		return Any{Type: Bool, Value: a.Value}
 	case a.Sort == abi.ArgInt:
-		return tvmffi.Any{Type: tvmffi.Int, Value: a.Value}
+		return Any{Type: Int, Value: a.Value}
 	}
-	return tvmffi.Any{Type: tvmffi.None}
+	return Any{Type: None}
 }
 
 // notImplemented is the kind of an error with which a function declines a call.
@@ -279,7 +278,7 @@ const notImplemented = "NotImplementedError"
 // raised writes the error of this thread into the frame and returns the status of the call.
 func (t *tvmLibrary) raised(f *frame, status int32) int32 {
 	if t.moveFromRaised == 0 {
-		return f.fail(abi.Failed, fmt.Sprintf("its function returned %d, and neither it nor the libraries that it needs have %s, which would say why", status, tvmffi.MoveFromRaised))
+		return f.fail(abi.Failed, fmt.Sprintf("its function returned %d, and neither it nor the libraries that it needs have %s, which would say why", status, MoveFromRaised))
 	}
 	f.guard.Call(t.moveFromRaised, uintptr(unsafe.Pointer(&f.raised)), 0)
 	if f.raised == 0 {
@@ -317,11 +316,11 @@ func readRaised(p uintptr) (kind, message string, err error) {
 	if p%8 != 0 {
 		return "", "", fmt.Errorf("it is at %#x, want an address that is a multiple of 8", p)
 	}
-	e := (*tvmffi.ErrorObject)(pointer(p))
-	if e.Type != tvmffi.Error {
-		return "", "", fmt.Errorf("its type index is %d, want %d", e.Type, tvmffi.Error)
+	e := (*ErrorObject)(pointer(p))
+	if e.Type != Error {
+		return "", "", fmt.Errorf("its type index is %d, want %d", e.Type, Error)
 	}
-	text := func(b tvmffi.Bytes) string {
+	text := func(b Bytes) string {
 		return string(unsafe.Slice((*byte)(pointer(b.Data)), min(b.Size, textBytes)))
 	}
 	return text(e.Kind), text(e.Message), nil

@@ -10,7 +10,6 @@ import (
 
 	"github.com/primus-fl/primus/device/cpu"
 	"github.com/primus-fl/primus/internal/plugin"
-	"github.com/primus-fl/primus/internal/plugin/tvmffi"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/ops/norm"
 	"github.com/primus-fl/primus/tensor"
@@ -24,7 +23,7 @@ var mapped = append([]opregistry.Handle{norm.ResidualAdd}, fixtureOps...)
 func compileMapped(t testing.TB, mapping string, flags ...string) string {
 	t.Helper()
 	path := compile(t, "tvm.c", flags...)
-	require.NoError(t, os.WriteFile(path+tvmffi.Suffix, []byte(mapping), 0o600))
+	require.NoError(t, os.WriteFile(path+plugin.Suffix, []byte(mapping), 0o600))
 	return path
 }
 
@@ -160,16 +159,16 @@ func TestWrongMappings(t *testing.T) {
 		`functions[0]: got function "add", op "" an`:                 function(`"args": ["a"]`),
 		`f33`: function(`"op": "residual_add", "args": ["a"], "dtypes": ["f33"]`),
 	} {
-		require.NoError(t, os.WriteFile(path+tvmffi.Suffix, []byte(mapping), 0o600))
+		require.NoError(t, os.WriteFile(path+plugin.Suffix, []byte(mapping), 0o600))
 		assert.ErrorContains(t, open(), want)
 	}
-	require.NoError(t, os.WriteFile(path+tvmffi.Suffix, []byte(function(`"op": "unknown", "args": ["a"]`)), 0o600))
+	require.NoError(t, os.WriteFile(path+plugin.Suffix, []byte(function(`"op": "unknown", "args": ["a"]`)), 0o600))
 	p, err := plugin.Open(path, plugin.Settings{Ops: mapped})
 	require.NoError(t, err)
 	assert.Contains(t, p.Unused()[0].Reason, "no such op")
 
 	both := compile(t, "fixture.c")
-	require.NoError(t, os.WriteFile(both+tvmffi.Suffix, []byte(addMapping), 0o600))
+	require.NoError(t, os.WriteFile(both+plugin.Suffix, []byte(addMapping), 0o600))
 	_, err = plugin.Open(both, plugin.Settings{Ops: mapped})
 	assert.ErrorContains(t, err, "it exports primus_plugin_get_api and has a mapping file")
 }
@@ -181,13 +180,13 @@ func TestInspectMapping(t *testing.T) {
 	f, err := plugin.Inspect(path)
 	require.NoError(t, err)
 	last := f.Dependencies[len(f.Dependencies)-1]
-	assert.Equal(t, filepath.Base(path)+tvmffi.Suffix, filepath.Base(last.Path))
+	assert.Equal(t, filepath.Base(path)+plugin.Suffix, filepath.Base(last.Path))
 	assert.Len(t, last.SHA256, 64)
-	require.NoError(t, os.Chmod(path+tvmffi.Suffix, 0o622))
+	require.NoError(t, os.Chmod(path+plugin.Suffix, 0o622))
 	_, err = plugin.Inspect(path)
 	require.ErrorContains(t, err, "its mapping file libtvm.so.tvm_ffi.json: it is writable by its group or others")
-	require.NoError(t, os.Remove(path+tvmffi.Suffix))
-	require.NoError(t, os.Mkdir(path+tvmffi.Suffix, 0o700))
+	require.NoError(t, os.Remove(path+plugin.Suffix))
+	require.NoError(t, os.Mkdir(path+plugin.Suffix, 0o700))
 	_, err = plugin.Inspect(path)
 	assert.ErrorContains(t, err, "it is a directory")
 }
@@ -196,7 +195,7 @@ func FuzzMapping(f *testing.F) {
 	f.Add([]byte(addMapping))
 	f.Add([]byte(`{"vendor": "a", "functions": [{"function": "f", "op": "x", "args": ["a"], "where": {"b": 1e400}}]}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		m, err := tvmffi.Read(text)
+		m, err := plugin.Read(text)
 		if err != nil {
 			return
 		}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/primus-fl/primus/internal/httpserver"
-	"github.com/primus-fl/primus/internal/secretfile"
+	"github.com/primus-fl/primus/internal/secret"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
@@ -69,7 +69,7 @@ func New(cfg Config, set Settings) (*Server, error) {
 	}
 	s.handler = s.routes()
 	if cfg.CertFile != "" {
-		cert, err := secretfile.KeyPair(cfg.CertFile, cfg.KeyFile)
+		cert, err := secret.KeyPair(cfg.CertFile, cfg.KeyFile)
 		if err != nil {
 			return nil, fmt.Errorf("serve: read the certificate %q and its key %q: %w; want both in PEM", cfg.CertFile, cfg.KeyFile, err)
 		}

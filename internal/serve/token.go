@@ -8,7 +8,7 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/primus-fl/primus/internal/secretfile"
+	"github.com/primus-fl/primus/internal/secret"
 )
 
 // Tokens are the secrets that allow changes of state. Only their digests are kept.
@@ -26,7 +26,7 @@ const minToken = 16
 // space. Empty lines and lines that begin with # are skipped. A file that other users can read is
 // refused. Errors name lines and never quote them.
 func ReadTokens(file string) (Tokens, error) {
-	text, err := secretfile.Read(file)
+	text, err := secret.Read(file)
 	if err != nil {
 		return nil, fmt.Errorf("read tokens: %w; want a file with one token per line", err)
 	}

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-
-	"github.com/primus-fl/primus/internal/tokenizer/internal/alphabet"
 )
 
 // decoder turns ids into text. What a tokenizer does to single tokens is done once, when it is
@@ -82,7 +80,7 @@ func (d *decoder) decode(dst []byte, ids []int32, special bool) []byte {
 
 // byteLevelText is what a token of a byte-level model stands for.
 func byteLevelText(token string) string {
-	if text, ok := alphabet.Decode(token); ok {
+	if text, ok := Decode(token); ok {
 		return string(text)
 	}
 	return token

@@ -12,8 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/primus-fl/primus/internal/tokenizer/internal/learn"
-	"github.com/primus-fl/primus/internal/tokenizer/internal/normalize"
+	"github.com/primus-fl/primus/internal/tokenizer"
 	"github.com/primus-fl/primus/internal/tokenizer/trainer"
 )
 
@@ -106,9 +105,9 @@ func byteLevelFile(t *testing.T, pattern string) map[string]any {
 func characterFile(t *testing.T) map[string]any {
 	t.Helper()
 	ids, counts := map[rune]int32{}, map[string]int64{}
-	var s learn.Settings
+	var s trainer.Settings
 	for _, doc := range mixedText(8, 300_000) {
-		text := strings.ReplaceAll(" "+string(normalize.Valid(doc)), " ", "▁")
+		text := strings.ReplaceAll(" "+string(tokenizer.Valid(doc)), " ", "▁")
 		for _, r := range text {
 			if _, ok := ids[r]; !ok && len(ids) < 400 {
 				ids[r] = int32(len(s.Texts))
@@ -120,7 +119,7 @@ func characterFile(t *testing.T) map[string]any {
 		}
 	}
 	counts["▁▁▁▁▁▁▁▁"] = 1000
-	var words []learn.Word
+	var words []trainer.Word
 	for word, n := range counts {
 		var symbols []int32
 		for _, r := range word {
@@ -128,10 +127,10 @@ func characterFile(t *testing.T) map[string]any {
 				symbols = append(symbols, id)
 			}
 		}
-		words = append(words, learn.Word{Symbols: symbols, Count: n})
+		words = append(words, trainer.Word{Symbols: symbols, Count: n})
 	}
 	s.Size, s.MinCount = 2000, 2
-	result, err := learn.Learn(t.Context(), words, s)
+	result, err := trainer.Learn(t.Context(), words, s)
 	require.NoError(t, err)
 
 	vocab := map[string]any{}

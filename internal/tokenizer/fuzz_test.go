@@ -12,7 +12,6 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/primus-fl/primus/internal/tokenizer"
-	"github.com/primus-fl/primus/internal/tokenizer/internal/normalize"
 	"github.com/primus-fl/primus/internal/tokenizer/trainer"
 )
 
@@ -106,7 +105,7 @@ func FuzzRoundTrip(f *testing.F) {
 		tokenizers = append(tokenizers, tok)
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		valid := normalize.Valid(text)
+		valid := tokenizer.Valid(text)
 		require.True(t, utf8.Valid(valid))
 		for _, tok := range tokenizers {
 			ids := tok.Encode(nil, text)

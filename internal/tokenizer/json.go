@@ -6,9 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-
-	"github.com/primus-fl/primus/internal/tokenizer/internal/bpe"
-	"github.com/primus-fl/primus/internal/tokenizer/internal/words"
 )
 
 // jsonFile is a tokenizer.json. Its truncation and padding are left out: how long a text may be is
@@ -155,9 +152,9 @@ func (b *builder) addTokens(tokens []added) error {
 // build completes the pipeline and the decoder.
 func (b *builder) build() (*pipeline, *decoder) {
 	// Sums of scores depend on where they begin, if only by rounding, so Unigram models see all text.
-	_, isBPE := b.model.(*bpe.Model)
+	_, isBPE := b.model.(*Model)
 	if n := len(b.steps); isBPE && !b.byteLevel && (n == 0 || b.steps[n-1].scan == nil) {
-		b.steps = append(b.steps, step{scan: words.NewCutter(b.tokens, '▁').Next})
+		b.steps = append(b.steps, step{scan: NewCutter(b.tokens, '▁').Next})
 	}
 	texts := make([]string, len(b.found))
 	for i, a := range b.found {

@@ -5,10 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-
-	"github.com/primus-fl/primus/internal/tokenizer/internal/alphabet"
-	"github.com/primus-fl/primus/internal/tokenizer/internal/bpe"
-	"github.com/primus-fl/primus/internal/tokenizer/internal/unigram"
 )
 
 // pair is a merge of a file: "a b" or ["a", "b"].
@@ -88,7 +84,7 @@ func (b *builder) readBPE(raw json.RawMessage) error {
 	if b.vocab, err = newVocabulary(f.Vocab); err != nil {
 		return err
 	}
-	settings := bpe.Settings{ByteLevel: b.byteLevel, Unknown: bpe.None, FuseUnknown: f.FuseUnk, WholeWords: f.IgnoreMerges}
+	settings := Settings{ByteLevel: b.byteLevel, Unknown: None, FuseUnknown: f.FuseUnk, WholeWords: f.IgnoreMerges}
 	if f.UnkToken != nil {
 		if settings.Unknown = b.vocab.lookup(*f.UnkToken); settings.Unknown < 0 {
 			return fmt.Errorf("unk_token %q is not in the vocabulary", *f.UnkToken)
@@ -99,15 +95,15 @@ func (b *builder) readBPE(raw json.RawMessage) error {
 	}
 	settings.Tokens = b.modelTexts()
 	settings.ByteIDs = b.byteIDs(f.ByteFallback)
-	b.tokens, b.model = settings.Tokens, bpe.New(settings)
+	b.tokens, b.model = settings.Tokens, New(settings)
 	return nil
 }
 
 // merges looks up the tokens of merges; the rank of a merge is its place.
-func (b *builder) merges(pairs []pair) ([]bpe.Merge, error) {
-	merges := make([]bpe.Merge, len(pairs))
+func (b *builder) merges(pairs []pair) ([]Merge, error) {
+	merges := make([]Merge, len(pairs))
 	for i, p := range pairs {
-		m := bpe.Merge{Left: b.vocab.lookup(p[0]), Right: b.vocab.lookup(p[1]), Joined: b.vocab.lookup(p[0] + p[1]), Rank: int32(i)}
+		m := Merge{Left: b.vocab.lookup(p[0]), Right: b.vocab.lookup(p[1]), Joined: b.vocab.lookup(p[0] + p[1]), Rank: int32(i)}
 		if m.Left < 0 || m.Right < 0 || m.Joined < 0 {
 			return nil, fmt.Errorf("merges[%d] joins %q and %q: these and %q must be in the vocabulary", i, p[0], p[1], p[0]+p[1])
 		}
@@ -123,7 +119,7 @@ func (b *builder) modelTexts() [][]byte {
 		switch {
 		case token == "":
 		case b.byteLevel:
-			texts[id], _ = alphabet.Decode(token)
+			texts[id], _ = Decode(token)
 		default:
 			texts[id] = []byte(token)
 		}
@@ -137,11 +133,11 @@ func (b *builder) byteIDs(fallback bool) (ids [256]int32) {
 	for i := range ids {
 		switch {
 		case b.byteLevel:
-			ids[i] = b.vocab.lookup(alphabet.Encode([]byte{byte(i)}))
+			ids[i] = b.vocab.lookup(Encode([]byte{byte(i)}))
 		case fallback:
 			ids[i] = b.vocab.lookup(fmt.Sprintf("<0x%02X>", i))
 		default:
-			ids[i] = bpe.None
+			ids[i] = None
 		}
 	}
 	return ids
@@ -179,7 +175,7 @@ func (b *builder) readUnigram(raw json.RawMessage) error {
 		return errors.New("a Unigram model after the pre-tokenizer ByteLevel is not supported: its tokens are characters")
 	}
 	ids := make(map[string]int32, len(f.Vocab))
-	settings := unigram.Settings{Unknown: -1}
+	settings := unigramSettings{Unknown: -1}
 	for i, token := range f.Vocab {
 		if _, ok := ids[token.text]; ok {
 			return fmt.Errorf("vocab[%d]: the token %q is there before", i, token.text)
@@ -198,6 +194,6 @@ func (b *builder) readUnigram(raw json.RawMessage) error {
 		return err
 	}
 	settings.ByteIDs = b.byteIDs(f.ByteFallback)
-	b.tokens, b.model = settings.Tokens, unigram.New(settings)
+	b.tokens, b.model = settings.Tokens, newUnigramModel(settings)
 	return nil
 }

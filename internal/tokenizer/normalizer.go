@@ -3,12 +3,10 @@ package tokenizer
 import (
 	"encoding/json"
 	"fmt"
-
-	"github.com/primus-fl/primus/internal/tokenizer/internal/normalize"
 )
 
 // readNormalizer returns the normalizer that an object describes.
-func readNormalizer(raw json.RawMessage) (normalize.Normalizer, error) {
+func readNormalizer(raw json.RawMessage) (Normalizer, error) {
 	kind, err := typeOf(raw)
 	if err != nil {
 		return nil, err
@@ -29,10 +27,10 @@ func readNormalizer(raw json.RawMessage) (normalize.Normalizer, error) {
 			Prepend string `json:"prepend"`
 		}
 		err := strict(raw, &p)
-		return normalize.Prepend(p.Prepend), err
+		return Prepend(p.Prepend), err
 	case "Replace":
 		what, with, err := readReplace(raw)
-		return normalize.Replace(what, with), err
+		return Replace(what, with), err
 	case "Strip":
 		var s struct {
 			Type  string `json:"type"`
@@ -40,11 +38,11 @@ func readNormalizer(raw json.RawMessage) (normalize.Normalizer, error) {
 			Right bool   `json:"strip_right"`
 		}
 		err := strict(raw, &s)
-		return normalize.Strip(s.Left, s.Right), err
+		return Strip(s.Left, s.Right), err
 	case "Lowercase":
-		return normalize.Lower, nil
+		return Lower, nil
 	case "StripAccents":
-		return normalize.StripMarks, nil
+		return StripMarks, nil
 	case "Precompiled":
 		var p struct {
 			Type string `json:"type"`
@@ -53,9 +51,9 @@ func readNormalizer(raw json.RawMessage) (normalize.Normalizer, error) {
 		if err := strict(raw, &p); err != nil {
 			return nil, err
 		}
-		return normalize.Precompiled(p.Map)
+		return Precompiled(p.Map)
 	}
-	if n, ok := normalize.Form(kind); ok {
+	if n, ok := Form(kind); ok {
 		return n, nil
 	}
 	return nil, &UnsupportedError{What: fmt.Sprintf("type %q", kind), Supported: []string{
@@ -64,8 +62,8 @@ func readNormalizer(raw json.RawMessage) (normalize.Normalizer, error) {
 }
 
 // readSequence returns the normalizer that applies others one after the other.
-func readSequence(raws []json.RawMessage) (normalize.Normalizer, error) {
-	var steps []normalize.Normalizer
+func readSequence(raws []json.RawMessage) (Normalizer, error) {
+	var steps []Normalizer
 	for i, raw := range raws {
 		n, err := readNormalizer(raw)
 		if err != nil {
@@ -73,7 +71,7 @@ func readSequence(raws []json.RawMessage) (normalize.Normalizer, error) {
 		}
 		steps = append(steps, n)
 	}
-	return normalize.Sequence(steps), nil
+	return Sequence(steps), nil
 }
 
 // readReplace returns what a Replace replaces, and with what.

@@ -16,7 +16,6 @@ import (
 
 	"github.com/primus-fl/primus/internal/hftokenizers"
 	"github.com/primus-fl/primus/internal/tokenizer"
-	"github.com/primus-fl/primus/internal/tokenizer/internal/normalize"
 )
 
 // mixedText returns documents of text in many scripts, code, emoji, numbers, odd white space, added
@@ -116,7 +115,7 @@ func sameText(t *testing.T, path string, texts [][]byte) {
 			require.FailNow(t, "the ids differ", "document %d, after %q: %q against %q", i, tok.Decode(nil, got[max(0, at-5):at]),
 				tok.Decode(nil, got[at:min(len(got), at+5)]), tok.Decode(nil, want[i][at:min(len(want[i]), at+5)]))
 		}
-		text := normalize.Valid(tok.Decode(nil, got))
+		text := tokenizer.Valid(tok.Decode(nil, got))
 		require.True(t, utf8.Valid(text))
 		decoded.Write(text)
 		decoded.Write([]byte("\n"))

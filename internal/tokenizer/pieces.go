@@ -2,8 +2,6 @@ package tokenizer
 
 import (
 	"fmt"
-
-	"github.com/primus-fl/primus/internal/tokenizer/internal/alphabet"
 )
 
 // SentencePiece is what a model of SentencePiece says, for those who write it in another form.
@@ -53,7 +51,7 @@ func ReadTiktoken(data []byte) (*Tiktoken, error) {
 	t := &Tiktoken{Tokens: make([]string, len(tokens)), Pattern: e.pattern}
 	ranks := make([]int32, len(tokens))
 	for rank, token := range tokens {
-		t.Tokens[rank], ranks[rank] = alphabet.Encode(token), int32(rank)
+		t.Tokens[rank], ranks[rank] = Encode(token), int32(rank)
 	}
 	for _, m := range mergesOf(tokens, ranks) {
 		t.Merges = append(t.Merges, [2]string{t.Tokens[m.Left], t.Tokens[m.Right]})

@@ -3,10 +3,6 @@ package tokenizer
 import (
 	"bytes"
 	"sync"
-
-	"github.com/primus-fl/primus/internal/tokenizer/internal/normalize"
-	"github.com/primus-fl/primus/internal/tokenizer/internal/split"
-	"github.com/primus-fl/primus/internal/tokenizer/internal/words"
 )
 
 // pipeline encodes text in four steps: added tokens are found, what lies between them is
@@ -14,9 +10,9 @@ import (
 type pipeline struct {
 	raw        *matcher // added tokens that are found in the text itself
 	normal     *matcher // added tokens that are found in the normalized text
-	normalizer normalize.Normalizer
+	normalizer Normalizer
 	steps      []step
-	model      words.Model
+	model      wordModel
 	prepended  []byte  // what the normalizer puts before every text
 	prefix     []int32 // ids before a prompt
 	suffix     []int32 // ids after a prompt
@@ -26,7 +22,7 @@ type pipeline struct {
 // step cuts text into words, each of which the next step cuts further.
 type step struct {
 	rewrite func(dst, text []byte, at place) []byte // nil leaves the text as it is
-	scan    split.Scanner                           // nil leaves it whole
+	scan    Scanner                                 // nil leaves it whole
 }
 
 // place says where a text stands, which decides whether something is put before it.
@@ -49,7 +45,7 @@ func (at place) within(offset int) place {
 // encoder is the memory of one call.
 type encoder struct {
 	*pipeline
-	cache    *words.Cache
+	cache    *Cache
 	text     []byte   // normalized
 	rewrites [][]byte // of each step
 }
@@ -57,7 +53,7 @@ type encoder struct {
 // init completes a pipeline whose fields are set.
 func (p *pipeline) init() {
 	p.encoders.New = func() any {
-		return &encoder{pipeline: p, cache: words.NewCache(), rewrites: make([][]byte, len(p.steps))}
+		return &encoder{pipeline: p, cache: NewCache(), rewrites: make([][]byte, len(p.steps))}
 	}
 }
 
@@ -65,7 +61,7 @@ func (p *pipeline) init() {
 func (p *pipeline) encode(dst []int32, text []byte, where place) []int32 {
 	e := p.encoders.Get().(*encoder)
 	defer p.encoders.Put(e)
-	text = normalize.Valid(text)
+	text = Valid(text)
 	for at := 0; at < len(text); {
 		begin, end, id := p.raw.find(text, at)
 		if begin > at {
@@ -141,7 +137,7 @@ func spaceFirst(dst, text []byte, at place) []byte {
 // metaspace returns the rewrite of the pre-tokenizer of this name. Scheme says when text gets the
 // replacement before it: always, never, or first, which is at the beginning of the whole text.
 func metaspace(replacement, scheme string) func(dst, text []byte, at place) []byte {
-	spaces := normalize.Replace(" ", replacement)
+	spaces := Replace(" ", replacement)
 	return func(dst, text []byte, at place) []byte {
 		there := bytes.HasPrefix(text, []byte(replacement)) || len(text) > 0 && text[0] == ' '
 		if !there && (scheme == "always" && at != continues || scheme == "first" && at == begins) {
@@ -155,7 +151,7 @@ func metaspace(replacement, scheme string) func(dst, text []byte, at place) []by
 type behavior string
 
 // literal returns the scanner of a split at a text.
-func literal(what string, b behavior) (split.Scanner, bool) {
+func literal(what string, b behavior) (Scanner, bool) {
 	find := []byte(what)
 	index := func(text []byte, from int) int {
 		if i := bytes.Index(text[from:], find); i >= 0 {

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-
-	"github.com/primus-fl/primus/internal/tokenizer/internal/split"
 )
 
 // readPreTokenizer adds the steps that an object describes.
@@ -42,7 +40,7 @@ func (b *builder) readPreTokenizer(raw json.RawMessage) error {
 			Each bool   `json:"individual_digits"`
 		}
 		err := strict(raw, &d)
-		return errors.Join(err, b.addStep(step{scan: split.Digits(d.Each)}))
+		return errors.Join(err, b.addStep(step{scan: Digits(d.Each)}))
 	case "Punctuation":
 		var p struct {
 			Type     string   `json:"type"`
@@ -54,7 +52,7 @@ func (b *builder) readPreTokenizer(raw json.RawMessage) error {
 		if p.Behavior != "" && p.Behavior != "Isolated" {
 			return &UnsupportedError{What: fmt.Sprintf("Punctuation with behavior %q", p.Behavior), Supported: []string{"Isolated"}}
 		}
-		return b.addStep(step{scan: split.Punctuation()})
+		return b.addStep(step{scan: Punctuation()})
 	}
 	return &UnsupportedError{What: fmt.Sprintf("type %q", kind), Supported: []string{"ByteLevel", "Split", "Metaspace", "Digits", "Punctuation", "Sequence"}}
 }
@@ -83,7 +81,7 @@ func (b *builder) readByteLevel(raw json.RawMessage) error {
 		s.rewrite = spaceFirst
 	}
 	if l.UseRegex {
-		s.scan, _ = split.Find(split.GPT2)
+		s.scan, _ = Find(GPT2)
 	}
 	err := b.addStep(s)
 	b.byteLevel = true
@@ -114,11 +112,11 @@ func (b *builder) readSplit(raw json.RawMessage) error {
 		}
 		return b.addStep(step{scan: scan})
 	}
-	scan, ok := split.Find(*s.Pattern.Regex)
+	scan, ok := Find(*s.Pattern.Regex)
 	if !ok {
 		return &UnsupportedError{
 			What:      fmt.Sprintf("the pattern %q", *s.Pattern.Regex),
-			Supported: append([]string{"those of"}, split.Names()...),
+			Supported: append([]string{"those of"}, Names()...),
 		}
 	}
 	// The patterns match every character, so these two are the same.

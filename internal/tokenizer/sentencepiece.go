@@ -10,9 +10,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/primus-fl/primus/internal/tokenizer/internal/bpe"
-	"github.com/primus-fl/primus/internal/tokenizer/internal/normalize"
-	"github.com/primus-fl/primus/internal/tokenizer/internal/unigram"
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
@@ -192,7 +189,7 @@ func parseSentencePiece(data []byte) (*builder, error) {
 		return nil, err
 	}
 	keep := b.normal
-	b.normalizer, err = normalize.SentencePiece(normalize.SentencePieceSettings{
+	b.normalizer, err = sentencePieceNormalizer(SentencePieceSettings{
 		CharsMap: m.charsMap, DummyPrefix: m.dummyPrefix, RemoveExtraSpaces: m.removeSpaces, EscapeSpaces: m.escapeSpaces,
 		Keep: func(text []byte) int {
 			_, n := keep.longest(text, 0)
@@ -260,12 +257,12 @@ func (m *spModel) setModel(b *builder) error {
 		if i := slices.IndexFunc(m.pieces, func(p piece) bool { return p.kind == pieceUnused }); i >= 0 {
 			return &UnsupportedError{What: fmt.Sprintf("the unused piece %q of a BPE model", m.pieces[i].text), Supported: []string{"normal, control, user-defined and byte pieces"}}
 		}
-		b.model = bpe.New(bpe.Settings{
+		b.model = New(Settings{
 			Tokens: tokens, Merges: mergesOf(tokens, m.ranks()), ByteIDs: byteIDs, Unknown: unknown, FuseUnknown: true,
 		})
 	case modelUnigram:
 		b.normal = nil // the scores of pieces that users defined let the model find them
-		b.model = unigram.New(unigram.Settings{Tokens: tokens, Scores: m.scores(), Unknown: unknown, ByteIDs: byteIDs, Single: true})
+		b.model = newUnigramModel(unigramSettings{Tokens: tokens, Scores: m.scores(), Unknown: unknown, ByteIDs: byteIDs, Single: true})
 	default:
 		return &UnsupportedError{What: fmt.Sprintf("the model type %d", m.kind), Supported: []string{"1 (unigram)", "2 (bpe)"}}
 	}
@@ -308,14 +305,14 @@ func (m *spModel) scores() []float64 {
 }
 
 // mergesOf returns every pair of tokens whose texts together are that of a token, with its rank.
-func mergesOf(tokens [][]byte, ranks []int32) []bpe.Merge {
+func mergesOf(tokens [][]byte, ranks []int32) []Merge {
 	ids := make(map[string]int32, len(tokens))
 	for id, text := range tokens {
 		if text != nil {
 			ids[string(text)] = int32(id)
 		}
 	}
-	var merges []bpe.Merge
+	var merges []Merge
 	for joined, text := range tokens {
 		for i := 1; i < len(text); i++ {
 			left, ok := ids[string(text[:i])]
@@ -323,7 +320,7 @@ func mergesOf(tokens [][]byte, ranks []int32) []bpe.Merge {
 				continue
 			}
 			if right, ok := ids[string(text[i:])]; ok {
-				merges = append(merges, bpe.Merge{Left: left, Right: right, Joined: int32(joined), Rank: ranks[joined]})
+				merges = append(merges, Merge{Left: left, Right: right, Joined: int32(joined), Rank: ranks[joined]})
 			}
 		}
 	}

@@ -8,9 +8,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-
-	"github.com/primus-fl/primus/internal/tokenizer/internal/bpe"
-	"github.com/primus-fl/primus/internal/tokenizer/internal/split"
 )
 
 // encoding is a tokenizer that is published as a file of tiktoken. The file has its tokens; the
@@ -42,14 +39,14 @@ func encodings() []encoding {
 		}
 	}
 	return []encoding{
-		{name: "gpt2, r50k_base", tokens: 50256, pattern: split.GPT2, special: gpt2, eos: "<|endoftext|>"},
-		{name: "p50k_base", tokens: 50281, pattern: split.GPT2, special: gpt2, eos: "<|endoftext|>"},
-		{name: "cl100k_base", tokens: 100256, pattern: split.Llama3, eos: "<|endoftext|>", special: map[string]int32{
+		{name: "gpt2, r50k_base", tokens: 50256, pattern: GPT2, special: gpt2, eos: "<|endoftext|>"},
+		{name: "p50k_base", tokens: 50281, pattern: GPT2, special: gpt2, eos: "<|endoftext|>"},
+		{name: "cl100k_base", tokens: 100256, pattern: Llama3, eos: "<|endoftext|>", special: map[string]int32{
 			"<|endoftext|>": 100257, "<|fim_prefix|>": 100258, "<|fim_middle|>": 100259, "<|fim_suffix|>": 100260, "<|endofprompt|>": 100276,
 		}},
-		{name: "Llama 3", tokens: 128000, pattern: split.Llama3, special: llama, prefix: "<|begin_of_text|>", eos: "<|end_of_text|>"},
-		{name: "Qwen", tokens: 151643, pattern: split.Qwen2, special: qwen, eos: "<|endoftext|>"},
-		{name: "o200k_base", tokens: 199998, pattern: split.GPT4o, eos: "<|endoftext|>", special: map[string]int32{
+		{name: "Llama 3", tokens: 128000, pattern: Llama3, special: llama, prefix: "<|begin_of_text|>", eos: "<|end_of_text|>"},
+		{name: "Qwen", tokens: 151643, pattern: Qwen2, special: qwen, eos: "<|endoftext|>"},
+		{name: "o200k_base", tokens: 199998, pattern: GPT4o, eos: "<|endoftext|>", special: map[string]int32{
 			"<|endoftext|>": 199999, "<|endofprompt|>": 200018,
 		}},
 	}
@@ -142,9 +139,9 @@ func readEncoding(data []byte) (tokens [][]byte, e encoding, err error) {
 // buildTiktoken returns the builder for the tokens of an encoding.
 func buildTiktoken(tokens [][]byte, e encoding) (*builder, error) {
 	b := &builder{byteLevel: true, bos: -1, eos: -1, pad: -1}
-	settings := bpe.Settings{ByteLevel: true, Tokens: tokens, Unknown: bpe.None, WholeWords: true}
+	settings := Settings{ByteLevel: true, Tokens: tokens, Unknown: None, WholeWords: true}
 	for i := range settings.ByteIDs {
-		settings.ByteIDs[i] = bpe.None
+		settings.ByteIDs[i] = None
 	}
 	ids := make(map[string]int32, len(tokens))
 	ranks := make([]int32, len(tokens))
@@ -165,8 +162,8 @@ func buildTiktoken(tokens [][]byte, e encoding) (*builder, error) {
 	if b.vocab, err = newVocabulary(ids); err != nil {
 		return nil, err
 	}
-	b.tokens, b.model = tokens, bpe.New(settings)
-	scan, ok := split.Find(e.pattern)
+	b.tokens, b.model = tokens, New(settings)
+	scan, ok := Find(e.pattern)
 	if !ok {
 		return nil, fmt.Errorf("BUG: no scanner for %q", e.pattern)
 	}

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/primus-fl/primus/internal/foreign"
 	"github.com/primus-fl/primus/internal/suggest"
-	"github.com/primus-fl/primus/ops/foreign"
 )
 
 // Names are the names that a policy can refer to.

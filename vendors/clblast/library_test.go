@@ -5,7 +5,7 @@ import (
 
 	"github.com/primus-fl/primus/impls/reference"
 	"github.com/primus-fl/primus/internal/opencltest"
-	"github.com/primus-fl/primus/ops/gemm/gemmtest"
+	"github.com/primus-fl/primus/ops/opscases"
 	"github.com/primus-fl/primus/opstest"
 	"github.com/primus-fl/primus/opstest/ondevice"
 	"github.com/primus-fl/primus/tensor"
@@ -18,5 +18,5 @@ func TestConformance(t *testing.T) {
 	if err := lib.Available(); err != nil {
 		t.Skip(err)
 	}
-	gemmtest.Kit().RunAll(t, ondevice.Source(b, lib.Source(), nil), reference.Source(), opstest.WithDTypes(tensor.F32, tensor.F64))
+	opscases.Gemm().RunAll(t, ondevice.Source(b, lib.Source(), nil), reference.Source(), opstest.WithDTypes(tensor.F32, tensor.F64))
 }

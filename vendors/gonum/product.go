@@ -8,7 +8,7 @@ import (
 	"gonum.org/v1/gonum/blas/gonum"
 
 	"github.com/primus-fl/primus/opregistry"
-	internalblas "github.com/primus-fl/primus/vendors/internal/blas"
+	vendorsblas "github.com/primus-fl/primus/vendors/internal/blas"
 )
 
 // A product is computed in blocks of blockRows×blockCols, over blockInner at a time, so that the
@@ -24,13 +24,13 @@ const (
 type library struct{}
 
 // SGEMM computes p in f32.
-func (library) SGEMM(p *internalblas.Product) error {
+func (library) SGEMM(p *vendorsblas.Product) error {
 	multiply(p, sgemm, &singles)
 	return nil
 }
 
 // DGEMM computes p in f64.
-func (library) DGEMM(p *internalblas.Product) error {
+func (library) DGEMM(p *vendorsblas.Product) error {
 	multiply(p, dgemm, &doubles)
 	return nil
 }
@@ -65,7 +65,7 @@ type product[T float32 | float64] struct {
 }
 
 // multiply computes p.
-func multiply[T float32 | float64](p *internalblas.Product, gemm kernel[T], pool *sync.Pool) {
+func multiply[T float32 | float64](p *vendorsblas.Product, gemm kernel[T], pool *sync.Pool) {
 	c := pool.Get().(*product[T])
 	defer pool.Put(c)
 	*c = product[T]{

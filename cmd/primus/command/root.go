@@ -28,8 +28,8 @@ import (
 	"github.com/primus-fl/primus/cmd/primus/command/internal/train"
 	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/internal/buildinfo"
-	"github.com/primus-fl/primus/internal/escape"
 	"github.com/primus-fl/primus/internal/launch"
+	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/spf13/cobra"
 	"go.uber.org/fx"
@@ -79,7 +79,7 @@ func exitCode(ctx context.Context, err error, out io.Writer) int {
 		fmt.Fprintln(out, "primus: interrupted")
 		return exitInterrupted
 	}
-	fmt.Fprintln(out, "primus: error:", escape.Lines(err.Error(), "primus: error: "))
+	fmt.Fprintln(out, "primus: error:", plaintext.Lines(err.Error(), "primus: error: "))
 	var usage cli.UsageError
 	if errors.As(err, &usage) || errors.Is(err, document.ErrUsage) {
 		return exitUsage

@@ -6,7 +6,6 @@ import (
 
 	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/internal/backends/python"
-	"github.com/primus-fl/primus/internal/backends/pyversion"
 	"github.com/primus-fl/primus/runtime/backend"
 )
 
@@ -69,10 +68,10 @@ func (adapter) ConvertConfig(tc *backend.TrainContext) (*backend.Args, []documen
 
 // DetectVersion reads the assignment of __version__, or the metadata of the installed distribution.
 func (adapter) DetectVersion(tc *backend.TrainContext) (string, error) {
-	if version, err := pyversion.OfPackage(tc.Paths.PythonPath, "maxdiffusion/__init__.py"); err == nil {
+	if version, err := python.OfPackage(tc.Paths.PythonPath, "maxdiffusion/__init__.py"); err == nil {
 		return version, nil
 	}
-	return pyversion.OfInstalled(slices.Concat(tc.Paths.PythonPath, pyversion.SitePackages(tc.Environ.Lookup)), "maxdiffusion")
+	return python.OfInstalled(slices.Concat(tc.Paths.PythonPath, python.SitePackages(tc.Environ.Lookup)), "maxdiffusion")
 }
 
 // EnvDefaults returns what processes on several nodes need; the other variables are for the env

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/primus-fl/primus/document"
-	"github.com/primus-fl/primus/internal/backends/pytext"
 	"github.com/primus-fl/primus/internal/backends/python"
 	"github.com/primus-fl/primus/internal/launch"
 	"github.com/primus-fl/primus/internal/secret"
@@ -83,7 +82,7 @@ func job(tc *backend.TrainContext, dir string) (launch.Job, error) {
 			values[key] = v
 		}
 	}
-	text, err := pytext.YAML(values)
+	text, err := python.YAML(values)
 	if err != nil {
 		return launch.Job{}, err
 	}
@@ -92,7 +91,7 @@ func job(tc *backend.TrainContext, dir string) (launch.Job, error) {
 	if overrides, ok := tc.Args.Lookup("override_model"); ok {
 		m, _ := overrides.Map()
 		for key, v := range m.All() {
-			program = append(program, key+"="+pytext.Str(v))
+			program = append(program, key+"="+python.Str(v))
 		}
 	}
 	return launch.Job{Program: program, Notes: notes, Files: []launch.File{{Path: file, Content: text, Temporary: true}}}, nil

@@ -3,7 +3,6 @@ package maxtext
 import (
 	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/internal/backends/python"
-	"github.com/primus-fl/primus/internal/backends/pyversion"
 	"github.com/primus-fl/primus/runtime/backend"
 )
 
@@ -47,7 +46,7 @@ func (adapter) ConvertConfig(tc *backend.TrainContext) (*backend.Args, []documen
 
 // DetectVersion reads the assignment of __version__.
 func (adapter) DetectVersion(tc *backend.TrainContext) (string, error) {
-	return pyversion.OfPackage(tc.Paths.PythonPath, "maxtext/__init__.py", "MaxText/__init__.py")
+	return python.OfPackage(tc.Paths.PythonPath, "maxtext/__init__.py", "MaxText/__init__.py")
 }
 
 var _ backend.EnvDefaulter = adapter{}

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/primus-fl/primus/document"
-	"github.com/primus-fl/primus/internal/backends/pytext"
 	"github.com/primus-fl/primus/internal/backends/python"
 	"github.com/primus-fl/primus/internal/launch"
 	"github.com/primus-fl/primus/internal/secret"
@@ -63,7 +62,7 @@ func job(tc *backend.TrainContext, dir string) (launch.Job, error) {
 			values[key] = v
 		}
 	}
-	text, err := pytext.YAML(values)
+	text, err := python.YAML(values)
 	if err != nil {
 		return launch.Job{}, err
 	}
@@ -72,7 +71,7 @@ func job(tc *backend.TrainContext, dir string) (launch.Job, error) {
 	if overrides, ok := tc.Args.Lookup("override_model"); ok {
 		m, _ := overrides.Map()
 		for key, v := range m.All() {
-			text, err := pytext.Inline(v)
+			text, err := python.Inline(v)
 			if err != nil {
 				return launch.Job{}, fmt.Errorf("override_model.%s: %w", key, err)
 			}

@@ -3,7 +3,6 @@ package megatron
 import (
 	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/internal/backends/python"
-	"github.com/primus-fl/primus/internal/backends/pyversion"
 	"github.com/primus-fl/primus/runtime/backend"
 )
 
@@ -49,7 +48,7 @@ func (adapter) ConvertConfig(tc *backend.TrainContext) (*backend.Args, []documen
 
 // EarlyVersion reads megatron/core/package_info.py.
 func (adapter) EarlyVersion(tc *backend.TrainContext) (string, error) {
-	return pyversion.OfPackage(tc.Paths.PythonPath, "megatron/core/package_info.py")
+	return python.OfPackage(tc.Paths.PythonPath, "megatron/core/package_info.py")
 }
 
 func (a adapter) DetectVersion(tc *backend.TrainContext) (string, error) { return a.EarlyVersion(tc) }

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/primus-fl/primus/document"
-	"github.com/primus-fl/primus/internal/backends/pytext"
+	"github.com/primus-fl/primus/internal/backends/python"
 	"github.com/primus-fl/primus/runtime/backend"
 )
 
@@ -140,7 +140,7 @@ func paths(key string, v document.Value) ([]any, error) {
 func texts(items []document.Value) []any {
 	var list []any
 	for _, item := range items {
-		if text := pytext.Str(item); !empty(strings.TrimSpace(text)) {
+		if text := python.Str(item); !empty(strings.TrimSpace(text)) {
 			list = append(list, text)
 		}
 	}

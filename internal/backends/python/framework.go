@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/primus-fl/primus/internal/backends/pyversion"
 	"github.com/primus-fl/primus/internal/launch"
 	"github.com/primus-fl/primus/runtime/backend"
 )
@@ -91,7 +90,7 @@ var _ backend.DataUser = Adapter{}
 // is a path such as primus/core/patches; the directories are the source tree, PYTHONPATH, the
 // virtual environment and the checkout of Primus that the experiment lies in.
 func Importable(tc *backend.TrainContext, module string) string {
-	dirs := slices.Concat(tc.Paths.PythonPath, pyversion.SitePackages(tc.Environ.Lookup))
+	dirs := slices.Concat(tc.Paths.PythonPath, SitePackages(tc.Environ.Lookup))
 	if checkout := tc.Checkout(); checkout != "" {
 		dirs = append(dirs, checkout)
 	}

@@ -5,7 +5,6 @@ import (
 
 	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/internal/backends/python"
-	"github.com/primus-fl/primus/internal/backends/pyversion"
 	"github.com/primus-fl/primus/runtime/backend"
 )
 
@@ -55,6 +54,6 @@ func (adapter) ConvertConfig(tc *backend.TrainContext) (*backend.Args, []documen
 
 // DetectVersion reads the metadata of the installed distribution; a bare source tree has none.
 func (adapter) DetectVersion(tc *backend.TrainContext) (string, error) {
-	dirs := slices.Concat(tc.Paths.PythonPath, pyversion.SitePackages(tc.Environ.Lookup))
-	return pyversion.OfInstalled(dirs, "torchtitan")
+	dirs := slices.Concat(tc.Paths.PythonPath, python.SitePackages(tc.Environ.Lookup))
+	return python.OfInstalled(dirs, "torchtitan")
 }

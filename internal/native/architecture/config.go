@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/primus-fl/primus/internal/native/recompute"
 )
 
 // Normalization is the kind of norm before each part of a layer, with Megatron's names.
@@ -78,7 +76,7 @@ type Config struct {
 	RopeScaling
 	Experts
 	Precision
-	recompute.Plan
+	Plan
 	LoRA
 }
 

@@ -17,7 +17,7 @@ import (
 
 	"github.com/primus-fl/primus/internal/durable"
 	"github.com/primus-fl/primus/internal/native/data/corpus"
-	"github.com/primus-fl/primus/internal/native/data/mapped"
+	"github.com/primus-fl/primus/internal/native/data/indexed"
 )
 
 // A cache file holds the tokens, which therefore begin at a page of memory, followed by a footer,
@@ -115,12 +115,12 @@ func (c cache) footer(count uint64, crc uint32) []byte {
 // open returns the tokens of the cache file; an error that matches os.ErrNotExist
 // says that there is none, any other that it cannot be used.
 func (c cache) open(ctx context.Context) (*Tokens, error) {
-	f, err := mapped.Open(c.path)
+	f, err := indexed.OpenMapped(c.path)
 	if err != nil {
 		return nil, err
 	}
 	var t *Tokens
-	err = mapped.Guard(cacheName, func() (err error) {
+	err = indexed.Guard(cacheName, func() (err error) {
 		t, err = c.decode(ctx, f.Bytes)
 		return err
 	})

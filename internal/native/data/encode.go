@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"github.com/primus-fl/primus/internal/native/data/corpus"
-	"github.com/primus-fl/primus/internal/native/data/stored"
+	"github.com/primus-fl/primus/internal/native/data/indexed"
 	"github.com/primus-fl/primus/internal/tokenizer"
 )
 
@@ -156,7 +156,7 @@ func (e Encoding) writeTokens(ctx context.Context, c *corpus.Corpus, w io.Writer
 		if err := checkIDs(ids, e.Tokenizer.VocabSize()); err != nil {
 			return err
 		}
-		out = stored.Append(out[:0], ids, width)
+		out = indexed.Append(out[:0], ids, width)
 		if progress != nil {
 			progress(c.BytesRead(), total)
 		}

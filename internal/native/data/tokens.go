@@ -7,8 +7,7 @@ import (
 	"math"
 	"unsafe"
 
-	"github.com/primus-fl/primus/internal/native/data/mapped"
-	"github.com/primus-fl/primus/internal/native/data/stored"
+	"github.com/primus-fl/primus/internal/native/data/indexed"
 )
 
 // Tokens is an immutable stream of token ids, one, two or four bytes each, in memory or mapped from
@@ -51,21 +50,21 @@ func (t *Tokens) Read(dst []int32, from int) (err error) {
 		t.read(dst, from)
 		return nil
 	}
-	return mapped.Guard(t.what, func() error {
+	return indexed.Guard(t.what, func() error {
 		t.read(dst, from)
 		return nil
 	})
 }
 
 func (t *Tokens) read(dst []int32, from int) {
-	stored.Load(dst, t.bytes[t.width*from:t.width*(from+len(dst))], t.width)
+	indexed.Load(dst, t.bytes[t.width*from:t.width*(from+len(dst))], t.width)
 }
 
 // scan computes the checksum of mapped tokens and returns an error for the first id outside a
 // vocabulary.
 func (t *Tokens) scan(ctx context.Context, vocabSize int) error {
 	ids := make([]int32, 64<<10)
-	return mapped.Guard(t.what, func() error {
+	return indexed.Guard(t.what, func() error {
 		for from := 0; from < t.Len(); from += len(ids) {
 			if err := ctx.Err(); err != nil {
 				return err

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/primus-fl/primus/device/cpu"
-	"github.com/primus-fl/primus/internal/native/batch"
 	"github.com/primus-fl/primus/internal/native/inference"
 	"github.com/primus-fl/primus/internal/native/model"
 	"github.com/primus-fl/primus/internal/tokenizer"
@@ -35,7 +34,7 @@ func scorers(t *testing.T, cfg model.Config, capacity int) (*inference.Scorer, f
 	})
 	return s, func(ids []int32) []float64 {
 		var losses []float64
-		b := batch.New(1, cfg.SeqLength)
+		b := model.NewBatch(1, cfg.SeqLength)
 		copy(b.Tokens, ids)
 		for i := range ids[1:] {
 			b.Weights = make([]float32, cfg.SeqLength)

@@ -3,7 +3,6 @@ package model
 import (
 	"github.com/primus-fl/primus/internal/native/architecture"
 	"github.com/primus-fl/primus/internal/native/memory"
-	"github.com/primus-fl/primus/internal/native/recompute"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opregistry"
 	attentionops "github.com/primus-fl/primus/ops/attention"
@@ -41,7 +40,7 @@ func (b *Builder) attention(w LayerWeights, freqs *tensor.Tensor) *attention {
 		dropout: float32(c.AttentionDropout), dProjected: b.scratch(t, c.QKVRows()), dMixed: b.scratch(t, nq*d),
 		fwd: opmanager.MustBind(b.Fwd, attentionops.FusedAttnFwd), bwd: opmanager.MustBind(b.Bwd, attentionops.FusedAttnBwd),
 	}
-	defer b.during(recompute.Attention)()
+	defer b.during(architecture.Attention)()
 	a.mixed, a.stats = b.Act(t, nq*d), b.Keep.F32(b.Batch, nq, b.Seq, 1)
 	if left := c.KeysBeforeIn(b.depth); left >= 0 {
 		a.window = attentionops.Window(left, 0)

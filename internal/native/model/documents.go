@@ -3,7 +3,6 @@ package model
 import (
 	"errors"
 
-	"github.com/primus-fl/primus/internal/native/batch"
 	"github.com/primus-fl/primus/internal/native/memory"
 	"github.com/primus-fl/primus/tensor"
 )
@@ -41,7 +40,7 @@ func (d *documents) set(of []int32, begins func(i int) bool) error {
 }
 
 // setDocuments takes the segments and positions of a batch.
-func (p *Pass) setDocuments(b batch.Batch) error {
+func (p *Pass) setDocuments(b Batch) error {
 	return errors.Join(
 		p.segments.set(b.Segments, func(i int) bool { return i%p.seq == 0 || b.Segments[i] != b.Segments[i-1] }),
 		p.places.set(b.Positions, func(i int) bool { return b.Positions[i] == 0 }),

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/primus-fl/primus/internal/native/batch"
+	"github.com/primus-fl/primus/internal/native/model"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/tensor"
 )
@@ -25,7 +25,7 @@ func TestPackedDocuments(t *testing.T) {
 				cfg.SeqLength, cfg.MaxPositionEmbeddings = 12, 0
 				mgr := newManager(t, kind)
 				packed := newModelOn(t, cfg, mgr, 1)
-				whole := batch.New(1, cfg.SeqLength)
+				whole := model.NewBatch(1, cfg.SeqLength)
 				rng := rand.New(rand.NewPCG(8, 9))
 				at := 0
 				for _, n := range lengths {
@@ -36,7 +36,7 @@ func TestPackedDocuments(t *testing.T) {
 					at += n
 				}
 				whole.Tokens[cfg.SeqLength] = 7
-				batch.MaskConfig{ResetPositions: true, ResetAttention: true, MaskLoss: true}.Apply(&whole, eod)
+				model.MaskConfig{ResetPositions: true, ResetAttention: true, MaskLoss: true}.Apply(&whole, eod)
 				require.NoError(t, packed.SetBatch(whole))
 				loss := packed.loss(t)
 				require.NoError(t, packed.Backward(1/float32(whole.Weight()), false))
@@ -45,7 +45,7 @@ func TestPackedDocuments(t *testing.T) {
 				sum, at := 0.0, 0
 				apart := newModelOn(t, cfg, mgr, 1)
 				for i, n := range lengths {
-					one := batch.New(1, cfg.SeqLength)
+					one := model.NewBatch(1, cfg.SeqLength)
 					copy(one.Tokens, whole.Tokens[at:at+n])
 					one.Weights = make([]float32, cfg.SeqLength)
 					for j := range n - 1 {
@@ -74,7 +74,7 @@ func TestWholeRowsAfterDocuments(t *testing.T) {
 	b := rowsOf(tiny(false), []int32{1, 2, 3, 4, 5, 6, 7})
 	require.NoError(t, m.SetBatch(b))
 	want := m.loss(t)
-	batch.MaskConfig{ResetPositions: true, ResetAttention: true, MaskLoss: true}.Apply(&b, 3)
+	model.MaskConfig{ResetPositions: true, ResetAttention: true, MaskLoss: true}.Apply(&b, 3)
 	require.NoError(t, m.SetBatch(b))
 	assert.NotEqual(t, want, m.loss(t))
 	require.NoError(t, m.SetBatch(rowsOf(tiny(false), b.Tokens)))
@@ -89,7 +89,7 @@ func TestDropoutOfPackedDocuments(t *testing.T) {
 	cfg := mixed()
 	m := newModel(t, cfg, opregistry.KindReference, 1)
 	b := rowsOf(cfg, []int32{1, 2, 3, 4, 5, 6, 7}[:cfg.SeqLength+1])
-	batch.MaskConfig{ResetAttention: true}.Apply(&b, 3)
+	model.MaskConfig{ResetAttention: true}.Apply(&b, 3)
 	require.NoError(t, m.SetBatch(b))
 	m.Drop(1, 1)
 	first := m.loss(t)

@@ -17,7 +17,7 @@ import (
 // noIgnore is a target that never occurs: every token counts.
 const noIgnore = -100
 
-// CrossEntropy is the cross entropy of the logits of T tokens.
+// BlockCrossEntropy is the cross entropy of the logits of T tokens.
 type BlockCrossEntropy struct {
 	Logits *tensor.Tensor // [T vocab], or the part of the vocabulary that a rank has
 	Losses *tensor.Tensor // f32 [T], nats

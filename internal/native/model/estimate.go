@@ -5,7 +5,6 @@ import (
 
 	"github.com/primus-fl/primus/internal/native/architecture"
 	"github.com/primus-fl/primus/internal/native/memory"
-	"github.com/primus-fl/primus/internal/native/recompute"
 	"github.com/primus-fl/primus/internal/native/world"
 	"github.com/primus-fl/primus/opmanager"
 )
@@ -89,8 +88,8 @@ func count(c architecture.Config, part Part, layers int, of func(*Model, *memory
 	var sizes [2]float64
 	for i := range sizes {
 		few := c
-		if few.Granularity == recompute.Full {
-			few.Plan = recompute.Plan{}
+		if few.Granularity == architecture.Full {
+			few.Plan = architecture.Plan{}
 		}
 		few.NumLayers, few.WindowLayers = min(i+2, layers), nil
 		m, err := NewPart(few, &memory.Counter{}, part)

@@ -4,9 +4,9 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/primus-fl/primus/internal/native/architecture"
 	"github.com/primus-fl/primus/internal/native/layout"
 	"github.com/primus-fl/primus/internal/native/memory"
-	"github.com/primus-fl/primus/internal/native/recompute"
 	"github.com/primus-fl/primus/internal/native/world"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opregistry"
@@ -60,7 +60,7 @@ type experts struct {
 }
 
 func (b *Builder) experts(w ExpertWeights) *experts {
-	defer b.during(recompute.Experts)()
+	defer b.during(architecture.RecomputeExperts)()
 	t, h, f, n, k := b.mlpRows(), b.Config.HiddenSize, b.Config.ExpertSize(), b.Config.NumExperts, b.Config.Topk()
 	e := &experts{
 		router: b.Linear(w.Router), wide: b.wide, num: n, topk: k, pre: b.Config.PreSoftmax,

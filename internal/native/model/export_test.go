@@ -1,7 +1,6 @@
 package model
 
 import (
-	"github.com/primus-fl/primus/internal/native/batch"
 	"github.com/primus-fl/primus/internal/native/memory"
 	"github.com/primus-fl/primus/tensor"
 )
@@ -9,7 +8,7 @@ import (
 // Logits runs the model over tokens of one sequence, padded to the length of the pass, and returns
 // the scores of the token that follows position at. The slice is valid until the next call.
 func (p *Pass) Logits(tokens []int32, at int) ([]float32, error) {
-	if err := p.setDocuments(batch.Batch{}); err != nil {
+	if err := p.setDocuments(Batch{}); err != nil {
 		panic(err)
 	}
 	input := tensor.Data[int32](p.embedding.Indices)

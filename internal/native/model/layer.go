@@ -1,8 +1,8 @@
 package model
 
 import (
+	"github.com/primus-fl/primus/internal/native/architecture"
 	"github.com/primus-fl/primus/internal/native/memory"
-	"github.com/primus-fl/primus/internal/native/recompute"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/ops/norm"
 	"github.com/primus-fl/primus/tensor"
@@ -25,7 +25,7 @@ type Layer struct {
 
 func (b *Builder) layer(w LayerWeights, in, freqs *tensor.Tensor) Layer {
 	t, h := b.tokens(), b.Config.HiddenSize
-	restore := b.during(recompute.Norm)
+	restore := b.during(architecture.Norm)
 	norm1, norm2, mlpStream := b.Act(t, h), b.Act(b.mlpRows(), h), b.stream
 	restore()
 	if b.Part.Sequence && b.Config.Mixture() {

@@ -3,7 +3,6 @@ package model
 import (
 	"fmt"
 
-	"github.com/primus-fl/primus/internal/native/batch"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -27,7 +26,7 @@ type LossBatch struct {
 	DLosses *tensor.Tensor // f32 [T], Weights times a factor: 1/T for a mean of T tokens, less for a part of a global batch
 	DLogits *tensor.Tensor // as Logits, with which it may share memory
 
-	Batch batch.Batch // that of SetBatch, in the memory of its caller
+	Batch Batch // that of SetBatch, in the memory of its caller
 
 	pass    *Pass
 	entropy float64 // mean cross entropy of the last forward pass

@@ -1,7 +1,7 @@
 package model
 
 import (
-	"github.com/primus-fl/primus/internal/native/recompute"
+	"github.com/primus-fl/primus/internal/native/architecture"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/ops/activation"
 	"github.com/primus-fl/primus/tensor"
@@ -11,7 +11,7 @@ func (b *Builder) mlp(w LayerWeights) mlp {
 	if b.Config.Mixture() {
 		return b.experts(w.Experts)
 	}
-	defer b.during(recompute.MLP)()
+	defer b.during(architecture.MLP)()
 	t, f := b.tokens(), b.Config.FFNHiddenSize
 	up, down := b.Linear(w.Up), b.Linear(w.Down)
 	in, act, dAct := b.Act(t, b.Config.UpRows()), b.Act(t, f), b.scratch(t, f)

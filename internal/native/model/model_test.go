@@ -10,7 +10,6 @@ import (
 	"github.com/primus-fl/primus/device/cpu"
 	"github.com/primus-fl/primus/impls/flagos"
 	"github.com/primus-fl/primus/impls/reference"
-	"github.com/primus-fl/primus/internal/native/batch"
 	"github.com/primus-fl/primus/internal/native/model"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
@@ -148,8 +147,8 @@ func newModelOn(t *testing.T, cfg model.Config, mgr *opmanager.Manager, batch in
 }
 
 // rowsOf returns a batch of rows without masks.
-func rowsOf(cfg model.Config, rows []int32) batch.Batch {
-	return batch.Batch{Seq: cfg.SeqLength, Tokens: rows}
+func rowsOf(cfg model.Config, rows []int32) model.Batch {
+	return model.Batch{Seq: cfg.SeqLength, Tokens: rows}
 }
 
 func (m trainable) loss(t *testing.T) float64 {

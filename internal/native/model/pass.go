@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/primus-fl/primus/internal/native/batch"
 	"github.com/primus-fl/primus/internal/native/layout"
 	"github.com/primus-fl/primus/internal/native/memory"
 	"github.com/primus-fl/primus/internal/random"
@@ -115,7 +114,7 @@ func (p *Pass) OnDevice() bool { return !p.targets.OnHost() }
 
 // SetBatch copies a batch of the rows and the sequence length of the pass, on which the following
 // passes work. A batch that Check refuses is an error.
-func (p *Pass) SetBatch(b batch.Batch) error {
+func (p *Pass) SetBatch(b Batch) error {
 	if err := b.Check(p.batch, p.seq); err != nil {
 		return err
 	}
@@ -156,7 +155,7 @@ func (p *Pass) Loss() (float64, error) {
 
 // QueueCrossEntropy does what SetBatch, and Loss with the loss CrossEntropy do, and leaves it to
 // wait to return the loss. Until then nothing waits for a device, and Backward may come first.
-func (p *Pass) QueueCrossEntropy(b batch.Batch) (wait func() (float64, error), err error) {
+func (p *Pass) QueueCrossEntropy(b Batch) (wait func() (float64, error), err error) {
 	if err := p.SetBatch(b); err != nil {
 		return nil, err
 	}

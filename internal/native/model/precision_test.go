@@ -7,9 +7,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/primus-fl/primus/internal/native/architecture"
 	"github.com/primus-fl/primus/internal/native/fp8"
 	"github.com/primus-fl/primus/internal/native/model"
-	"github.com/primus-fl/primus/internal/native/recompute"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/tensor"
 )
@@ -108,7 +108,7 @@ func TestFP8(t *testing.T) {
 					}
 
 					all := gradients(t, cfg)
-					cfg.Granularity = recompute.Full
+					cfg.Granularity = architecture.Full
 					assert.Equal(t, all, gradients(t, cfg))
 					cfg.Granularity, cfg.FirstLast = "", true // no layer is left
 					m = newModel(t, cfg, opregistry.KindFlagos, 2)

@@ -3,7 +3,6 @@ package model
 import (
 	"github.com/primus-fl/primus/internal/native/architecture"
 	"github.com/primus-fl/primus/internal/native/memory"
-	"github.com/primus-fl/primus/internal/native/recompute"
 )
 
 // layerPools hands out the memory of layers.
@@ -48,9 +47,9 @@ func (b *Builder) computedAgain() computedAgain {
 	if b.again == nil {
 		return computedAgain{}
 	}
-	mlp := recompute.MLP
+	mlp := architecture.MLP
 	if b.Config.Mixture() {
-		mlp = recompute.Experts
+		mlp = architecture.RecomputeExperts
 	}
-	return computedAgain{attention: b.Config.Again(recompute.Attention), norms: b.Config.Again(recompute.Norm), mlp: b.Config.Again(mlp)}
+	return computedAgain{attention: b.Config.Again(architecture.Attention), norms: b.Config.Again(architecture.Norm), mlp: b.Config.Again(mlp)}
 }

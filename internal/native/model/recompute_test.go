@@ -7,21 +7,21 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/primus-fl/primus/internal/native/architecture"
 	"github.com/primus-fl/primus/internal/native/model"
-	"github.com/primus-fl/primus/internal/native/recompute"
 	"github.com/primus-fl/primus/opregistry"
 )
 
 // recomputes are the ways to compute activations again, in a model of five layers.
-func recomputes() map[string]recompute.Plan {
-	full, selective := recompute.Full, recompute.Selective
-	return map[string]recompute.Plan{
+func recomputes() map[string]architecture.Plan {
+	full, selective := architecture.Full, architecture.Selective
+	return map[string]architecture.Plan{
 		"full":        {Granularity: full},
-		"uniform 2":   {Granularity: full, Method: recompute.Uniform, Layers: 2},
-		"uniform 5":   {Granularity: full, Method: recompute.Uniform, Layers: 5},
-		"block 1":     {Granularity: full, Method: recompute.Block, Layers: 1},
-		"block 3":     {Granularity: full, Method: recompute.Block, Layers: 3},
-		"block 5":     {Granularity: full, Method: recompute.Block, Layers: 5},
+		"uniform 2":   {Granularity: full, Method: architecture.Uniform, Layers: 2},
+		"uniform 5":   {Granularity: full, Method: architecture.Uniform, Layers: 5},
+		"block 1":     {Granularity: full, Method: architecture.Block, Layers: 1},
+		"block 3":     {Granularity: full, Method: architecture.Block, Layers: 3},
+		"block 5":     {Granularity: full, Method: architecture.Block, Layers: 5},
 		"core_attn":   {Granularity: selective},
 		"layernorm":   {Granularity: selective, Modules: []string{"layernorm"}},
 		"mlp and moe": {Granularity: selective, Modules: []string{"mlp", "moe"}},
@@ -79,7 +79,7 @@ func gradients(t *testing.T, cfg model.Config) (all [][]float64) {
 }
 
 func TestRecomputeErrors(t *testing.T) {
-	for want, r := range map[string]recompute.Plan{
+	for want, r := range map[string]architecture.Plan{
 		`recompute_granularity: got "half", want full or selective`:                              {Granularity: "half"},
 		`recompute_method: got "rows", want uniform or block`:                                    {Granularity: "full", Method: "rows"},
 		"recompute_num_layers: got 3, want a number from 1 to num_layers 2":                      {Granularity: "full", Layers: 3},

@@ -10,7 +10,6 @@ import (
 	"github.com/primus-fl/primus/device/cpu"
 	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/impls/reference"
-	"github.com/primus-fl/primus/internal/native/batch"
 	"github.com/primus-fl/primus/internal/native/model"
 	"github.com/primus-fl/primus/internal/native/patches"
 	"github.com/primus-fl/primus/opmanager"
@@ -67,7 +66,7 @@ func TestZLossGradient(t *testing.T) {
 	require.NoError(t, m.Init(7))
 	p, err := m.NewPass(mgr, sequences, cfg.SeqLength, true)
 	require.NoError(t, err)
-	b := batch.New(sequences, cfg.SeqLength)
+	b := model.NewBatch(sequences, cfg.SeqLength)
 	rng := rand.New(rand.NewPCG(1, 2))
 	for i := range b.Tokens {
 		b.Tokens[i] = rng.Int32N(256)

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/primus-fl/primus/internal/native/batch"
+	"github.com/primus-fl/primus/internal/native/model"
 	"github.com/primus-fl/primus/internal/native/posttrain"
 	"github.com/primus-fl/primus/internal/tokenizer"
 )
@@ -85,13 +85,13 @@ func TestPairs(t *testing.T) {
 
 	set, err := posttrain.NewSet(s, posttrain.SetConfig{SeqLength: 200, Seed: 1})
 	require.NoError(t, err)
-	b := batch.New(4, 200)
+	b := model.NewBatch(4, 200)
 	require.NoError(t, posttrain.NewSampler(set).Batch(&b))
 	require.NoError(t, b.Check(4, 200))
 	for row := range 4 {
 		assert.InDelta(t, 1, b.Slice(row, row+1).Weight(), 1e-6, "all pairs count alike")
 	}
-	odd := batch.New(3, 200)
+	odd := model.NewBatch(3, 200)
 	assert.ErrorContains(t, posttrain.NewSampler(set).Batch(&odd), "want a multiple of 2 rows")
 }
 
@@ -155,7 +155,7 @@ func TestFind(t *testing.T) {
 }
 
 // rows returns the texts of a batch, with what is learned in capitals and one | between documents.
-func rows(b batch.Batch) []string {
+func rows(b model.Batch) []string {
 	var all []string
 	for r := range b.Rows() {
 		var text strings.Builder
@@ -183,7 +183,7 @@ func TestRows(t *testing.T) {
 		set, err := posttrain.NewSet(s, c)
 		require.NoError(t, err)
 		assert.Equal(t, []string{"1 of 4 examples are longer than seq_length 11 and left out"}, set.Warnings())
-		b := batch.New(set.TrainRows(), c.SeqLength)
+		b := model.NewBatch(set.TrainRows(), c.SeqLength)
 		require.NoError(t, posttrain.NewSampler(set).Batch(&b))
 		require.NoError(t, b.Check(set.TrainRows(), c.SeqLength))
 		return rows(b)
@@ -220,7 +220,7 @@ func FuzzRead(f *testing.F) {
 			if err != nil {
 				continue
 			}
-			b := batch.New(2, 64)
+			b := model.NewBatch(2, 64)
 			require.NoError(t, posttrain.NewSampler(set).Batch(&b))
 			require.NoError(t, b.Check(2, 64))
 			set.Prompt()
@@ -253,7 +253,7 @@ func TestSampler(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "20 examples in 20 sequences of 4, 4 of them held out; 40 tokens are learned", set.String())
 	next := func(s *posttrain.Sampler, n int) []string {
-		b := batch.New(n, 4)
+		b := model.NewBatch(n, 4)
 		require.NoError(t, s.Batch(&b))
 		return rows(b)
 	}
@@ -268,9 +268,9 @@ func TestSampler(t *testing.T) {
 
 	e, err := posttrain.NewEvaluation(set, 4)
 	require.NoError(t, err)
-	held := batch.New(4, 4)
+	held := model.NewBatch(4, 4)
 	require.NoError(t, e.Batch(&held))
-	again := batch.New(4, 4)
+	again := model.NewBatch(4, 4)
 	e.Reset()
 	require.NoError(t, e.Batch(&again))
 	assert.Equal(t, rows(held), rows(again))

@@ -9,7 +9,6 @@ import (
 
 	"github.com/primus-fl/primus/device/cpu"
 	"github.com/primus-fl/primus/impls/reference"
-	"github.com/primus-fl/primus/internal/native/batch"
 	"github.com/primus-fl/primus/internal/native/model"
 	"github.com/primus-fl/primus/internal/native/posttrain"
 	"github.com/primus-fl/primus/opmanager"
@@ -46,7 +45,7 @@ func TestPreference(t *testing.T) {
 	require.NoError(t, err)
 	set, err := posttrain.NewSet(s, posttrain.SetConfig{SeqLength: cfg.SeqLength})
 	require.NoError(t, err)
-	b := batch.New(4, cfg.SeqLength)
+	b := model.NewBatch(4, cfg.SeqLength)
 	require.NoError(t, posttrain.NewSampler(set).Batch(&b))
 	p := posttrain.Preference{Beta: 2, Reference: frozen}
 	pass.SetLoss(p.Loss())

@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"github.com/primus-fl/primus/internal/native/batch"
+	"github.com/primus-fl/primus/internal/native/model"
 )
 
 // SetConfig are the parameters of a Set.
@@ -202,7 +202,7 @@ func (s *Set) String() string {
 }
 
 // fill writes row of the Set to rows of a batch from row at on.
-func (s *Set) fill(b *batch.Batch, at, row int) {
+func (s *Set) fill(b *model.Batch, at, row int) {
 	if s.each == 1 {
 		s.fillRow(b, at, s.rows[row])
 		return
@@ -214,7 +214,7 @@ func (s *Set) fill(b *batch.Batch, at, row int) {
 
 // fillRow writes examples to a row of a batch. The weights of a row of a pair add up to 1, so that
 // all pairs count alike.
-func (s *Set) fillRow(b *batch.Batch, at int, examples []int) {
+func (s *Set) fillRow(b *model.Batch, at int, examples []int) {
 	seq := s.config.SeqLength
 	tokens := b.Tokens[at*(seq+1) : (at+1)*(seq+1)]
 	weights, segments, positions := b.Weights[at*seq:(at+1)*seq], b.Segments[at*seq:(at+1)*seq], b.Positions[at*seq:(at+1)*seq]
@@ -246,7 +246,7 @@ func (s *Set) fillRow(b *batch.Batch, at int, examples []int) {
 }
 
 // masks gives a batch memory for what fill writes.
-func masks(b *batch.Batch) {
+func masks(b *model.Batch) {
 	n := b.Rows() * b.Seq
 	if len(b.Weights) != n {
 		b.Weights = make([]float32, n)
@@ -279,7 +279,7 @@ func (s *Sampler) Seek(position uint64) { s.position = position }
 
 // Batch fills a batch with the next rows, and its weights, segments and positions, and advances the
 // position. The number of rows of a batch of pairs is even.
-func (s *Sampler) Batch(b *batch.Batch) error {
+func (s *Sampler) Batch(b *model.Batch) error {
 	if err := s.set.check(*b); err != nil {
 		return err
 	}
@@ -296,7 +296,7 @@ func (s *Sampler) Batch(b *batch.Batch) error {
 }
 
 // check returns an error for a batch that the Set cannot fill.
-func (s *Set) check(b batch.Batch) error {
+func (s *Set) check(b model.Batch) error {
 	if b.Seq != s.config.SeqLength || b.Rows() < 1 || b.Rows()%s.each != 0 {
 		return fmt.Errorf("posttrain: got a batch of %d rows of %d tokens, want a multiple of %d rows of %d", b.Rows(), b.Seq, s.each, s.config.SeqLength)
 	}
@@ -327,7 +327,7 @@ func (e *Evaluation) Reset() { e.cursor = 0 }
 
 // Batch fills a batch with the next rows, and its weights, segments and positions, and starts over
 // after the last one.
-func (e *Evaluation) Batch(b *batch.Batch) error {
+func (e *Evaluation) Batch(b *model.Batch) error {
 	if err := e.set.check(*b); err != nil {
 		return err
 	}

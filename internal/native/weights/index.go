@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/primus-fl/primus/internal/durable"
-	"github.com/primus-fl/primus/internal/native/lora"
 )
 
 // shard is a file of tensors.
@@ -24,7 +23,7 @@ func (f *Folder) shards() ([]shard, error) {
 		if !exists(f.path, averageName) {
 			return nil, fmt.Errorf("%s has no %s, which a run with ema_decay saves: use its weights, not their averages", f.path, averageName)
 		}
-		if exists(f.path, lora.ConfigFile) {
+		if exists(f.path, ConfigFile) {
 			return nil, fmt.Errorf("%s: %s holds the averages of adapters alone: use the weights, in which adapters are merged", f.path, averageName)
 		}
 		return []shard{{name: averageName}}, nil

@@ -31,7 +31,7 @@ import (
 	"github.com/klauspost/cpuid/v2"
 	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/internal/buildinfo"
-	"github.com/primus-fl/primus/internal/escape"
+	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/primus-fl/primus/internal/plugin"
 	"github.com/primus-fl/primus/internal/plugin/sandbox"
 	"github.com/primus-fl/primus/opregistry"
@@ -162,7 +162,9 @@ func Plugin(ctx context.Context, file string, set Settings) (*Report, error) {
 		if ok, err := path.Match(set.Ops, impl.Op); !ok || err != nil {
 			continue
 		}
-		show := func(step string) { set.Status(escape.Text(fmt.Sprintf("%s, %s: %s", impl.Op, impl.onDevice(), step))) }
+		show := func(step string) {
+			set.Status(plaintext.Text(fmt.Sprintf("%s, %s: %s", impl.Op, impl.onDevice(), step)))
+		}
 		told, fault, err := set.inChild(ctx, show, file, impl.Op, impl.ID, impl.Device)
 		if err != nil {
 			return nil, err

@@ -15,7 +15,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/primus-fl/primus/internal/escape"
+	"github.com/primus-fl/primus/internal/plaintext"
 )
 
 // Settings say how a plugin runs in a child process.
@@ -96,7 +96,7 @@ func (c *child) ending() string {
 	case signal != "" || said.ended != "":
 		return "it was ended by " + cmp.Or(said.ended, signal)
 	case said.crash != nil:
-		return fmt.Sprintf("it crashed with %s (%s)", said.crash[1], escape.Text(said.crash[2]))
+		return fmt.Sprintf("it crashed with %s (%s)", said.crash[1], plaintext.Text(said.crash[2]))
 	case said.last != "":
 		return fmt.Sprintf("it ended its process with status %d after the line %q", c.cmd.ProcessState.ExitCode(), said.last)
 	default:
@@ -188,9 +188,9 @@ func (l *listener) end() {
 func (l *listener) take(line string) {
 	text := strings.TrimSpace(line)
 	if name, ok := strings.CutPrefix(line, stepMark); ok {
-		l.runs = escape.Text(name[:min(len(name), maxStep)])
+		l.runs = plaintext.Text(name[:min(len(name), maxStep)])
 	} else if signal, ok := strings.CutPrefix(line, endMark); ok {
-		l.ended = escape.Text(signal[:min(len(signal), maxQuoted)])
+		l.ended = plaintext.Text(signal[:min(len(signal), maxQuoted)])
 	} else if n, ok := strings.CutPrefix(line, leftMark); ok {
 		l.left, _ = strconv.Atoi(n)
 	} else if text != "" && !strings.HasPrefix(line, logMark) {

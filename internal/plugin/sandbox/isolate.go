@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/primus-fl/primus/internal/escape"
+	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/primus-fl/primus/internal/plugin"
 	"github.com/primus-fl/primus/opregistry"
 )
@@ -98,9 +98,9 @@ func (i *Isolated) call(n int, args any) error {
 	i.ends = 0
 	switch answer.outcome {
 	case declined:
-		return opregistry.Unsupported("%s", escape.Text(answer.text))
+		return opregistry.Unsupported("%s", plaintext.Text(answer.text))
 	case failed:
-		return untouched(errors.New(escape.Text(answer.text)))
+		return untouched(errors.New(plaintext.Text(answer.text)))
 	}
 	return i.running.copyBack(&i.encoder)
 }
@@ -132,9 +132,9 @@ func (i *Isolated) ready() error {
 	case err != nil:
 		return i.ended(err, "")
 	case hello.outcome != served:
-		return i.ended(errors.New(escape.Text(hello.text)), "")
+		return i.ended(errors.New(plaintext.Text(hello.text)), "")
 	case hello.text != i.list:
-		return i.ended(fmt.Errorf("its ops differ from those that its probe reported: %s", escape.Text(strings.ReplaceAll(strings.TrimSpace(hello.text), "\n", ", "))), "")
+		return i.ended(fmt.Errorf("its ops differ from those that its probe reported: %s", plaintext.Text(strings.ReplaceAll(strings.TrimSpace(hello.text), "\n", ", "))), "")
 	}
 	return nil
 }

@@ -19,7 +19,6 @@ import (
 	"github.com/primus-fl/primus/impls/reference"
 	"github.com/primus-fl/primus/internal/plugin"
 	"github.com/primus-fl/primus/internal/plugin/sandbox"
-	"github.com/primus-fl/primus/internal/plugin/tvmffi"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/ops/opscases"
 	"github.com/primus-fl/primus/tensor"
@@ -315,7 +314,7 @@ func TestIsolatedConforms(t *testing.T) {
 func compileMapped(t *testing.T) string {
 	path := compile(t, "../testdata/tvm.c")
 	const mapping = `{"name": "acme_ops", "version": "1.2.0", "vendor": "acme", "functions": [{"function": "add", "op": "residual_add", "args": ["a", "b", "output"], "dtypes": ["f32"], "thread_safe": true}]}`
-	require.NoError(t, os.WriteFile(path+tvmffi.Suffix, []byte(mapping), 0o600))
+	require.NoError(t, os.WriteFile(path+plugin.Suffix, []byte(mapping), 0o600))
 	return path
 }
 

@@ -7,7 +7,7 @@ import (
 	"log/slog"
 	"strings"
 
-	"github.com/primus-fl/primus/internal/escape"
+	"github.com/primus-fl/primus/internal/plaintext"
 )
 
 // logMark begins the lines in which a child sends records of the plugin's log: level and text.
@@ -56,7 +56,7 @@ func (f *forwarder) forward(line string) {
 	} else if f.crashed = f.crashed || crash.MatchString(line); f.crashed {
 		level = slog.LevelDebug
 	}
-	f.log.Log(context.Background(), level, escape.Text(line), "plugin", f.name)
+	f.log.Log(context.Background(), level, plaintext.Text(line), "plugin", f.name)
 }
 
 var _ slog.Handler = (*lineLog)(nil)

@@ -9,7 +9,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/primus-fl/primus/internal/escape"
+	"github.com/primus-fl/primus/internal/plaintext"
 )
 
 // reportLine is a line that the child of Follow prints.
@@ -45,7 +45,7 @@ func Follow(ctx context.Context, path string, set Settings, w Watch) error {
 	if w.Step != nil {
 		c.stderr.line = func(line string) {
 			if name, ok := strings.CutPrefix(line, stepMark); ok {
-				w.Step(escape.Text(name))
+				w.Step(plaintext.Text(name))
 			}
 		}
 	}

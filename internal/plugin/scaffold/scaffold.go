@@ -20,7 +20,6 @@ import (
 	"text/template"
 
 	"github.com/primus-fl/primus/internal/buildinfo"
-	"github.com/primus-fl/primus/internal/plugin/builder"
 	"github.com/primus-fl/primus/ops/norm"
 	"github.com/primus-fl/primus/vendors/abi"
 )
@@ -86,7 +85,7 @@ func (p Project) Check() error {
 		return fmt.Errorf("got the name %q, want a vendor such as acme: a letter, then letters, digits and _ in lower case, and no keyword", p.Name)
 	case p.Module != "" && p.Language != "go":
 		return fmt.Errorf("module: got %q for a project in %s; only one in go is a module", p.Module, p.Language)
-	case p.Module != "" && !builder.ValidPath(p.Module):
+	case p.Module != "" && !ValidPath(p.Module):
 		return fmt.Errorf("module: got %q, want a path such as example.com/%s", p.Module, p.Name)
 	}
 	return nil

@@ -11,9 +11,7 @@ import (
 
 	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/primus-fl/primus/internal/suggest"
-	"github.com/primus-fl/primus/internal/tokenizer/internal/learn"
-	"github.com/primus-fl/primus/internal/tokenizer/internal/normalize"
-	"github.com/primus-fl/primus/internal/tokenizer/internal/split"
+	"github.com/primus-fl/primus/internal/tokenizer"
 )
 
 // Config says what kind of tokenizer is trained.
@@ -44,7 +42,7 @@ func Default() Config {
 }
 
 // Patterns returns the names of the patterns.
-func Patterns() []string { return split.Names() }
+func Patterns() []string { return tokenizer.Names() }
 
 // Validate returns all that is wrong with a configuration.
 func (c Config) Validate() error {
@@ -52,7 +50,7 @@ func (c Config) Validate() error {
 	if least := 256 + len(c.SpecialTokens); c.VocabSize < least || c.VocabSize > 1<<20 {
 		errs = append(errs, fmt.Errorf("the vocabulary cannot have %d tokens: it takes from %d (256 bytes and %s) to %d", c.VocabSize, least, plaintext.Quantity(len(c.SpecialTokens), "special token", "special tokens"), 1<<20))
 	}
-	if _, ok := split.Expr(c.Pattern); !ok {
+	if _, ok := tokenizer.Expr(c.Pattern); !ok {
 		errs = append(errs, fmt.Errorf("the pattern %q is unknown: there are %s%s", c.Pattern, strings.Join(Patterns(), ", "), suggest.Hint(c.Pattern, Patterns())))
 	}
 	for i, token := range c.SpecialTokens {
@@ -69,7 +67,7 @@ func (c Config) Validate() error {
 // Trainer counts words.
 type Trainer struct {
 	config    Config
-	scan      split.Scanner
+	scan      tokenizer.Scanner
 	index     map[string]int32
 	counts    []int64
 	words     []string
@@ -82,8 +80,8 @@ func New(c Config) (*Trainer, error) {
 	if err := c.Validate(); err != nil {
 		return nil, fmt.Errorf("trainer: %w", err)
 	}
-	expr, _ := split.Expr(c.Pattern)
-	scan, _ := split.Find(expr)
+	expr, _ := tokenizer.Expr(c.Pattern)
+	scan, _ := tokenizer.Find(expr)
 	return &Trainer{config: c, scan: scan, index: map[string]int32{}}, nil
 }
 
@@ -115,7 +113,7 @@ func (t *Trainer) Add(ctx context.Context, r io.Reader) error {
 			}
 			return err
 		}
-		cut := split.Cut(part)
+		cut := tokenizer.Cut(part)
 		t.count(part[:cut])
 		kept = copy(buf, part[cut:])
 	}
@@ -129,7 +127,7 @@ func (t *Trainer) AddText(text []byte) {
 
 // count counts the words of a part of a text.
 func (t *Trainer) count(text []byte) {
-	text = normalize.Valid(text)
+	text = tokenizer.Valid(text)
 	for len(text) > 0 {
 		n := t.scan(text)
 		word := text[:n]
@@ -195,23 +193,23 @@ func (t *Trainer) Train(ctx context.Context) (*Result, error) {
 		return nil, errors.New("trainer: there is no text to learn from")
 	}
 	special := len(t.config.SpecialTokens)
-	s := learn.Settings{
+	s := Settings{
 		Size: t.config.VocabSize - special, MinCount: int64(t.config.MinCount), MaxLength: t.config.MaxTokenLength,
 	}
 	for b := range 256 {
 		s.Texts = append(s.Texts, []byte{byte(b)})
 	}
 	r := &Result{Wanted: t.config.VocabSize, Words: len(t.words), Forgotten: t.forgotten}
-	words := make([]learn.Word, len(t.words))
+	words := make([]Word, len(t.words))
 	for i, w := range t.words {
 		symbols := make([]int32, len(w))
 		for j := range len(w) {
 			symbols[j] = int32(w[j])
 		}
-		words[i] = learn.Word{Symbols: symbols, Count: t.counts[i]}
+		words[i] = Word{Symbols: symbols, Count: t.counts[i]}
 	}
 	t.index, t.words, t.counts = map[string]int32{}, nil, nil
-	learned, err := learn.Learn(ctx, words, s)
+	learned, err := Learn(ctx, words, s)
 	if err != nil {
 		return nil, fmt.Errorf("trainer: %w", err)
 	}

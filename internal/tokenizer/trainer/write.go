@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/primus-fl/primus/internal/tokenizer/internal/alphabet"
-	"github.com/primus-fl/primus/internal/tokenizer/internal/learn"
-	"github.com/primus-fl/primus/internal/tokenizer/internal/split"
+	"github.com/primus-fl/primus/internal/tokenizer"
 )
 
 // object is a JSON object whose keys have an order, as a vocabulary has.
@@ -56,8 +54,8 @@ func marshal(value any, indent string) ([]byte, error) {
 }
 
 // write returns the tokenizer.json for what was learned.
-func write(c Config, r *learn.Result) ([]byte, error) {
-	expr, _ := split.Expr(c.Pattern)
+func write(c Config, r *learnedMerges) ([]byte, error) {
+	expr, _ := tokenizer.Expr(c.Pattern)
 	special := int32(len(c.SpecialTokens))
 	added := []object{}
 	var vocab object
@@ -69,7 +67,7 @@ func write(c Config, r *learn.Result) ([]byte, error) {
 	}
 	texts := make([]string, len(r.Texts))
 	for i, text := range r.Texts {
-		texts[i] = alphabet.Encode(text)
+		texts[i] = tokenizer.Encode(text)
 		if slices.Contains(c.SpecialTokens, texts[i]) {
 			return nil, fmt.Errorf("trainer: the special token %q is also one that the texts have: give it a name that does not occur in them", texts[i])
 		}
@@ -83,7 +81,7 @@ func write(c Config, r *learn.Result) ([]byte, error) {
 		return object{{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}, {"use_regex", regex}}
 	}
 	preTokenizer := byteLevel(true)
-	if expr != split.GPT2 {
+	if expr != tokenizer.GPT2 {
 		cut := object{{"type", "Split"}, {"pattern", object{{"Regex", expr}}}, {"behavior", "Isolated"}, {"invert", false}}
 		preTokenizer = object{{"type", "Sequence"}, {"pretokenizers", []object{cut, byteLevel(false)}}}
 	}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/internal/native/architecture"
-	"github.com/primus-fl/primus/internal/native/batch"
 	"github.com/primus-fl/primus/internal/native/data"
 	"github.com/primus-fl/primus/internal/native/model"
 	"github.com/primus-fl/primus/internal/native/optim"
@@ -31,7 +30,7 @@ type Args struct {
 	weights.Start
 	data.SourceConfig
 	data.TokenizerConfig
-	batch.MaskConfig
+	model.MaskConfig
 	tracking.Trackers
 	posttrain.Tuning
 

@@ -8,7 +8,7 @@ import (
 
 	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/document"
-	"github.com/primus-fl/primus/internal/native/batch"
+	"github.com/primus-fl/primus/internal/native/model"
 	"github.com/primus-fl/primus/internal/native/world"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/ops/collective"
@@ -48,7 +48,7 @@ func NewBench(m *config.Module, manager *opmanager.Manager, dev device.Backend, 
 		return nil, warnings, err
 	}
 	b := &Bench{e: engine{args: args, manager: manager, log: log, world: world.New(nil, collective.Group{Ranks: 1})}}
-	b.e.declarePoints(func(*batch.Batch) error { return nil })
+	b.e.declarePoints(func(*model.Batch) error { return nil })
 	if err := b.e.build(dev); err != nil {
 		return nil, warnings, errors.Join(err, b.e.close())
 	}

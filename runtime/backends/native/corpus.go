@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/primus-fl/primus/internal/native/batch"
 	"github.com/primus-fl/primus/internal/native/data"
+	"github.com/primus-fl/primus/internal/native/model"
 	"github.com/primus-fl/primus/internal/tokenizer"
 )
 
@@ -95,7 +95,7 @@ func (t *trainer) loadData(ctx context.Context) error {
 }
 
 // mask sets the masks of a batch.
-func (a *Args) mask(b *batch.Batch) {
+func (a *Args) mask(b *model.Batch) {
 	a.MaskConfig.Apply(b, data.EndOfDocument(a.tokenizer))
 }
 

@@ -8,11 +8,9 @@ import (
 	"time"
 
 	"github.com/primus-fl/primus/device"
-	"github.com/primus-fl/primus/internal/native/batch"
 	"github.com/primus-fl/primus/internal/native/model"
 	"github.com/primus-fl/primus/internal/native/optim"
 	"github.com/primus-fl/primus/internal/native/posttrain"
-	"github.com/primus-fl/primus/internal/native/shards"
 	"github.com/primus-fl/primus/internal/native/world"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/runtime/backend"
@@ -29,11 +27,11 @@ type engine struct {
 	takeSave func() bool // whether this rank was asked for a checkpoint since the last call
 
 	world   *world.World
-	near    world.Layout  // the ranks with which this one shares work
-	links   shards.Links  // with the ranks that have the same weights
-	shard   *shards.Shard // what this rank updates; nil if that is everything
-	weights *shards.Shard // the weights of this rank; nil if it has all
-	early   bool          // the gradients of the current micro batch are sent when they are final
+	near    world.Layout // the ranks with which this one shares work
+	links   Links        // with the ranks that have the same weights
+	shard   *Shard       // what this rank updates; nil if that is everything
+	weights *Shard       // the weights of this rank; nil if it has all
+	early   bool         // the gradients of the current micro batch are sent when they are final
 
 	model     *model.Model
 	pass      *model.Pass
@@ -41,7 +39,7 @@ type engine struct {
 	gradients *optim.Gradients
 	lossScale *optim.LossScale // nil without fp16
 	average   *optim.Average   // of the weights; nil without
-	batch     batch.Batch      // global, of all ranks
+	batch     model.Batch      // global, of all ranks
 	aux       float64          // mean auxiliary loss of the tokens of the step
 	ce        float64          // mean cross entropy of the tokens of the step
 	stop      bool             // a rank of the job wants to end; known after a step
@@ -92,7 +90,7 @@ func (e *engine) build(backend device.Backend) (err error) {
 	if e.args.FP16 {
 		e.lossScale = optim.NewLossScale(e.args.LossScaleConfig)
 	}
-	e.batch = batch.New(e.args.GlobalBatchSize, e.args.SeqLength)
+	e.batch = model.NewBatch(e.args.GlobalBatchSize, e.args.SeqLength)
 	return err
 }
 

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/primus-fl/primus/internal/native/batch"
 	"github.com/primus-fl/primus/internal/native/data"
+	"github.com/primus-fl/primus/internal/native/model"
 	"github.com/primus-fl/primus/internal/native/optim"
 	"github.com/primus-fl/primus/runtime/backend"
 )
@@ -50,7 +50,7 @@ func (e *evaluation) count(a *Args) error {
 	if a.stage == stageDPO {
 		rows = 2
 	}
-	b := batch.New(rows, a.SeqLength)
+	b := model.NewBatch(rows, a.SeqLength)
 	for range e.windows.Len() / rows {
 		if err := e.windows.Batch(&b); err != nil {
 			return err
@@ -66,7 +66,7 @@ func (e *evaluation) count(a *Args) error {
 }
 
 // counting returns the number of targets that count.
-func counting(b batch.Batch) int {
+func counting(b model.Batch) int {
 	n := b.Rows() * b.Seq
 	for _, w := range b.Weights {
 		if w == 0 {
@@ -79,7 +79,7 @@ func counting(b batch.Batch) int {
 // textBytes returns the bytes of the text of the targets of a row that count, without ends of
 // documents. Each run of such targets is decoded with the token before it, since the text of a
 // token may depend on that.
-func (a *Args) textBytes(row batch.Batch) int {
+func (a *Args) textBytes(row model.Batch) int {
 	eod, total := data.EndOfDocument(a.tokenizer), 0
 	counts := func(i int) bool {
 		return i < len(row.Tokens) && row.Tokens[i] != eod && (row.Weights == nil || row.Weights[i-1] > 0)

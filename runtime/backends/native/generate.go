@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 
-	"github.com/primus-fl/primus/internal/native/batch"
 	"github.com/primus-fl/primus/internal/native/inference"
+	"github.com/primus-fl/primus/internal/native/model"
 )
 
 // sampleLength is the number of tokens of generated text at the end of a run.
@@ -63,7 +63,7 @@ func (t *trainer) choosePrompt() (string, error) {
 	if t.examples != nil {
 		return string(t.args.tokenizer.Decode(nil, t.examples.Prompt())), nil
 	}
-	row := batch.New(1, t.args.SeqLength)
+	row := model.NewBatch(1, t.args.SeqLength)
 	var err error
 	if t.valid != nil {
 		t.valid.windows.Reset()

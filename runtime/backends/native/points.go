@@ -1,7 +1,6 @@
 package native
 
 import (
-	"github.com/primus-fl/primus/internal/native/batch"
 	"github.com/primus-fl/primus/internal/native/model"
 	"github.com/primus-fl/primus/internal/native/optim"
 	"github.com/primus-fl/primus/runtime/patch"
@@ -21,10 +20,10 @@ var (
 
 	// DataOrderPoint fills the next global batch. A resumed run begins at the position of the
 	// original sampler.
-	DataOrderPoint = patch.NewPoint[func(*batch.Batch) error]("native.data_order", "fills the next global batch; once per step")
+	DataOrderPoint = patch.NewPoint[func(*model.Batch) error]("native.data_order", "fills the next global batch; once per step")
 
 	// ForwardStepPoint computes the loss of a micro batch.
-	ForwardStepPoint = patch.NewPoint[func(batch.Batch) (float64, error)]("native.forward_step", "the loss of a micro batch; once per micro batch")
+	ForwardStepPoint = patch.NewPoint[func(model.Batch) (float64, error)]("native.forward_step", "the loss of a micro batch; once per micro batch")
 
 	// BackwardStepPoint adds the gradients of the micro batch of the last forward step.
 	BackwardStepPoint = patch.NewPoint[func(BackwardStep) error]("native.backward_step", "the gradients of a micro batch; once per micro batch")
@@ -49,8 +48,8 @@ type points struct {
 	loss          *patch.Slot[model.Loss]
 	schedule      *patch.Slot[func(int) float64]
 	optimizerStep *patch.Slot[func(int, float64) error]
-	dataOrder     *patch.Slot[func(*batch.Batch) error]
-	forwardStep   *patch.Slot[func(batch.Batch) (float64, error)]
+	dataOrder     *patch.Slot[func(*model.Batch) error]
+	forwardStep   *patch.Slot[func(model.Batch) (float64, error)]
 	backwardStep  *patch.Slot[func(BackwardStep) error]
 	lrScale       *patch.Slot[func(*model.Param) float64]
 }
@@ -59,7 +58,7 @@ type points struct {
 func (t *trainer) Points() *patch.Points { return t.points.all }
 
 // declarePoints makes the slots, with sample as the original of the data order.
-func (e *engine) declarePoints(sample func(*batch.Batch) error) {
+func (e *engine) declarePoints(sample func(*model.Batch) error) {
 	all := &patch.Points{}
 	e.points = points{
 		all:           all,
@@ -73,7 +72,7 @@ func (e *engine) declarePoints(sample func(*batch.Batch) error) {
 	}
 }
 
-func (e *engine) forwardStep(b batch.Batch) (float64, error) {
+func (e *engine) forwardStep(b model.Batch) (float64, error) {
 	if err := e.pass.SetBatch(b); err != nil {
 		return 0, err
 	}
@@ -126,7 +125,7 @@ func (e *engine) forwardBackward(step, micro int) (loss float64, err error) {
 }
 
 // micro returns a micro batch of this rank.
-func (e *engine) micro(i int) batch.Batch {
+func (e *engine) micro(i int) model.Batch {
 	i += e.near.Data.Rank * e.own()
 	return e.batch.Slice(i*e.args.MicroBatchSize, (i+1)*e.args.MicroBatchSize)
 }

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/primus-fl/primus/internal/native/batch"
 	"github.com/primus-fl/primus/internal/native/model"
 	"github.com/primus-fl/primus/runtime/backends/native"
 	"github.com/primus-fl/primus/runtime/patch"
@@ -88,11 +87,11 @@ func TestExtensionPoints(t *testing.T) {
 			patch.Wrap(c, native.OptimizerStepPoint, func(next func(int, float64) error) func(int, float64) error {
 				return func(step int, lr float64) error { count("optimizer_step"); return next(step, lr) }
 			}),
-			patch.Wrap(c, native.DataOrderPoint, func(next func(*batch.Batch) error) func(*batch.Batch) error {
-				return func(batch *batch.Batch) error { count("data_order"); return next(batch) }
+			patch.Wrap(c, native.DataOrderPoint, func(next func(*model.Batch) error) func(*model.Batch) error {
+				return func(batch *model.Batch) error { count("data_order"); return next(batch) }
 			}),
-			patch.Wrap(c, native.ForwardStepPoint, func(next func(batch.Batch) (float64, error)) func(batch.Batch) (float64, error) {
-				return func(micro batch.Batch) (float64, error) { count("forward_step"); return next(micro) }
+			patch.Wrap(c, native.ForwardStepPoint, func(next func(model.Batch) (float64, error)) func(model.Batch) (float64, error) {
+				return func(micro model.Batch) (float64, error) { count("forward_step"); return next(micro) }
 			}),
 			patch.Wrap(c, native.BackwardStepPoint, func(next func(native.BackwardStep) error) func(native.BackwardStep) error {
 				return func(b native.BackwardStep) error { count("backward_step"); return next(b) }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/primus-fl/primus/internal/durable"
 	"github.com/primus-fl/primus/internal/native/checkpoint"
-	"github.com/primus-fl/primus/internal/native/lora"
 	"github.com/primus-fl/primus/internal/native/model"
 	"github.com/primus-fl/primus/internal/native/optim"
 	"github.com/primus-fl/primus/internal/native/weights"
@@ -111,11 +110,11 @@ func (t *trainer) loadFrom(c *checkpoint.Checkpoint) error {
 	}
 	file, into := weightsFile, t.model.Tensors()
 	if t.args.Adapts() {
-		file, into = lora.WeightsFile, lora.Named(t.model)
+		file, into = weights.WeightsFile, weights.Named(t.model)
 		if !c.Has(file) {
 			return fmt.Errorf("checkpoint %s has weights without adapters, and lora_rank is %d: begin with load_hf=%s, or give lora_rank=0", c.Path(), t.args.Rank, c.Path())
 		}
-	} else if c.Has(lora.WeightsFile) {
+	} else if c.Has(weights.WeightsFile) {
 		return fmt.Errorf("checkpoint %s has adapters, and lora_rank is 0: give the lora_ parameters that it was trained with, or begin with its merged weights by load_hf=%s", c.Path(), c.Path())
 	}
 	if t.from = c; t.weights == nil {

@@ -6,10 +6,9 @@ import (
 
 	"github.com/primus-fl/primus/internal/cpufeat"
 	"github.com/primus-fl/primus/internal/native/checkpoint"
-	"github.com/primus-fl/primus/internal/native/lora"
 	"github.com/primus-fl/primus/internal/native/model"
 	"github.com/primus-fl/primus/internal/native/optim"
-	"github.com/primus-fl/primus/internal/native/shards"
+	"github.com/primus-fl/primus/internal/native/weights"
 	"github.com/primus-fl/primus/internal/native/world"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/tensor"
@@ -90,9 +89,9 @@ func (t *trainer) saveWith(w *world.World) (err error) {
 	}
 	defer func() { err = errors.Join(err, release()) }()
 	t.state.Parameters, t.state.CPUClass = t.compared(), t.args.cpuClass()
-	saved, err := shards.Save(w, t.store, int64(t.state.Step), files, func(w *checkpoint.Writer) error {
+	saved, err := Save(w, t.store, int64(t.state.Step), files, func(w *checkpoint.Writer) error {
 		if t.args.Adapts() {
-			if err := w.JSON(lora.ConfigFile, lora.Config(t.args.Config, t.args.LoadHF)); err != nil {
+			if err := w.JSON(weights.ConfigFile, weights.Config(t.args.Config, t.args.LoadHF)); err != nil {
 				return err
 			}
 		}
@@ -127,7 +126,7 @@ func (t *trainer) saveWith(w *world.World) (err error) {
 // files returns the files of tensors of a checkpoint, with what this rank writes of them. Weights
 // of a model with adapters have the adapters merged, so that they are a model by themselves, and
 // the adapters follow as PEFT writes them. release frees the merged weights.
-func (t *trainer) files(w *world.World) (files []shards.File, release func() error, err error) {
+func (t *trainer) files(w *world.World) (files []File, release func() error, err error) {
 	release = func() error { return nil }
 	defer func() {
 		if err != nil && release != nil {
@@ -137,14 +136,14 @@ func (t *trainer) files(w *world.World) (files []shards.File, release func() err
 	format := map[string]string{"format": "pt"}
 	whole := func(name string, tensors []model.Named, metadata map[string]string) {
 		if err == nil {
-			var f shards.File
-			f, err = shards.Whole(w, name, tensors, metadata)
+			var f File
+			f, err = Whole(w, name, tensors, metadata)
 			files = append(files, f)
 		}
 	}
-	spread := func(name string, s *shards.Shard, places func(*model.Model) []model.Place, states []optim.State, metadata map[string]string) {
+	spread := func(name string, s *Shard, places func(*model.Model) []model.Place, states []optim.State, metadata map[string]string) {
 		if err == nil {
-			var f shards.File
+			var f File
 			f, err = t.spread(name, s, places, states, metadata)
 			files = append(files, f)
 		}
@@ -155,16 +154,16 @@ func (t *trainer) files(w *world.World) (files []shards.File, release func() err
 		if tensors, release, err = t.model.Merged(t.manager); err != nil {
 			return nil, nil, err
 		}
-		whole(lora.WeightsFile, lora.Named(t.model), format)
+		whole(weights.WeightsFile, weights.Named(t.model), format)
 		whole(weightsFile, tensors, format)
 	case t.weights == nil:
 		whole(weightsFile, t.model.Tensors(), format)
 	case t.args.Adapts():
-		var merged *shards.Shard
+		var merged *Shard
 		if merged, release, err = t.merged(); err != nil {
 			return nil, nil, err
 		}
-		spread(lora.WeightsFile, t.weights, lora.Places, t.weights.Values(), format)
+		spread(weights.WeightsFile, t.weights, weights.Places, t.weights.Values(), format)
 		spread(weightsFile, merged, (*model.Model).WeightPlaces, merged.Values(), format)
 	default:
 		spread(weightsFile, t.weights, (*model.Model).Places, t.weights.Values(), format)

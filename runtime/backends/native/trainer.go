@@ -12,10 +12,8 @@ import (
 
 	"github.com/primus-fl/primus/document/formats"
 	"github.com/primus-fl/primus/internal/durable"
-	"github.com/primus-fl/primus/internal/native/batch"
 	"github.com/primus-fl/primus/internal/native/checkpoint"
 	"github.com/primus-fl/primus/internal/native/data"
-	"github.com/primus-fl/primus/internal/native/devicetime"
 	"github.com/primus-fl/primus/internal/native/memory"
 	"github.com/primus-fl/primus/internal/native/model"
 	"github.com/primus-fl/primus/internal/native/posttrain"
@@ -49,7 +47,7 @@ type trainer struct {
 	state     state
 	started   time.Time
 	run       backend.Run
-	clock     *devicetime.Clock // of the device; nil for a run in host memory
+	clock     *Clock // of the device; nil for a run in host memory
 	watch     *opmanager.ReferenceWatch
 	prompt    string // what the generated text follows
 	sample    string // generated text, with the prompt in front
@@ -73,7 +71,7 @@ func newTrainer(tc *backend.TrainContext) (backend.Trainer, error) {
 		return nil, err
 	}
 	t := &trainer{engine: engine{args: args, manager: tc.Manager, log: tc.Log, world: job, takeSave: tc.Requests.TakeSave}, tc: tc}
-	t.declarePoints(func(b *batch.Batch) error { return t.sampler.Batch(b) })
+	t.declarePoints(func(b *model.Batch) error { return t.sampler.Batch(b) })
 	return t, nil
 }
 
@@ -234,7 +232,7 @@ func (t *trainer) step(ctx, late context.Context) error {
 	begin := time.Now()
 	step := t.state.Step + 1
 	if rows := t.args.RampupBatchSize.At(t.state.Position, t.args.GlobalBatchSize); rows != t.batch.Rows() {
-		t.batch = batch.New(rows, t.args.SeqLength)
+		t.batch = model.NewBatch(rows, t.args.SeqLength)
 	}
 	if err := t.points.dataOrder.Func()(&t.batch); err != nil {
 		return err

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/primus-fl/primus/internal/native/batch"
 	"github.com/primus-fl/primus/internal/native/data"
 	"github.com/primus-fl/primus/internal/native/model"
 	"github.com/primus-fl/primus/internal/native/posttrain"
@@ -31,7 +30,7 @@ type corpus interface {
 
 // feed gives the batches of training. The position is its whole state.
 type feed interface {
-	Batch(b *batch.Batch) error
+	Batch(b *model.Batch) error
 	Position() uint64
 	Seek(position uint64)
 }
@@ -40,7 +39,7 @@ type feed interface {
 type windows interface {
 	Len() int // rows
 	Reset()
-	Batch(b *batch.Batch) error
+	Batch(b *model.Batch) error
 }
 
 // textFeed gives windows of text with the masks of the run.
@@ -50,7 +49,7 @@ type textFeed struct {
 }
 
 // Batch implements feed.
-func (f textFeed) Batch(b *batch.Batch) error {
+func (f textFeed) Batch(b *model.Batch) error {
 	err := f.Sampler.Batch(b.Tokens)
 	f.args.mask(b)
 	return err
@@ -63,7 +62,7 @@ type textWindows struct {
 }
 
 // Batch implements windows.
-func (w textWindows) Batch(b *batch.Batch) error {
+func (w textWindows) Batch(b *model.Batch) error {
 	err := w.Validation.Batch(b.Tokens)
 	w.args.mask(b)
 	return err

@@ -16,10 +16,9 @@ import (
 	"github.com/primus-fl/primus/internal/buildinfo"
 	"github.com/primus-fl/primus/internal/durable"
 	"github.com/primus-fl/primus/internal/native/layout"
-	"github.com/primus-fl/primus/internal/native/lora"
 	"github.com/primus-fl/primus/internal/native/model"
 	"github.com/primus-fl/primus/internal/native/optim"
-	"github.com/primus-fl/primus/internal/native/shards"
+	"github.com/primus-fl/primus/internal/native/weights"
 	"github.com/primus-fl/primus/internal/native/world"
 	"github.com/primus-fl/primus/internal/safetensors"
 	"github.com/primus-fl/primus/ops/collective"
@@ -305,10 +304,10 @@ func (e *engine) connect() error {
 		return nil
 	}
 	if e.args.Sharded || e.divided() {
-		e.shard = &shards.Shard{}
+		e.shard = &Shard{}
 	}
 	if e.divided() {
-		e.weights = &shards.Shard{}
+		e.weights = &Shard{}
 	}
 	for i, f := range e.model.Flats() {
 		w := []*world.World{e.near.Data, e.near.Copies}[i]
@@ -411,22 +410,22 @@ func (e *engine) outline() (*model.Model, error) {
 }
 
 // spread returns a file of tensors of which this rank has pieces, at the places of a model.
-func (e *engine) spread(name string, s *shards.Shard, places func(*model.Model) []model.Place, states []optim.State, metadata map[string]string) (shards.File, error) {
+func (e *engine) spread(name string, s *Shard, places func(*model.Model) []model.Place, states []optim.State, metadata map[string]string) (File, error) {
 	all, err := e.outline()
 	if err != nil {
-		return shards.File{}, err
+		return File{}, err
 	}
 	return s.Spread(name, places(all), places(e.model), states, metadata)
 }
 
 // merged returns the weights of this rank with their adapters added, as pieces, and a function that
 // returns their memory.
-func (e *engine) merged() (*shards.Shard, func() error, error) {
+func (e *engine) merged() (*Shard, func() error, error) {
 	values, release, err := e.model.MergedValues(e.manager)
 	if err != nil {
 		return nil, nil, err
 	}
-	all := &shards.Shard{}
+	all := &Shard{}
 	for i, p := range e.model.Params() {
 		all.Add(p, optim.Param{Value: values[i]}, e.near.Data.Leads() && e.writes(p))
 	}
@@ -440,7 +439,7 @@ func (t *trainer) loadShards() error {
 	if t.weights != nil {
 		file, places := weightsFile, (*model.Model).Places
 		if t.args.Adapts() {
-			file, places = lora.WeightsFile, lora.Places
+			file, places = weights.WeightsFile, weights.Places
 		}
 		err = t.loadShard(file, t.weights, places, t.weights.Values())
 	}
@@ -459,7 +458,7 @@ func (t *trainer) loadShards() error {
 	return t.world.Agree("check what was loaded", err)
 }
 
-func (t *trainer) loadShard(name string, s *shards.Shard, places func(*model.Model) []model.Place, states []optim.State) error {
+func (t *trainer) loadShard(name string, s *Shard, places func(*model.Model) []model.Place, states []optim.State) error {
 	all, err := t.outline()
 	if err != nil {
 		return err

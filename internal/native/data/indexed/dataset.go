@@ -8,8 +8,6 @@ import (
 	"strings"
 
 	"github.com/primus-fl/primus/internal/durable"
-	"github.com/primus-fl/primus/internal/native/data/mapped"
-	"github.com/primus-fl/primus/internal/native/data/stored"
 )
 
 // DType is the type of the token ids, with the code of the index.
@@ -82,8 +80,8 @@ func Find(path string) (prefix string, found bool) {
 type Dataset struct {
 	prefix    string
 	dtype     DType
-	index     *mapped.File
-	bin       *mapped.File
+	index     *File
+	bin       *File
 	sequences int
 	documents int
 }
@@ -94,14 +92,14 @@ func Open(prefix string) (*Dataset, error) {
 	binPath, idxPath := Paths(prefix)
 	d := &Dataset{prefix: prefix}
 	var err error
-	if d.index, err = mapped.Open(idxPath); err != nil {
+	if d.index, err = OpenMapped(idxPath); err != nil {
 		return nil, err
 	}
-	if d.bin, err = mapped.Open(binPath); err != nil {
+	if d.bin, err = OpenMapped(binPath); err != nil {
 		_ = d.index.Close()
 		return nil, err
 	}
-	if err := mapped.Guard(idxPath, d.check); err != nil {
+	if err := Guard(idxPath, d.check); err != nil {
 		_ = d.Close()
 		return nil, err
 	}
@@ -212,11 +210,11 @@ func (d *Dataset) Sequence(i int) (from, to int) {
 // Read appends the tokens of sequence i to dst.
 func (d *Dataset) Read(dst []int32, i int) ([]int32, error) {
 	bin, _ := Paths(d.prefix)
-	err := mapped.Guard(bin, func() error {
+	err := Guard(bin, func() error {
 		from, to := d.Sequence(i)
 		width, old := d.dtype.Width(), len(dst)
 		dst = slices.Grow(dst, to-from)[:old+to-from]
-		stored.Load(dst[old:], d.bin.Bytes[from*width:to*width], width)
+		Load(dst[old:], d.bin.Bytes[from*width:to*width], width)
 		return nil
 	})
 	return dst, err

@@ -9,7 +9,6 @@ import (
 	"os"
 
 	"github.com/primus-fl/primus/internal/durable"
-	"github.com/primus-fl/primus/internal/native/data/stored"
 )
 
 // ExistsError says that a dataset is already there.
@@ -77,7 +76,7 @@ func (w *Writer) Add(ids []int32) error {
 			return fmt.Errorf("indexed: got the token %d, want 0 to %d, which %v holds", id, limit, w.dtype)
 		}
 	}
-	w.buf = stored.Append(w.buf[:0], ids, w.dtype.Width())
+	w.buf = Append(w.buf[:0], ids, w.dtype.Width())
 	if w.now += int64(len(ids)); w.now > math.MaxInt32 {
 		return fmt.Errorf("indexed: document %d has more than %d tokens: cut it", len(w.lengths), math.MaxInt32)
 	}

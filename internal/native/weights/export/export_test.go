@@ -23,7 +23,6 @@ import (
 	"github.com/primus-fl/primus/internal/native/model"
 	"github.com/primus-fl/primus/internal/native/weights"
 	"github.com/primus-fl/primus/internal/native/weights/export"
-	"github.com/primus-fl/primus/internal/native/weights/gguf"
 	"github.com/primus-fl/primus/internal/safetensors"
 	"github.com/primus-fl/primus/internal/tokenizer"
 	"github.com/primus-fl/primus/internal/tokenizer/trainer"
@@ -334,7 +333,7 @@ func TestPyTorchReadsExports(t *testing.T) {
 			require.NoError(t, export.HF(path, exported(t, m), export.HFSettings{DType: dtype}))
 			add(path, most)
 		}
-		for kind, most := range map[gguf.Type]float64{gguf.F32: 1e-5, gguf.F16: 2e-3, gguf.BF16: 0.02, gguf.Q8_0: 0.03} {
+		for kind, most := range map[export.Type]float64{export.F32: 1e-5, export.F16: 2e-3, export.BF16: 0.02, export.Q8_0: 0.03} {
 			path := filepath.Join(dir, fmt.Sprintf("%s-%v.gguf", name, kind))
 			report, err := export.GGUF(path, exported(t, m), export.GGUFSettings{Type: kind, Name: name})
 			require.NoError(t, err)

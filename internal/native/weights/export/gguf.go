@@ -13,14 +13,13 @@ import (
 	"github.com/primus-fl/primus/internal/durable"
 	"github.com/primus-fl/primus/internal/native/model"
 	"github.com/primus-fl/primus/internal/native/weights"
-	"github.com/primus-fl/primus/internal/native/weights/gguf"
 	"github.com/primus-fl/primus/tensor"
 )
 
 // GGUFSettings say how GGUF writes a file.
 type GGUFSettings struct {
-	Type gguf.Type // of matrices; vectors, routers and tables of positions are f32
-	Name string    // of the model, for people
+	Type Type   // of matrices; vectors, routers and tables of positions are f32
+	Name string // of the model, for people
 }
 
 // GGUFReport says what is in a file.
@@ -41,7 +40,7 @@ func GGUF(path string, m *Model, s GGUFSettings) (GGUFReport, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return GGUFReport{}, fmt.Errorf("export: %w", durable.Explain(err))
 	}
-	err := durable.WriteFile(path, func(w io.Writer) error { return gguf.Write(w, g.values, g.tensors) })
+	err := durable.WriteFile(path, func(w io.Writer) error { return Write(w, g.values, g.tensors) })
 	if err != nil {
 		return GGUFReport{}, fmt.Errorf("export: %w", err)
 	}
@@ -54,8 +53,8 @@ type ggufWriter struct {
 	m       *Model
 	c       model.Config // with the values that zeros stand for
 	report  GGUFReport
-	values  []gguf.Value
-	tensors []gguf.Tensor
+	values  []Value
+	tensors []Tensor
 }
 
 // architectures are the names of llama.cpp for the classes of transformers.
@@ -98,7 +97,7 @@ func (g *ggufWriter) convert() error {
 }
 
 func (g *ggufWriter) set(key string, value any) {
-	g.values = append(g.values, gguf.Value{Key: key, Value: value})
+	g.values = append(g.values, Value{Key: key, Value: value})
 }
 
 // describe writes the architecture.
@@ -108,7 +107,7 @@ func (g *ggufWriter) describe(arch string) {
 	g.set("general.architecture", arch)
 	g.set("general.name", g.Name)
 	g.set("general.quantization_version", uint32(2))
-	g.set("general.file_type", map[gguf.Type]uint32{gguf.F32: 0, gguf.F16: 1, gguf.Q8_0: 7, gguf.BF16: 32}[g.Type])
+	g.set("general.file_type", map[Type]uint32{F32: 0, F16: 1, Q8_0: 7, BF16: 32}[g.Type])
 	number("vocab_size", c.VocabSize)
 	number("context_length", c.MaxPositionEmbeddings)
 	number("embedding_length", c.HiddenSize)
@@ -150,8 +149,8 @@ func (g *ggufWriter) ropeFactors() {
 	for i := range d / 2 {
 		factors = append(factors, float32(plain.Frequency(i)/g.c.Frequency(i)))
 	}
-	g.tensors = append(g.tensors, gguf.Tensor{
-		Name: "rope_freqs.weight", Type: gguf.F32, Shape: tensor.Shape{d / 2},
+	g.tensors = append(g.tensors, Tensor{
+		Name: "rope_freqs.weight", Type: F32, Shape: tensor.Shape{d / 2},
 		Write: func(w io.Writer) error {
 			data, _ := weights.Append(nil, tensor.F32, factors)
 			_, err := w.Write(data)
@@ -208,9 +207,9 @@ func cutLast(s, sep string) (before, after string, found bool) {
 }
 
 // typeOf returns the type in which a weight is written.
-func (g *ggufWriter) typeOf(t weights.Tensor, name string) gguf.Type {
+func (g *ggufWriter) typeOf(t weights.Tensor, name string) Type {
 	if len(t.Shape) == 1 || name == "position_embd" || name == "ffn_gate_inp" {
-		return gguf.F32
+		return F32
 	}
 	return g.Type
 }
@@ -248,17 +247,17 @@ func (g *ggufWriter) joinExperts() error {
 type plan struct {
 	tensors    []weights.Tensor
 	shape      tensor.Shape
-	to         gguf.Type
+	to         Type
 	transposed bool
 	headDim    int // of heads whose rows change places; 0 for rows that stay
 }
 
 func (g *ggufWriter) plan(name string, p plan) error {
-	if p.to == gguf.Q8_0 && p.shape.Cols()%gguf.BlockSize != 0 {
+	if p.to == Q8_0 && p.shape.Cols()%BlockSize != 0 {
 		g.report.Wider = append(g.report.Wider, name)
-		p.to = gguf.F16
+		p.to = F16
 	}
-	g.tensors = append(g.tensors, gguf.Tensor{Name: name, Type: p.to, Shape: p.shape, Write: p.write})
+	g.tensors = append(g.tensors, Tensor{Name: name, Type: p.to, Shape: p.shape, Write: p.write})
 	return nil
 }
 
@@ -309,13 +308,13 @@ func (p plan) source(r int) int {
 	return head*p.headDim + i%2*(p.headDim/2) + i/2
 }
 
-func appendRow(dst []byte, to gguf.Type, row []float32) ([]byte, error) {
+func appendRow(dst []byte, to Type, row []float32) ([]byte, error) {
 	switch to {
-	case gguf.Q8_0:
-		return gguf.AppendQ8(dst, row)
-	case gguf.F16:
+	case Q8_0:
+		return AppendQ8(dst, row)
+	case F16:
 		return weights.Append(dst, tensor.F16, row)
-	case gguf.BF16:
+	case BF16:
 		return weights.Append(dst, tensor.BF16, row)
 	default:
 		return weights.Append(dst, tensor.F32, row)

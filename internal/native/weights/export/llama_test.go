@@ -20,7 +20,6 @@ import (
 
 	"github.com/primus-fl/primus/internal/native/model"
 	"github.com/primus-fl/primus/internal/native/weights/export"
-	"github.com/primus-fl/primus/internal/native/weights/gguf"
 	"github.com/primus-fl/primus/internal/tokenizer"
 	"github.com/primus-fl/primus/internal/tokenizer/trainer"
 )
@@ -31,7 +30,7 @@ type seen struct {
 	Values       map[string]any
 	Tensors      map[string]struct {
 		Shape []int
-		Type  gguf.Type
+		Type  export.Type
 	}
 }
 
@@ -70,7 +69,7 @@ func TestLlamaCppContinues(t *testing.T) {
 		cfg.InitMethodStd = 0.3 // so that not one token is always the most likely
 		m := newModel(t, cfg)
 		file := filepath.Join(dir, name+".gguf")
-		_, err := export.GGUF(file, exported(t, m), export.GGUFSettings{Type: gguf.F32, Name: name})
+		_, err := export.GGUF(file, exported(t, m), export.GGUFSettings{Type: export.F32, Name: name})
 		require.NoError(t, err)
 		models[file] = m
 		files = append(files, file)
@@ -86,7 +85,7 @@ func TestLlamaCppContinues(t *testing.T) {
 		arch, _ := have.Values["general.architecture"].(string)
 		assert.Equal(t, float64(length), have.Values[arch+".context_length"], name)
 		assert.Equal(t, []int{64, 256}, have.Tensors["token_embd.weight"].Shape, name)
-		assert.Equal(t, gguf.F32, have.Tensors["output_norm.weight"].Type, name)
+		assert.Equal(t, export.F32, have.Tensors["output_norm.weight"].Type, name)
 	}
 }
 
@@ -108,7 +107,7 @@ func TestLlamaCppEncodes(t *testing.T) {
 		m := exported(t, newModel(t, cfg))
 		m.Tokenizer = tok
 		file := filepath.Join(dir, name+".gguf")
-		_, err = export.GGUF(file, m, export.GGUFSettings{Type: gguf.F16, Name: name})
+		_, err = export.GGUF(file, m, export.GGUFSettings{Type: export.F16, Name: name})
 		require.NoError(t, err)
 		tokenizers[file] = tok
 		files = append(files, file)
@@ -187,7 +186,7 @@ func TestSentencePieceThatLlamaCppCannotRead(t *testing.T) {
 		m := exported(t, newModel(t, cfg))
 		m.Tokenizer = tok
 		file := filepath.Join(t.TempDir(), "model.gguf")
-		_, err = export.GGUF(file, m, export.GGUFSettings{Type: gguf.F16})
+		_, err = export.GGUF(file, m, export.GGUFSettings{Type: export.F16})
 		require.ErrorContains(t, err, want)
 		assert.NoFileExists(t, file)
 	}

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/primus-fl/primus/internal/escape"
+	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/runtime/backend"
 )
@@ -53,7 +53,7 @@ func (h *lineHandler) Enabled(_ context.Context, l slog.Level) bool { return l >
 // Handle implements slog.Handler.
 func (h *lineHandler) Handle(_ context.Context, r slog.Record) error {
 	var line strings.Builder
-	fmt.Fprintf(&line, "%s %s%s", h.head(r), escape.Lines(r.Message, moreIndent), h.attrs)
+	fmt.Fprintf(&line, "%s %s%s", h.head(r), plaintext.Lines(r.Message, moreIndent), h.attrs)
 	r.Attrs(func(a slog.Attr) bool {
 		writeAttr(&line, h.group, a)
 		return true
@@ -120,8 +120,8 @@ func writeAttr(b *strings.Builder, group string, a slog.Attr) {
 	text := value.String()
 	switch {
 	case strings.Contains(text, "\n"):
-		text = escape.Lines("\n"+strings.TrimRight(text, "\n"), moreIndent)
-	case text == "" || strings.ContainsAny(text, " \t\"=") || !escape.IsPrintable(text):
+		text = plaintext.Lines("\n"+strings.TrimRight(text, "\n"), moreIndent)
+	case text == "" || strings.ContainsAny(text, " \t\"=") || !plaintext.IsPrintable(text):
 		text = strconv.Quote(text)
 	}
 	fmt.Fprintf(b, " %s%s=%s", group, a.Key, text)

@@ -11,7 +11,7 @@ import (
 // library.
 func BuildPlugin(t *testing.T, macros ...string) string {
 	t.Helper()
-	flags := []string{"-I../../../../vendors/abi"}
+	flags := []string{"-I../../../../../vendors/abi"}
 	for _, m := range macros {
 		flags = append(flags, "-D"+m)
 	}

@@ -6,11 +6,11 @@ import (
 	"strings"
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
+	"github.com/primus-fl/primus/internal/foreign"
 	"github.com/primus-fl/primus/internal/suggest"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/ops"
-	"github.com/primus-fl/primus/ops/foreign"
 	"github.com/primus-fl/primus/tensor"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"

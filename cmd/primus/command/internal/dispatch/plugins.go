@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
-	"github.com/primus-fl/primus/internal/policyparams"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opmanager/policyfile"
 	"github.com/spf13/pflag"
@@ -59,7 +58,7 @@ func (f *PluginFlags) Limit() time.Duration { return cmp.Or(f.timeout, defaultPl
 // Plugins returns what the sources of a policy say about plugins; file is what the policy file
 // says. Faults of the experiment are left to load.
 func (s *Sources) Plugins(file *policyfile.Overlay) (policyfile.Plugins, error) {
-	experiment, _ := policyparams.Overlay(s.experiment)
+	experiment, _ := Overlay(s.experiment)
 	p := experiment.ApplyPlugins(file.ApplyPlugins(policyfile.Plugins{}))
 	var faults []error
 	if value, ok := s.Environment().lookup(envPluginModules); ok && strings.TrimSpace(value) != "" {

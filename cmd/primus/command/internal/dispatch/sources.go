@@ -9,7 +9,6 @@ import (
 	"os"
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
-	"github.com/primus-fl/primus/internal/policyparams"
 	"github.com/primus-fl/primus/internal/settings"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opmanager/policyfile"
@@ -85,7 +84,7 @@ func (s *Sources) Over(documents ...*policyfile.Overlay) (oppolicy.Policy, error
 	for _, document := range documents {
 		p = document.Apply(p)
 	}
-	experiment, experimentErr := policyparams.Overlay(s.experiment)
+	experiment, experimentErr := Overlay(s.experiment)
 	p = experiment.Apply(p)
 	p, envErr := p.Overlay(s.Environment().lookup)
 	logErr := oppolicy.CheckLogging(s.Environment().lookup)

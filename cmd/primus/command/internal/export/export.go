@@ -12,7 +12,6 @@ import (
 	"github.com/primus-fl/primus/cmd/primus/command/internal/models"
 	"github.com/primus-fl/primus/internal/native/weights"
 	"github.com/primus-fl/primus/internal/native/weights/export"
-	"github.com/primus-fl/primus/internal/native/weights/gguf"
 	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/primus-fl/primus/tensor"
 	"github.com/spf13/cobra"
@@ -125,7 +124,7 @@ func (o *options) run(cmd *cobra.Command, prog cli.Program) (err error) {
 		}
 		return o.report(prog, m, fmt.Sprint(m.JSON["model_type"]))
 	}
-	kind := map[string]gguf.Type{"f32": gguf.F32, "f16": gguf.F16, "bf16": gguf.BF16, "q8_0": gguf.Q8_0}[o.dtype]
+	kind := map[string]export.Type{"f32": export.F32, "f16": export.F16, "bf16": export.BF16, "q8_0": export.Q8_0}[o.dtype]
 	report, err := export.GGUF(o.output, m, export.GGUFSettings{Type: kind, Name: strings.TrimSuffix(filepath.Base(o.output), ".gguf")})
 	if err != nil {
 		return err

@@ -10,7 +10,6 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/service"
-	"github.com/primus-fl/primus/internal/escape"
 	"github.com/primus-fl/primus/internal/fleet"
 	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/primus-fl/primus/opmanager/policyfile"
@@ -43,7 +42,7 @@ func newFleetPolicyShowCommand(prog cli.Program) *cobra.Command {
 				case s.Policy.Revision == 0:
 					return errors.New("the fleet has no policy; primus fleet policy apply gives it one")
 				}
-				_, err = fmt.Fprintf(prog.Out, "# revision %d\n%s", s.Policy.Revision, escape.Lines(s.Policy.Text, ""))
+				_, err = fmt.Fprintf(prog.Out, "# revision %d\n%s", s.Policy.Revision, plaintext.Lines(s.Policy.Text, ""))
 				return err
 			})
 		},

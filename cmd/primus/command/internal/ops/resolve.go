@@ -10,7 +10,6 @@ import (
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/dispatch"
-	"github.com/primus-fl/primus/opmanager/catalog"
 	"github.com/spf13/cobra"
 )
 
@@ -81,23 +80,23 @@ wrong catalogue and no_candidate when nothing can be selected.`,
 }
 
 // resolveFile returns the resolution of an op by a catalogue in a file; "-" is stdin.
-func resolveFile(sources dispatch.Sources, op, file string, stdin io.Reader) (catalog.Resolution, error) {
+func resolveFile(sources dispatch.Sources, op, file string, stdin io.Reader) (Resolution, error) {
 	policy, _, err := sources.Load()
 	if err != nil {
-		return catalog.Resolution{}, codedError{codePolicy, err}
+		return Resolution{}, codedError{codePolicy, err}
 	}
 	entries, err := readCatalogFile(file, stdin)
 	if err != nil {
-		return catalog.Resolution{}, codedError{codeCatalog, err}
+		return Resolution{}, codedError{codeCatalog, err}
 	}
-	r, err := catalog.Resolve(policy, op, entries)
+	r, err := Resolve(policy, op, entries)
 	if err != nil {
 		return r, codedError{codeNoCandidate, err}
 	}
 	return r, nil
 }
 
-func readCatalogFile(file string, stdin io.Reader) ([]catalog.Entry, error) {
+func readCatalogFile(file string, stdin io.Reader) ([]Entry, error) {
 	name, read := file, os.ReadFile
 	if file == "-" {
 		name, read = "standard input", func(string) ([]byte, error) { return io.ReadAll(stdin) }
@@ -106,11 +105,11 @@ func readCatalogFile(file string, stdin io.Reader) ([]catalog.Entry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("catalog: %w; want a JSON file that lists impls, or - for standard input", err)
 	}
-	return catalog.Parse(name, text)
+	return Parse(name, text)
 }
 
 // printResolutionJSON prints a resolution, or the error in its place.
-func printResolutionJSON(out io.Writer, r catalog.Resolution, err error) error {
+func printResolutionJSON(out io.Writer, r Resolution, err error) error {
 	if err == nil {
 		return cli.WriteJSON(out, r)
 	}

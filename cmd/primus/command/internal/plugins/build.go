@@ -10,7 +10,7 @@ import (
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/internal/buildinfo"
 	"github.com/primus-fl/primus/internal/plaintext"
-	"github.com/primus-fl/primus/internal/plugin/builder"
+	"github.com/primus-fl/primus/internal/plugin/scaffold"
 	"github.com/spf13/cobra"
 )
 
@@ -50,13 +50,13 @@ a directory with its source.`,
 }
 
 // program reads the flags.
-func program(cmd *cobra.Command, with []string, primus, output string) (*builder.Program, error) {
-	p := &builder.Program{Output: output}
+func program(cmd *cobra.Command, with []string, primus, output string) (*scaffold.Program, error) {
+	p := &scaffold.Program{Output: output}
 	if len(with) == 0 {
 		return nil, cli.Usagef(cmd, "no module given, want --with MODULE[@VERSION][=DIR]")
 	}
 	for _, s := range with {
-		m, err := builder.ParseModule(s)
+		m, err := scaffold.ParseModule(s)
 		if err != nil {
 			return nil, cli.Usagef(cmd, "--with: %w", err)
 		}
@@ -74,10 +74,10 @@ func program(cmd *cobra.Command, with []string, primus, output string) (*builder
 }
 
 // primusSource returns the source of this module that --primus names.
-func primusSource(cmd *cobra.Command, asked string) (builder.Module, error) {
-	m, err := builder.Primus(asked)
+func primusSource(cmd *cobra.Command, asked string) (scaffold.Module, error) {
+	m, err := scaffold.Primus(asked)
 	switch {
-	case errors.Is(err, builder.ErrUnknownSource):
+	case errors.Is(err, scaffold.ErrUnknownSource):
 		return m, cli.Usagef(cmd, "%w; name one by --primus VERSION, or its source by --primus DIR", err)
 	case err != nil:
 		return m, cli.Usagef(cmd, "--primus: %w", err)

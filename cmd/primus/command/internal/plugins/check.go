@@ -12,7 +12,6 @@ import (
 	"github.com/primus-fl/primus/cmd/primus/command/internal/graph"
 	"github.com/primus-fl/primus/impls/flagos"
 	"github.com/primus-fl/primus/impls/reference"
-	"github.com/primus-fl/primus/internal/escape"
 	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/primus-fl/primus/internal/plugin/check"
 	"github.com/primus-fl/primus/vendors/opencl"
@@ -130,7 +129,7 @@ func printChecked(out io.Writer, r *check.Report, maxShown int) error {
 		for _, res := range c.Results {
 			for _, f := range res.Failures {
 				if shown++; maxShown == 0 || shown <= maxShown {
-					fmt.Fprintf(&b, "\n%s, %s: case %s\n%s\n", c.Op, c.Name(), f.Case, plaintext.Indent(escape.Lines(f.Reason, "")))
+					fmt.Fprintf(&b, "\n%s, %s: case %s\n%s\n", c.Op, c.Name(), f.Case, plaintext.Indent(plaintext.Lines(f.Reason, "")))
 				}
 			}
 		}
@@ -140,10 +139,10 @@ func printChecked(out io.Writer, r *check.Report, maxShown int) error {
 	}
 	b.WriteByte('\n')
 	for _, n := range r.Notes {
-		fmt.Fprintf(&b, "note: %s\n", escape.Lines(n, "  "))
+		fmt.Fprintf(&b, "note: %s\n", plaintext.Lines(n, "  "))
 	}
 	for _, f := range r.Faults {
-		fmt.Fprintf(&b, "fault: %s\n", escape.Lines(f, "  "))
+		fmt.Fprintf(&b, "fault: %s\n", plaintext.Lines(f, "  "))
 	}
 	result := "failed"
 	if r.Passed {

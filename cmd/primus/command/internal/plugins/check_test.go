@@ -16,11 +16,11 @@ import (
 // acme compiles the example in C, the ops with a fault unless fault is "".
 func acme(t *testing.T, fault string) string {
 	t.Helper()
-	source, flags := "acme.c", []string{"-O2", "-I../../../../vendors/abi", "-lm"}
+	source, flags := "acme.c", []string{"-O2", "-I../../../../../vendors/abi", "-lm"}
 	if fault != "" {
 		source, flags = "faults.c", append(flags, "-DACME_"+strings.ToUpper(fault))
 	}
-	return loadertest.Library(t, "libacme.so", "../../../../examples/outtree_c/"+source, flags...)
+	return loadertest.Library(t, "libacme.so", "../../../../../examples/outtree_c/"+source, flags...)
 }
 
 // checked is what a test reads of a report.
@@ -65,7 +65,7 @@ func check(t *testing.T, file string, args ...string) (checked, commandtest.Outc
 // A function for TVM FFI is probed and checked as an op of a plugin is.
 func TestPluginsCheckMapping(t *testing.T) {
 	build := func(flags ...string) string {
-		path := loadertest.Library(t, "libadd.so", "../../../../internal/plugin/testdata/tvm.c", flags...)
+		path := loadertest.Library(t, "libadd.so", "../../../../../internal/plugin/testdata/tvm.c", flags...)
 		mapping := `{"vendor": "acme", "functions": [{"function": "add", "op": "residual_add", "args": ["a", "b", "output"], "dtypes": ["f32"], "thread_safe": true}]}`
 		require.NoError(t, os.WriteFile(path+".tvm_ffi.json", []byte(mapping), 0o600))
 		return path

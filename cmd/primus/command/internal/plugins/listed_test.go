@@ -58,7 +58,7 @@ func TestPluginSumsCoverDependencies(t *testing.T) {
 	source := filepath.Join(t.TempDir(), "extra.c")
 	require.NoError(t, os.WriteFile(source, []byte("int extra(void) { return 7; }\n"), 0o600))
 	extra := loadertest.Library(t, "libextra.so", source)
-	lib := loadertest.Library(t, "libacme_ops.so", "testdata/acme.c", "-I../../../../vendors/abi", "-Wl,--no-as-needed", extra)
+	lib := loadertest.Library(t, "libacme_ops.so", "testdata/acme.c", "-I../../../../../vendors/abi", "-Wl,--no-as-needed", extra)
 	row := listPlugins(t, nil, "--plugin-modules", lib)["acme_ops"]
 	require.Equal(t, "loaded", row.State, row.Reason)
 	require.Len(t, row.Dependencies, 1)

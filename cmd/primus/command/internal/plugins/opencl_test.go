@@ -23,14 +23,14 @@ func acmeOpenCL(t *testing.T, replace ...string) string {
 	if _, err := os.Stat("/usr/include/CL/cl.h"); err != nil {
 		t.Skip("there are no headers of OpenCL: ", err)
 	}
-	text, err := os.ReadFile("../../../../examples/outtree_opencl/acme.c")
+	text, err := os.ReadFile("../../../../../examples/outtree_opencl/acme.c")
 	require.NoError(t, err)
 	for i := 0; i < len(replace); i += 2 {
 		require.Contains(t, string(text), replace[i])
 	}
 	file := filepath.Join(t.TempDir(), "acme.c")
 	require.NoError(t, os.WriteFile(file, []byte(strings.NewReplacer(replace...).Replace(string(text))), 0o600))
-	return loadertest.Library(t, "libacme_opencl.so", file, "-O2", "-I../../../../vendors/abi", "-l:libOpenCL.so.1")
+	return loadertest.Library(t, "libacme_opencl.so", file, "-O2", "-I../../../../../vendors/abi", "-l:libOpenCL.so.1")
 }
 
 // strayKernel is what acmeOpenCL replaces so that residual_add writes after the end of its result.
@@ -92,7 +92,7 @@ func TestPluginsNewOnOpenCL(t *testing.T) {
 func TestTrainWithPluginOnOpenCL(t *testing.T) {
 	t.Parallel()
 	lib := acmeOpenCL(t)
-	root, err := filepath.Abs("../../../..")
+	root, err := filepath.Abs("../../../../..")
 	require.NoError(t, err)
 	env := append(withOpenCL(), "TE_FL_PLUGIN_MODULES="+lib, "PRIMUS_WORKSPACE="+t.TempDir(),
 		"TE_FL_CROSS_DEVICE=error", "TE_FL_PER_OP=residual_add=vendor:acme|flagos|vendor;rmsnorm_fwd=vendor:acme|flagos|vendor;rmsnorm_bwd=vendor:acme|flagos|vendor")

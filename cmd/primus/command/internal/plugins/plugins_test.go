@@ -261,7 +261,7 @@ func TestTrainWithPlugins(t *testing.T) {
 // of plugins, whatever the policy prefers.
 func TestPluginWithHalfAFamily(t *testing.T) {
 	t.Parallel()
-	lib := loadertest.Library(t, "libhalf.so", "testdata/forward_only.c", "-I../../../../vendors/abi", "-lm")
+	lib := loadertest.Library(t, "libhalf.so", "testdata/forward_only.c", "-I../../../../../vendors/abi", "-lm")
 	const reason = "no impl vendor.acme of rmsnorm_bwd, which shares saved state with this op"
 	rows := listPlugins(t, nil, "--plugin-modules", lib)
 	require.Len(t, rows["acme_ops"].Ops, 1)

@@ -16,7 +16,6 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/internal/durable"
-	"github.com/primus-fl/primus/internal/escape"
 	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/primus-fl/primus/internal/preflight"
 	"github.com/spf13/cobra"
@@ -175,7 +174,7 @@ func verdict(out io.Writer, n preflight.Node) error {
 	for _, reason := range n.FailReasons {
 		text += "  " + reason + "\n"
 	}
-	if _, err := io.WriteString(out, escape.Lines(text, "")); err != nil {
+	if _, err := io.WriteString(out, plaintext.Lines(text, "")); err != nil {
 		return err
 	}
 	if n.Passed() {

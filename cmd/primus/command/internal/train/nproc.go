@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
-	"github.com/primus-fl/primus/internal/escape"
 	"github.com/primus-fl/primus/internal/launch"
 	"github.com/primus-fl/primus/internal/launch/elastic"
 	"github.com/primus-fl/primus/internal/plaintext"
@@ -108,7 +107,7 @@ func startRanks(ctx context.Context, prog cli.Program, s elastic.Settings, modul
 	}
 	s.Port = launch.FreePort
 	s.Fit = func(n int) int { return fitting(n, fits) }
-	s.Log = func(text string) { fmt.Fprintln(prog.Err, "primus:", escape.Lines(text, "primus: ")) }
+	s.Log = func(text string) { fmt.Fprintln(prog.Err, "primus:", plaintext.Lines(text, "primus: ")) }
 	s.Command = func(p elastic.Place) *exec.Cmd {
 		cmd := exec.Command(program, line...)
 		cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = prog.Out, prog.Err, dependent()

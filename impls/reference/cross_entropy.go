@@ -1,0 +1,45 @@
+package reference
+
+import (
+	"math"
+
+	"github.com/primus-fl/primus/ops/loss"
+)
+
+// crossEntropyFwd implements loss.CrossEntropyFwd.
+func crossEntropyFwd(a loss.CrossEntropyFwdArgs) error {
+	vocab, logits := a.Logits.Shape().Cols(), a.Logits.Float64s()
+	targets := Indexes(a.Targets)
+	losses, lse := make([]float64, len(targets)), make([]float64, len(targets))
+	for i, target := range targets {
+		row := logits[i*vocab : (i+1)*vocab]
+		lse[i] = LogSumExp(row)
+		if target != a.IgnoreIndex {
+			losses[i] = lse[i] - row[target]
+		}
+	}
+	if err := a.Losses.SetFloat64s(losses); err != nil {
+		return err
+	}
+	return a.LSE.SetFloat64s(lse)
+}
+
+// crossEntropyBwd implements loss.CrossEntropyBwd.
+func crossEntropyBwd(a loss.CrossEntropyBwdArgs) error {
+	vocab, logits := a.Logits.Shape().Cols(), a.Logits.Float64s()
+	lse, dlosses := a.LSE.Float64s(), a.DLosses.Float64s()
+	dlogits := make([]float64, len(logits))
+	for i, target := range Indexes(a.Targets) {
+		if target == a.IgnoreIndex {
+			continue
+		}
+		for v := range vocab {
+			p := math.Exp(logits[i*vocab+v] - lse[i])
+			if v == target {
+				p--
+			}
+			dlogits[i*vocab+v] = dlosses[i] * p
+		}
+	}
+	return a.DLogits.SetFloat64s(dlogits)
+}

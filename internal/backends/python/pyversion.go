@@ -1,0 +1,89 @@
+package python
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/primus-fl/primus/runtime/patch/pysource"
+)
+
+// maxFile bounds the length of files that are read. Files that state versions are short.
+const maxFile = 1 << 20
+
+// OfPackage returns the version that the first existing module states. The modules are paths below
+// each of the directories, which are searched in order.
+func OfPackage(dirs []string, modules ...string) (string, error) {
+	var tried []string
+	for _, dir := range dirs {
+		for _, module := range modules {
+			file := filepath.Join(dir, filepath.FromSlash(module))
+			text, err := os.ReadFile(file)
+			if errors.Is(err, os.ErrNotExist) {
+				tried = append(tried, file)
+				continue
+			}
+			if err != nil {
+				return "", err
+			}
+			if len(text) > maxFile {
+				return "", fmt.Errorf("%s: it has %d bytes, expected a short module", file, len(text))
+			}
+			parsed, err := pysource.Parse(file, text)
+			if err != nil {
+				return "", err
+			}
+			if v := parsed.Version(); v != "" {
+				return v, nil
+			}
+			return "", fmt.Errorf("%s: it states no version: expected __version__ or MAJOR, MINOR and PATCH", file)
+		}
+	}
+	return "", fmt.Errorf("no version: looked for %s", strings.Join(tried, ", "))
+}
+
+// OfInstalled returns the version of a distribution by its metadata in the first of some
+// directories that has it.
+func OfInstalled(dirs []string, name string) (string, error) {
+	for _, dir := range dirs {
+		var files []string
+		for _, pattern := range []string{name + "-*.dist-info/METADATA", name + "*.egg-info/PKG-INFO"} {
+			matches, err := filepath.Glob(filepath.Join(dir, filepath.FromSlash(pattern)))
+			if err != nil {
+				return "", err
+			}
+			files = append(files, matches...)
+		}
+		slices.Sort(files)
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				return "", err
+			}
+			for line := range strings.Lines(string(text)) {
+				if v, ok := strings.CutPrefix(line, "Version:"); ok {
+					return strings.TrimSpace(v), nil
+				}
+			}
+		}
+	}
+	return "", fmt.Errorf("no version: distribution %q is not installed in %s", name, strings.Join(dirs, ", "))
+}
+
+// SitePackages returns where Python would find distributions, by the variables PYTHONPATH and
+// VIRTUAL_ENV.
+func SitePackages(lookup func(string) (string, bool)) []string {
+	var dirs []string
+	if path, ok := lookup("PYTHONPATH"); ok {
+		dirs = append(dirs, slices.DeleteFunc(filepath.SplitList(path), func(dir string) bool { return dir == "" })...)
+	}
+	if env, ok := lookup("VIRTUAL_ENV"); ok {
+		if found, err := filepath.Glob(filepath.Join(env, "lib", "python3*", "site-packages")); err == nil {
+			dirs = append(dirs, found...)
+		}
+	}
+	return dirs
+}

@@ -1,8 +1,0 @@
-//go:build !unix
-
-package secretfile
-
-import "io/fs"
-
-// exposed reports nothing where permissions say little about access.
-func exposed(fs.FileInfo) bool { return false }

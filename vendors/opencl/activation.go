@@ -1,0 +1,142 @@
+package opencl
+
+import (
+	_ "embed"
+
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/ops/activation"
+)
+
+//go:embed activation.cl
+var source string
+
+var program = NewProgram("activation", source, []string{"X"}, nil)
+
+// function is a function with the number that activation.cl has for it.
+type function int32
+
+const (
+	gelu function = iota
+	qgelu
+	relu
+	srelu
+	silu
+	logistic
+)
+
+// Impls returns the impls of the family.
+func Impls() []opregistry.Impl {
+	return []opregistry.Impl{
+		gelu.forward(activation.GELU), gelu.backward(activation.DGELU), gelu.withBias(activation.DBiasDGELU),
+		qgelu.forward(activation.QGELU), qgelu.backward(activation.DQGELU), qgelu.withBias(activation.DBiasDQGELU),
+		relu.forward(activation.ReLU), relu.backward(activation.DReLU), relu.withBias(activation.DBiasDReLU),
+		srelu.forward(activation.SReLU), srelu.backward(activation.DSReLU), srelu.withBias(activation.DBiasDSReLU),
+		silu.forward(activation.SiLU), silu.backward(activation.DSiLU), silu.withBias(activation.DBiasDSiLU),
+
+		silu.gate(activation.SwiGLU), silu.gateGradient(activation.DSwiGLU),
+		gelu.gate(activation.GEGLU), gelu.gateGradient(activation.DGEGLU),
+		logistic.gate(activation.GLU), logistic.gateGradient(activation.DGLU),
+		qgelu.gate(activation.QGEGLU), qgelu.gateGradient(activation.DQGEGLU),
+		relu.gate(activation.ReGLU), relu.gateGradient(activation.DReGLU),
+		srelu.gate(activation.SReGLU), srelu.gateGradient(activation.DSReGLU),
+
+		Impl(activation.ClampedSwiGLU, clampedForward, Storage),
+		Impl(activation.ClampedDSwiGLU, clampedBackward, Storage),
+	}
+}
+
+// forward returns the impl of an elementwise function.
+func (f function) forward(op *opregistry.Op[activation.ActivationArgs]) opregistry.Impl {
+	return Impl(op, func(e *opregistry.Exec, a activation.ActivationArgs) error {
+		c := Begin(e)
+		x, y := c.Rows("input", a.Input), c.Rows("output", a.Output)
+		if c.Err != nil {
+			return c.Err
+		}
+		return c.Each(program, "act_fwd", Types{a.Input.DType()}, 0, x.Rows, x.Cols, x, y).I32(int32(f)).Run()
+	}, Storage)
+}
+
+// backward returns the impl of the gradient of an elementwise function.
+func (f function) backward(op *opregistry.Op[activation.DActivationArgs]) opregistry.Impl {
+	return Impl(op, func(e *opregistry.Exec, a activation.DActivationArgs) error {
+		c := Begin(e)
+		dy, x, dx := c.Rows("grad", a.Grad), c.Rows("fwd_input", a.FwdInput), c.Rows("output", a.Output)
+		if c.Err != nil {
+			return c.Err
+		}
+		return c.Each(program, "act_bwd", Types{a.FwdInput.DType()}, 0, x.Rows, x.Cols, dy, x, dx).I32(int32(f)).Run()
+	}, Storage)
+}
+
+// withBias returns the impl of the gradients of an elementwise function and of a bias. The gradient
+// of the bias is summed over the rows of each part and then over the parts, in order.
+func (f function) withBias(op *opregistry.Op[activation.DBiasDActivationArgs]) opregistry.Impl {
+	return Impl(op, func(e *opregistry.Exec, a activation.DBiasDActivationArgs) error {
+		c := Begin(e)
+		dy, x, dx := c.Rows("grad", a.Grad), c.Rows("fwd_input", a.FwdInput), c.Rows("output", a.Output)
+		c.Vector("dbias", a.DBias)
+		if c.Err != nil || x.Cols == 0 {
+			return c.Err
+		}
+		sums, err := c.Sums(x.Rows, x.Cols)
+		if err != nil {
+			return err
+		}
+		defer sums.Release()
+		l := c.Kernel(program, "act_bwd_bias", Types{a.FwdInput.DType()}, 0).Mat(dy, x, dx).Vec(sums.At(0))
+		if err := l.U32(x.Rows, x.Cols, sums.Per).I32(int32(f)).RunGroups(l.Across(x.Cols), sums.Parts); err != nil {
+			return err
+		}
+		return sums.Add(a.DBias, 0)
+	}, Storage)
+}
+
+// gate returns the impl of a gated function.
+func (f function) gate(op *opregistry.Op[activation.ActivationArgs]) opregistry.Impl {
+	return Impl(op, func(e *opregistry.Exec, a activation.ActivationArgs) error {
+		c := Begin(e)
+		x, y := c.Rows("input", a.Input), c.Rows("output", a.Output)
+		if c.Err != nil {
+			return c.Err
+		}
+		return c.Each(program, "glu_fwd", Types{a.Input.DType()}, 0, y.Rows, y.Cols, x, y).I32(int32(f)).Run()
+	}, Storage)
+}
+
+// gateGradient returns the impl of the gradient of a gated function.
+func (f function) gateGradient(op *opregistry.Op[activation.DActivationArgs]) opregistry.Impl {
+	return Impl(op, func(e *opregistry.Exec, a activation.DActivationArgs) error {
+		c := Begin(e)
+		dy, x, dx := c.Rows("grad", a.Grad), c.Rows("fwd_input", a.FwdInput), c.Rows("output", a.Output)
+		if c.Err != nil {
+			return c.Err
+		}
+		return c.Each(program, "glu_bwd", Types{a.FwdInput.DType()}, 0, dy.Rows, dy.Cols, dy, x, dx).I32(int32(f)).Run()
+	}, Storage)
+}
+
+func clampedForward(e *opregistry.Exec, a activation.ClampedSwiGLUArgs) error {
+	c := Begin(e)
+	x, y := c.Rows("input", a.Input), c.Rows("output", a.Output)
+	if c.Err != nil {
+		return c.Err
+	}
+	l := c.Each(program, "clamped_fwd", Types{a.Input.DType()}, 0, y.Rows, y.Cols, x, y)
+	return l.F32(constants(a.Limit, a.Alpha, a.GLULinearOffset)...).Run()
+}
+
+func clampedBackward(e *opregistry.Exec, a activation.ClampedDSwiGLUArgs) error {
+	c := Begin(e)
+	dy, x, dx := c.Rows("grad", a.Grad), c.Rows("fwd_input", a.FwdInput), c.Rows("output", a.Output)
+	if c.Err != nil {
+		return c.Err
+	}
+	l := c.Each(program, "clamped_bwd", Types{a.FwdInput.DType()}, 0, dy.Rows, dy.Cols, dy, x, dx)
+	return l.F32(constants(a.Limit, a.Alpha, a.GLULinearOffset)...).Run()
+}
+
+// constants returns limit, alpha and the offset of the linear half, or what they are when left out.
+func constants(limit, alpha, offset opregistry.OptionalFloat) []float32 {
+	return []float32{limit.Or(7), alpha.Or(1.702), offset.Or(1)}
+}

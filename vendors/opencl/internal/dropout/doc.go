@@ -1,2 +1,0 @@
-// Package dropout holds the impls of dropout and of its gradient.
-package dropout

@@ -1,2 +1,0 @@
-// Package rope holds the impls of the rotary position embedding and of its gradient.
-package rope
