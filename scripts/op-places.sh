@@ -34,8 +34,8 @@ var ResidualSub = opregistry.NewOp("residual_sub", opregistry.Schema[ResidualSub
 	Tolerance: opregistry.Arithmetic(0x1p-24, 0x1p-23, "one rounded difference"),
 })
 GO
-cat >impls/reference/internal/norm/residual_sub.go <<'GO'
-package norm
+cat >impls/reference/residual_sub.go <<'GO'
+package reference
 
 import "github.com/primus-fl/primus/ops/norm"
 
@@ -48,8 +48,8 @@ func residualSub(a norm.ResidualSubArgs) error {
 	return a.Output.SetFloat64s(difference)
 }
 GO
-cat >ops/norm/normtest/residual_sub.go <<'GO'
-package normtest
+cat >ops/opscases/residual_sub.go <<'GO'
+package opscases
 
 import (
 	"github.com/primus-fl/primus/ops/norm"
@@ -68,8 +68,8 @@ func residualSubCases(d tensor.DType) []opstest.Case[norm.ResidualSubArgs] {
 }
 GO
 sed -i 's/^\t\tResidualAdd,$/&\n\t\tResidualSub,/' ops/norm/ops.go
-sed -i 's/^\t\thost.Impl(norm.ResidualAdd, .*/&\n\t\thost.Impl(norm.ResidualSub, residualSub),/' impls/reference/internal/norm/impls.go
-sed -i 's/^\t\t\topstest.Spec\[norm.ResidualAddArgs\].*/&\n\t\t\topstest.Spec[norm.ResidualSubArgs]{Op: norm.ResidualSub, Cases: residualSubCases}.Suite(),/' ops/norm/normtest/kit.go
+sed -i 's/^\t\timpl(norm.ResidualAdd, .*/&\n\t\timpl(norm.ResidualSub, residualSub),/' impls/reference/impls.go
+sed -i 's/^\t\t\topstest.Spec\[norm.ResidualAddArgs\].*/&\n\t\t\topstest.Spec[norm.ResidualSubArgs]{Op: norm.ResidualSub, Cases: residualSubCases}.Suite(),/' ops/opscases/kits.go
 go generate ./vendors/abi
 go test ./internal/oracle -run TestPageListsOps -update >tests.log
 

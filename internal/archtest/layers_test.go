@@ -323,7 +323,7 @@ func TestLayersFindViolations(t *testing.T) {
 		{"cmd/primus/command/internal/serve/a.go", "cmd/primus/command", false},
 		{"cmd/primus/command/internal/serve/a_test.go", "cmd/primus/command", true},
 		{"cmd/primus/command/internal/cli/a.go", "cmd/primus/command/internal/serve", false},
-		{"examples/custom_op/main.go", "impls/flagos", true},
+		{"examples/custom_op/main.go", "opmanager", true},
 		{"examples/custom_op/main.go", "cmd/primus/command", false},
 		{"examples/custom_distribution/main.go", "cmd/primus/command", true},
 		{"examples/custom_distribution/main.go", "internal/settings", false},
