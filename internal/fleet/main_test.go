@@ -1,6 +1,7 @@
 package fleet_test
 
 import (
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -110,7 +111,11 @@ func (r *trainer) prefers(kind opregistry.Kind) func() bool {
 // soon waits for something that takes as long as the machine is slow.
 func soon(t *testing.T, what func() bool, why ...any) {
 	t.Helper()
-	require.Eventually(t, what, 3*time.Minute, 20*time.Millisecond, why...)
+	text := "a change"
+	if len(why) > 0 {
+		text = fmt.Sprintf(fmt.Sprint(why[0]), why[1:]...)
+	}
+	primustest.Wait{What: text, Until: what, Report: primustest.Stacks}.Do(t)
 }
 
 func fleetAt(address string) fleet.Config { return fleet.Config{Endpoints: []string{address}} }

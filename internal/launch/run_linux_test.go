@@ -27,11 +27,11 @@ func TestProcessesEndWithTheLauncher(t *testing.T) {
 		}
 		return pids
 	}
-	require.Eventually(t, func() bool { return len(mustGlob(t, filepath.Join(dir, "rank-*.log"))) == 2 }, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return len(mustGlob(t, filepath.Join(dir, "rank-*.log"))) == 2 }, 2*time.Minute, 10*time.Millisecond)
 	require.Len(t, logs(), 2)
 	require.NoError(t, cmd.Process.Kill())
 	_ = cmd.Wait()
-	assert.Eventually(t, func() bool { return len(logs()) == 0 }, 30*time.Second, 10*time.Millisecond, "no rank outlives its launcher")
+	assert.Eventually(t, func() bool { return len(logs()) == 0 }, 2*time.Minute, 10*time.Millisecond, "no rank outlives its launcher")
 }
 
 func mustGlob(t *testing.T, pattern string) []string {

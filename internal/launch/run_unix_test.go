@@ -234,7 +234,7 @@ func TestRunEndsWhatTorchrunLeaves(t *testing.T) {
 	for text := range pids {
 		pid, err := strconv.Atoi(text)
 		require.NoError(t, err)
-		assert.Eventually(t, func() bool { return gone(pid) }, 30*time.Second, 10*time.Millisecond)
+		assert.Eventually(t, func() bool { return gone(pid) }, 2*time.Minute, 10*time.Millisecond)
 	}
 }
 
@@ -348,7 +348,7 @@ func TestRunEndsWhatItsProcessesHaveStarted(t *testing.T) {
 		require.NoError(t, err)
 		pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
 		require.NoError(t, err)
-		assert.Eventually(t, func() bool { return gone(pid) }, 30*time.Second, 10*time.Millisecond)
+		assert.Eventually(t, func() bool { return gone(pid) }, 2*time.Minute, 10*time.Millisecond)
 	}
 }
 

@@ -138,7 +138,7 @@ func TestHostsThatAreNotReached(t *testing.T) {
 		var err error
 		conn, err = net.Dial("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 		return err == nil
-	}, time.Minute, 10*time.Millisecond)
+	}, 2*time.Minute, 10*time.Millisecond)
 	defer conn.Close()
 	_, err := fmt.Fprintf(conn, `{"protocol":"primus preflight 1","world_size":2,"report":{"rank":1,"host":"node1","time":"2020-01-01T00:00:00Z"},"listen":"%d"}`+"\n", closed)
 	require.NoError(t, err)
@@ -173,7 +173,7 @@ func TestStrangersAreIgnored(t *testing.T) {
 			var err error
 			conn, err = net.Dial("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 			return err == nil
-		}, time.Minute, 10*time.Millisecond)
+		}, 2*time.Minute, 10*time.Millisecond)
 		_, err := conn.Write([]byte(text))
 		require.NoError(t, err)
 		defer conn.Close()

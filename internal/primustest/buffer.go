@@ -26,4 +26,18 @@ func (b *Buffer) String() string {
 	return b.b.String()
 }
 
+// Len returns how many bytes were written.
+func (b *Buffer) Len() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Len()
+}
+
+// Contains reports whether a text was written.
+func (b *Buffer) Contains(text string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return bytes.Contains(b.b.Bytes(), []byte(text))
+}
+
 var _ io.Writer = (*Buffer)(nil)

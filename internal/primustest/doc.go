@@ -7,6 +7,10 @@
 // certificates of servers and clients on this machine and writes them to files. Recorded finds
 // files that were recorded from other programs, and EachLine and Unpack read them.
 //
+// A Program is a child whose output a test reads while it runs. A Wait, such as those of a Program,
+// has no fixed time: it goes on as long as the program does, and one that fails says what the program
+// has printed and where its goroutines are.
+//
 // # Concurrency
 //
 // A Buffer may be used from many goroutines, an Authority from one at a time.

@@ -218,11 +218,11 @@ func TestRecorder(t *testing.T) {
 		}
 		return r
 	}
-	require.Eventually(t, func() bool { return record().State == runs.Running }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return record().State == runs.Running }, 2*time.Minute, time.Millisecond)
 	assert.Equal(t, os.Getpid(), record().PID)
 	w.train(2)
 	w.all.CheckpointSaved(2)
-	require.Eventually(t, func() bool { return record().CheckpointStep == 2 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return record().CheckpointStep == 2 }, 2*time.Minute, time.Millisecond)
 	w.end(nil)
 	done := record()
 	assert.Equal(t, "done 3", fmt.Sprint(done.State, " ", done.Fallbacks))

@@ -52,7 +52,7 @@ func TestCompletionAtAPrompt(t *testing.T) {
 	shows := func(text string) func() bool {
 		return func() bool { return strings.Contains(screen.String(), text) }
 	}
-	require.Eventually(t, shows("ready"), time.Minute, 10*time.Millisecond)
+	require.Eventually(t, shows("ready"), 2*time.Minute, 10*time.Millisecond)
 
 	for _, tt := range []struct{ typed, given string }{
 		{"primus train --config exp.yaml normali\tL\t", "train --config exp.yaml normalization=LayerNorm"},
@@ -64,7 +64,7 @@ func TestCompletionAtAPrompt(t *testing.T) {
 		_, err := person.WriteString(strings.ReplaceAll(tt.typed, "exp.yaml", l.Exp) + "\n")
 		require.NoError(t, err)
 		given := "given <" + strings.ReplaceAll(tt.given, "exp.yaml", l.Exp) + ">"
-		assert.Eventually(t, shows(given), time.Minute, 10*time.Millisecond, "%s\n%s", given, screen)
+		assert.Eventually(t, shows(given), 2*time.Minute, 10*time.Millisecond, "%s\n%s", given, screen)
 	}
 	_, err = person.WriteString("exit\n")
 	require.NoError(t, err)

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"os/exec"
 	"regexp"
 	"strings"
 	"sync"
@@ -28,19 +27,12 @@ import (
 )
 
 // inProcess starts a run in a process of its own, which is ended with the test if it is not before.
-func inProcess(t *testing.T, env []string, args ...string) (cmd *exec.Cmd, out, stderr *primustest.Buffer) {
+func inProcess(t *testing.T, env []string, args ...string) (run *primustest.Program, out *primustest.Buffer) {
 	t.Helper()
-	out, stderr = &primustest.Buffer{}, &primustest.Buffer{}
-	cmd = commandtest.Child(context.WithoutCancel(t.Context()), env, args...)
-	cmd.Stdout, cmd.Stderr = out, stderr
-	require.NoError(t, cmd.Start())
-	t.Cleanup(func() {
-		if cmd.ProcessState == nil {
-			_ = cmd.Process.Kill()
-			_ = cmd.Wait()
-		}
-	})
-	return cmd, out, stderr
+	run, out = primustest.NewProgram(t, commandtest.Child(context.WithoutCancel(t.Context()), env, args...)), &primustest.Buffer{}
+	run.Stdout = out
+	require.NoError(t, run.Start())
+	return run, out
 }
 
 // events keeps what a service streams, until the end of the test.
@@ -89,7 +81,7 @@ func (s *events) find(t *testing.T, what string, is func(serve.Event) bool) (fou
 			}
 		}
 		return false
-	}, time.Minute, 20*time.Millisecond, "no event: %s", what)
+	}, 2*time.Minute, 20*time.Millisecond, "no event: %s", what)
 	return found
 }
 
@@ -117,13 +109,13 @@ func TestEndToEnd(t *testing.T) {
 	etcd := fleettest.Start(t)
 	tab := commandtest.NewBrowser(t)
 	l := commandtest.NewLab(t)
-	run, out, stderr := inProcess(t, env, l.Args("train_iters=1000000", "lr_decay_iters=1000", "log_interval=100000", "--threads", "1",
+	run, out := inProcess(t, env, l.Args("train_iters=1000000", "lr_decay_iters=1000", "log_interval=100000", "--threads", "1",
 		"--prefer", "vendor", "--serve", "127.0.0.1:0", "--serve-token-file", commandtest.TokenFile(t), "--fleet", etcd.Address)...)
-	commandtest.WaitFor(t, stderr, "service on ")
-	base := regexp.MustCompile(`service on (\S+)/`).FindStringSubmatch(stderr.String())[1]
+	run.WaitFor("service on ")
+	base := regexp.MustCompile(`service on (\S+)/`).FindStringSubmatch(run.Log.String())[1]
 	prometheus := commandtest.Discovering(t, base+"/v1/sd")
 	stream := streamed(t, base+"/v1/events")
-	commandtest.WaitFor(t, stderr, "Op 'multi_tensor_adam' using")
+	run.WaitFor("Op 'multi_tensor_adam' using")
 
 	// Before: everything says OpenBLAS.
 	const calls = `primus_op_calls_total{run="exp",op="generic_gemm",impl="%s"}`
@@ -164,7 +156,7 @@ func TestEndToEnd(t *testing.T) {
 	require.Eventually(t, func() bool {
 		after = onlyMember(t, etcd.Address)
 		return after.Generation >= changed.Generation
-	}, time.Minute, 100*time.Millisecond)
+	}, 2*time.Minute, 100*time.Millisecond)
 	assert.Equal(t, before.ID, after.ID)
 	assert.NotEqual(t, before.Fingerprint, after.Fingerprint)
 	assert.NotEqual(t, before.Manifest, after.Manifest, "other decisions")
@@ -178,7 +170,7 @@ func TestEndToEnd(t *testing.T) {
 
 	// and what the run leaves behind.
 	require.NoError(t, run.Process.Signal(syscall.SIGINT))
-	assert.Equal(t, 130, commandtest.ExitCode(t, run.Wait()), stderr.String())
+	assert.Equal(t, 130, commandtest.ExitCode(t, run.Wait()), run.Log.String())
 	rows := commandtest.RowsOf(out.String())
 	assert.Contains(t, rows, "generic_gemm "+from)
 	assert.Contains(t, rows, "generic_gemm "+to)

@@ -155,7 +155,7 @@ func TestIsolatedProcessEnds(t *testing.T) {
 				require.ErrorIs(t, again, opregistry.ErrUntouched)
 				assert.ErrorContains(t, again, "its process is started again in ")
 				assert.ErrorContains(t, again, tt.want)
-				require.Eventually(t, func() bool { return call(t, acme, values, 0) == nil }, 30*time.Second, 10*time.Millisecond)
+				require.Eventually(t, func() bool { return call(t, acme, values, 0) == nil }, 2*time.Minute, 10*time.Millisecond)
 			}
 			assert.Equal(t, []float32{3, 4, 5}, values)
 		})
@@ -285,7 +285,7 @@ func TestIsolatedArguments(t *testing.T) {
 		require.NoError(t, p.Source().Impls[0].Run.(opregistry.Func[everything])(newExec(), a))
 		require.NoError(t, impl.Run.(opregistry.Func[everything])(newExec(), a))
 	}
-	require.Eventually(t, func() bool { return len(got()) >= len(want()) }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return len(got()) >= len(want()) }, 2*time.Minute, time.Millisecond)
 	for i, line := range want() {
 		if strings.Contains(line, "dtype 0/0/0") || strings.Contains(line, "1 tensor") {
 			continue // what is only written is not sent

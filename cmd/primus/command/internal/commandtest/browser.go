@@ -3,6 +3,7 @@ package commandtest
 import (
 	"context"
 	"flag"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/chromedp/chromedp"
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -34,7 +36,7 @@ func NewBrowser(t *testing.T) *browser {
 	if err != nil {
 		t.Skip("chromium is not installed; scripts/install-test-deps.sh installs it")
 	}
-	limited, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 90*time.Second)
+	limited, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 10*time.Minute)
 	t.Cleanup(cancel)
 	ctx, closeTab := chromedp.NewContext(limited, chromedp.WithAllocatorOptions(
 		chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.Flag("disable-gpu", true), chromedp.Flag("disable-dev-shm-usage", true),
@@ -71,16 +73,29 @@ func (b *browser) Do(steps ...chromedp.Action[chromedp.Void]) {
 // Click clicks on an element of a part of the page that may be drawn anew meanwhile.
 func (b *browser) Click(selector string) {
 	b.t.Helper()
-	require.Eventually(b.t, func() bool { return chromedp.Do(b.Ctx, chromedp.Click(selector)) == nil }, 20*time.Second, 50*time.Millisecond, selector)
+	b.until("a click on "+selector, func() bool { return chromedp.Do(b.Ctx, chromedp.Click(selector)) == nil })
 }
 
 // Sees waits until an expression of the page is true.
 func (b *browser) Sees(expression string) {
 	b.t.Helper()
-	require.Eventually(b.t, func() bool {
+	b.until(expression, func() bool {
 		ok, err := chromedp.Run(b.Ctx, chromedp.Evaluate[bool](expression))
 		return err == nil && ok
-	}, 20*time.Second, 50*time.Millisecond, expression)
+	})
+}
+
+// until waits for something in the page, and shows its text when it does not come.
+func (b *browser) until(what string, until func() bool) {
+	b.t.Helper()
+	primustest.Wait{What: what, Until: until, Ended: b.Ctx.Done(), Report: func() string {
+		ctx, cancel := context.WithTimeout(b.Ctx, 10*time.Second)
+		defer cancel()
+		text, err := chromedp.Run(ctx, chromedp.Evaluate[string]("document.body.innerText"))
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return fmt.Sprintf("the page shows %q (%v), and has reported %q", text, err, b.faults)
+	}}.Do(b.t)
 }
 
 // Dark shows the page in dark colours, or in light ones.

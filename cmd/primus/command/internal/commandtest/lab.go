@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/primus-fl/primus/cmd/primus/command"
 	"github.com/primus-fl/primus/internal/primustest"
@@ -172,13 +171,6 @@ func Leftovers(t *testing.T, dir string) []string {
 	return found
 }
 
-// WaitFor returns when a process has written some text.
-func WaitFor(t *testing.T, b *primustest.Buffer, text string) {
-	t.Helper()
-	require.Eventually(t, func() bool { return strings.Contains(b.String(), text) }, 2*time.Minute, time.Millisecond,
-		"no %q in time", text)
-}
-
 // ExitCode returns what a child exited with, -1 when a signal ended it.
 func ExitCode(t *testing.T, err error) int {
 	t.Helper()
@@ -203,14 +195,25 @@ func OnlyError(t *testing.T, got Outcome) string {
 	return lines[0]
 }
 
-// StartRun starts an experiment in a process of its own, which serves metrics, and returns its log.
-func (l *Lab) StartRun(name, addr string, more ...string) (*exec.Cmd, *primustest.Buffer) {
+// Program prepares a process that writes to the workspace, and to its log all that it prints.
+func (l *Lab) Program(cmd *exec.Cmd) *primustest.Program {
+	p := primustest.NewProgram(l.T, cmd)
+	p.Dir = l.Workspace
+	return p
+}
+
+// Start starts a child that trains the experiment, with these variables and more arguments.
+func (l *Lab) Start(env []string, more ...string) *primustest.Program {
 	l.T.Helper()
-	log := &primustest.Buffer{}
-	cmd := Child(l.T.Context(), []string{"PRIMUS_EXP_NAME=" + name}, l.Args(append(more, "--metrics-addr", addr)...)...)
-	cmd.Stderr = log
-	require.NoError(l.T, cmd.Start())
-	return cmd, log
+	p := l.Program(Child(l.T.Context(), env, l.Args(more...)...))
+	require.NoError(l.T, p.Start())
+	return p
+}
+
+// StartRun starts an experiment in a process of its own, which serves metrics.
+func (l *Lab) StartRun(name, addr string, more ...string) *primustest.Program {
+	l.T.Helper()
+	return l.Start([]string{"PRIMUS_EXP_NAME=" + name}, append(more, "--metrics-addr", addr)...)
 }
 
 // TrainChild trains 20 steps in a process of its own, which may load the libraries of vendors.

@@ -22,7 +22,10 @@ import (
 )
 
 // server is a Prometheus that runs.
-type server struct{ base string }
+type server struct {
+	base string
+	log  *primustest.Buffer
+}
 
 // runPrometheus starts the Prometheus of the machine with a configuration, until the end of the
 // test.
@@ -51,7 +54,7 @@ func runPrometheus(t *testing.T, config string) server {
 			t.Log(log.String())
 		}
 	})
-	return server{"http://" + addr}
+	return server{"http://" + addr, log}
 }
 
 // Discovering starts a Prometheus with a job for each URL that lists targets.
@@ -119,11 +122,15 @@ func (s server) Query(expr string, at time.Time) ([]Sample, error) {
 // Answers waits until an expression has values now, and returns them.
 func (s server) Answers(t *testing.T, expr string) (all []Sample) {
 	t.Helper()
-	require.Eventually(t, func() bool {
-		var err error
-		all, err = s.Query(expr, time.Now())
-		return err == nil && len(all) > 0
-	}, 30*time.Second, 50*time.Millisecond, expr)
+	var err error
+	primustest.Wait{
+		What: expr,
+		Until: func() bool {
+			all, err = s.Query(expr, time.Now())
+			return err == nil && len(all) > 0
+		},
+		Report: func() string { return fmt.Sprintf("the last error is %v; prometheus has written:\n%s", err, s.log) },
+	}.Do(t)
 	return all
 }
 

@@ -30,7 +30,7 @@ func StartServing(t *testing.T, args ...string) *Serving {
 // WaitForAddress returns when the service says where it is.
 func (s *Serving) WaitForAddress() {
 	s.T.Helper()
-	WaitFor(s.T, s.Stderr, "service on ")
+	s.WaitFor("service on ")
 	s.Base = regexp.MustCompile(`service on (\S+)/`).FindStringSubmatch(s.Stderr.String())[1]
 }
 

@@ -2,6 +2,7 @@ package commandtest
 
 import (
 	"crypto/rand"
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/stretchr/testify/require"
 )
 
@@ -87,30 +89,24 @@ PartitionName=main Nodes=HOST Default=YES State=UP
 	t.Setenv("SLURM_CONF", filepath.Join(dir, "slurm.conf"))
 	daemon("munged", "--force", "--foreground", "--socket="+filepath.Join(dir, "munge.sock"), "--key-file="+filepath.Join(dir, "key"),
 		"--log-file="+filepath.Join(dir, "munge.log"), "--pid-file="+filepath.Join(dir, "munge.pid"), "--seed-file="+filepath.Join(dir, "munge.seed"))
-	require.Eventually(t, func() bool { _, err := os.Stat(filepath.Join(dir, "munge.sock")); return err == nil }, time.Minute, 20*time.Millisecond)
+	logs := func() string {
+		var all strings.Builder
+		for _, name := range []string{"munged.out", "slurmctld.log", "slurmd.log"} {
+			text, _ := os.ReadFile(filepath.Join(dir, name))
+			fmt.Fprintf(&all, "%s:\n%s\n", name, text)
+		}
+		return all.String()
+	}
+	primustest.Wait{What: "the socket of munged", Report: logs, Until: func() bool {
+		_, err := os.Stat(filepath.Join(dir, "munge.sock"))
+		return err == nil
+	}}.Do(t)
 	daemon("slurmctld", "-D", "-c", "-f", filepath.Join(dir, "slurm.conf"))
 	daemon("slurmd", "-D", "-c", "-f", filepath.Join(dir, "slurm.conf"))
-	ready := func() bool {
+	primustest.Wait{What: "an idle node of Slurm", Report: logs, Until: func() bool {
 		out, err := exec.Command("sinfo", "--noheader", "--format=%T").Output()
 		return err == nil && strings.TrimSpace(string(out)) == "idle"
-	}
-	if !waitUntil(ready, time.Minute) {
-		for _, name := range []string{"slurmctld.log", "slurmd.log", "munged.out"} {
-			text, _ := os.ReadFile(filepath.Join(dir, name))
-			t.Log(name, string(text))
-		}
-		t.Fatal("the Slurm of the test has not come up")
-	}
-}
-
-// waitUntil reports whether a condition comes true in time.
-func waitUntil(condition func() bool, within time.Duration) bool {
-	for end := time.Now().Add(within); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
-		if condition() {
-			return true
-		}
-	}
-	return false
+	}}.Do(t)
 }
 
 // freePort returns a port that nobody listens at.

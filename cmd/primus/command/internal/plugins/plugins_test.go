@@ -374,11 +374,10 @@ func TestPluginsOfAChangedPolicyFile(t *testing.T) {
 	l := commandtest.NewLab(t)
 	file := l.Policy("prefer: flagos\n")
 	run := commandtest.Start(t, l.Args("train_iters=1000000", "log_interval=100000", "--policy", file)...)
-	stderr := run.Stderr
-	commandtest.WaitFor(t, stderr, "Op 'multi_tensor_adam' using 'default.flagos'")
+	run.WaitFor("Op 'multi_tensor_adam' using 'default.flagos'")
 	l.Write(file, "prefer: flagos\nplugin_modules: [/absent.so]\n")
-	commandtest.WaitFor(t, stderr, "the policy file now names other plugins, or other settings for them, which take effect at the next start")
-	commandtest.WaitFor(t, stderr, "policy file is in force")
+	run.WaitFor("the policy file now names other plugins, or other settings for them, which take effect at the next start")
+	run.WaitFor("policy file is in force")
 	require.ErrorIs(t, run.Stop(), backend.ErrInterrupted)
 }
 

@@ -107,16 +107,16 @@ func TestPolicyFileIsFollowed(t *testing.T) {
 	file := l.Policy("prefer: flagos\n")
 	run := commandtest.Start(t, l.Args("train_iters=1000000", "log_interval=100000", "--policy", file, "--deny-vendors", "acme")...)
 	stderr := run.Stderr
-	commandtest.WaitFor(t, stderr, "Op 'multi_tensor_adam' using 'default.flagos'")
+	run.WaitFor("Op 'multi_tensor_adam' using 'default.flagos'")
 	l.Write(file, "prefer: vendro\n")
-	commandtest.WaitFor(t, stderr, "policy file is not used; the previous policy stays in force")
+	run.WaitFor("policy file is not used; the previous policy stays in force")
 	assert.Contains(t, stderr.String(), "policy.yaml:1:9: prefer: given")
 	assert.NotContains(t, stderr.String(), "switched")
 	next := file + ".new"
 	l.Write(next, "per_op: {swiglu: reference}\ndeny_vendors: [other]\n")
 	require.NoError(t, os.Rename(next, file))
-	commandtest.WaitFor(t, stderr, "policy file is in force")
-	commandtest.WaitFor(t, stderr, "Op 'swiglu' switched from 'default.flagos' to 'reference.go'")
+	run.WaitFor("policy file is in force")
+	run.WaitFor("Op 'swiglu' switched from 'default.flagos' to 'reference.go'")
 	require.ErrorIs(t, run.Stop(), backend.ErrInterrupted)
 	assert.Regexp(t, `policy file is in force file=\S+ generation=\d+`, stderr.String())
 	assert.NotContains(t, stderr.String(), `"other"`, "the flag is above the file in the new policy, too")
@@ -169,7 +169,7 @@ func TestPolicyCheckForARun(t *testing.T) {
 	l.Write(file, "prefer: flagos\n")
 	run := commandtest.Start(t, l.Args("train_iters=1000000", "log_interval=1", "--policy", file, "--serve", "127.0.0.1:0")...)
 	stderr := run.Stderr
-	commandtest.WaitFor(t, stderr, "Op 'multi_tensor_adam' using")
+	run.WaitFor("Op 'multi_tensor_adam' using")
 	address := regexp.MustCompile(`service on http://(\S+)/`).FindStringSubmatch(stderr.String())[1]
 
 	got = commandtest.Run(t, "policy", "check", "--for", address, dead)
@@ -182,10 +182,10 @@ func TestPolicyCheckForARun(t *testing.T) {
 	assert.Contains(t, got.Stderr, `names vendor "acne"`)
 
 	l.Write(file, "per_op: {generic_gemm: vendor:nvidia}\n")
-	commandtest.WaitFor(t, stderr, "policy file is not used; the previous policy stays in force")
+	run.WaitFor("policy file is not used; the previous policy stays in force")
 	assert.Contains(t, stderr.String(), `op \"generic_gemm\" is in use`)
 	before := strings.Count(stderr.String(), " step ")
-	require.Eventually(t, func() bool { return strings.Count(stderr.String(), " step ") > before }, time.Minute, 10*time.Millisecond, "training goes on")
+	require.Eventually(t, func() bool { return strings.Count(stderr.String(), " step ") > before }, 2*time.Minute, 10*time.Millisecond, "training goes on")
 	require.ErrorIs(t, run.Stop(), backend.ErrInterrupted)
 
 	got = commandtest.Run(t, "policy", "check", "--for", address, file)

@@ -18,7 +18,7 @@ func serveModel(t *testing.T, more ...string) *commandtest.Serving {
 	l := commandtest.NewLab(t)
 	require.Zero(t, l.Train("train_iters=2").Code)
 	s := commandtest.StartServing(t, append([]string{"serve", "--listen", "127.0.0.1:0", "--model", l.Path(), "--model-name", "tiny"}, more...)...)
-	commandtest.WaitFor(t, s.Stderr, "model tiny from ")
+	s.WaitFor("model tiny from ")
 	return s
 }
 

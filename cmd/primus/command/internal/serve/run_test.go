@@ -19,8 +19,8 @@ func TestServeRunsFromTheirFiles(t *testing.T) {
 	l := commandtest.NewLab(t)
 	got := l.Train("train_iters=4")
 	require.Zero(t, got.Code, got.Stderr)
-	running, _ := l.StartRun("running", "127.0.0.1:0", "train_iters=1000000", "--linger", "0s")
-	killed, _ := l.StartRun("killed", "127.0.0.1:0", "train_iters=1000000", "--linger", "0s")
+	running := l.StartRun("running", "127.0.0.1:0", "train_iters=1000000", "--linger", "0s")
+	killed := l.StartRun("killed", "127.0.0.1:0", "train_iters=1000000", "--linger", "0s")
 	s := commandtest.StartServing(t, "serve", "--listen", "127.0.0.1:0", "--run", l.Workspace, "--token-file", commandtest.TokenFile(t))
 	byID := func() map[string]runs.Run {
 		_, text := s.Ask(http.MethodGet, "/v1/runs", "")
@@ -36,10 +36,10 @@ func TestServeRunsFromTheirFiles(t *testing.T) {
 	require.Eventually(t, func() bool {
 		all := byID()
 		return all[at+"running"].Step > 1 && all[at+"killed"].Step > 1
-	}, time.Minute, 50*time.Millisecond)
+	}, 2*time.Minute, 50*time.Millisecond)
 	require.NoError(t, killed.Process.Kill())
 	require.Error(t, killed.Wait())
-	require.Eventually(t, func() bool { return byID()[at+"killed"].State == runs.Dead }, time.Minute, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return byID()[at+"killed"].State == runs.Dead }, 2*time.Minute, 50*time.Millisecond)
 	all := byID()
 	require.Len(t, all, 3)
 	assert.Equal(t, runs.Running, all[at+"running"].State)

@@ -23,7 +23,7 @@ func TestServiceOfARun(t *testing.T) {
 	l := commandtest.NewLab(t)
 	file := l.Policy("deny_vendors: [acme]\n")
 	s := commandtest.StartServing(t, l.Args("train_iters=1000000", "log_interval=100000", "--policy", file, "--serve", "127.0.0.1:0", "--serve-token-file", commandtest.TokenFile(t), "--linger", "0s")...)
-	commandtest.WaitFor(t, s.Stderr, "Op 'multi_tensor_adam' using 'default.flagos'")
+	s.WaitFor("Op 'multi_tensor_adam' using 'default.flagos'")
 
 	var all []runs.Run
 	_, text := s.Ask(http.MethodGet, "/v1/runs", "")
@@ -40,11 +40,11 @@ func TestServiceOfARun(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(text), &state))
 	code, text = s.Ask(http.MethodPut, "/v1/policy?expected_generation="+strconv.FormatUint(state.Generation, 10), "per_op: {swiglu: reference}")
 	require.Equal(t, http.StatusOK, code, text)
-	commandtest.WaitFor(t, s.Stderr, "Op 'swiglu' switched from 'default.flagos' to 'reference.go'")
+	s.WaitFor("Op 'swiglu' switched from 'default.flagos' to 'reference.go'")
 	assert.Contains(t, s.Stderr.String(), "apply policy by=alice")
 
 	l.Write(file, "deny_vendors: [acme, other]\n")
-	commandtest.WaitFor(t, s.Stderr, "policy file is in force")
+	s.WaitFor("policy file is in force")
 	_, text = s.Ask(http.MethodGet, "/v1/policy", "")
 	require.NoError(t, json.Unmarshal([]byte(text), &state))
 	assert.Equal(t, []string{"acme", "other"}, state.Policy.Deny)
@@ -107,16 +107,16 @@ func TestServiceSavesAndStopsARun(t *testing.T) {
 	t.Parallel()
 	l := commandtest.NewLab(t)
 	s := commandtest.StartServing(t, l.Args("train_iters=1000000", "save_interval=0", "log_interval=100000", "--serve", "127.0.0.1:0", "--serve-token-file", commandtest.TokenFile(t), "--linger", "0s")...)
-	commandtest.WaitFor(t, s.Stderr, "Op 'multi_tensor_adam' using")
+	s.WaitFor("Op 'multi_tensor_adam' using")
 	code, text := s.Ask(http.MethodPost, "/v1/runs/exp/save", "")
 	require.Equal(t, http.StatusAccepted, code, text)
-	commandtest.WaitFor(t, s.Stderr, "saved checkpoint")
+	s.WaitFor("saved checkpoint")
 	var all []runs.Run
 	require.Eventually(t, func() bool { // the log comes first
 		_, text = s.Ask(http.MethodGet, "/v1/runs", "")
 		all = nil
 		return json.Unmarshal([]byte(text), &all) == nil && len(all) == 1 && all[0].CheckpointStep > 0
-	}, time.Minute, 10*time.Millisecond)
+	}, 2*time.Minute, 10*time.Millisecond)
 	assert.Equal(t, l.Path(), all[0].Dir)
 	_, text = s.Ask(http.MethodGet, "/v1/runs/exp/log?lines=1000", "")
 	assert.Contains(t, text, "saved checkpoint")

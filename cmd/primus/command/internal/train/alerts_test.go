@@ -24,9 +24,9 @@ func TestAlertsOfRunsThatEnd(t *testing.T) {
 	prometheus.Answers(t, "up == 0")
 
 	// It ends within its first steps, long before the first scrape.
-	cmd, log := l.StartRun("diverges", diverges, "lr=1e30", "min_lr=1e30", "lr_warmup_iters=0", "clip_grad=0", "--linger", "5m")
-	assert.Equal(t, 1, commandtest.ExitCode(t, cmd.Wait()), log.String())
-	assert.Contains(t, log.String(), "waiting for a last scrape of the metrics, at most 5m0s")
+	run := l.StartRun("diverges", diverges, "lr=1e30", "min_lr=1e30", "lr_warmup_iters=0", "clip_grad=0", "--linger", "5m")
+	assert.Equal(t, 1, commandtest.ExitCode(t, run.Wait()), run.Log.String())
+	assert.Contains(t, run.Log.String(), "waiting for a last scrape of the metrics, at most 5m0s")
 	fired := prometheus.Answers(t, `ALERTS{alertname="PrimusLossNotFinite",alertstate="firing"}`)
 	require.Len(t, fired, 1)
 	assert.Equal(t, "diverges", fired[0].Labels["run"])
@@ -38,18 +38,18 @@ func TestAlertsOfRunsThatEnd(t *testing.T) {
 	}
 
 	// Whoever was scraped is scraped once more, without being told.
-	cmd, log = l.StartRun("finishes", finishes, "train_iters=1000000")
+	run = l.StartRun("finishes", finishes, "train_iters=1000000")
 	prometheus.Answers(t, `primus_train_running{run="finishes"} == 1 and primus_train_step > 1`)
 	stopped := time.Now()
-	require.NoError(t, cmd.Process.Signal(os.Interrupt))
-	assert.Equal(t, 130, commandtest.ExitCode(t, cmd.Wait()), log.String())
+	require.NoError(t, run.Process.Signal(os.Interrupt))
+	assert.Equal(t, 130, commandtest.ExitCode(t, run.Wait()), run.Log.String())
 	t.Logf("stopped after %v", time.Since(stopped))
 	prometheus.Answers(t, `last_over_time(primus_train_running{run="finishes"}[1m]) == 0`)
 
-	cmd, _ = l.StartRun("killed", killed, "train_iters=1000000")
+	run = l.StartRun("killed", killed, "train_iters=1000000")
 	prometheus.Answers(t, `primus_train_running{run="killed"} == 1`)
-	require.NoError(t, cmd.Process.Kill())
-	_ = cmd.Wait()
+	require.NoError(t, run.Process.Kill())
+	_ = run.Wait()
 	gone := prometheus.Answers(t, `ALERTS{alertname="PrimusRunGone"}`)
 	require.Len(t, gone, 1)
 	assert.Equal(t, "killed", gone[0].Labels["run"])
@@ -78,13 +78,13 @@ func TestLinger(t *testing.T) {
 
 	addr := commandtest.FreeAddress(t)
 	s := commandtest.StartServing(t, commandtest.NewLab(t).Args("--serve", addr, "--linger", "1h")...)
-	commandtest.WaitFor(t, s.Stderr, "waiting for a last scrape of the metrics, at most 1h0m0s")
+	s.WaitFor("waiting for a last scrape of the metrics, at most 1h0m0s")
 	code, text := s.Ask(http.MethodGet, "/metrics", "")
 	assert.Equal(t, http.StatusOK, code)
 	assert.Contains(t, text, `primus_train_running{rank="0",run="exp"} 0`)
 	require.NoError(t, s.Wait())
 
 	s = commandtest.StartServing(t, commandtest.NewLab(t).Args("--serve", addr, "--linger", "1h")...)
-	commandtest.WaitFor(t, s.Stderr, "waiting for a last scrape")
+	s.WaitFor("waiting for a last scrape")
 	require.NoError(t, s.Stop(), "an interrupt ends the waiting, and the run was finished")
 }

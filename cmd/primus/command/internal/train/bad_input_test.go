@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/commandtest"
-	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -261,15 +260,7 @@ func TestUnwritableRunDirectory(t *testing.T) {
 
 func TestSecondRunInOneDirectory(t *testing.T) {
 	l := commandtest.NewLab(t)
-	cmd := commandtest.Child(t.Context(), nil, l.Args("train_iters=1000000")...)
-	stderr := &primustest.Buffer{}
-	cmd.Stderr = stderr
-	require.NoError(t, cmd.Start())
-	defer func() {
-		require.NoError(t, cmd.Process.Kill())
-		_ = cmd.Wait()
-	}()
-	commandtest.WaitFor(t, stderr, "step 1/")
+	l.Start(nil, "train_iters=1000000").WaitFor("step 1/")
 	got := l.Train()
 	assert.Equal(t, 1, got.Code)
 	line := commandtest.OnlyError(t, got)

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/commandtest"
-	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -27,19 +26,16 @@ func TestKill(t *testing.T) {
 	random := rand.New(rand.NewPCG(seed, 0))
 	unfinished, reached := 0, 0
 	for range 20 {
-		stderr := &primustest.Buffer{}
-		cmd := commandtest.Child(t.Context(), []string{"PRIMUS_OPENBLAS=" + commandtest.Absent, "PRIMUS_ONEDNN=" + commandtest.Absent},
-			l.Args("train_iters=1000000", "lr_decay_iters=1000", "save_interval=1")...)
-		cmd.Stderr = stderr
-		require.NoError(t, cmd.Start())
-		commandtest.WaitFor(t, stderr, "training llama_2M")
+		run := l.Start([]string{"PRIMUS_OPENBLAS=" + commandtest.Absent, "PRIMUS_ONEDNN=" + commandtest.Absent},
+			"train_iters=1000000", "lr_decay_iters=1000", "save_interval=1")
+		run.WaitFor("training llama_2M")
 		time.Sleep(time.Duration(random.Int64N(int64(60 * time.Millisecond))))
-		require.NoError(t, cmd.Process.Kill())
-		require.Equal(t, -1, commandtest.ExitCode(t, cmd.Wait()), stderr.String())
-		require.NotContains(t, stderr.String(), "error:")
+		require.NoError(t, run.Process.Kill())
+		require.Equal(t, -1, commandtest.ExitCode(t, run.Wait()), run.Log.String())
+		require.NotContains(t, run.Log.String(), "error:")
 
 		if reached > 0 {
-			require.Contains(t, stderr.String(), "resuming from checkpoint")
+			require.Contains(t, run.Log.String(), "resuming from checkpoint")
 		}
 		if saved := l.Checkpoints(); len(saved) > 0 {
 			step := stepOf(t, saved[len(saved)-1])

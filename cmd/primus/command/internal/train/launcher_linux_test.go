@@ -143,7 +143,7 @@ func TestSlurm(t *testing.T) {
 		require.Eventually(t, func() bool {
 			left, err := exec.Command("squeue", "--noheader").Output()
 			return err == nil && len(left) == 0
-		}, 30*time.Second, 100*time.Millisecond, "the job ends")
+		}, 2*time.Minute, 100*time.Millisecond, "the job ends")
 		assert.NotEmpty(t, l.Checkpoints(), "the run saves before it ends")
 	})
 	t.Run("native ranks", func(t *testing.T) {
@@ -209,7 +209,7 @@ func waitForSteps(t *testing.T, l *commandtest.Lab) {
 	require.Eventually(t, func() bool {
 		text, err := os.ReadFile(l.Path("metrics.jsonl"))
 		return err == nil && strings.Count(string(text), "\n") > 2
-	}, time.Minute, 50*time.Millisecond)
+	}, 2*time.Minute, 50*time.Millisecond)
 }
 
 func TestContainer(t *testing.T) {
@@ -239,11 +239,11 @@ func TestContainer(t *testing.T) {
 			if s == syscall.SIGINT {
 				assert.Equal(t, 130, code, out.String())
 			}
-			assert.Eventually(t, func() bool { return len(l.Checkpoints()) > 0 }, 30*time.Second, 50*time.Millisecond, "the run saves before it ends: %s", out.String())
+			assert.Eventually(t, func() bool { return len(l.Checkpoints()) > 0 }, 2*time.Minute, 50*time.Millisecond, "the run saves before it ends: %s", out.String())
 			assert.Eventually(t, func() bool {
 				left, err := exec.Command("podman", "ps", "--quiet").Output()
 				return err == nil && len(left) == 0
-			}, 30*time.Second, 200*time.Millisecond, "no container outlives primus")
+			}, 2*time.Minute, 200*time.Millisecond, "no container outlives primus")
 		})
 	}
 	t.Run("two ranks", func(t *testing.T) {

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/commandtest"
-	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -55,21 +54,19 @@ func TestEveryLongCommandListens(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			l := commandtest.NewLab(t)
-			stderr := &primustest.Buffer{}
-			cmd := commandtest.Child(t.Context(), nil, tt.args(l)...)
-			cmd.Stderr = stderr
-			require.NoError(t, cmd.Start())
+			run := l.Program(commandtest.Child(t.Context(), nil, tt.args(l)...))
+			require.NoError(t, run.Start())
 			if tt.busy == nil {
 				time.Sleep(time.Second) // for the process to start and to be at work
 			} else {
-				require.Eventually(t, func() bool { return tt.busy(l) }, soon, time.Millisecond, stderr)
+				run.WaitUntil("the work", func() bool { return tt.busy(l) })
 			}
 			sent := time.Now()
-			require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
-			assert.Equal(t, 130, commandtest.ExitCode(t, cmd.Wait()), stderr)
+			require.NoError(t, run.Process.Signal(syscall.SIGTERM))
+			assert.Equal(t, 130, commandtest.ExitCode(t, run.Wait()), run.Log.String())
 			assert.Less(t, time.Since(sent), soon)
-			assert.Contains(t, stderr.String(), "interrupted")
-			assert.NotContains(t, stderr.String(), "error")
+			assert.Contains(t, run.Log.String(), "interrupted")
+			assert.NotContains(t, run.Log.String(), "error")
 			assert.Empty(t, commandtest.Leftovers(t, l.Dir))
 		})
 	}
@@ -79,14 +76,11 @@ func TestEveryLongCommandListens(t *testing.T) {
 func TestInterruptedWhileWriting(t *testing.T) {
 	t.Parallel()
 	l := commandtest.NewLab(t)
-	stderr := &primustest.Buffer{}
-	cmd := commandtest.Child(t.Context(), []string{"TE_FL_PREFER=reference"}, l.Args("train_iters=1", "hidden_size=256", "ffn_hidden_size=1024",
-		"seq_length=256", "micro_batch_size=1", "global_batch_size=1", "eval_interval=0", "--grace", "1s")...)
-	cmd.Stderr = stderr
-	require.NoError(t, cmd.Start())
-	commandtest.WaitFor(t, stderr, "saved checkpoint step=1")
-	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
+	run := l.Start([]string{"TE_FL_PREFER=reference"}, "train_iters=1", "hidden_size=256", "ffn_hidden_size=1024",
+		"seq_length=256", "micro_batch_size=1", "global_batch_size=1", "eval_interval=0", "--grace", "1s")
+	run.WaitFor("saved checkpoint step=1")
+	require.NoError(t, run.Process.Signal(syscall.SIGTERM))
 	sent := time.Now()
-	assert.Zero(t, commandtest.ExitCode(t, cmd.Wait()), stderr)
+	assert.Zero(t, commandtest.ExitCode(t, run.Wait()), run.Log.String())
 	assert.Less(t, time.Since(sent), time.Minute)
 }

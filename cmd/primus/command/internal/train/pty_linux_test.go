@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/commandtest"
-	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -36,23 +35,22 @@ func TestRealTerminal(t *testing.T) {
 			person, program := commandtest.OpenTerminal(t)
 			l := commandtest.NewLab(t)
 			env := append([]string{"TERM=xterm", "CI=", "NO_COLOR=", "TEFL_LOG_LEVEL="}, tt.env...)
-			cmd := commandtest.Child(t.Context(), env, l.Args("train_iters=100000", "lr_decay_iters=1000", "log_interval=10", "eval_interval=10", "eval_iters=1")...)
-			cmd.Stdout, cmd.Stderr = program, program
-			require.NoError(t, cmd.Start())
+			run := l.Program(commandtest.Child(t.Context(), env, l.Args("train_iters=100000", "lr_decay_iters=1000", "log_interval=10", "eval_interval=10", "eval_iters=1")...))
+			run.Stdout, run.Stderr = program, program
+			require.NoError(t, run.Start())
 			require.NoError(t, program.Close())
-			seen := &primustest.Buffer{}
 			var reading sync.WaitGroup
 			reading.Go(func() {
-				_, err := io.Copy(seen, person)
+				_, err := io.Copy(&run.Log, person)
 				assert.True(t, err == nil || errors.Is(err, syscall.EIO), "%v: EIO is the end of a terminal", err)
 			})
-			commandtest.WaitFor(t, seen, "step 500/")
-			require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
-			assert.Equal(t, 130, commandtest.ExitCode(t, cmd.Wait()))
+			run.WaitFor("step 500/")
+			require.NoError(t, run.Process.Signal(syscall.SIGINT))
+			assert.Equal(t, 130, commandtest.ExitCode(t, run.Wait()))
 			reading.Wait()
-			assert.Equal(t, tt.colour, strings.Contains(seen.String(), colour), seen.String())
-			assert.Equal(t, tt.bar, strings.Contains(seen.String(), bar))
-			assert.Equal(t, tt.colour || tt.bar, strings.Contains(seen.String(), "\x1b"))
+			assert.Equal(t, tt.colour, strings.Contains(run.Log.String(), colour), run.Log.String())
+			assert.Equal(t, tt.bar, strings.Contains(run.Log.String(), bar))
+			assert.Equal(t, tt.colour || tt.bar, strings.Contains(run.Log.String(), "\x1b"))
 		})
 	}
 }

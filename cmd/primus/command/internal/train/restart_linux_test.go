@@ -19,10 +19,7 @@ import (
 // start starts a command line in the background, with variables.
 func start(t *testing.T, l *commandtest.Lab, env []string, args ...string) *job {
 	t.Helper()
-	j := &job{Cmd: commandtest.Child(t.Context(), env, l.Args(args...)...)}
-	j.Stdout, j.Stderr = &j.stderr, &j.stderr
-	require.NoError(t, j.Start())
-	return j
+	return &job{l.Start(env, args...)}
 }
 
 // longRun is a run whose steps are saved one by one.
@@ -49,11 +46,11 @@ func TestRestart(t *testing.T) {
 			t.Parallel()
 			l := commandtest.NewLab(t)
 			j := start(t, l, nil, append([]string{"--nproc", "2", "--threads", "1", "--max-restarts", "2"}, longRun...)...)
-			commandtest.WaitFor(t, &j.stderr, "saved checkpoint step=3")
+			j.WaitFor("saved checkpoint step=3")
 			require.NoError(t, syscall.Kill(j.process(t, "RANK", rank), syscall.SIGKILL))
-			require.NoError(t, j.Wait(), j.stderr.String())
-			assert.Contains(t, j.stderr.String(), "the ranks start again from the last checkpoint (restart 1 of 2)")
-			checkRestarted(t, l, j.stderr.String(), fmt.Sprintf(`.*rank %d`, rank))
+			require.NoError(t, j.Wait(), j.Log.String())
+			assert.Contains(t, j.Log.String(), "the ranks start again from the last checkpoint (restart 1 of 2)")
+			checkRestarted(t, l, j.Log.String(), fmt.Sprintf(`.*rank %d`, rank))
 		})
 	}
 }
@@ -63,10 +60,10 @@ func TestRestartAlone(t *testing.T) {
 	t.Parallel()
 	l := commandtest.NewLab(t)
 	j := start(t, l, nil, append([]string{"--max-restarts", "2"}, longRun...)...)
-	commandtest.WaitFor(t, &j.stderr, "saved checkpoint step=3")
+	j.WaitFor("saved checkpoint step=3")
 	require.NoError(t, syscall.Kill(j.process(t, "RANK", 0), syscall.SIGKILL))
-	require.NoError(t, j.Wait(), j.stderr.String())
-	checkRestarted(t, l, j.stderr.String(), "rank 0 of 1 has failed: signal: killed")
+	require.NoError(t, j.Wait(), j.Log.String())
+	checkRestarted(t, l, j.Log.String(), "rank 0 of 1 has failed: signal: killed")
 }
 
 // Two nodes start two ranks each. When one of them is gone, the other goes on alone.
@@ -88,11 +85,11 @@ func TestRestartWithoutANode(t *testing.T) {
 				env, args := starts(node, port)
 				nodes = append(nodes, start(t, l, append(env, "PRIMUS_JOB_SECRET=s"), append(append(args, "--threads", "1", "--max-restarts", "2", "global_batch_size=8", "micro_batch_size=1"), longRun...)...))
 			}
-			commandtest.WaitFor(t, &nodes[0].stderr, "saved checkpoint step=3")
+			nodes[0].WaitFor("saved checkpoint step=3")
 			require.NoError(t, nodes[1].Process.Kill())
 			require.Error(t, nodes[1].Wait())
-			require.NoError(t, nodes[0].Wait(), nodes[0].stderr.String())
-			assert.Regexp(t, `\nrestarts    1 of 2, the last because (node|rank) `, nodes[0].stderr.String())
+			require.NoError(t, nodes[0].Wait(), nodes[0].Log.String())
+			assert.Regexp(t, `\nrestarts    1 of 2, the last because (node|rank) `, nodes[0].Log.String())
 			records := l.Records()
 			require.Len(t, records, 150)
 			for i, r := range records {
@@ -107,8 +104,8 @@ func TestRestartsUsedUp(t *testing.T) {
 	l := commandtest.NewLab(t)
 	j := start(t, l, nil, "--nproc", "1", "--max-restarts", "1", "train_data_path=/nowhere")
 	assert.Equal(t, 1, commandtest.ExitCode(t, j.Wait()))
-	assert.Contains(t, j.stderr.String(), "there was one restart before")
-	assert.Equal(t, 1, strings.Count(j.stderr.String(), "start again"))
+	assert.Contains(t, j.Log.String(), "there was one restart before")
+	assert.Equal(t, 1, strings.Count(j.Log.String(), "start again"))
 
 	j = start(t, l, nil, "--nproc", "2", "--max-restarts", "1", "lr=x")
 	assert.Equal(t, 1, commandtest.ExitCode(t, j.Wait()))
@@ -119,7 +116,7 @@ func TestRestartsUsedUp(t *testing.T) {
 	}
 	m := newJob(t, l, "openmpi", []string{"2", "--max-restarts", "1"})
 	require.Error(t, m.Run(), launcher)
-	assert.Contains(t, m.stderr.String(), "--max-restarts: mpirun, mpiexec and srun --mpi end all ranks, and themselves, when one fails")
+	assert.Contains(t, m.Log.String(), "--max-restarts: mpirun, mpiexec and srun --mpi end all ranks, and themselves, when one fails")
 	assert.NoFileExists(t, filepath.Join(l.Workspace, "group"))
 }
 
@@ -138,8 +135,8 @@ func TestErrorsOfRanks(t *testing.T) {
 			l := commandtest.NewLab(t)
 			j := start(t, l, tt.env, "--nproc", "2", "train_iters=2")
 			assert.Equal(t, tt.code, commandtest.ExitCode(t, j.Wait()))
-			assert.Equal(t, 1, strings.Count(j.stderr.String(), "primus: error: "), j.stderr.String())
-			assert.Contains(t, j.stderr.String(), tt.want)
+			assert.Equal(t, 1, strings.Count(j.Log.String(), "primus: error: "), j.Log.String())
+			assert.Contains(t, j.Log.String(), tt.want)
 		})
 	}
 }
@@ -182,13 +179,13 @@ func TestInterruptedRanksOfPrimus(t *testing.T) {
 	needMPICH(t)
 	l := commandtest.NewLab(t)
 	j := start(t, l, nil, append([]string{"--nproc", "2", "--max-restarts", "2"}, endless...)...)
-	commandtest.WaitFor(t, &j.stderr, "step 1/")
+	j.WaitFor("step 1/")
 	require.NoError(t, j.Process.Signal(syscall.SIGTERM))
-	assert.Equal(t, 130, commandtest.ExitCode(t, j.Wait()), j.stderr.String())
+	assert.Equal(t, 130, commandtest.ExitCode(t, j.Wait()), j.Log.String())
 	records, saved := l.Records(), l.Checkpoints()
-	require.Len(t, saved, 1, j.stderr.String())
+	require.Len(t, saved, 1, j.Log.String())
 	assert.Equal(t, fmt.Sprintf("step-%08d", records[len(records)-1].Step), filepath.Base(saved[0]))
-	assert.NotContains(t, j.stderr.String(), "start again")
+	assert.NotContains(t, j.Log.String(), "start again")
 }
 
 // After a failure as many ranks train as the batch and the parallel groups allow.

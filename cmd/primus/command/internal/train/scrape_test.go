@@ -52,7 +52,7 @@ func TestMetricsOfARun(t *testing.T) {
 	l := commandtest.NewLab(t)
 	run := commandtest.Start(t, l.Args("train_iters=1000000", "--metrics-addr", "127.0.0.1:0", "--linger", "0s", "eval_interval=5", "eval_iters=1")...)
 	stderr := run.Stderr
-	commandtest.WaitFor(t, stderr, "step 10/")
+	run.WaitFor("step 10/")
 
 	url := regexp.MustCompile(`http://\S+/metrics`).FindString(stderr.String())
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}

@@ -24,18 +24,15 @@ func TestInterrupt(t *testing.T) {
 		t.Run(signal.String(), func(t *testing.T) {
 			t.Parallel()
 			l := commandtest.NewLab(t)
-			out, stderr := &primustest.Buffer{}, &primustest.Buffer{}
-			cmd := commandtest.Child(t.Context(), nil, l.Args("train_iters=1000000", "lr_decay_iters=1000", "log_interval=1")...)
-			cmd.Stdout, cmd.Stderr = out, stderr
-			require.NoError(t, cmd.Start())
-			commandtest.WaitFor(t, stderr, "step 20/")
-			require.NoError(t, cmd.Process.Signal(signal))
-			assert.Equal(t, 130, commandtest.ExitCode(t, cmd.Wait()))
-			assert.Contains(t, stderr.String(), "WARN  "+by+": the current step is finished, for 15s at most, and saved; interrupt again to exit at once")
-			assert.Contains(t, stderr.String(), "primus: "+by+" at step ")
-			assert.Contains(t, stderr.String(), "which is saved; the same command goes on from there")
-			assert.NotContains(t, stderr.String(), "error")
-			assert.Contains(t, out.String(), "exp interrupted")
+			run := l.Start(nil, "train_iters=1000000", "lr_decay_iters=1000", "log_interval=1")
+			run.WaitFor("step 20/")
+			require.NoError(t, run.Process.Signal(signal))
+			assert.Equal(t, 130, commandtest.ExitCode(t, run.Wait()))
+			assert.Contains(t, run.Log.String(), "WARN  "+by+": the current step is finished, for 15s at most, and saved; interrupt again to exit at once")
+			assert.Contains(t, run.Log.String(), "primus: "+by+" at step ")
+			assert.Contains(t, run.Log.String(), "which is saved; the same command goes on from there")
+			assert.NotContains(t, run.Log.String(), "error")
+			assert.Contains(t, run.Log.String(), "exp interrupted")
 			endsLikeAWholeRun(l)
 		})
 	}
@@ -68,16 +65,15 @@ func TestIgnoredHangup(t *testing.T) {
 	l := commandtest.NewLab(t)
 	cmd := commandtest.Child(t.Context(), nil, l.Args("train_iters=1000000", "lr_decay_iters=1000", "log_interval=1")...)
 	cmd.Path, cmd.Args = nohup, append([]string{nohup}, cmd.Args...)
-	stderr := &primustest.Buffer{}
-	cmd.Stderr = stderr
-	require.NoError(t, cmd.Start())
-	commandtest.WaitFor(t, stderr, "step 5/")
-	require.NoError(t, cmd.Process.Signal(syscall.SIGHUP))
+	run := l.Program(cmd)
+	require.NoError(t, run.Start())
+	run.WaitFor("step 5/")
+	require.NoError(t, run.Process.Signal(syscall.SIGHUP))
 	seen := len(l.Records())
-	commandtest.WaitFor(t, stderr, "step "+strconv.Itoa(seen+50)+"/")
-	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
-	assert.Equal(t, 130, commandtest.ExitCode(t, cmd.Wait()))
-	assert.NotContains(t, stderr.String(), "SIGHUP")
+	run.WaitFor("step " + strconv.Itoa(seen+50) + "/")
+	require.NoError(t, run.Process.Signal(syscall.SIGTERM))
+	assert.Equal(t, 130, commandtest.ExitCode(t, run.Wait()))
+	assert.NotContains(t, run.Log.String(), "SIGHUP")
 }
 
 // A script starts processes in the background so that they ignore interrupts, which nevertheless
@@ -93,12 +89,11 @@ func TestInterruptInTheBackground(t *testing.T) {
 	cmd.Path, cmd.Args = bash, append([]string{bash, "-c", `"$0" "$@" & read; kill -INT $!; wait $!`}, cmd.Args...)
 	stdin, err := cmd.StdinPipe()
 	require.NoError(t, err)
-	stderr := &primustest.Buffer{}
-	cmd.Stderr = stderr
-	require.NoError(t, cmd.Start())
-	commandtest.WaitFor(t, stderr, "step 5/")
+	run := l.Program(cmd)
+	require.NoError(t, run.Start())
+	run.WaitFor("step 5/")
 	require.NoError(t, stdin.Close())
-	assert.Equal(t, 130, commandtest.ExitCode(t, cmd.Wait()))
+	assert.Equal(t, 130, commandtest.ExitCode(t, run.Wait()))
 	endsLikeAWholeRun(l)
 }
 
@@ -109,13 +104,14 @@ func TestClosedPipe(t *testing.T) {
 	read, write, err := os.Pipe()
 	require.NoError(t, err)
 	cmd := commandtest.Child(t.Context(), nil, l.Args("train_iters=1000000", "lr_decay_iters=1000", "log_interval=1")...)
-	cmd.Stderr = write
-	require.NoError(t, cmd.Start())
+	run := l.Program(cmd)
+	run.Stderr = write
+	require.NoError(t, run.Start())
 	require.NoError(t, write.Close())
 	for lines := bufio.NewScanner(read); lines.Scan() && !strings.Contains(lines.Text(), "step 5/"); {
 	}
 	require.NoError(t, read.Close())
-	assert.Equal(t, 130, commandtest.ExitCode(t, cmd.Wait()))
+	assert.Equal(t, 130, commandtest.ExitCode(t, run.Wait()))
 	endsLikeAWholeRun(l)
 	log, err := os.ReadFile(l.Path("train.log"))
 	require.NoError(t, err)
@@ -125,13 +121,13 @@ func TestClosedPipe(t *testing.T) {
 // A second signal ends the process in the middle of a step.
 func TestInterruptTwice(t *testing.T) {
 	t.Parallel()
-	l, cmd, stderr := slowRun(t)
-	require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
-	commandtest.WaitFor(t, stderr, "interrupt again to exit at once")
-	require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
-	assert.Equal(t, 130, commandtest.ExitCode(t, cmd.Wait()))
-	assert.Contains(t, stderr.String(), "interrupted twice")
-	assert.NotContains(t, stderr.String(), "step 1/")
+	l, run := slowRun(t)
+	require.NoError(t, run.Process.Signal(syscall.SIGINT))
+	run.WaitFor("interrupt again to exit at once")
+	require.NoError(t, run.Process.Signal(syscall.SIGINT))
+	assert.Equal(t, 130, commandtest.ExitCode(t, run.Wait()))
+	assert.Contains(t, run.Log.String(), "interrupted twice")
+	assert.NotContains(t, run.Log.String(), "step 1/")
 	assert.Empty(t, l.Checkpoints())
 }
 
@@ -139,40 +135,34 @@ func TestInterruptTwice(t *testing.T) {
 func TestTheSameSignalAgain(t *testing.T) {
 	t.Parallel()
 	l := commandtest.NewLab(t)
-	cmd := commandtest.Child(t.Context(), nil, l.Args("train_iters=1000000", "lr_decay_iters=1000")...)
-	var stderr primustest.Buffer
-	cmd.Stderr = &stderr
-	require.NoError(t, cmd.Start())
-	commandtest.WaitFor(t, &stderr, "step 5/")
-	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
-	require.NoError(t, cmd.Process.Signal(syscall.SIGHUP))
-	assert.Equal(t, 130, commandtest.ExitCode(t, cmd.Wait()))
-	assert.NotContains(t, stderr.String(), "interrupted twice")
+	run := l.Start(nil, "train_iters=1000000", "lr_decay_iters=1000")
+	run.WaitFor("step 5/")
+	require.NoError(t, run.Process.Signal(syscall.SIGTERM))
+	require.NoError(t, run.Process.Signal(syscall.SIGHUP))
+	assert.Equal(t, 130, commandtest.ExitCode(t, run.Wait()))
+	assert.NotContains(t, run.Log.String(), "interrupted twice")
 	endsLikeAWholeRun(l)
 }
 
 // slowRun starts a run whose micro batches take seconds and whose steps take longer than anybody
 // waits, and returns in the first of them.
-func slowRun(t *testing.T, more ...string) (*commandtest.Lab, *exec.Cmd, *primustest.Buffer) {
+func slowRun(t *testing.T, more ...string) (*commandtest.Lab, *primustest.Program) {
 	t.Helper()
 	l := commandtest.NewLab(t)
-	stderr := &primustest.Buffer{}
-	cmd := commandtest.Child(t.Context(), []string{"TE_FL_PREFER=reference"}, l.Args(append([]string{"hidden_size=256", "ffn_hidden_size=1024",
-		"seq_length=256", "global_batch_size=10000", "micro_batch_size=2"}, more...)...)...)
-	cmd.Stderr = stderr
-	require.NoError(t, cmd.Start())
-	commandtest.WaitFor(t, stderr, "Op 'embedding_fwd' using")
-	return l, cmd, stderr
+	run := l.Start([]string{"TE_FL_PREFER=reference"}, append([]string{"hidden_size=256", "ffn_hidden_size=1024",
+		"seq_length=256", "global_batch_size=10000", "micro_batch_size=2"}, more...)...)
+	run.WaitFor("Op 'embedding_fwd' using")
+	return l, run
 }
 
 // A step that takes longer than half of the grace period is given up.
 func TestGrace(t *testing.T) {
 	t.Parallel()
-	l, cmd, stderr := slowRun(t, "--grace", "1s")
-	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
-	assert.Equal(t, 130, commandtest.ExitCode(t, cmd.Wait()))
-	assert.Contains(t, stderr.String(), "the current step is finished, for 500ms at most")
-	assert.Contains(t, stderr.String(), "step 1 is abandoned")
-	assert.Contains(t, stderr.String(), "interrupted before the first step: nothing was trained or saved")
+	l, run := slowRun(t, "--grace", "1s")
+	require.NoError(t, run.Process.Signal(syscall.SIGTERM))
+	assert.Equal(t, 130, commandtest.ExitCode(t, run.Wait()))
+	assert.Contains(t, run.Log.String(), "the current step is finished, for 500ms at most")
+	assert.Contains(t, run.Log.String(), "step 1 is abandoned")
+	assert.Contains(t, run.Log.String(), "interrupted before the first step: nothing was trained or saved")
 	assert.Empty(t, l.Checkpoints())
 }

@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/commandtest"
-	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -29,13 +28,10 @@ func TestAnotherReaderOfEventFiles(t *testing.T) {
 			"eval_interval=4", "eval_iters=1",
 		}
 	}
-	stderr := &primustest.Buffer{}
-	cmd := commandtest.Child(t.Context(), []string{"PRIMUS_OPENBLAS=" + commandtest.Absent, "PRIMUS_ONEDNN=" + commandtest.Absent}, l.Args(args(1000000)...)...)
-	cmd.Stderr = stderr
-	require.NoError(t, cmd.Start())
-	commandtest.WaitFor(t, stderr, "step 12/")
-	require.NoError(t, cmd.Process.Kill())
-	require.Equal(t, -1, commandtest.ExitCode(t, cmd.Wait()))
+	run := l.Start([]string{"PRIMUS_OPENBLAS=" + commandtest.Absent, "PRIMUS_ONEDNN=" + commandtest.Absent}, args(1000000)...)
+	run.WaitFor("step 12/")
+	require.NoError(t, run.Process.Kill())
+	require.Equal(t, -1, commandtest.ExitCode(t, run.Wait()))
 	files, err := filepath.Glob(l.Path("tensorboard", "*"))
 	require.NoError(t, err)
 	require.Len(t, files, 1)
