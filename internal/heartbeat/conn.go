@@ -9,7 +9,9 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"net"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -26,12 +28,14 @@ const (
 	retry   = time.Second / 10 // between attempts to connect
 )
 
-// Silence is the time without a word of the other side after which it is lost.
-const Silence = 6 * time.Second
+// Silence is the time without a word of the other side after which it is lost. A process that has
+// ended is seen at once, by its connection: this is for one that hangs or is cut off, and longer
+// than a busy machine keeps a process waiting for a processor.
+const Silence = 15 * time.Second
 
 // Conn is a connection between two processes of a job.
 type Conn struct {
-	conn  net.Conn
+	conn  *patient
 	lines *bufio.Scanner
 	write sync.Mutex
 	ended chan struct{}
@@ -39,7 +43,8 @@ type Conn struct {
 }
 
 func newConn(conn net.Conn) *Conn {
-	c := &Conn{conn: conn, lines: bufio.NewScanner(conn), ended: make(chan struct{})}
+	p := &patient{Conn: conn}
+	c := &Conn{conn: p, lines: bufio.NewScanner(p), ended: make(chan struct{})}
 	c.lines.Buffer(nil, maxLine)
 	return c
 }
@@ -144,17 +149,40 @@ func (c *Conn) Send(word, rest string) {
 // Receive returns the next line that is not a sign of life.
 func (c *Conn) Receive() (word, rest string, err error) {
 	for {
-		if err := c.conn.SetReadDeadline(time.Now().Add(Silence)); err != nil {
-			return "", "", errClosed
-		}
+		c.conn.waited = 0
 		if !c.lines.Scan() {
-			if err := c.lines.Err(); err != nil {
+			if err := c.lines.Err(); err != nil && !errors.Is(err, net.ErrClosed) && !errors.Is(err, io.ErrClosedPipe) {
 				return "", "", err
 			}
 			return "", "", errClosed
 		}
 		if word, rest, _ = strings.Cut(c.lines.Text(), " "); word != wordUp {
 			return word, rest, nil
+		}
+	}
+}
+
+// patient reads from a connection until a line takes longer than Silence. It waits beat by beat and
+// counts each as one at most, because this process may have been stopped in the meantime, and then
+// the other side has not been silent.
+type patient struct {
+	net.Conn
+	waited time.Duration // for the line
+}
+
+func (p *patient) Read(b []byte) (int, error) {
+	for {
+		begun := time.Now()
+		if err := p.SetReadDeadline(begun.Add(beat)); err != nil {
+			return 0, err
+		}
+		n, err := p.Conn.Read(b)
+		p.waited += min(time.Since(begun), beat)
+		switch {
+		case p.waited >= Silence:
+			return n, os.ErrDeadlineExceeded
+		case !errors.Is(err, os.ErrDeadlineExceeded):
+			return n, err
 		}
 	}
 }

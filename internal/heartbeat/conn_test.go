@@ -1,8 +1,12 @@
 package heartbeat_test
 
 import (
+	"io"
 	"net"
+	"os"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/primus-fl/primus/internal/heartbeat"
 	"github.com/stretchr/testify/assert"
@@ -64,5 +68,70 @@ func FuzzAccept(f *testing.F) {
 		}()
 		_, _, err := heartbeat.Accept(far, "secret")
 		assert.Error(t, err)
+	})
+}
+
+// A side that says nothing is lost after some time.
+func TestSilence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		own, other := pair(t, "rank 1 of 2")
+		begun := time.Now()
+		_, _, err := other.Receive()
+		require.Error(t, err)
+		assert.Equal(t, "nothing was heard of it for 15s", heartbeat.Reason(err))
+		assert.Equal(t, heartbeat.Silence, time.Since(begun))
+		own.Close()
+	})
+}
+
+// A stranger that sends byte by byte takes no longer than one that sends nothing.
+func TestSlowStranger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := net.Pipe()
+		go func() {
+			_, _ = near.Read(make([]byte, 1024)) // the greeting
+			for _, err := near.Write([]byte("c")); err == nil; _, err = near.Write([]byte("c")) {
+				time.Sleep(time.Second / 2)
+			}
+		}()
+		begun := time.Now()
+		go func() { _, _ = io.Copy(io.Discard, near) }() // the refusal
+		_, _, err := heartbeat.Accept(far, "secret")
+		assert.ErrorIs(t, err, os.ErrDeadlineExceeded)
+		assert.Less(t, time.Since(begun), 2*heartbeat.Silence)
+	})
+}
+
+// stopped is a connection of a process that is stopped for an hour while it reads.
+type stopped struct {
+	net.Conn
+	reads int
+}
+
+func (s *stopped) Read(b []byte) (int, error) {
+	if s.reads++; s.reads == 3 { // the greeting and the welcome come before
+		time.Sleep(time.Hour)
+		return 0, os.ErrDeadlineExceeded
+	}
+	return s.Conn.Read(b)
+}
+
+// The time in which a process was stopped itself does not count.
+func TestOwnSilence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := net.Pipe()
+		go func() {
+			c, _, err := heartbeat.Accept(far, "secret")
+			assert.NoError(t, err)
+			c.Welcome()
+			time.Sleep(time.Hour + time.Second/2)
+			c.Send("word", "after all")
+		}()
+		own, err := heartbeat.Join(&stopped{Conn: near}, "secret", "rank 1")
+		require.NoError(t, err)
+		word, rest, err := own.Receive()
+		require.NoError(t, err)
+		assert.Equal(t, "word after all", word+" "+rest)
+		own.Close()
 	})
 }

@@ -3,7 +3,7 @@
 // # Concepts
 //
 // A Conn carries lines in both directions. Both sides send a sign of life every second, and a side
-// that hears nothing for six takes the other one for lost. Dial makes the Conn of a process and
+// that hears nothing for fifteen takes the other one for lost. Dial makes the Conn of a process and
 // Accept that of the process which all others connect with. A process says who it is, its claim,
 // and proves that it knows the secret of the job.
 //

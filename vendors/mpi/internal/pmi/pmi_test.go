@@ -183,7 +183,7 @@ func TestSilentRank(t *testing.T) {
 	silent, err := net.Dial("tcp", address)
 	require.NoError(t, err)
 	greet(t, silent, 1, 2)
-	assert.EqualError(t, <-left.lost, "rank 1 is gone: nothing was heard of it for 6s")
+	assert.EqualError(t, <-left.lost, "rank 1 is gone: nothing was heard of it for 15s")
 }
 
 // Ranks that wait too long name the one that does not.
