@@ -11,6 +11,7 @@ import (
 
 	"github.com/primus-fl/primus/internal/cpufeat/cpufeattest"
 	"github.com/primus-fl/primus/internal/parallel"
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/primus-fl/primus/internal/race"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/ops/attention"
@@ -114,7 +115,7 @@ func TestAttentionOptionsOfManyBlocksEqualTheReference(t *testing.T) {
 	}
 	want := map[int]attention.FusedAttnFwdArgs{}
 	wantBwd := map[int]attention.FusedAttnBwdArgs{}
-	for i := range cases(40) {
+	for i := range primustest.Cases(20, 40) {
 		r, a := make(i)
 		require.NoError(t, slow(x, a), "case %d", i)
 		b := r.gradient(a)

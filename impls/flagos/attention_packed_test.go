@@ -10,6 +10,7 @@ import (
 
 	"github.com/primus-fl/primus/internal/cpufeat/cpufeattest"
 	"github.com/primus-fl/primus/internal/parallel"
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/primus-fl/primus/internal/race"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/ops/attention"
@@ -72,7 +73,7 @@ func TestAttentionOfSequencesEqualsTheReference(t *testing.T) {
 	defer pool.Close()
 	x := opregistry.NewExec(pool, 0)
 	cpufeattest.Each(t, func(t *testing.T) {
-		for i := range cases(30) {
+		for i := range primustest.Cases(15, 30) {
 			make := func() (*random, attention.FusedAttnFwdArgs) {
 				r := &random{Rand: rand.New(rand.NewPCG(uint64(i), 21)), t: t, dtype: []tensor.DType{tensor.F32, tensor.F32, tensor.BF16}[i%3], next: uint64(i) << 8}
 				format := []attention.QKVFormat{attention.THD, attention.BSHD}[r.IntN(2)]

@@ -11,6 +11,7 @@ import (
 
 	"github.com/primus-fl/primus/internal/cpufeat/cpufeattest"
 	"github.com/primus-fl/primus/internal/parallel"
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/primus-fl/primus/internal/race"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/ops/attention"
@@ -159,7 +160,7 @@ func TestAttentionMatchesFloat64(t *testing.T) {
 		pool := parallel.New(3)
 		defer pool.Close()
 		e := opregistry.NewExec(pool, 0)
-		for i := range cases(160) {
+		for i := range primustest.Cases(80, 160) {
 			groups := 1 + r.IntN(2)
 			d := attention.AttnDims{
 				Batch: 1 + r.IntN(2), SeqQ: 1 + r.IntN(70), SeqKV: 1 + r.IntN(70),

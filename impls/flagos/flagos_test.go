@@ -222,7 +222,7 @@ func TestImplsEqualTheReference(t *testing.T) {
 		for _, d := range dtypes {
 			t.Run(s.name()+"/"+d.String(), func(t *testing.T) {
 				t.Parallel()
-				for seed := range uint64(randomCases) {
+				for seed := range uint64(randomCases()) {
 					s.differ(t, d, seed)
 					if t.Failed() {
 						return

@@ -12,6 +12,7 @@ import (
 	"github.com/primus-fl/primus/impls/flagos"
 	"github.com/primus-fl/primus/internal/cpufeat/cpufeattest"
 	"github.com/primus-fl/primus/internal/parallel"
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/primus-fl/primus/internal/race"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/ops/gemm"
@@ -28,14 +29,6 @@ func flagosRun[A any](t testing.TB, op *opregistry.Op[A]) opregistry.Func[A] {
 	}
 	t.Fatalf("no impl of %s", op.Name())
 	return nil
-}
-
-// cases returns how many of n random cases to run: fewer under the race detector.
-func cases(n int) int {
-	if race.Enabled {
-		return n / 8
-	}
-	return n
 }
 
 // matrixCase is a view of a 2-D tensor inside a block whose other elements are NaN.
@@ -180,7 +173,7 @@ func TestGemmMatchesFloat64(t *testing.T) {
 		e := opregistry.NewExec(pool, 0)
 		pick := func(from []int) int { return from[r.IntN(len(from))] }
 		edges := []int{0, 1, 2, 3, 4, 5, 7, 8, 11, 12, 13, 16, 31, 32, 33, 64, 65, 96}
-		for i := range cases(600) {
+		for i := range primustest.Cases(300, 600) {
 			m, n, k := 1+r.IntN(130), 1+r.IntN(130), 1+r.IntN(130)
 			if i%3 == 0 {
 				m, n, k = pick(edges), pick(edges), pick(edges)

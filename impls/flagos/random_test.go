@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/primus-fl/primus/internal/parallel"
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/ops/activation"
 	"github.com/primus-fl/primus/ops/attention"
@@ -21,7 +22,7 @@ import (
 )
 
 // randomCases is how many calls of each op are compared with the reference in each dtype.
-const randomCases = 1000
+func randomCases() int { return primustest.Cases(120, 1000) }
 
 // random makes the operands of one call; equal seeds make equal operands.
 type random struct {
@@ -69,7 +70,7 @@ func compareOf[A any](t *testing.T, op *opregistry.Op[A], d tensor.DType, make f
 	defer pool.Close()
 	x := opregistry.NewExec(pool, 0)
 	fast, slow := runOf(t, fastSource, op), runOf(t, slowSource, op)
-	for i := range uint64(randomCases) {
+	for i := range uint64(randomCases()) {
 		args := func() A {
 			return make(&random{Rand: rand.New(rand.NewPCG(i, 7)), t: t, dtype: d, next: i << 8})
 		}
