@@ -8,8 +8,9 @@
 // files that were recorded from other programs, and EachLine and Unpack read them.
 //
 // A Program is a child whose output a test reads while it runs. A Wait, such as those of a Program,
-// has no fixed time: it goes on as long as the program does, and one that fails says what the program
-// has printed and where its goroutines are.
+// has no fixed time: it goes on as long as the program does, and one that fails says what the
+// program has printed and where its goroutines are. Cases says how many of many similar cases a
+// test tries.
 //
 // # Concurrency
 //
