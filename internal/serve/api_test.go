@@ -128,7 +128,7 @@ func TestOpenAPI(t *testing.T) {
 		}
 	}
 	assert.Contains(t, doc.Paths, "/v1/events")
-	guide, err := os.ReadFile(filepath.Join("..", "docs", "service.md"))
+	guide, err := os.ReadFile(filepath.Join("..", "..", "docs", "service.md"))
 	require.NoError(t, err)
 	for path, methods := range doc.Paths {
 		for method := range methods {

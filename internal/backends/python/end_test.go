@@ -89,7 +89,7 @@ func lab(t *testing.T, framework, params string) (*traintest.Lab, *record) {
 	if tree == "" {
 		tree = framework
 	}
-	path, err := filepath.Abs(filepath.Join("..", "..", framework, "testdata", tree))
+	path, err := filepath.Abs(filepath.Join("..", framework, "testdata", tree))
 	require.NoError(t, err)
 	observer := &record{}
 	l := &traintest.Lab{

@@ -30,7 +30,7 @@ func show(t *testing.T, args ...string) map[string]any {
 func TestConfigShowAgreesWithPrimus(t *testing.T) {
 	shared := os.Getenv("PRIMUS_SHARED")
 	if shared == "" {
-		shared = filepath.Join("..", "..", "..", "..", "..", "shared")
+		shared = filepath.Join("..", "..", "..", "..", "..", "..", "shared")
 	}
 	fixtures, err := filepath.Abs(filepath.Join(shared, "fixtures", "primus-config"))
 	require.NoError(t, err)

@@ -246,7 +246,7 @@ func TestFleetOfThreeOneRefuses(t *testing.T) {
 // asInTheGuide checks that a table has these columns, here and in docs/fleet.md.
 func asInTheGuide(t *testing.T, table, columns string) {
 	t.Helper()
-	guide, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "docs", "fleet.md"))
+	guide, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "..", "docs", "fleet.md"))
 	require.NoError(t, err)
 	names := func(line string) string {
 		return commandtest.OneSpace(regexp.MustCompile(`\b\d+\b`).ReplaceAllString(line, ""))

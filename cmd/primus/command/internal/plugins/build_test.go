@@ -30,7 +30,7 @@ func goTool(t *testing.T) {
 func TestPluginsBuild(t *testing.T) {
 	goTool(t)
 	t.Setenv("GOPROXY", "off") // the cache of modules is enough
-	example, err := filepath.Abs(filepath.Join("..", "..", "..", "..", "examples", "outtree_go"))
+	example, err := filepath.Abs(filepath.Join("..", "..", "..", "..", "..", "examples", "outtree_go"))
 	require.NoError(t, err)
 	file := filepath.Join(t.TempDir(), "primus-acme")
 	const module = "example.com/acme/primus-ops"

@@ -17,7 +17,7 @@ import (
 // readDocument returns a file of docs.
 func readDocument(t *testing.T, name string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "docs", name))
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "..", "docs", name))
 	require.NoError(t, err)
 	return string(text)
 }
@@ -72,7 +72,7 @@ func TestDocumentedLogLines(t *testing.T) {
 	}
 	assert.Equal(t, 3, checked)
 
-	source, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "opmanager", "log.go"))
+	source, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "..", "opmanager", "log.go"))
 	require.NoError(t, err)
 	texts := firstCells(lines)
 	assert.Len(t, texts, 9)
