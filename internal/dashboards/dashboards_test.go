@@ -16,11 +16,11 @@ import (
 func TestFilesAreGenerated(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, dashboards.Write(dir))
-	files, err := filepath.Glob("*.json")
+	files, err := filepath.Glob("../../metrics/dashboards/*.json")
 	require.NoError(t, err)
 	assert.Len(t, files, len(dashboards.All()), "no dashboard is left from before")
 	for _, file := range files {
-		want, err := os.ReadFile(filepath.Join(dir, file))
+		want, err := os.ReadFile(filepath.Join(dir, filepath.Base(file)))
 		require.NoError(t, err)
 		got, err := os.ReadFile(file)
 		require.NoError(t, err)

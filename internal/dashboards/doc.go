@@ -1,4 +1,4 @@
-// Package dashboards generates the Grafana dashboards in its directory.
+// Package dashboards generates the Grafana dashboards in metrics/dashboards.
 //
 // # Concepts
 //

@@ -192,7 +192,7 @@ func TestSchema(t *testing.T) {
 		}}},
 		"panels": list{panel{}},
 	}
-	files, err := filepath.Glob("*.json")
+	files, err := filepath.Glob("../../metrics/dashboards/*.json")
 	require.NoError(t, err)
 	for _, file := range files {
 		content, err := os.ReadFile(file)

@@ -9,7 +9,7 @@ import (
 )
 
 func main() {
-	if err := dashboards.Write("."); err != nil {
+	if err := dashboards.Write("../../metrics/dashboards"); err != nil {
 		fmt.Fprintln(os.Stderr, "generate dashboards:", err)
 		os.Exit(1)
 	}
