@@ -93,6 +93,11 @@ func TestRenderTOML(t *testing.T) {
 		_, err := formats.TOML{}.Render(params(t, token), false)
 		require.ErrorContains(t, err, want)
 	}
+	text, err = formats.TOML{Foreign: true}.Render(params(t, "a=${A}"), false)
+	require.NoError(t, err)
+	assert.Equal(t, "a = \"${A}\"\n", string(text))
+	_, err = formats.TOML{Foreign: true}.Render(params(t, "a=None"), false)
+	require.ErrorContains(t, err, "a: TOML has no null")
 }
 
 func TestRenderOrigins(t *testing.T) {

@@ -15,11 +15,12 @@ var bareKey = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 type tomlWriter struct {
 	b       bytes.Buffer
 	origins bool
+	foreign bool
 }
 
 // Render implements document.Renderer.
-func (TOML) Render(m *document.Map, origins bool) ([]byte, error) {
-	w := &tomlWriter{origins: origins}
+func (f TOML) Render(m *document.Map, origins bool) ([]byte, error) {
+	w := &tomlWriter{origins: origins, foreign: f.Foreign}
 	if err := w.table(m, nil); err != nil {
 		return nil, err
 	}
@@ -33,7 +34,7 @@ func (w *tomlWriter) table(m *document.Map, path []string) error {
 		if value.Kind() == document.KindMap {
 			continue
 		}
-		text, err := tomlText(value, append(path, key), false)
+		text, err := w.text(value, append(path, key), false)
 		if err != nil {
 			return err
 		}
@@ -70,20 +71,26 @@ func (w *tomlWriter) note(v document.Value) {
 	w.b.WriteByte('\n')
 }
 
-// tomlText spells a value on one line.
-func tomlText(v document.Value, path []string, inList bool) (string, error) {
+// text spells a value on one line.
+func (w *tomlWriter) text(v document.Value, path []string, inList bool) (string, error) {
 	fail := func(problem, hint string) (string, error) {
 		return "", &document.Error{Origin: v.Origin(), Path: strings.Join(path, "."), Problem: problem, Hint: hint}
 	}
 	switch v.Kind() {
 	case document.KindNull:
-		if inList {
+		switch {
+		case w.foreign:
+			return fail("TOML has no null", "leave it out")
+		case inList:
 			return fail("TOML has no null in lists", "write YAML or JSON")
 		}
 		return tomlString("null"), nil
 	case document.KindString:
 		text, _ := v.Str()
-		return tomlString(document.Escape(text)), nil
+		if !w.foreign {
+			text = document.Escape(text)
+		}
+		return tomlString(text), nil
 	case document.KindFloat:
 		return strings.NewReplacer(".inf", "inf", ".nan", "nan").Replace(v.String()), nil
 	case document.KindInt:
@@ -94,18 +101,18 @@ func tomlText(v document.Value, path []string, inList bool) (string, error) {
 	case document.KindBytes:
 		return fail("TOML has no bytes", "write YAML")
 	case document.KindList:
-		return tomlList(v, path)
+		return w.list(v, path)
 	case document.KindMap:
-		return tomlInline(v, path, inList)
+		return w.inline(v, path, inList)
 	}
 	return v.String(), nil
 }
 
-func tomlList(v document.Value, path []string) (string, error) {
+func (w *tomlWriter) list(v document.Value, path []string) (string, error) {
 	items, _ := v.List()
 	texts := make([]string, len(items))
 	for i, item := range items {
-		text, err := tomlText(item, indexed(path, i), true)
+		text, err := w.text(item, indexed(path, i), true)
 		if err != nil {
 			return "", err
 		}
@@ -114,11 +121,11 @@ func tomlList(v document.Value, path []string) (string, error) {
 	return "[" + strings.Join(texts, ", ") + "]", nil
 }
 
-func tomlInline(v document.Value, path []string, inList bool) (string, error) {
+func (w *tomlWriter) inline(v document.Value, path []string, inList bool) (string, error) {
 	fields, _ := v.Map()
 	var texts []string
 	for key, value := range fields.All() {
-		text, err := tomlText(value, append(path, key), inList)
+		text, err := w.text(value, append(path, key), inList)
 		if err != nil {
 			return "", err
 		}

@@ -20,7 +20,11 @@ const maxTOMLBrackets = 10_000
 // TOML is the format TOML 1.0. Written, null outside of lists becomes the string "null", which
 // loads as null in parameters and platforms; null in lists, ints of more than 64 bits and bytes are
 // errors that name the key.
-type TOML struct{}
+type TOML struct {
+	// Foreign writes for programs other than primus: strings as they are, although one may look like a
+	// substitution, and every null is an error.
+	Foreign bool
+}
 
 var _ document.Renderer = TOML{}
 

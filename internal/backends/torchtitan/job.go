@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/primus-fl/primus/document"
+	"github.com/primus-fl/primus/document/formats"
 	"github.com/primus-fl/primus/internal/backends/python"
 	"github.com/primus-fl/primus/internal/launch"
 	"github.com/primus-fl/primus/runtime/backend"
@@ -38,7 +39,7 @@ func job(tc *backend.TrainContext, dir string) (launch.Job, error) {
 		}
 	}
 	s := selection{extended: python.Importable(tc, "primus/backends/torchtitan") != ""}
-	text, err := dump(s.jobConfig(config, known))
+	text, err := formats.TOML{Foreign: true}.Render(s.jobConfig(config, known), false)
 	if err := errors.Join(append(s.faults, err)...); err != nil {
 		return launch.Job{}, err
 	}
@@ -57,7 +58,7 @@ func job(tc *backend.TrainContext, dir string) (launch.Job, error) {
 	}
 	file := filepath.Join(dir, configFile)
 	job.Program = append(job.Program, "--job.config_file", file)
-	job.Files = append([]launch.File{{Path: file, Content: text}}, job.Files...)
+	job.Files = append([]launch.File{{Path: file, Content: string(text)}}, job.Files...)
 	job.Notes = append(job.Notes, notes...)
 	return job, nil
 }
