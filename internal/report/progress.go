@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/primus-fl/primus/internal/sysmem"
 	"github.com/primus-fl/primus/runtime/backend"
 )
 
@@ -95,7 +96,7 @@ func (p *Progress) line(s backend.Step) string {
 		line += fmt.Sprintf("  %.1f TFLOP/s per device", s.TFLOPSPerDevice)
 	}
 	if s.MemoryBytes > 0 {
-		line += "  " + bytesText(s.MemoryBytes) + " per device"
+		line += "  " + sysmem.Text(float64(s.MemoryBytes)) + " per device"
 	}
 	return line + p.eta(s.Step)
 }

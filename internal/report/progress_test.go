@@ -137,7 +137,7 @@ func TestProgressOfAFramework(t *testing.T) {
 	p.StepDone(backend.Step{Step: 20, Steps: 15, Loss: 1, TFLOPSPerDevice: 98.25, MemoryBytes: 3 << 29})
 	assert.Contains(t, file.String(), `"step 10  loss 2.0000`)
 	assert.Contains(t, file.String(), "step 20/15  loss 1.0000")
-	assert.Contains(t, file.String(), "98.2 TFLOP/s per device  1.5 GiB per device")
+	assert.Contains(t, file.String(), "98.2 TFLOP/s per device  1.50 GiB per device")
 	assert.Contains(t, screen.String(), "10  loss 2.000")
 	assert.Contains(t, screen.String(), "100% ")
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/primus-fl/primus/internal/plaintext"
+	"github.com/primus-fl/primus/internal/sysmem"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/runtime/backend"
 )
@@ -32,7 +33,7 @@ func Summary(out io.Writer, r backend.Result) error {
 			j.Ranks, 100*j.Waiting, 100*j.Hidden, j.Slowest, 100*j.Behind)
 		for _, c := range j.Traffic {
 			if c.Calls > 0 {
-				fmt.Fprintf(&b, "            %s: %s of %s in %s\n", c.Op, plaintext.Quantity(int(c.Calls), "call", "calls"), bytesText(c.Bytes), c.Time.Round(time.Millisecond))
+				fmt.Fprintf(&b, "            %s: %s of %s in %s\n", c.Op, plaintext.Quantity(int(c.Calls), "call", "calls"), sysmem.Text(float64(c.Bytes)), c.Time.Round(time.Millisecond))
 			}
 		}
 	}
@@ -80,18 +81,6 @@ func Summary(out io.Writer, r backend.Result) error {
 	return nil
 }
 
-// bytesText writes a number of bytes with a unit.
-func bytesText(n int64) string {
-	switch {
-	case n >= 1<<30:
-		return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
-	case n >= 1<<20:
-		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
-	}
-	return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
-}
-
-// evaluated says how many tokens a validation loss is the mean of.
 // bitsPerByte says how many bits a byte of the text takes, if tokens are not bytes: it can be
 // compared between tokenizers.
 func bitsPerByte(loss float64, tokens, bytes int) string {
@@ -101,6 +90,7 @@ func bitsPerByte(loss float64, tokens, bytes int) string {
 	return fmt.Sprintf(", %.4f bits per byte", loss*float64(tokens)/float64(bytes)/math.Ln2)
 }
 
+// evaluated says how many tokens a validation loss is the mean of.
 func evaluated(tokens int) string {
 	if tokens == 0 {
 		return ""
@@ -143,9 +133,9 @@ func deviceLines(u *backend.DeviceUse) string {
 	}
 	b.WriteByte('\n')
 	if u.Memory.Peak > 0 {
-		fmt.Fprintf(&b, "            memory: at most %s in use, %s with what is kept for reuse", bytesText(int64(u.Memory.Peak)), bytesText(int64(u.Memory.Reserved)))
+		fmt.Fprintf(&b, "            memory: at most %s in use, %s with what is kept for reuse", sysmem.Text(float64(u.Memory.Peak)), sysmem.Text(float64(u.Memory.Reserved)))
 		if u.Memory.Total > 0 {
-			fmt.Fprintf(&b, ", of %s", bytesText(int64(u.Memory.Total)))
+			fmt.Fprintf(&b, ", of %s", sysmem.Text(float64(u.Memory.Total)))
 		}
 		b.WriteByte('\n')
 	}
@@ -218,7 +208,7 @@ func dispatchTable(stats []opmanager.ImplStats, dev *backend.DeviceUse) string {
 			row = append(row, plaintext.Count(s.Declines), plaintext.Count(s.Errors))
 		}
 		if copied {
-			row = append(row, plaintext.Count(s.CrossDevice), bytesText(int64(s.CrossDeviceBytes)))
+			row = append(row, plaintext.Count(s.CrossDevice), sysmem.Text(float64(s.CrossDeviceBytes)))
 		}
 		if verified {
 			row = append(row, verifiedCells(s.Verify)...)

@@ -79,7 +79,7 @@ func TestThisMachine(t *testing.T) {
 func TestText(t *testing.T) {
 	t.Parallel()
 	for bytes, want := range map[float64]string{
-		0: "0 bytes", 999: "999 bytes", 1000: "1.00 kB", 12345: "12.3 kB", 999499: "999 kB", 999501: "1.00 MB", 4.11e12: "4.11 TB", 1e30: "1000000 YB",
+		0: "0 bytes", 1023: "1023 bytes", 1024: "1.00 KiB", 12600: "12.3 KiB", 1<<20 - 600: "1023 KiB", 1<<20 - 500: "1.00 MiB", 4.52e12: "4.11 TiB", 1e30: "827181 YiB",
 	} {
 		assert.Equal(t, want, Text(bytes))
 	}

@@ -141,7 +141,7 @@ func TestTwoRanks(t *testing.T) {
 	assert.Equal(t, "all 2 reported", find(r.Cluster, "ranks").Value)
 	odd := find(r.Cluster, "devices")
 	assert.Equal(t, "warn", odd.Status)
-	assert.Equal(t, "rank 1 ("+r.Ranks[1].Host+"): 7 × NVIDIA H200, 151 GB; the other rank: 8 × NVIDIA H200, 151 GB", odd.Value)
+	assert.Equal(t, "rank 1 ("+r.Ranks[1].Host+"): 7 × NVIDIA H200, 140 GiB; the other rank: 8 × NVIDIA H200, 140 GiB", odd.Value)
 	assert.Zero(t, outcomes[0].Code, outcomes[0].Stderr)
 	assert.Zero(t, outcomes[1].Code, outcomes[1].Stderr)
 	assert.Empty(t, outcomes[1].Out)
@@ -165,7 +165,7 @@ func TestExpectedDevices(t *testing.T) {
 	wait.Wait()
 	assert.Equal(t, 1, outcomes[0].Code)
 	assert.Equal(t, 1, outcomes[1].Code)
-	assert.Contains(t, commandtest.OneSpace(outcomes[0].Out), "gpu devices fail 7 × NVIDIA H200, 151 GB 8 devices are expected")
+	assert.Contains(t, commandtest.OneSpace(outcomes[0].Out), "gpu devices fail 7 × NVIDIA H200, 140 GiB 8 devices are expected")
 }
 
 func TestMissingRank(t *testing.T) {
@@ -222,7 +222,7 @@ func TestNodeSmoke(t *testing.T) {
 
 	other := smoke(t, dump, 1, 7)
 	assert.Equal(t, 1, other.Code)
-	assert.Contains(t, other.Out, host+": FAIL\n  devices: 7 × NVIDIA H200, 151 GB: 8 devices are expected")
+	assert.Contains(t, other.Out, host+": FAIL\n  devices: 7 × NVIDIA H200, 140 GiB: 8 devices are expected")
 
 	list := filepath.Join(t.TempDir(), "nodes")
 	require.NoError(t, os.WriteFile(list, []byte(host+"\nabsent\n"), 0o644))

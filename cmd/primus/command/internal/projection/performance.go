@@ -192,7 +192,7 @@ func performanceSections(r *performanceResult) []plaintext.Section {
 	} else {
 		rates += fmt.Sprintf(", of which products reach %.3g %%", 100*perf.Rates.Efficiency)
 	}
-	rates += fmt.Sprintf("; memory %s/s, within a node %s/s, between nodes %s/s", sysmem.Text(perf.Rates.HBM), sysmem.Text(perf.Rates.Inside), sysmem.Text(perf.Rates.Between))
+	rates += fmt.Sprintf("; memory %.4g GB/s, within a node %.4g, between nodes %.4g", perf.Rates.HBM/1e9, perf.Rates.Inside/1e9, perf.Rates.Between/1e9)
 	sections := []plaintext.Section{{Lines: append(describe(r.Plan, projection.Memory{Parameters: total, Active: active}), rates)}, work}
 	if len(traffic.Rows) > 0 {
 		sections = append(sections, traffic)

@@ -68,7 +68,7 @@ func TestBadInput(t *testing.T) {
 		{name: "checkpoints below a file", setUp: func(l *commandtest.Lab) { l.Write(filepath.Join(l.Dir, "file"), "in the way") },
 			args: []string{"save=DIR/file/checkpoints"}, want: []string{"DIR/file/checkpoints", "a part of the path is a file"}},
 		{name: "batch larger than memory", args: []string{"global_batch_size=1000000000000"},
-			want: []string{"memory: training takes at least", "the batch 132 TB", "this process can have", "lower global_batch_size"}},
+			want: []string{"memory: training takes at least", "the batch 120 TiB", "this process can have", "lower global_batch_size"}},
 		{name: "model larger than memory", args: []string{"num_layers=1000000000000"}, want: []string{"memory: training takes at least", "lower num_layers"}},
 		{name: "experts larger than memory", args: []string{"num_experts=1000000000000"}, want: []string{"memory: training takes at least", "num_experts"}},
 		{name: "vocabulary larger than memory", args: []string{"vocab_size=1000000000000"}, want: []string{"memory: training takes at least", "vocab_size"}},
