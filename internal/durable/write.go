@@ -28,13 +28,22 @@ func TempName(base string) string {
 // WriteFile replaces the file at path with the output of write. The parent directory must exist.
 // When write or the disk fails, the temporary file is removed and the file at path is as it was. A
 // new file gets the mode 0644 before the umask.
-func WriteFile(path string, write func(w io.Writer) error) (err error) {
+func WriteFile(path string, write func(w io.Writer) error) error {
+	return replace(path, 0o644, write)
+}
+
+// WritePrivate is WriteFile for a file that only its owner may read: it gets the mode 0600.
+func WritePrivate(path string, write func(w io.Writer) error) error {
+	return replace(path, 0o600, write)
+}
+
+func replace(path string, mode fs.FileMode, write func(w io.Writer) error) error {
 	dir, base := filepath.Split(path)
 	if dir == "" {
 		dir = "."
 	}
 	temp := filepath.Join(dir, TempName("."+base))
-	if err := Create(temp, write); err != nil {
+	if err := create(temp, mode, write); err != nil {
 		return err
 	}
 	if err := os.Rename(temp, path); err != nil {
@@ -45,8 +54,10 @@ func WriteFile(path string, write func(w io.Writer) error) (err error) {
 
 // Create writes a new file and flushes it to the disk. It is an error when path
 // exists. When write or the disk fails, the file is removed.
-func Create(path string, write func(w io.Writer) error) (err error) {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+func Create(path string, write func(w io.Writer) error) error { return create(path, 0o644, write) }
+
+func create(path string, mode fs.FileMode, write func(w io.Writer) error) (err error) {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		return Explain(err)
 	}

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/primus-fl/primus/internal/procgroup"
 )
 
 // Command is a program that runs primus elsewhere, such as srun or docker.
@@ -27,10 +29,10 @@ type Command struct {
 func Attach(ctx context.Context, c Command) error {
 	cmd := exec.CommandContext(ctx, c.Argv[0], c.Argv[1:]...)
 	cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr = c.Environ, c.Dir, c.Out, c.Err
-	cmd.SysProcAttr = groupAttr(0, syscall.SIGTERM)
+	cmd.SysProcAttr = procgroup.Attr(0, syscall.SIGTERM)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = c.Grace
-	// The kernel sends the signal of groupAttr when the thread that started the command ends.
+	// The kernel sends the signal of the group when the thread that started the command ends.
 	goruntime.LockOSThread()
 	defer goruntime.UnlockOSThread()
 	err := cmd.Run()
@@ -39,7 +41,7 @@ func Attach(ctx context.Context, c Command) error {
 	}
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		code := exit.ExitCode()
-		if s, signaled := endedBy(exit.ProcessState); signaled {
+		if s, signaled := procgroup.EndedBy(exit.ProcessState); signaled {
 			code = 128 + int(s)
 		}
 		return &ExitError{Program: c.Argv[0], Code: code}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -15,6 +16,9 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/primus-fl/primus/internal/durable"
+	"github.com/primus-fl/primus/internal/procgroup"
 )
 
 // Settings are the settings of Run.
@@ -97,30 +101,18 @@ func Run(ctx context.Context, plan *Plan, set Settings) (err error) {
 	return nil
 }
 
+// writeFiles writes files that appear whole: another node may write and read them at this moment.
 func writeFiles(files []File) error {
 	for _, f := range files {
 		if err := os.MkdirAll(filepath.Dir(f.Path), 0o755); err != nil {
 			return fmt.Errorf("file of the framework: %w", err)
 		}
-		if err := replaceFile(f.Path, f.Content); err != nil {
+		if err := durable.WritePrivate(f.Path, func(w io.Writer) error {
+			_, err := io.WriteString(w, f.Content)
+			return err
+		}); err != nil {
 			return fmt.Errorf("file of the framework: %w", err)
 		}
-	}
-	return nil
-}
-
-// replaceFile writes a file that appears whole: another node may write and read it at this moment.
-func replaceFile(path, content string) error {
-	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
-	if err != nil {
-		return err
-	}
-	_, err = file.WriteString(content)
-	if err = errors.Join(err, file.Close()); err == nil {
-		err = os.Rename(file.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(file.Name()))
 	}
 	return nil
 }
@@ -180,7 +172,7 @@ func (g *group) startOne(p Process) error {
 			return errors.Join(fmt.Errorf("output of the ranks of torchrun: %w", err), read.Close(), write.Close())
 		}
 	}
-	cmd.SysProcAttr = groupAttr(g.leader, deathSignal)
+	cmd.SysProcAttr = procgroup.Attr(g.leader, deathSignal)
 	err = cmd.Start()
 	closeErr := write.Close()
 	if err = errors.Join(err, closeErr); err != nil {
@@ -217,7 +209,7 @@ func (g *group) signal(s syscall.Signal) {
 		return
 	}
 	if len(g.begun) > 0 {
-		signalGroup(g.leader, g.begun, s)
+		procgroup.Signal(g.leader, g.begun, s)
 	}
 }
 
@@ -231,7 +223,7 @@ func (g *group) signalRanks(s syscall.Signal) {
 		default:
 		}
 		if pid := g.out.pidOf(r.rank); pid > 0 {
-			signalGroup(pid, nil, s)
+			procgroup.Signal(pid, nil, s)
 			if process, err := os.FindProcess(pid); err == nil {
 				_ = process.Signal(s) // it has ended
 			}
@@ -366,7 +358,7 @@ func (g *group) examineHang(ctx context.Context) {
 // failureOf describes a process that has failed.
 func (g *group) failureOf(e exit) *Failure {
 	f := &Failure{Rank: e.process.Rank, Code: e.state.ExitCode()}
-	if s, ok := endedBy(e.state); ok {
+	if s, ok := procgroup.EndedBy(e.state); ok {
 		f.Signal, f.Code = s, 128+int(s)
 	}
 	if e.process.starts > 0 {

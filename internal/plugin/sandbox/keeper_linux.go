@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/primus-fl/primus/internal/procgroup"
 )
 
 // keptEnv is set in the child of a keeper.
@@ -55,7 +57,7 @@ func runKept(files int) (int, error) {
 	cmd.Env = append(os.Environ(), keptEnv+"=1")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	// Its own group, so that a plugin that signals its group does not reach the keeper.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr = procgroup.Attr(0, syscall.SIGKILL)
 	for n := range files {
 		cmd.ExtraFiles = append(cmd.ExtraFiles, os.NewFile(uintptr(firstExtraFile+n), "file of the child"))
 	}

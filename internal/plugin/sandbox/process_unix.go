@@ -7,30 +7,31 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
-	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/primus-fl/primus/internal/procgroup"
 )
 
 // ownGroup gives a command its own process group. When its time is over, the keeper is asked to end
 // its processes; without a keeper the group is killed.
 func ownGroup(cmd *exec.Cmd) {
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.SysProcAttr = procgroup.Attr(0, 0)
 	cmd.Cancel = func() error {
 		if runtime.GOOS == "linux" {
 			return cmd.Process.Signal(unix.SIGTERM)
 		}
-		return unix.Kill(-cmd.Process.Pid, unix.SIGKILL)
+		procgroup.Signal(cmd.Process.Pid, nil, unix.SIGKILL)
+		return nil
 	}
 }
 
 // endedBy returns the signal that ended a process, "" if none did.
 func endedBy(state *os.ProcessState) string {
-	status, ok := state.Sys().(syscall.WaitStatus)
-	if !ok || !status.Signaled() {
-		return ""
+	if s, ok := procgroup.EndedBy(state); ok {
+		return fmt.Sprintf("%s (%v)", unix.SignalName(s), s)
 	}
-	return fmt.Sprintf("%s (%v)", unix.SignalName(status.Signal()), status.Signal())
+	return ""
 }
 
 // takeStdout returns the standard output of this process as another file. From then on libraries

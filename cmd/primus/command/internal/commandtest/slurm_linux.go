@@ -14,6 +14,8 @@ import (
 
 	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/stretchr/testify/require"
+
+	"github.com/primus-fl/primus/internal/procgroup"
 )
 
 // StartSlurm starts a Slurm of one node, this machine, for the length of a test, and points the
@@ -76,11 +78,11 @@ PartitionName=main Nodes=HOST Default=YES State=UP
 		require.NoError(t, err)
 		cmd := exec.Command(name, args...)
 		cmd.Stdout, cmd.Stderr = log, log
-		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		cmd.SysProcAttr = procgroup.Attr(0, 0)
 		require.NoError(t, cmd.Start())
 		t.Cleanup(func() {
-			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM)
-			timer := time.AfterFunc(10*time.Second, func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })
+			procgroup.Signal(cmd.Process.Pid, nil, syscall.SIGTERM)
+			timer := time.AfterFunc(10*time.Second, func() { procgroup.Signal(cmd.Process.Pid, nil, syscall.SIGKILL) })
 			_ = cmd.Wait()
 			timer.Stop()
 			_ = log.Close()

@@ -10,11 +10,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/internal/launch"
 	"github.com/primus-fl/primus/internal/launch/elastic"
 	"github.com/primus-fl/primus/internal/plaintext"
+	"github.com/primus-fl/primus/internal/procgroup"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/backends/native"
 	"github.com/primus-fl/primus/runtime/config"
@@ -110,7 +112,7 @@ func startRanks(ctx context.Context, prog cli.Program, s elastic.Settings, modul
 	s.Log = func(text string) { fmt.Fprintln(prog.Err, "primus:", plaintext.Lines(text, "primus: ")) }
 	s.Command = func(p elastic.Place) *exec.Cmd {
 		cmd := exec.Command(program, line...)
-		cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = prog.Out, prog.Err, dependent()
+		cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = prog.Out, prog.Err, procgroup.Attr(0, syscall.SIGKILL)
 		cmd.Env = os.Environ()
 		set := func(name, value string) { cmd.Env = append(cmd.Env, name+"="+value) }
 		set("RANK", strconv.Itoa(p.Rank))

@@ -1,9 +1,0 @@
-package launch
-
-import "syscall"
-
-// groupAttr puts a process into a group, a new one for leader 0, and lets the kernel send it a
-// signal when this process ends.
-func groupAttr(leader int, onDeath syscall.Signal) *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setpgid: true, Pgid: leader, Pdeathsig: onDeath}
-}
