@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -118,10 +117,10 @@ func (a *Agent) State() State {
 // run starts one session after another until ctx ends.
 func (a *Agent) run(ctx context.Context) {
 	firstOver := sync.OnceFunc(func() { close(a.first) })
-	pause := firstPause
+	next := pause(firstPause)
 	for {
 		err := a.session(ctx, func() {
-			pause = firstPause
+			next = pause(firstPause)
 			a.connected()
 			firstOver()
 		})
@@ -131,11 +130,7 @@ func (a *Agent) run(ctx context.Context) {
 		}
 		a.lost(err)
 		firstOver()
-		select {
-		case <-ctx.Done():
-		case <-time.After(pause + rand.N(pause/2)):
-		}
-		pause = min(2*pause, maxPause)
+		next.wait(ctx)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/url"
 	"os"
@@ -33,6 +34,21 @@ const (
 	firstPause = 250 * time.Millisecond
 	maxPause   = 5 * time.Second
 )
+
+// pause is how long to wait before the next attempt.
+type pause time.Duration
+
+// wait waits and doubles the pause. It reports false when ctx ends.
+func (p *pause) wait(ctx context.Context) bool {
+	this := time.Duration(*p)
+	*p = min(2**p, pause(maxPause))
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(this + rand.N(this/2)):
+		return true
+	}
+}
 
 // Config says where the state of the fleet is kept.
 type Config struct {

@@ -77,18 +77,12 @@ func (w *watcher) event(e Event) error {
 
 // again waits until etcd answers.
 func (w *watcher) again(ctx context.Context) (Snapshot, error) {
-	pause := firstPause
-	for {
-		select {
-		case <-ctx.Done():
-			return Snapshot{}, ctx.Err()
-		case <-time.After(pause):
-		}
-		pause = min(2*pause, maxPause)
+	for next := pause(firstPause); next.wait(ctx); {
 		if s, err := w.client.Snapshot(ctx); err == nil {
 			return s, w.event(Event{Kind: EventFound})
 		}
 	}
+	return Snapshot{}, ctx.Err()
 }
 
 // follow sends events for the differences of a snapshot from the state sent before, and then for
