@@ -32,6 +32,9 @@ type imported struct {
 
 func (s source) where() string { return path.Join(s.dir, s.name) }
 
+// unit names the package of the file: a folder may hold the external test of its package as well.
+func (s source) unit() string { return s.dir + " " + s.file.Name.Name }
+
 func (s source) isTest() bool { return strings.HasSuffix(s.name, "_test.go") }
 
 // isKit reports whether the file belongs to a package that helps tests.

@@ -5,6 +5,7 @@ import (
 	"go/ast"
 	"path"
 	"regexp"
+	"slices"
 	"sort"
 	"strings"
 	"testing"
@@ -70,9 +71,72 @@ func checkPackageComments(files []source) []string {
 	return found
 }
 
+// checkSubjects returns the comments that begin with the name of another declaration of the package
+// than the one below them.
+func checkSubjects(files []source) []string {
+	declared := map[string]map[string]bool{} // the names by package
+	for _, s := range files {
+		all := declared[s.unit()]
+		if all == nil {
+			all = map[string]bool{}
+			declared[s.unit()] = all
+		}
+		for _, decl := range s.file.Decls {
+			for _, name := range namesOf(decl) {
+				all[name] = true
+			}
+		}
+	}
+	var found []string
+	for _, s := range files {
+		check := func(doc *ast.CommentGroup, own []string) {
+			subject, _, _ := strings.Cut(strings.TrimSpace(doc.Text()), " ")
+			if declared[s.unit()][subject] && !slices.Contains(own, subject) {
+				found = append(found, fmt.Sprintf("%s:%d: the comment names %s and stands on %s", s.where(), s.fset.Position(doc.Pos()).Line, subject, strings.Join(own, ", ")))
+			}
+		}
+		for _, decl := range s.file.Decls {
+			own := namesOf(decl)
+			switch d := decl.(type) {
+			case *ast.FuncDecl:
+				check(d.Doc, own)
+			case *ast.GenDecl:
+				if d.Lparen.IsValid() {
+					continue // what is said of several begins with any word
+				}
+				check(d.Doc, own)
+			}
+		}
+	}
+	return found
+}
+
+// namesOf returns the names that a declaration declares.
+func namesOf(decl ast.Decl) (names []string) {
+	switch d := decl.(type) {
+	case *ast.FuncDecl:
+		names = append(names, d.Name.Name)
+	case *ast.GenDecl:
+		for _, spec := range d.Specs {
+			switch spec := spec.(type) {
+			case *ast.TypeSpec:
+				names = append(names, spec.Name.Name)
+			case *ast.ValueSpec:
+				for _, name := range spec.Names {
+					names = append(names, name.Name)
+				}
+			}
+		}
+	}
+	return names
+}
+
 func TestStyle(t *testing.T) {
 	t.Parallel()
 	files := tree(t)
+	for _, violation := range checkSubjects(files) {
+		t.Error(violation)
+	}
 	for _, s := range files {
 		for _, violation := range checkStyle(s) {
 			t.Error(violation)
@@ -108,6 +172,12 @@ func TestStyleFindsViolations(t *testing.T) {
 			assert.Equal(t, tt.want, checkStyle(parse(t, tt.where, tt.text)))
 		})
 	}
+	subjects := []source{
+		parse(t, "a/a.go", "package a\n\n// g is done.\nfunc f() {}\n\n// F is done, and g.\ntype F int\n\n// m is done.\nfunc (F) m() {}\n"),
+		parse(t, "a/b.go", "package a\n\n// g is done.\nfunc g() {}\n\n// m is done.\nvar x = 3\n\n// m and others.\nconst (\n\ty = 1\n)\n"),
+		parse(t, "a/a_test.go", "package a_test\n\n// g is of another package.\nfunc f() {}\n"),
+	}
+	assert.Equal(t, []string{"a/a.go:3: the comment names g and stands on f", "a/b.go:6: the comment names m and stands on x"}, checkSubjects(subjects))
 	bare := parse(t, "a/a.go", "package a\n")
 	documented := parse(t, "a/doc.go", "// Package a is documented.\npackage a\n")
 	test := parse(t, "b/b_test.go", "package b\n")

@@ -18,7 +18,7 @@ const (
 	flopsTime   = 20 * time.Millisecond
 	flopsRounds = 20_000
 
-	// Bandwidth pauses after each group of bursts, so that a busy machine can do something else.
+	// After each group of bursts comes a pause, so that a busy machine can do something else.
 	groups, bursts = 10, 2
 	pause          = 5 * time.Millisecond
 )

@@ -15,7 +15,7 @@ type AdapterWeights struct {
 	Lo, Hi int
 }
 
-// adapters makes the adapters of a projection of in to out columns, whose rows are those of parts
+// adapt makes the adapters of a projection of in to out columns, whose rows are those of parts
 // or, without parts, of the projection itself.
 func (b *WeightBuilder) adapt(name string, out, in int, parts []part) []AdapterWeights {
 	c := b.cfg

@@ -7,7 +7,7 @@ import (
 	"github.com/primus-fl/primus/ops/attention"
 )
 
-// scoreGradOf is the gradient of the bias of attention. Where the bias is repeated over sequences
+// scoreGrad is the gradient of the bias of attention. Where the bias is repeated over sequences
 // or groups of heads, parts of a call share its elements. The sequences and groups are then dealt
 // to lanes, each of which sums to its own copy, in order.
 type scoreGrad struct {

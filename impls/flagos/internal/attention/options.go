@@ -12,7 +12,7 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// optionsOf holds what attention.AttnOptions adds to the scores, to the softmax and to its
+// attnOptions holds what attention.AttnOptions adds to the scores, to the softmax and to its
 // probabilities.
 type attnOptions struct {
 	bias       scoreOperand
@@ -157,7 +157,7 @@ func (c *common) dropProbabilities(s *scoreBlock, r, sequence, head int) {
 	philox.Select(row, row, kept, first)
 }
 
-// scoreOperandOf is a tensor with the axes of the scores. An axis of length 1 is repeated: its
+// scoreOperand is a tensor with the axes of the scores. An axis of length 1 is repeated: its
 // distance is 0.
 type scoreOperand struct {
 	given bool

@@ -13,7 +13,7 @@ import (
 // maskedLogit is the value of a masked logit. A row whose largest logit it is gives zeros.
 const maskedLogit = -10000
 
-// maskOf changes the logits of a row. The zero maskOf changes nothing.
+// softmaxMask changes the logits of a row. The zero softmaxMask changes nothing.
 type softmaxMask struct {
 	bytes  []uint8     // 1 where a logit is masked
 	added  host.Matrix // without rows unless a mask is added
