@@ -57,32 +57,31 @@ bench-dispatch: ## print what a call costs beside a direct one
 
 .PHONY: bench-kernels
 bench-kernels: ## measure the kernels beside OpenBLAS, a bandwidth loop and PyTorch (ARGS='-only gemm -o json')
-	@CGO_ENABLED=0 go run ./internal/benchmarks/kernels $(ARGS)
+	@CGO_ENABLED=0 go run ./internal/benchmarks kernels $(ARGS)
 
 .PHONY: bench-opencl
 bench-opencl: ## measure the kernels of an OpenCL device beside CLBlast and flagos (ARGS='-only llama_2M -device 1 -o json')
-	@CGO_ENABLED=0 go run ./internal/benchmarks/opencl $(ARGS)
+	@CGO_ENABLED=0 go run ./internal/benchmarks opencl $(ARGS)
 
 .PHONY: bench-train
 bench-train: build ## time training steps beside PyTorch (ARGS='-models llama_6M -rounds 5 -o json')
-	CGO_ENABLED=0 go run ./internal/benchmarks/bench-train $(ARGS)
+	CGO_ENABLED=0 go run ./internal/benchmarks train $(ARGS)
 
 .PHONY: bench-tune
 bench-tune: build ## time training steps of four models under flagos, vendors and a tuning, beside PyTorch (ARGS='-rounds 3')
-	CGO_ENABLED=0 go run ./internal/benchmarks/bench-train -models llama_6M,llama_30M,gpt2_10M,moe_8x3M $(ARGS)
+	CGO_ENABLED=0 go run ./internal/benchmarks train -models llama_6M,llama_30M,gpt2_10M,moe_8x3M $(ARGS)
 
 .PHONY: bench-scale
 bench-scale: build ## measure several ranks beside C, gloo and PyTorch DDP (ARGS='-only all_reduce -library mpich -md')
-	CGO_ENABLED=0 go build -o bin/bench-scale ./internal/benchmarks/bench-scale
-	bin/bench-scale $(ARGS)
+	CGO_ENABLED=0 go run ./internal/benchmarks scale $(ARGS)
 
 .PHONY: bench-tokenize
 bench-tokenize: ## train a tokenizer and encode beside @huggingface/tokenizers (ARGS='-input FILE -vocab-size 8192')
-	@CGO_ENABLED=0 go run ./internal/benchmarks/tokenize $(ARGS)
+	@CGO_ENABLED=0 go run ./internal/benchmarks tokenize $(ARGS)
 
 .PHONY: bench-generate
 bench-generate: build ## time generation beside PyTorch (ARGS='-model llama_6M -llama-cpp FOLDER')
-	CGO_ENABLED=0 go run ./internal/benchmarks/generate $(ARGS)
+	CGO_ENABLED=0 go run ./internal/benchmarks generate $(ARGS)
 
 .PHONY: bench-metrics
 bench-metrics: ## print what counting and timing calls costs, of a call and of steps of llama_6M
@@ -91,11 +90,11 @@ bench-metrics: ## print what counting and timing calls costs, of a call and of s
 
 .PHONY: bench-serve
 bench-serve: build ## train while 1,000 clients watch (ARGS='-every 5s -rounds 3 -pin=false')
-	CGO_ENABLED=0 go run ./internal/benchmarks/serve $(ARGS)
+	CGO_ENABLED=0 go run ./internal/benchmarks serve $(ARGS)
 
 .PHONY: soak
 soak: build ## train 10,000 steps of a tiny model and watch that the process does not grow (ARGS='-steps 40000')
-	CGO_ENABLED=0 go run ./internal/benchmarks/soak $(ARGS)
+	CGO_ENABLED=0 go run ./internal/benchmarks soak $(ARGS)
 
 .PHONY: chaos
 chaos: ## attack training runs and check what docs/reliability.md promises (ARGS='-only kill,disk -seed 5 -o md')

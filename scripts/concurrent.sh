@@ -10,7 +10,7 @@ module=$(go list -m)
 go list -f '{{$dir := .Dir}}{{.ImportPath}}{{range .GoFiles}} {{$dir}}/{{.}}{{end}}' ./... |
 	while read -r package files; do
 		case $package in
-		"$module"/impls/* | "$module"/internal/benchmarks/* | "$module"/internal/chaos* | "$module"/examples/* | "$module"/cmd/primus/command/internal/train) ;;
+		"$module"/impls/* | "$module"/internal/benchmarks* | "$module"/internal/chaos* | "$module"/examples/* | "$module"/cmd/primus/command/internal/train) ;;
 		"$module"/runtime/backends/native | "$module"/internal/native/model | "$module"/internal/native/memory) echo "$package" ;;
 		*) if grep -qE '^[[:space:]]*go (func\(|[[:alnum:]_.]+\()|^[[:space:]]*(import )?"sync(/atomic)?"' $files </dev/null; then echo "$package"; fi ;;
 		esac

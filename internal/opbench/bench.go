@@ -92,7 +92,7 @@ func (b *Bench) Measure(ctx context.Context, d tensor.DType, build Build) (all [
 
 func (b *Bench) figures(c Case, d tensor.DType, r Result) Figures {
 	row := Figures{
-		Op: r.Op, Shape: r.Shape, DType: d, Threads: b.Exec.Pool().Workers(), Impl: r.Impl, Kind: r.Kind,
+		Op: c.Op.Name(), Shape: c.Shape, DType: d, Threads: b.Exec.Pool().Workers(), Impl: r.Impl, Kind: r.Kind,
 		Bound: c.Bound, Reason: r.Reason,
 	}
 	if len(r.Samples) == 0 {

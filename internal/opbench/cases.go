@@ -32,7 +32,7 @@ func Layouts() []Layout { return []Layout{Forward, DGrad, WGrad} }
 // GEMM returns the product D [rows, cols] = op(B)·op(A) over inner elements, of 2·rows·cols·inner
 // operations.
 func (m *Maker) GEMM(rows, cols, inner int, l Layout) (Case, error) {
-	c, err := newCase(m, gemm.GenericGemm, fmt.Sprintf("%dx%dx%d %s", rows, cols, inner, l), m.product(rows, cols, inner, l))
+	c, err := NewCase(m, gemm.GenericGemm, fmt.Sprintf("%dx%dx%d %s", rows, cols, inner, l), m.product(rows, cols, inner, l))
 	c.FLOPs, c.Bound = 2*float64(rows)*float64(cols)*float64(inner), Compute
 	return c, err
 }
@@ -45,50 +45,50 @@ func (m *Maker) GroupedGEMM(groups, rows, cols, inner int, l Layout) (Case, erro
 		a.A, a.B, a.D = append(a.A, p.A), append(a.B, p.B), append(a.D, p.D)
 		a.TransA, a.TransB = p.TransA, p.TransB
 	}
-	c, err := newCase(m, gemm.TEGeneralGroupedGemm, fmt.Sprintf("%d of %dx%dx%d %s", groups, rows, cols, inner, l), a)
+	c, err := NewCase(m, gemm.TEGeneralGroupedGemm, fmt.Sprintf("%d of %dx%dx%d %s", groups, rows, cols, inner, l), a)
 	c.FLOPs, c.Bound = 2*float64(groups)*float64(rows)*float64(cols)*float64(inner), Compute
 	return c, err
 }
 
 // product makes the operands of one product.
 func (m *Maker) product(rows, cols, inner int, l Layout) gemm.GenericGemmArgs {
-	a := gemm.GenericGemmArgs{D: m.fresh(m.dtype, rows, cols)}
+	a := gemm.GenericGemmArgs{D: m.Fresh(m.dtype, rows, cols)}
 	switch l {
 	case Forward:
-		a.A, a.TransA, a.B = m.random(cols, inner), true, m.random(rows, inner)
+		a.A, a.TransA, a.B = m.Random(cols, inner), true, m.Random(rows, inner)
 	case DGrad:
-		a.A, a.B = m.random(inner, cols), m.random(rows, inner)
+		a.A, a.B = m.Random(inner, cols), m.Random(rows, inner)
 	case WGrad:
-		a.A, a.B, a.TransB = m.random(inner, cols), m.random(inner, rows), true
+		a.A, a.B, a.TransB = m.Random(inner, cols), m.Random(inner, rows), true
 	}
 	return a
 }
 
 // Attention returns self-attention of [batch, seq, heads, dim] over groups heads of keys and
-// values, forward and backward. Forward has 4·batch·heads·seq²·dim operations, half of them under
-// the causal mask; backward has 2.5 times as many.
-func (m *Maker) Attention(batch, seq, heads, groups, dim int, mask attention.MaskType) (fwd, bwd Case, err error) {
-	f := attention.FusedAttnFwdArgs{
-		Q: m.random(batch, seq, heads, dim), K: m.random(batch, seq, groups, dim), V: m.random(batch, seq, groups, dim),
-		O: m.fresh(m.dtype, batch, seq, heads, dim), Stats: m.fresh(tensor.F32, batch, heads, seq, 1),
+// values, forward and backward. edit may set options; it may be nil. Forward has 4·batch·heads·dim
+// operations for each pair of a query and a key: seq² of them, half of those under the causal mask,
+// and only those within the window. Backward has 2.5 times as many.
+func (m *Maker) Attention(batch, seq, heads, groups, dim int, mask attention.MaskType, edit func(*attention.FusedAttnBwdArgs)) (fwd, bwd Case, err error) {
+	queries, keys := []int{batch, seq, heads, dim}, []int{batch, seq, groups, dim}
+	a := attention.FusedAttnBwdArgs{
+		Q: m.Random(queries...), K: m.Random(keys...), V: m.Random(keys...), O: m.Fresh(m.dtype, queries...), DO: m.Random(queries...),
+		Stats: m.Fresh(tensor.F32, batch, heads, seq, 1), DQ: m.Fresh(m.dtype, queries...), DK: m.Fresh(m.dtype, keys...), DV: m.Fresh(m.dtype, keys...),
 		QKVFormat: attention.BSHD, AttnMaskType: mask, Saved: new(opregistry.Saved),
 	}
-	b := attention.FusedAttnBwdArgs{
-		Q: f.Q, K: f.K, V: f.V, O: f.O, DO: m.random(batch, seq, heads, dim), Stats: f.Stats,
-		DQ: m.fresh(m.dtype, batch, seq, heads, dim), DK: m.fresh(m.dtype, batch, seq, groups, dim), DV: m.fresh(m.dtype, batch, seq, groups, dim),
-		QKVFormat: attention.BSHD, AttnMaskType: mask, Saved: f.Saved,
+	if edit != nil {
+		edit(&a)
 	}
 	shape := fmt.Sprintf("%dx%dx%dx%dx%d %v", batch, seq, heads, groups, dim, mask)
-	if fwd, err = newCase(m, attention.FusedAttnFwd, shape, f); err != nil {
-		return fwd, bwd, err
-	}
-	bwd, err = newCase(m, attention.FusedAttnBwd, shape, b)
-	fwd.FLOPs = 4 * float64(batch) * float64(heads) * float64(seq) * float64(seq) * float64(dim)
+	fwd, bwd, err = pair(m, shape, attention.FusedAttnFwd, a.Fwd(), attention.FusedAttnBwd, a)
+	pairs := float64(seq) * float64(seq)
 	if mask != attention.NoMask {
-		fwd.FLOPs /= 2
+		pairs /= 2
 	}
-	bwd.FLOPs = 2.5 * fwd.FLOPs
-	fwd.Bound, bwd.Bound, bwd.forward = Compute, Compute, &fwd
+	if left, _ := a.WindowSize.Bounds(); left >= 0 && left < seq {
+		pairs -= float64(seq-left) * float64(seq-left) / 2
+	}
+	fwd.FLOPs, fwd.Bound = 4*float64(batch*heads*dim)*pairs, Compute
+	bwd.FLOPs, bwd.Bound = 2.5*fwd.FLOPs, Compute
 	return fwd, bwd, err
 }
 
@@ -113,19 +113,19 @@ func opCases() map[string]builder {
 		loss.CrossEntropyFwd.Name(): first((*Maker).entropy),
 		loss.CrossEntropyBwd.Name(): second((*Maker).entropy),
 		norm.ResidualAdd.Name(): func(m *Maker, shape string, rows, cols int) (Case, error) {
-			return newCase(m, norm.ResidualAdd, shape, norm.ResidualAddArgs{A: m.random(rows, cols), B: m.random(rows, cols), Output: m.fresh(m.dtype, rows, cols)})
+			return NewCase(m, norm.ResidualAdd, shape, norm.ResidualAddArgs{A: m.Random(rows, cols), B: m.Random(rows, cols), Output: m.Fresh(m.dtype, rows, cols)})
 		},
 		rope.FusedRopeForward.Name(): func(m *Maker, shape string, rows, cols int) (Case, error) {
-			return newCase(m, rope.FusedRopeForward, shape, m.rope(rows, cols))
+			return NewCase(m, rope.FusedRopeForward, shape, m.rope(rows, cols))
 		},
 		rope.FusedRopeBackward.Name(): func(m *Maker, shape string, rows, cols int) (Case, error) {
-			return newCase(m, rope.FusedRopeBackward, shape, m.rope(rows, cols))
+			return NewCase(m, rope.FusedRopeBackward, shape, m.rope(rows, cols))
 		},
 		embedding.EmbeddingFwd.Name(): func(m *Maker, shape string, rows, cols int) (Case, error) {
-			return newCase(m, embedding.EmbeddingFwd, shape, embedding.EmbeddingFwdArgs{Indices: m.indexes(rows, rows), Weight: m.random(rows, cols), Output: m.fresh(m.dtype, rows, cols)})
+			return NewCase(m, embedding.EmbeddingFwd, shape, embedding.EmbeddingFwdArgs{Indices: m.Indexes(rows, rows), Weight: m.Random(rows, cols), Output: m.Fresh(m.dtype, rows, cols)})
 		},
 		embedding.EmbeddingBwd.Name(): func(m *Maker, shape string, rows, cols int) (Case, error) {
-			return newCase(m, embedding.EmbeddingBwd, shape, embedding.EmbeddingBwdArgs{Grad: m.random(rows, cols), Indices: m.indexes(rows, rows), DWeight: m.fresh(m.dtype, rows, cols)})
+			return NewCase(m, embedding.EmbeddingBwd, shape, embedding.EmbeddingBwdArgs{Grad: m.Random(rows, cols), Indices: m.Indexes(rows, rows), DWeight: m.Fresh(m.dtype, rows, cols)})
 		},
 	}
 	maps.Copy(cases, familyCases())
@@ -137,22 +137,22 @@ func opCases() map[string]builder {
 
 func (m *Maker) norm(shape string, rows, cols int) (fwd, bwd Case, err error) {
 	f := norm.RMSNormFwdArgs{
-		Input: m.random(rows, cols), Weight: m.random(cols), Output: m.fresh(m.dtype, rows, cols), RSigma: m.fresh(tensor.F32, rows),
+		Input: m.Random(rows, cols), Weight: m.Random(cols), Output: m.Fresh(m.dtype, rows, cols), RSigma: m.Fresh(tensor.F32, rows),
 		Eps: 1e-5, Saved: new(opregistry.Saved),
 	}
 	return pair(m, shape, norm.RMSNormFwd, f, norm.RMSNormBwd, norm.RMSNormBwdArgs{
-		DZ: m.random(rows, cols), X: f.Input, RSigma: f.RSigma, Gamma: f.Weight, DX: m.fresh(m.dtype, rows, cols), DGamma: m.fresh(m.dtype, cols),
+		DZ: m.Random(rows, cols), X: f.Input, RSigma: f.RSigma, Gamma: f.Weight, DX: m.Fresh(m.dtype, rows, cols), DGamma: m.Fresh(m.dtype, cols),
 		Saved: f.Saved,
 	})
 }
 
 func (m *Maker) entropy(shape string, rows, cols int) (fwd, bwd Case, err error) {
 	f := loss.CrossEntropyFwdArgs{
-		Logits: m.random(rows, cols), Targets: m.indexes(cols, rows), Losses: m.fresh(tensor.F32, rows), LSE: m.fresh(tensor.F32, rows),
+		Logits: m.Random(rows, cols), Targets: m.Indexes(cols, rows), Losses: m.Fresh(tensor.F32, rows), LSE: m.Fresh(tensor.F32, rows),
 		IgnoreIndex: -100, Saved: new(opregistry.Saved),
 	}
 	return pair(m, shape, loss.CrossEntropyFwd, f, loss.CrossEntropyBwd, loss.CrossEntropyBwdArgs{
-		Logits: f.Logits, Targets: f.Targets, LSE: f.LSE, DLosses: m.positive(rows), DLogits: m.fresh(m.dtype, rows, cols),
+		Logits: f.Logits, Targets: f.Targets, LSE: f.LSE, DLosses: m.Positive(rows), DLogits: m.Fresh(m.dtype, rows, cols),
 		IgnoreIndex: f.IgnoreIndex, Saved: f.Saved,
 	})
 }
@@ -165,15 +165,12 @@ func (m *Maker) rope(rows, cols int) rope.FusedRopeArgs {
 	if cols%dim != 0 {
 		dim = cols
 	}
-	freqs := m.fresh(tensor.F32, rows, 1, 1, dim)
-	if m.err == nil {
-		angles := tensor.Data[float32](freqs)
-		for i := range angles {
-			position, pair := i/dim, i%dim%max(dim/2, 1)
-			angles[i] = float32(float64(position) * math.Pow(1e4, -2*float64(pair)/float64(dim)))
-		}
-	}
+	at := -1
+	freqs := m.fill(m.Fresh(tensor.F32, rows, 1, 1, dim), func() float64 {
+		at++
+		return float64(at/dim) * math.Pow(1e4, -2*float64(at%dim%max(dim/2, 1))/float64(dim))
+	})
 	return rope.FusedRopeArgs{
-		Input: m.random(1, rows, cols/dim, dim), Freqs: freqs, Output: m.fresh(m.dtype, 1, rows, cols/dim, dim), QKVFormat: attention.BSHD,
+		Input: m.Random(1, rows, cols/dim, dim), Freqs: freqs, Output: m.Fresh(m.dtype, 1, rows, cols/dim, dim), QKVFormat: attention.BSHD,
 	}
 }

@@ -12,11 +12,11 @@ import (
 func activationCases() map[string]builder {
 	cases := map[string]builder{
 		activation.ClampedSwiGLU.Name(): func(m *Maker, shape string, rows, cols int) (Case, error) {
-			return newCase(m, activation.ClampedSwiGLU, shape, activation.ClampedSwiGLUArgs{Input: m.random(rows, 2*cols), Output: m.fresh(m.dtype, rows, cols)})
+			return NewCase(m, activation.ClampedSwiGLU, shape, activation.ClampedSwiGLUArgs{Input: m.Random(rows, 2*cols), Output: m.Fresh(m.dtype, rows, cols)})
 		},
 		activation.ClampedDSwiGLU.Name(): func(m *Maker, shape string, rows, cols int) (Case, error) {
-			return newCase(m, activation.ClampedDSwiGLU, shape, activation.ClampedDSwiGLUArgs{
-				Grad: m.random(rows, cols), FwdInput: m.random(rows, 2*cols), Output: m.fresh(m.dtype, rows, 2*cols),
+			return NewCase(m, activation.ClampedDSwiGLU, shape, activation.ClampedDSwiGLUArgs{
+				Grad: m.Random(rows, cols), FwdInput: m.Random(rows, 2*cols), Output: m.Fresh(m.dtype, rows, 2*cols),
 			})
 		},
 	}
@@ -25,13 +25,13 @@ func activationCases() map[string]builder {
 	activations := func(halves int, fwd []*forward, bwd []*backward) {
 		for _, op := range fwd {
 			cases[op.Name()] = func(m *Maker, shape string, rows, cols int) (Case, error) {
-				return newCase(m, op, shape, activation.ActivationArgs{Input: m.random(rows, halves*cols), Output: m.fresh(m.dtype, rows, cols)})
+				return NewCase(m, op, shape, activation.ActivationArgs{Input: m.Random(rows, halves*cols), Output: m.Fresh(m.dtype, rows, cols)})
 			}
 		}
 		for _, op := range bwd {
 			cases[op.Name()] = func(m *Maker, shape string, rows, cols int) (Case, error) {
-				return newCase(m, op, shape, activation.DActivationArgs{
-					Grad: m.random(rows, cols), FwdInput: m.random(rows, halves*cols), Output: m.fresh(m.dtype, rows, halves*cols),
+				return NewCase(m, op, shape, activation.DActivationArgs{
+					Grad: m.Random(rows, cols), FwdInput: m.Random(rows, halves*cols), Output: m.Fresh(m.dtype, rows, halves*cols),
 				})
 			}
 		}
@@ -42,8 +42,8 @@ func activationCases() map[string]builder {
 		[]*backward{activation.DGLU, activation.DSwiGLU, activation.DGEGLU, activation.DQGEGLU, activation.DReGLU, activation.DSReGLU})
 	for _, op := range []*opregistry.Op[activation.DBiasDActivationArgs]{activation.DBiasDGELU, activation.DBiasDQGELU, activation.DBiasDReLU, activation.DBiasDSReLU, activation.DBiasDSiLU} {
 		cases[op.Name()] = func(m *Maker, shape string, rows, cols int) (Case, error) {
-			return newCase(m, op, shape, activation.DBiasDActivationArgs{
-				Grad: m.random(rows, cols), FwdInput: m.random(rows, cols), DBias: m.fresh(m.dtype, cols), Output: m.fresh(m.dtype, rows, cols),
+			return NewCase(m, op, shape, activation.DBiasDActivationArgs{
+				Grad: m.Random(rows, cols), FwdInput: m.Random(rows, cols), DBias: m.Fresh(m.dtype, cols), Output: m.Fresh(m.dtype, rows, cols),
 			})
 		}
 	}
@@ -58,8 +58,8 @@ const softmaxScale = 0.125
 func softmaxCases() map[string]builder {
 	cases := map[string]builder{
 		softmaxops.ScaledMaskedSoftmaxForward.Name(): func(m *Maker, shape string, rows, cols int) (Case, error) {
-			return newCase(m, softmaxops.ScaledMaskedSoftmaxForward, shape, softmaxops.ScaledMaskedSoftmaxForwardArgs{
-				Input: m.random(1, 1, rows, cols), Mask: m.fresh(tensor.U8, 1, 1, rows, cols), Output: m.fresh(m.dtype, 1, 1, rows, cols),
+			return NewCase(m, softmaxops.ScaledMaskedSoftmaxForward, shape, softmaxops.ScaledMaskedSoftmaxForwardArgs{
+				Input: m.Random(1, 1, rows, cols), Mask: m.Fresh(tensor.U8, 1, 1, rows, cols), Output: m.Fresh(m.dtype, 1, 1, rows, cols),
 				ScaleFactor: softmaxScale,
 			})
 		},
@@ -72,13 +72,13 @@ func softmaxCases() map[string]builder {
 		if fwd != nil {
 			cases[fwd.Name()] = func(m *Maker, shape string, rows, cols int) (Case, error) {
 				s := scores(rows, cols)
-				return newCase(m, fwd, shape, softmaxops.SoftmaxArgs{Input: m.random(s...), Output: m.fresh(m.dtype, s...), ScaleFactor: softmaxScale})
+				return NewCase(m, fwd, shape, softmaxops.SoftmaxArgs{Input: m.Random(s...), Output: m.Fresh(m.dtype, s...), ScaleFactor: softmaxScale})
 			}
 		}
 		cases[bwd.Name()] = func(m *Maker, shape string, rows, cols int) (Case, error) {
 			s := scores(rows, cols)
-			return newCase(m, bwd, shape, softmaxops.SoftmaxBackwardArgs{
-				OutputGrads: m.random(s...), SoftmaxResults: m.random(s...), Output: m.fresh(m.dtype, s...), ScaleFactor: softmaxScale,
+			return NewCase(m, bwd, shape, softmaxops.SoftmaxBackwardArgs{
+				OutputGrads: m.Random(s...), SoftmaxResults: m.Random(s...), Output: m.Fresh(m.dtype, s...), ScaleFactor: softmaxScale,
 			})
 		}
 	}

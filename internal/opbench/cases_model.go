@@ -48,43 +48,43 @@ func second(build func(m *Maker, shape string, rows, cols int) (fwd, bwd Case, e
 
 // pair returns the cases of a forward op and of one that reads its saved state.
 func pair[A, B any](m *Maker, shape string, fwdOp *opregistry.Op[A], f A, bwdOp *opregistry.Op[B], b B) (fwd, bwd Case, err error) {
-	if fwd, err = newCase(m, fwdOp, shape, f); err != nil {
+	if fwd, err = NewCase(m, fwdOp, shape, f); err != nil {
 		return fwd, bwd, err
 	}
-	bwd, err = newCase(m, bwdOp, shape, b)
+	bwd, err = NewCase(m, bwdOp, shape, b)
 	bwd.forward = &fwd
 	return fwd, bwd, err
 }
 
 func (m *Maker) layerNorm(shape string, rows, cols int) (fwd, bwd Case, err error) {
 	f := norm.LayerNormFwdArgs{
-		Input: m.random(rows, cols), Weight: m.random(cols), Bias: m.random(cols), Output: m.fresh(m.dtype, rows, cols),
-		Mu: m.fresh(tensor.F32, rows), RSigma: m.fresh(tensor.F32, rows), Eps: 1e-5, Saved: new(opregistry.Saved),
+		Input: m.Random(rows, cols), Weight: m.Random(cols), Bias: m.Random(cols), Output: m.Fresh(m.dtype, rows, cols),
+		Mu: m.Fresh(tensor.F32, rows), RSigma: m.Fresh(tensor.F32, rows), Eps: 1e-5, Saved: new(opregistry.Saved),
 	}
 	return pair(m, shape, norm.LayerNormFwd, f, norm.LayerNormBwd, norm.LayerNormBwdArgs{
-		DZ: m.random(rows, cols), X: f.Input, Mu: f.Mu, RSigma: f.RSigma, Gamma: f.Weight, DX: m.fresh(m.dtype, rows, cols),
-		DGamma: m.fresh(m.dtype, cols), DBeta: m.fresh(m.dtype, cols), Saved: f.Saved,
+		DZ: m.Random(rows, cols), X: f.Input, Mu: f.Mu, RSigma: f.RSigma, Gamma: f.Weight, DX: m.Fresh(m.dtype, rows, cols),
+		DGamma: m.Fresh(m.dtype, cols), DBeta: m.Fresh(m.dtype, cols), Saved: f.Saved,
 	})
 }
 
 func (m *Maker) dropout(shape string, rows, cols int) (fwd, bwd Case, err error) {
 	f := dropout.DropoutFwdArgs{
-		Input: m.random(rows, cols), Out: m.fresh(m.dtype, rows, cols), Mask: m.fresh(tensor.U8, (rows*cols+7)/8),
+		Input: m.Random(rows, cols), Out: m.Fresh(m.dtype, rows, cols), Mask: m.Fresh(tensor.U8, (rows*cols+7)/8),
 		DropoutProbability: dropped, Seed: 1, Saved: new(opregistry.Saved),
 	}
 	return pair(m, shape, dropout.DropoutFwd, f, dropout.DropoutBwd, dropout.DropoutBwdArgs{
-		GradOutput: m.random(rows, cols), Mask: f.Mask, GradInput: m.fresh(m.dtype, rows, cols), DropoutProbability: dropped, Saved: f.Saved,
+		GradOutput: m.Random(rows, cols), Mask: f.Mask, GradInput: m.Fresh(m.dtype, rows, cols), DropoutProbability: dropped, Saved: f.Saved,
 	})
 }
 
 // permute returns the cases that copy the rows of tokens to their experts and the gradients back.
 func (m *Maker) permute(shape string, rows, cols int) (fwd, bwd Case, err error) {
 	f := moe.MoEPermuteFwdArgs{
-		Input: m.random(rows, cols), Indices: m.indexes(experts, rows, topk), Output: m.fresh(m.dtype, topk*rows, cols),
-		RowIDMap: m.fresh(tensor.I32, topk*rows), Saved: new(opregistry.Saved),
+		Input: m.Random(rows, cols), Indices: m.Indexes(experts, rows, topk), Output: m.Fresh(m.dtype, topk*rows, cols),
+		RowIDMap: m.Fresh(tensor.I32, topk*rows), Saved: new(opregistry.Saved),
 	}
 	return pair(m, shape, moe.MoEPermuteFwd, f, moe.MoEPermuteBwd, moe.MoEUnpermuteArgs{
-		Input: m.random(topk*rows, cols), RowIDMap: f.RowIDMap, Output: m.fresh(m.dtype, rows, cols), Saved: f.Saved,
+		Input: m.Random(topk*rows, cols), RowIDMap: f.RowIDMap, Output: m.Fresh(m.dtype, rows, cols), Saved: f.Saved,
 	})
 }
 
@@ -92,19 +92,19 @@ func (m *Maker) permute(shape string, rows, cols int) (fwd, bwd Case, err error)
 // after a permutation.
 func (m *Maker) unpermute(shape string, rows, cols int) (fwd, bwd Case, err error) {
 	f := moe.MoEPermuteFwdArgs{
-		Input: m.random(rows, cols), Indices: m.indexes(experts, rows, topk), Output: m.fresh(m.dtype, topk*rows, cols),
-		RowIDMap: m.fresh(tensor.I32, topk*rows), Saved: new(opregistry.Saved),
+		Input: m.Random(rows, cols), Indices: m.Indexes(experts, rows, topk), Output: m.Fresh(m.dtype, topk*rows, cols),
+		RowIDMap: m.Fresh(tensor.I32, topk*rows), Saved: new(opregistry.Saved),
 	}
-	prob := m.positive(rows, topk)
+	prob := m.Positive(rows, topk)
 	permuted, fwd, err := pair(m, shape, moe.MoEPermuteFwd, f, moe.MoEUnpermuteFwd, moe.MoEUnpermuteArgs{
-		Input: f.Output, RowIDMap: f.RowIDMap, Prob: prob, Output: m.fresh(m.dtype, rows, cols), Saved: f.Saved,
+		Input: f.Output, RowIDMap: f.RowIDMap, Prob: prob, Output: m.Fresh(m.dtype, rows, cols), Saved: f.Saved,
 	})
 	if err != nil {
 		return fwd, bwd, err
 	}
-	bwd, err = newCase(m, moe.MoEUnpermuteBwd, shape, moe.MoEUnpermuteBwdArgs{
-		InputBwd: m.random(rows, cols), InputFwd: f.Output, RowIDMap: f.RowIDMap, Prob: prob,
-		ActGrad: m.fresh(m.dtype, topk*rows, cols), ProbGrad: m.fresh(tensor.F32, rows, topk), Saved: f.Saved,
+	bwd, err = NewCase(m, moe.MoEUnpermuteBwd, shape, moe.MoEUnpermuteBwdArgs{
+		InputBwd: m.Random(rows, cols), InputFwd: f.Output, RowIDMap: f.RowIDMap, Prob: prob,
+		ActGrad: m.Fresh(m.dtype, topk*rows, cols), ProbGrad: m.Fresh(tensor.F32, rows, topk), Saved: f.Saved,
 	})
 	bwd.forward = &permuted
 	return fwd, bwd, err

@@ -27,9 +27,10 @@ type Case struct {
 	Bytes float64 // of all operands, those updated in place twice
 	Bound Bound
 
-	call    func(ex *opregistry.Exec, run any) error
-	serves  func(s *opregistry.Support) error
-	forward *Case // must run on the same impl first; nil for none
+	Call opregistry.Call
+
+	device  device.Backend // whose work a call waits for; nil for operands in the memory of the host
+	forward *Case          // must run on the same impl first; nil for none
 }
 
 // Maker builds Cases with operands of one dtype in memory of a device backend.
@@ -57,8 +58,8 @@ func (m *Maker) Close() error {
 	return errors.Join(faults...)
 }
 
-// newCase returns the case of a call with these arguments, or the first error of the Maker.
-func newCase[A any](m *Maker, op *opregistry.Op[A], shape string, a A) (Case, error) {
+// NewCase returns the case of a call with these arguments, or the first error of the Maker.
+func NewCase[A any](m *Maker, op *opregistry.Op[A], shape string, a A) (Case, error) {
 	err := m.err
 	m.err = nil
 	if err == nil {
@@ -67,10 +68,13 @@ func newCase[A any](m *Maker, op *opregistry.Op[A], shape string, a A) (Case, er
 	if err != nil {
 		return Case{}, fmt.Errorf("%s of %s: %w", op.Name(), shape, err)
 	}
-	c := Case{Op: op, Shape: shape, Bound: Memory}
-	for _, o := range op.Operands(a) {
+	c := Case{Op: op, Shape: shape, Bound: Memory, Call: op.At(&a)}
+	for _, o := range c.Call.Operands() {
 		if o.Tensor == nil {
 			continue
+		}
+		if o.Tensor.Device().Type != device.TypeCPU {
+			c.device = m.backend
 		}
 		size := float64(o.Tensor.NumElements() * o.Tensor.DType().Size())
 		if o.Access == opregistry.AccessUpdate {
@@ -78,16 +82,14 @@ func newCase[A any](m *Maker, op *opregistry.Op[A], shape string, a A) (Case, er
 		}
 		c.Bytes += size
 	}
-	c.call = func(ex *opregistry.Exec, run any) error { return run.(opregistry.Func[A])(ex, a) }
-	c.serves = func(s *opregistry.Support) error { return opregistry.Serves(s, op, a) }
 	return c, nil
 }
 
 // maxElements bounds an operand, so that a typing mistake does not use all memory.
 const maxElements = 1 << 28
 
-// fresh returns a tensor of zeros.
-func (m *Maker) fresh(d tensor.DType, shape ...int) *tensor.Tensor {
+// Fresh returns a tensor of zeros.
+func (m *Maker) Fresh(d tensor.DType, shape ...int) *tensor.Tensor {
 	if m.err != nil {
 		return nil
 	}
@@ -108,19 +110,24 @@ func (m *Maker) fresh(d tensor.DType, shape ...int) *tensor.Tensor {
 	return t
 }
 
-// random returns a tensor of uniform numbers in [-1, 1] of the Maker's dtype.
-func (m *Maker) random(shape ...int) *tensor.Tensor {
-	return m.fill(m.fresh(m.dtype, shape...), func() float64 { return 2*m.rng.Float64() - 1 })
+// Random returns a tensor of uniform numbers in [-1, 1] of the Maker's dtype.
+func (m *Maker) Random(shape ...int) *tensor.Tensor {
+	return m.fill(m.Fresh(m.dtype, shape...), func() float64 { return 2*m.rng.Float64() - 1 })
 }
 
-// positive returns an f32 tensor of uniform numbers in [0.5, 1.5].
-func (m *Maker) positive(shape ...int) *tensor.Tensor {
-	return m.fill(m.fresh(tensor.F32, shape...), func() float64 { return 0.5 + m.rng.Float64() })
+// Positive returns an f32 tensor of uniform numbers in [0.5, 1.5].
+func (m *Maker) Positive(shape ...int) *tensor.Tensor {
+	return m.fill(m.Fresh(tensor.F32, shape...), func() float64 { return 0.5 + m.rng.Float64() })
 }
 
-// indexes returns an i32 tensor of numbers below n.
-func (m *Maker) indexes(n int, shape ...int) *tensor.Tensor {
-	return m.fill(m.fresh(tensor.I32, shape...), func() float64 { return float64(m.rng.IntN(n)) })
+// Indexes returns an i32 tensor of numbers below n.
+func (m *Maker) Indexes(n int, shape ...int) *tensor.Tensor {
+	return m.fill(m.Fresh(tensor.I32, shape...), func() float64 { return float64(m.rng.IntN(n)) })
+}
+
+// Filled returns a tensor of one number.
+func (m *Maker) Filled(d tensor.DType, value float64, shape ...int) *tensor.Tensor {
+	return m.fill(m.Fresh(d, shape...), func() float64 { return value })
 }
 
 func (m *Maker) fill(t *tensor.Tensor, value func() float64) *tensor.Tensor {

@@ -2,10 +2,12 @@ package opbench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
+	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/opregistry"
 )
 
@@ -17,11 +19,10 @@ type Settings struct {
 
 // Result is the outcome of one impl for a Case.
 type Result struct {
-	Op, Shape string
-	Impl      string
-	Kind      opregistry.Kind
-	Samples   []time.Duration // of one call; nil when the impl did not run
-	Reason    string          // why it did not
+	Impl    string
+	Kind    opregistry.Kind
+	Samples []time.Duration // of one call; nil when the impl did not run
+	Reason  string          // why it did not
 }
 
 // sample is the shortest time that is measured; faster calls are repeated within a sample.
@@ -36,98 +37,70 @@ func Measure(ctx context.Context, c Case, snap *opregistry.Snapshot, impls []opr
 	if s.Budget == 0 {
 		s.Budget = 2 * time.Second
 	}
-	results := make([]Result, len(impls))
-	calls := make([]int, len(impls)) // within a sample
-	spent := make([]time.Duration, len(impls))
-	for i, e := range impls {
-		results[i] = Result{Op: c.Op.Name(), Shape: c.Shape, Impl: e.ID, Kind: e.Kind}
-		if ctx.Err() != nil {
-			results[i].Reason = ctx.Err().Error()
-			continue
+	all := make([]*Side, len(impls))
+	for i := range impls {
+		if all[i] = c.Side(Elapsed(), snap, &impls[i], ex); ctx.Err() != nil {
+			all[i].Err = ctx.Err()
 		}
-		first, err := warmUp(c, snap, e, ex)
-		if err != nil {
-			results[i].Reason = err.Error()
-			continue
-		}
-		spent[i] = first
-		calls[i] = 1 + int(sample/max(first, time.Nanosecond))
+		all[i].WarmUp(sample)
 	}
-	for range s.Repeat {
-		for i, e := range impls {
-			if ctx.Err() != nil {
-				return results
-			}
-			if calls[i] == 0 || len(results[i].Samples) > 0 && spent[i] >= s.Budget {
-				continue
-			}
-			if err := prepare(c, snap, e, ex); err != nil {
-				results[i].Reason, results[i].Samples, calls[i] = err.Error(), nil, 0
-				continue
-			}
-			begin := time.Now()
-			err := repeat(c, e, ex, calls[i])
-			took := time.Since(begin)
-			if err != nil {
-				results[i].Reason, results[i].Samples, calls[i] = err.Error(), nil, 0
-				continue
-			}
-			spent[i] += took
-			results[i].Samples = append(results[i].Samples, took/time.Duration(calls[i]))
+	left := slices.Clone(all)
+	for n := 0; n < s.Repeat && ctx.Err() == nil; n++ {
+		left = slices.DeleteFunc(left, func(side *Side) bool { return side.Err != nil || side.Spent >= s.Budget })
+		Round(n, left)
+	}
+	results := make([]Result, len(impls))
+	for i, side := range all {
+		results[i] = Result{Impl: impls[i].ID, Kind: impls[i].Kind, Samples: side.Samples}
+		if side.Err != nil {
+			results[i].Reason, results[i].Samples = side.Err.Error(), nil
 		}
 	}
 	return results
 }
 
-// warmUp makes the first calls of an impl and returns the time of a later one.
-func warmUp(c Case, snap *opregistry.Snapshot, e opregistry.Entry, ex *opregistry.Exec) (time.Duration, error) {
-	if e.Available != nil {
-		if err := e.Available(); err != nil {
-			return 0, fmt.Errorf("not available: %w", err)
+// Side returns a side that makes the call of the case on an impl, and returns when it is done.
+// Before each turn it runs the forward op of a pair on the same impl, whose saved state the case
+// reads. It has an error if the impl does not serve the case.
+func (c Case) Side(now Clock, snap *opregistry.Snapshot, impl *opregistry.Entry, ex *opregistry.Exec) *Side {
+	s := NewSide(now, func() error { return c.run(impl, ex) })
+	if impl.Available != nil {
+		if err := impl.Available(); err != nil {
+			s.Err = fmt.Errorf("not available: %w", err)
+			return s
 		}
 	}
-	if err := c.serves(&e.Support); err != nil {
-		return 0, err
-	}
-	if err := prepare(c, snap, e, ex); err != nil {
-		return 0, err
-	}
-	begin := time.Now()
-	if err := repeat(c, e, ex, 1); err != nil {
-		return 0, err
-	}
-	if took := time.Since(begin); took > sample {
-		return took, nil
-	}
-	begin = time.Now()
-	err := repeat(c, e, ex, 1)
-	return time.Since(begin), err
-}
-
-// prepare runs the forward op of a pair on the same impl, whose saved state the case reads.
-func prepare(c Case, snap *opregistry.Snapshot, e opregistry.Entry, ex *opregistry.Exec) error {
+	s.Err = c.Call.Served(&impl.Support)
 	if c.forward == nil {
-		return nil
+		return s
 	}
 	op, _ := snap.Index(c.forward.Op.Name())
-	i := slices.IndexFunc(snap.Impls(op), func(f opregistry.Entry) bool { return f.ID == e.ID })
-	if i < 0 {
-		return fmt.Errorf("the impl does not have %s, which comes before", c.forward.Op.Name())
+	i := slices.IndexFunc(snap.Impls(op), func(f opregistry.Entry) bool { return f.ID == impl.ID })
+	s.Before = func() error {
+		if i < 0 {
+			return fmt.Errorf("the impl does not have %s, which comes before", c.forward.Op.Name())
+		}
+		return c.forward.run(&snap.Impls(op)[i], ex)
 	}
-	return repeat(*c.forward, snap.Impls(op)[i], ex, 1)
+	return s
 }
 
-// repeat calls an impl. A panic is an error, as it is under an op manager.
-func repeat(c Case, e opregistry.Entry, ex *opregistry.Exec, calls int) (err error) {
-	defer func() {
-		if cause := recover(); cause != nil {
-			err = fmt.Errorf("panic: %v", cause)
-		}
-	}()
-	for range calls {
-		if err := c.call(ex, e.Run); err != nil {
-			return err
-		}
+// run makes the call on an impl and waits until a device has done it.
+func (c *Case) run(impl *opregistry.Entry, ex *opregistry.Exec) error {
+	if err := c.Call.Run(impl.Run, ex); err != nil || c.device == nil {
+		return err
 	}
-	return nil
+	return wait(c.device)
+}
+
+// wait returns when the default stream of the current device has done its work.
+func wait(b device.Backend) error {
+	e, err := b.CreateEvent()
+	if err != nil {
+		return err
+	}
+	if err = b.RecordEvent(e, device.DefaultStream); err == nil {
+		err = b.SyncEvent(e)
+	}
+	return errors.Join(err, b.FreeEvent(e))
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/primus-fl/primus/device/cpu"
 	"github.com/primus-fl/primus/impls/flagos"
 	"github.com/primus-fl/primus/impls/reference"
+	"github.com/primus-fl/primus/internal/fardevice"
 	"github.com/primus-fl/primus/internal/opbench"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/ops/attention"
@@ -73,7 +74,7 @@ func runEveryCase(t *testing.T, d tensor.DType) {
 		add(m.GroupedGEMM(3, 5, 6, 7, l))
 	}
 	for _, mask := range []attention.MaskType{attention.CausalMask, attention.NoMask} {
-		fwd, bwd, err := m.Attention(2, 9, 4, 2, 8, mask)
+		fwd, bwd, err := m.Attention(2, 9, 4, 2, 8, mask, nil)
 		add(fwd, err)
 		add(bwd, err)
 	}
@@ -103,11 +104,11 @@ func TestCounts(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, 4*gemm.FLOPs, grouped.FLOPs)
 	assert.Equal(t, 4*gemm.Bytes, grouped.Bytes)
-	fwd, bwd, err := m.Attention(2, 8, 4, 4, 16, attention.CausalMask)
+	fwd, bwd, err := m.Attention(2, 8, 4, 4, 16, attention.CausalMask, nil)
 	require.NoError(t, err)
 	assert.Equal(t, 2.*2*4*8*8*16, fwd.FLOPs)
 	assert.Equal(t, 5.*2*4*8*8*16, bwd.FLOPs)
-	open, _, err := m.Attention(2, 8, 4, 4, 16, attention.NoMask)
+	open, _, err := m.Attention(2, 8, 4, 4, 16, attention.NoMask, nil)
 	require.NoError(t, err)
 	assert.Equal(t, 2*fwd.FLOPs, open.FLOPs)
 	add, err := m.Op("residual_add", 3, 4)
@@ -116,6 +117,19 @@ func TestCounts(t *testing.T) {
 	adam, err := m.Op("multi_tensor_adam", 3, 4)
 	require.NoError(t, err)
 	assert.Equal(t, 7.*4*12+4, adam.Bytes, "g and the flag are read; p, m and v are read and written")
+}
+
+// Operands lie where the backend says, which the processor may not be able to reach.
+func TestCasesOnADevice(t *testing.T) {
+	t.Parallel()
+	m := opbench.NewMaker(fardevice.New(0), tensor.F32)
+	for _, name := range opbench.Ops() {
+		_, err := m.Op(name, 8, 128)
+		require.NoError(t, err)
+	}
+	_, _, err := m.Attention(1, 8, 2, 2, 8, attention.CausalMask, nil)
+	require.NoError(t, err)
+	assert.NoError(t, m.Close())
 }
 
 // A backward case runs after the forward op of the same impl, even if another impl's turn came

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/primus-fl/primus/internal/opbench"
 	"github.com/primus-fl/primus/internal/stats"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opregistry"
@@ -91,11 +92,12 @@ func Measure(ctx context.Context, p *Profile, set Settings) ([]Entry, error) {
 
 // contender is an impl that is measured.
 type contender struct {
-	entry  *opregistry.Entry
-	args   opregistry.Call
-	repeat int // calls per sample
-	times  []float64
+	*opbench.Side
+	id string
 }
+
+// ms returns the median of the times in milliseconds.
+func (c *contender) ms() float64 { return stats.SpreadOf(c.Samples).Median }
 
 // measure measures one call on its impls by turns. One that fails is left out; the entry has no
 // Impl if none is left.
@@ -108,6 +110,9 @@ func measure(ctx context.Context, c *profiled, set Settings, budget time.Duratio
 	var all []*contender // the one that would serve the call otherwise comes first
 	ids := candidates(explained)
 	for _, id := range ids {
+		if err := ctx.Err(); err != nil {
+			return e, err
+		}
 		one, err := newContender(c, set, id)
 		if err != nil {
 			return e, err
@@ -118,20 +123,15 @@ func measure(ctx context.Context, c *profiled, set Settings, budget time.Duratio
 	}
 	end := time.Now().Add(budget)
 	for round := range maxRounds {
-		failed := map[*contender]bool{}
-		for i := range all {
-			one := all[(i+round)%len(all)]
-			if err := ctx.Err(); err != nil {
-				return e, err
-			}
-			if len(one.args.Updated()) > 0 {
-				if one.args, err = c.call.Arguments(); err != nil {
-					return e, err
-				}
-			}
-			failed[one] = one.sample(set.Manager.Exec()) != nil
+		if err := ctx.Err(); err != nil {
+			return e, err
 		}
-		all = slices.DeleteFunc(all, func(one *contender) bool { return failed[one] })
+		sides := make([]*opbench.Side, len(all))
+		for i, one := range all {
+			sides[i] = one.Side
+		}
+		opbench.Round(round, sides)
+		all = slices.DeleteFunc(all, func(one *contender) bool { return one.Err != nil })
 		if len(all) == 0 {
 			return e, nil
 		}
@@ -142,10 +142,10 @@ func measure(ctx context.Context, c *profiled, set Settings, budget time.Duratio
 			break
 		}
 	}
-	e.Usual, e.Over = ids[0], all[0].entry.ID
+	e.Usual, e.Over = ids[0], all[0].id
 	e.decide(all)
 	for _, one := range all {
-		e.Times[one.entry.ID] = stats.Median(one.times)
+		e.Times[one.id] = one.ms()
 	}
 	return e, nil
 }
@@ -153,16 +153,17 @@ func measure(ctx context.Context, c *profiled, set Settings, budget time.Duratio
 // promising returns the usual impl and those that are not much slower than the fastest. It notes
 // the times of the others.
 func promising(all []*contender, times map[string]float64) []*contender {
-	best := stats.Median(all[0].times)
+	best := all[0].ms()
 	for _, one := range all {
-		times[one.entry.ID] = stats.Median(one.times)
-		best = min(best, times[one.entry.ID])
+		times[one.id] = one.ms()
+		best = min(best, times[one.id])
 	}
 	usual := all[0]
-	return slices.DeleteFunc(all, func(one *contender) bool { return one != usual && times[one.entry.ID] > hopeless*best })
+	return slices.DeleteFunc(all, func(one *contender) bool { return one != usual && times[one.id] > hopeless*best })
 }
 
-// newContender returns an impl with arguments of its own, nil if it does not serve the call.
+// newContender returns an impl with arguments of its own, nil if it does not serve the call. What a
+// call would change is made anew before each turn.
 func newContender(c *profiled, set Settings, id string) (*contender, error) {
 	i, _ := set.Ops.Index(c.op)
 	impls := set.Ops.Impls(i)
@@ -170,59 +171,42 @@ func newContender(c *profiled, set Settings, id string) (*contender, error) {
 	if k < 0 {
 		return nil, nil
 	}
-	args, err := c.call.Arguments()
-	if err != nil {
-		return nil, err
-	}
-	one := &contender{entry: &impls[k], args: args, repeat: 1}
-	if saved := args.Saved(); saved != nil {
-		saved.SetOwner(id)
-	}
-	x := set.Manager.Exec()
-	if args.Served(&one.entry.Support) != nil || one.run(x) != nil {
-		return nil, nil
-	}
-	begin := time.Now()
-	if one.run(x) != nil {
-		return nil, nil
-	}
-	if len(args.Updated()) == 0 {
-		one.repeat += int(sampleTime / max(time.Since(begin), time.Nanosecond))
-	}
-	return one, nil
-}
-
-// run runs the impl. A panic is an error, as it is under an op manager.
-func (o *contender) run(x *opregistry.Exec) (err error) {
-	defer func() {
-		if cause := recover(); cause != nil {
-			err = opregistry.Unsupported("panic: %v", cause)
-		}
-	}()
-	return o.args.Run(o.entry.Run, x)
-}
-
-// sample adds the time of a call, in milliseconds.
-func (o *contender) sample(x *opregistry.Exec) error {
-	begin := time.Now()
-	for range o.repeat {
-		if err := o.run(x); err != nil {
+	var args opregistry.Call
+	renew := func() (err error) {
+		if args, err = c.call.Arguments(); err != nil {
 			return err
 		}
+		if saved := args.Saved(); saved != nil {
+			saved.SetOwner(id)
+		}
+		return nil
 	}
-	o.times = append(o.times, 1e3*time.Since(begin).Seconds()/float64(o.repeat))
-	return nil
+	if err := renew(); err != nil {
+		return nil, err
+	}
+	if args.Served(&impls[k].Support) != nil {
+		return nil, nil
+	}
+	one := &contender{opbench.NewSide(opbench.Elapsed(), func() error { return args.Run(impls[k].Run, set.Manager.Exec()) }), id}
+	one.WarmUp(sampleTime)
+	if len(args.Updated()) > 0 {
+		one.Before, one.Calls = renew, 1
+	}
+	if one.Err != nil {
+		return nil, nil
+	}
+	return one, nil
 }
 
 // decide sets the choice from the samples so far and reports whether more would not change it.
 func (e *Entry) decide(all []*contender) (clear bool) {
 	usual := all[0]
-	e.Samples, e.Impl, e.Ratio, e.Low, e.High, e.Clear = len(usual.times), usual.entry.ID, 1, 1, 1, true
+	e.Samples, e.Impl, e.Ratio, e.Low, e.High, e.Clear = len(usual.Samples), usual.id, 1, 1, 1, true
 	settled := true
 	for _, one := range all[1:] {
-		ratios := make([]float64, len(usual.times))
+		ratios := make([]float64, len(usual.Samples))
 		for i := range ratios {
-			ratios[i] = usual.times[i] / one.times[i]
+			ratios[i] = usual.Samples[i].Seconds() / max(one.Samples[i], 1).Seconds()
 		}
 		ratio, interval := stats.Median(ratios), stats.MedianInterval(ratios)
 		faster := interval.Low >= MinRatio && interval.Confidence >= 0.9
@@ -232,10 +216,10 @@ func (e *Entry) decide(all []*contender) (clear bool) {
 			e.Clear = false
 		}
 		if faster && ratio > e.Ratio {
-			e.Impl, e.Ratio, e.Low, e.High = one.entry.ID, ratio, interval.Low, interval.High
+			e.Impl, e.Ratio, e.Low, e.High = one.id, ratio, interval.Low, interval.High
 		}
 	}
-	if e.Impl != usual.entry.ID {
+	if e.Impl != usual.id {
 		e.Clear = true
 	}
 	return settled

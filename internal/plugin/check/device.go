@@ -2,9 +2,7 @@ package check
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 
 	"github.com/primus-fl/primus/device"
@@ -55,37 +53,6 @@ func on(t device.Type, b device.Backend, src opregistry.Source, stray func(error
 		return src
 	}
 	return ondevice.Source(b, src, stray)
-}
-
-// waiting returns the source with impls that return when the device has done their work.
-func waiting(b device.Backend, src opregistry.Source) opregistry.Source {
-	src.Impls = slices.Clone(src.Impls)
-	for i := range src.Impls {
-		run := reflect.ValueOf(src.Impls[i].Run)
-		src.Impls[i].Run = reflect.MakeFunc(run.Type(), func(in []reflect.Value) []reflect.Value {
-			out := run.Call(in)
-			if !out[0].IsNil() {
-				return out
-			}
-			if err := wait(b); err != nil {
-				out[0] = reflect.ValueOf(&err).Elem()
-			}
-			return out
-		}).Interface()
-	}
-	return src
-}
-
-// wait returns when the default stream of the current device has done its work.
-func wait(b device.Backend) error {
-	e, err := b.CreateEvent()
-	if err != nil {
-		return err
-	}
-	if err = b.RecordEvent(e, device.DefaultStream); err == nil {
-		err = b.SyncEvent(e)
-	}
-	return errors.Join(err, b.FreeEvent(e))
 }
 
 // Try returns the function that tries ops in a probe, in a few cases of the conformance kit on each

@@ -49,7 +49,7 @@ func (c *checker) measure() error {
 	reg := opregistry.NewRegistry()
 	baseline, source := c.Baseline, c.source
 	if c.backend != nil {
-		baseline, source = waiting(c.backend, c.DeviceBaseline), waiting(c.backend, c.plugin.Source())
+		baseline, source = c.DeviceBaseline, c.plugin.Source()
 	}
 	if err := errors.Join(reg.Register(baseline), reg.Register(source)); err != nil {
 		return err
@@ -132,9 +132,9 @@ func sizedCase(m *opbench.Maker, op string, size int) (work opbench.Case, ok boo
 	case op == gemm.TEGeneralGroupedGemm.Name():
 		work, err = m.GroupedGEMM(4, size, size, size, opbench.Forward)
 	case op == attention.FusedAttnFwd.Name():
-		work, _, err = m.Attention(1, size, 8, 8, 64, attention.CausalMask)
+		work, _, err = m.Attention(1, size, 8, 8, 64, attention.CausalMask, nil)
 	case op == attention.FusedAttnBwd.Name():
-		_, work, err = m.Attention(1, size, 8, 8, 64, attention.CausalMask)
+		_, work, err = m.Attention(1, size, 8, 8, 64, attention.CausalMask, nil)
 	case slices.Contains(opbench.Ops(), op):
 		work, err = m.Op(op, size, 512)
 	default:

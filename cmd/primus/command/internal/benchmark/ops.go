@@ -136,7 +136,7 @@ BATCHxSEQxHEADSxGROUPSxDIM, with GROUPS heads of keys and values. Forward counts
 					return cli.Usagef(cmd, "--shape %s: got %d groups, want a divisor of the %d heads", s, n[3], n[2])
 				}
 				cases = append(cases, func(m *opbench.Maker) ([]opbench.Case, error) {
-					fwd, bwd, err := m.Attention(n[0], n[1], n[2], n[3], n[4], kind)
+					fwd, bwd, err := m.Attention(n[0], n[1], n[2], n[3], n[4], kind, nil)
 					switch pass {
 					case "forward":
 						return []opbench.Case{fwd}, err
