@@ -1,4 +1,4 @@
-// Package kernel holds no code: the packages below it are the inner loops of the fast impls, one
+// Package kernel prefetches; the packages below it are the inner loops of the fast impls, one
 // for each family, and this text says how one is written.
 //
 // # Files

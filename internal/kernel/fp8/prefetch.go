@@ -3,7 +3,7 @@ package fp8
 import (
 	"unsafe"
 
-	"github.com/primus-fl/primus/internal/kernel/internal/prefetch"
+	"github.com/primus-fl/primus/internal/kernel"
 )
 
 // Prefetch asks the processor for rows of n elements, which lie at a pitch and will be used soon.
@@ -14,5 +14,5 @@ func Prefetch[T float32 | uint16 | byte](x []T, pitch, rows, n int) {
 	}
 	x = x[:(rows-1)*pitch+n]
 	size := int(unsafe.Sizeof(x[0]))
-	prefetch.Rows((*byte)(unsafe.Pointer(&x[0])), size*pitch, rows, size*n)
+	kernel.PrefetchRows((*byte)(unsafe.Pointer(&x[0])), size*pitch, rows, size*n)
 }

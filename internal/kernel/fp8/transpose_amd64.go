@@ -6,7 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/primus-fl/primus/internal/cpufeat"
-	"github.com/primus-fl/primus/internal/kernel/internal/prefetch"
+	"github.com/primus-fl/primus/internal/kernel"
 )
 
 // transposedRows is how many rows transposeAVX512 does at most: several cache lines of each column,
@@ -57,7 +57,7 @@ func transposeColumns(dst []byte, dstPitch int, src []byte, srcPitch, rows, cols
 			for k := 0; k < right; k += 16 {
 				to := dst[(c+k)*dstPitch+r:]
 				// Stores to lines that lie apart would wait for each of them.
-				prefetch.Rows(&to[0], dstPitch, 16, down)
+				kernel.PrefetchRows(&to[0], dstPitch, 16, down)
 				transposeAVX2(&to[0], dstPitch, &tile[k], copiedCols, down)
 			}
 		}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"unsafe"
 
-	"github.com/primus-fl/primus/internal/kernel/internal/prefetch"
+	"github.com/primus-fl/primus/internal/kernel"
 )
 
 // Prefetch asks the processor to bring rows of cols elements, step elements apart, into a
@@ -21,5 +21,5 @@ func Prefetch(src []float32, step, rows, cols int) {
 		panic(fmt.Sprintf("BUG: gemm: %d elements to prefetch of %d", end, len(src)))
 	}
 	const float = int(unsafe.Sizeof(src[0]))
-	prefetch.Rows((*byte)(unsafe.Pointer(&src[0])), float*step, rows, float*cols)
+	kernel.PrefetchRows((*byte)(unsafe.Pointer(&src[0])), float*step, rows, float*cols)
 }

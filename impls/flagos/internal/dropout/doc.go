@@ -1,2 +1,0 @@
-// Package dropout holds the impls of dropout, forward and backward.
-package dropout

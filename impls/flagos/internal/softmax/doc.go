@@ -1,2 +1,0 @@
-// Package softmax holds the impls of scaled and masked softmax and of their gradients.
-package softmax
