@@ -1,57 +1,79 @@
 package serve
 
 import (
-	"bytes"
 	"embed"
-	"github.com/primus-fl/primus/internal/httpserver"
-	"html/template"
+	"html"
 	"net/http"
-	"slices"
+	"regexp"
+	"strconv"
 )
 
 //go:embed web
 var web embed.FS
 
-// pageView is what the page is rendered with; the page requests everything else.
-type pageView struct {
-	Version  string
-	Writable bool // there are tokens, so the policy and the run can be changed
-	Archive  bool // it shows runs of other processes
-	Planned  bool // it says which patches an experiment gets
-	Model    string
-	Scripts  []string
-}
-
+// registerPage adds the page, and the page of the model if there is one.
 func (s *Server) registerPage(mux *http.ServeMux) {
-	view := pageView{Version: s.set.Version, Writable: len(s.tokens) > 0, Archive: s.set.Archive, Planned: s.set.PatchesPlan != nil}
-	if s.set.Model != nil {
-		view.Model = s.set.Model.Name()
+	view := map[string]string{
+		"version":   s.set.Version,
+		"writable":  strconv.FormatBool(len(s.tokens) > 0), // the policy and the run can be changed
+		"archive":   strconv.FormatBool(s.set.Archive),     // it shows runs of other processes
+		"live":      strconv.FormatBool(!s.set.Archive),
+		"planned":   strconv.FormatBool(s.set.PatchesPlan != nil), // it says which patches an experiment gets
+		"unplanned": strconv.FormatBool(s.set.PatchesPlan == nil),
+		"served":    "false", // there is a model to talk to
 	}
-	view.Scripts = []string{"app.js", "chart.js", "run.js", "patches.js"}
-	if !view.Archive {
-		view.Scripts = append(view.Scripts, "ops.js", "policy.js", "events.js")
+	files := []string{"app.js", "chart.js", "run.js", "patches.js", "style.css", "icon.svg"}
+	if !s.set.Archive {
+		files = append(files, "ops.js", "policy.js", "events.js")
 	}
-	mux.HandleFunc("GET /{$}", servePage("index.html", view))
-	files := slices.Concat(view.Scripts, []string{"style.css", "icon.svg"})
-	if view.Model != "" {
+	if s.set.Model != nil && s.set.Model.Name() != "" {
+		view["model"], view["served"] = s.set.Model.Name(), "true"
 		mux.HandleFunc("GET /model", servePage("model.html", view))
 		files = append(files, "model.js")
 	}
+	mux.HandleFunc("GET /{$}", servePage("index.html", view))
 	for _, file := range files {
 		mux.HandleFunc("GET /"+file, func(w http.ResponseWriter, r *http.Request) { http.ServeFileFS(w, r, web, "web/"+file) })
 	}
 }
 
-// servePage returns the handler of a page.
-func servePage(file string, view pageView) http.HandlerFunc {
-	page := template.Must(template.ParseFS(web, "web/"+file))
-	return func(w http.ResponseWriter, _ *http.Request) {
-		var b bytes.Buffer
-		if err := page.Execute(&b, view); err != nil {
-			httpserver.WriteProblem(w, http.StatusInternalServerError, err.Error())
-			return
-		}
-		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		_, _ = w.Write(b.Bytes()) // an error means that the client is gone
+// servePage returns the handler of a page, which requests everything else that it shows.
+func servePage(file string, view map[string]string) http.HandlerFunc {
+	text, err := web.ReadFile("web/" + file)
+	if err != nil {
+		panic("BUG: serve: " + err.Error())
 	}
+	page := []byte(fill(string(text), view))
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		_, _ = w.Write(page) // an error means that the client is gone
+	}
+}
+
+var (
+	pagePart  = regexp.MustCompile(`(?s)\{\{if (\w+)\}\}(.*?)\{\{end\}\}`)
+	pageValue = regexp.MustCompile(`\{\{(\w+)\}\}`)
+)
+
+// fill returns a page with {{name}} replaced by a value, and without the parts from {{if name}} to
+// {{end}} whose value is false. Parts do not nest. The packages for templates of the standard
+// library call methods by name, so the linker would keep every exported method of the program.
+func fill(text string, view map[string]string) string {
+	value := func(name string) string {
+		v, ok := view[name]
+		if !ok {
+			panic("BUG: serve: no value for " + name + " in a page")
+		}
+		return v
+	}
+	text = pagePart.ReplaceAllStringFunc(text, func(part string) string {
+		m := pagePart.FindStringSubmatch(part)
+		if value(m[1]) == "false" {
+			return ""
+		}
+		return m[2]
+	})
+	return pageValue.ReplaceAllStringFunc(text, func(name string) string {
+		return html.EscapeString(value(pageValue.FindStringSubmatch(name)[1]))
+	})
 }

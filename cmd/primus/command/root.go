@@ -98,6 +98,7 @@ func NewRoot(streams Streams) *cobra.Command { return newRoot(cli.Program{Stream
 
 // newRoot returns the command line.
 func newRoot(prog cli.Program) *cobra.Command {
+	version := false
 	root := &cobra.Command{
 		Use:   "primus",
 		Short: "Train models whose every compute op is dispatched",
@@ -112,12 +113,25 @@ framework that fails ends train with the code of the first rank that failed.`,
   primus config show --config exp.yaml --origin
   primus ops list
   primus ops explain generic_gemm`,
-		Version:       buildinfo.Read().String(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args:          cli.SubcommandOnly,
-		RunE:          cli.ShowHelp,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if version {
+				return nil
+			}
+			return cli.SubcommandOnly(cmd, args)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if version {
+				_, err := fmt.Fprintln(prog.Out, buildinfo.Read())
+				return err
+			}
+			return cli.ShowHelp(cmd, args)
+		},
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if version {
+				return nil
+			}
 			if cmd.DisableFlagParsing {
 				return nil // the command applies them once it has parsed its flags
 			}
@@ -127,7 +141,9 @@ framework that fails ends train with the code of the first rank that failed.`,
 	root.SetOut(prog.Out)
 	root.SetErr(prog.Err)
 	root.SetIn(prog.In)
-	root.SetVersionTemplate("{{.Version}}\n")
+	// cobra's own flag prints what a template says, and templates call methods by name: with one, the
+	// linker keeps every exported method of the program.
+	root.Flags().BoolVarP(&version, "version", "v", false, "version for primus")
 	root.SetFlagErrorFunc(cli.FlagError)
 	root.AddCommand(train.New(prog), config.New(prog, newRoot), ops.New(prog), policy.New(prog), plugins.New(prog),
 		patches.New(prog), backends.New(prog), devices.New(prog), preflight.New(prog), preflight.NewSmoke(prog), projection.New(prog), benchmark.New(prog), generate.New(prog), evaluate.New(prog), export.New(prog), serve.New(prog), runs.New(prog), fleet.New(prog),

@@ -3,7 +3,6 @@
 package scaffold
 
 import (
-	"bytes"
 	"cmp"
 	"embed"
 	"errors"
@@ -17,7 +16,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"text/template"
 
 	"github.com/primus-fl/primus/internal/buildinfo"
 	"github.com/primus-fl/primus/ops/norm"
@@ -58,20 +56,21 @@ type Project struct {
 	PrimusDir     string // the directory that a project in Go has in place of this module, "" for none
 }
 
-// filled returns what templates are filled with.
-func (p Project) filled() any {
-	if p.Module == "" {
-		p.Module = "example.com/" + p.Name
+// filler replaces the names in templates, written {{.Name}}, by what they stand for.
+func (p Project) filler() *strings.Replacer {
+	replace := ""
+	if p.PrimusDir != "" {
+		replace = fmt.Sprintf("\n\nreplace %s => %q", buildinfo.Module, p.PrimusDir)
 	}
-	return struct {
-		Project
-		PrimusModule string
-	}{p, buildinfo.Module}
+	return strings.NewReplacer(
+		"{{.Name}}", p.Name,
+		"{{.Module}}", cmp.Or(p.Module, "example.com/"+p.Name),
+		"{{.Layout}}", fmt.Sprintf("0x%016x", norm.ResidualAdd.Layout()), // for languages that cannot read it from the header
+		"{{.PrimusModule}}", buildinfo.Module,
+		"{{.PrimusVersion}}", p.PrimusVersion,
+		"{{.PrimusReplace}}", replace,
+	)
 }
-
-// Layout returns the layout of the op that the templates have, for languages that cannot read it
-// from the header.
-func (Project) Layout() string { return fmt.Sprintf("0x%016x", norm.ResidualAdd.Layout()) }
 
 // projectName matches names that can be those of a vendor, a library and a package.
 var projectName = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
@@ -151,7 +150,7 @@ func (p Project) files() (map[string][]byte, error) {
 			return nil, err
 		}
 	}
-	root := path.Join("templates", p.Language)
+	root, fill := path.Join("templates", p.Language), p.filler()
 	err := fs.WalkDir(templates, root, func(file string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
@@ -160,16 +159,8 @@ func (p Project) files() (map[string][]byte, error) {
 		if err != nil {
 			return err
 		}
-		t, err := template.New(file).Parse(string(text))
-		if err != nil {
-			return err
-		}
-		var filled bytes.Buffer
-		if err := t.Execute(&filled, p.filled()); err != nil {
-			return err
-		}
 		name := strings.TrimSuffix(strings.TrimPrefix(file, root+"/"), ".tmpl")
-		files[strings.Replace(name, "NAME", p.Name, 1)] = filled.Bytes()
+		files[strings.Replace(name, "NAME", p.Name, 1)] = []byte(fill.Replace(string(text)))
 		return nil
 	})
 	return files, err
