@@ -32,7 +32,7 @@ help: ## list the targets
 
 .PHONY: build
 build: ## build bin/primus, which needs no C library
-	CGO_ENABLED=0 go build -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/primus
+	CGO_ENABLED=0 go build -tags grpcnotrace -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/primus
 
 .PHONY: train
 train: build ## train a small model from scratch (CONFIG=file.yaml ARGS='key=value …')

@@ -36,7 +36,7 @@ trap 'rm -rf "$work"' EXIT
 
 flags=(-trimpath -buildvcs=false -ldflags "-s -w -buildid= -X github.com/primus-fl/primus/internal/buildinfo.version=$version")
 go build -o "$work/sbom" ./internal/sbom
-CGO_ENABLED=0 GOFLAGS= go build "${flags[@]}" -o "$work/here" ./cmd/primus
+CGO_ENABLED=0 GOFLAGS= go build "${flags[@]}" -tags grpcnotrace -o "$work/here" ./cmd/primus
 if [[ $("$work/here" --version) != *"$version"* ]]; then
 	echo "release: the program says '$("$work/here" --version)', want $version: does the linker still set internal/buildinfo.version?" >&2
 	exit 1
@@ -50,8 +50,8 @@ archives=()
 for target in $targets; do
 	IFS=/ read -r os arch kind <<<"$target"
 	name=primus_${version#v}_${os}_${arch}${kind:+_$kind}
-	tags=()
-	[[ $kind == static ]] && tags=(-tags nopurego)
+	tags=(-tags grpcnotrace)
+	[[ $kind == static ]] && tags=(-tags grpcnotrace,nopurego)
 	echo "release: $name"
 	mkdir -p "$work/$name"
 	CGO_ENABLED=0 GOOS=$os GOARCH=$arch GOFLAGS= go build "${flags[@]}" "${tags[@]}" -o "$work/$name/primus" ./cmd/primus

@@ -46,6 +46,9 @@ func checkStyle(s source) []string {
 		clash = clash || i.path == module+"/runtime"
 	}
 	for n, i := range s.imports() {
+		if (i.path == "text/template" || i.path == "html/template") && !s.isTest() {
+			add(s.file.Imports[n], i.path+" calls methods by name, so that the linker keeps every exported method of a program: fill the text in by hand")
+		}
 		if clash && i.path == "runtime" && i.alias != "goruntime" {
 			add(s.file.Imports[n], `the standard "runtime" is imported as goruntime beside ours`)
 		}
@@ -161,6 +164,8 @@ func TestStyleFindsViolations(t *testing.T) {
 		{"init", "a/a.go", "package a\n\nfunc init() {}\n", []string{"a/a.go:3: func init: set up explicitly, from cmd"}},
 		{"mark", "a/a.go", "package a\n\nvar x = 1 // TO" + "DO: more\n", []string{"a/a.go:3: TO" + "DO in a comment: finish it or file an issue"}},
 		{"mark in a string", "a/a.go", "package a\n\nvar x = \"TO" + "DO\"\n", nil},
+		{"template", "a/a.go", "package a\n\nimport \"text/template\"\n", []string{"a/a.go:3: text/template calls methods by name, so that the linker keeps every exported method of a program: fill the text in by hand"}},
+		{"template in a test", "a/a_test.go", "package a\n\nimport \"text/template\"\n", nil},
 		{"runtime", "a/a.go", "package a\n\nimport (\n\t\"runtime\"\n\n\t\"" + module + "/runtime\"\n)\n", []string{`a/a.go:4: the standard "runtime" is imported as goruntime beside ours`}},
 		{"runtime with its name", "a/a.go", "package a\n\nimport (\n\tgoruntime \"runtime\"\n\n\t\"" + module + "/runtime\"\n)\n", nil},
 		{"runtime alone", "a/a.go", "package a\n\nimport \"runtime\"\n", nil},

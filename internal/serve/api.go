@@ -1,10 +1,13 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
+	"reflect"
+	"strconv"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
@@ -13,8 +16,9 @@ import (
 	"github.com/primus-fl/primus/opregistry"
 )
 
-// answer is the body of an operation.
-type answer[T any] struct{ Body T }
+// answer is the body of an operation. It has one type for all operations, because huma is compiled
+// for each type; the operation describes what the body is.
+type answer struct{ Body any }
 
 // nothing is the input of operations that take none.
 type nothing struct{}
@@ -40,10 +44,21 @@ func (s *Server) register(mux *http.ServeMux) {
 // get adds an operation that reads.
 func get[I, O any](s *Server, id, path, summary string, handler func(context.Context, *I) (O, error)) {
 	op := huma.Operation{OperationID: id, Method: http.MethodGet, Path: path, Summary: summary, Errors: []int{http.StatusTooManyRequests}}
-	huma.Register(s.api, op, func(ctx context.Context, in *I) (*answer[O], error) {
+	describe[O](s, &op)
+	huma.Register(s.api, op, func(ctx context.Context, in *I) (*answer, error) {
 		body, err := handler(ctx, in)
-		return &answer[O]{body}, problem(err)
+		return &answer{body}, problem(err)
 	})
+}
+
+// describe says that an operation answers with an O.
+func describe[O any](s *Server, op *huma.Operation) {
+	schema := s.api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[O](), true, op.OperationID+"Response")
+	status := cmp.Or(op.DefaultStatus, http.StatusOK)
+	op.Responses = map[string]*huma.Response{strconv.Itoa(status): {
+		Description: http.StatusText(status),
+		Content:     map[string]*huma.MediaType{"application/json": {Schema: schema}},
+	}}
 }
 
 // change adds an operation that changes state.
@@ -51,13 +66,14 @@ func change[I, O any](s *Server, op huma.Operation, handler func(actor, *I) (O, 
 	op.Security = []map[string][]string{{"token": {}}}
 	op.Middlewares = huma.Middlewares{s.requireToken}
 	op.Errors = append(op.Errors, http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests)
-	huma.Register(s.api, op, func(ctx context.Context, in *I) (*answer[O], error) {
+	describe[O](s, &op)
+	huma.Register(s.api, op, func(ctx context.Context, in *I) (*answer, error) {
 		who, ok := actorOf(ctx)
 		if !ok {
 			panic("BUG: serve: a change without a token")
 		}
 		body, err := handler(who, in)
-		return &answer[O]{body}, problem(err)
+		return &answer{body}, problem(err)
 	})
 }
 

@@ -65,11 +65,13 @@ type Cleared struct {
 
 func (s *Server) registerPolicy() {
 	get(s, "get-policy", "/v1/policy", "Read the policy in force", func(context.Context, *nothing) (State, error) { return s.set.Control.State(), nil })
-	huma.Register(s.api, huma.Operation{
+	propose := huma.Operation{
 		OperationID: "propose-policy", Method: http.MethodPost, Path: "/v1/policy/proposal", DefaultStatus: http.StatusOK,
 		Summary: "Check a policy and say what it would change, without changing anything",
 		Errors:  []int{http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity, http.StatusTooManyRequests},
-	}, func(ctx context.Context, in *Document) (*answer[Proposal], error) {
+	}
+	describe[Proposal](s, &propose)
+	huma.Register(s.api, propose, func(ctx context.Context, in *Document) (*answer, error) {
 		text, err := in.text()
 		if err != nil {
 			return nil, err
@@ -79,7 +81,7 @@ func (s *Server) registerPolicy() {
 			propose = s.set.Control.Propose
 		}
 		p, err := propose(text)
-		return &answer[Proposal]{p}, problem(err)
+		return &answer{p}, problem(err)
 	})
 	change(s, huma.Operation{
 		OperationID: "apply-policy", Method: http.MethodPut, Path: "/v1/policy",

@@ -141,8 +141,7 @@ framework that fails ends train with the code of the first rank that failed.`,
 	root.SetOut(prog.Out)
 	root.SetErr(prog.Err)
 	root.SetIn(prog.In)
-	// cobra's own flag prints what a template says, and templates call methods by name: with one, the
-	// linker keeps every exported method of the program.
+	// The flag that cobra adds prints a template, see docs/RATIONALE.md.
 	root.Flags().BoolVarP(&version, "version", "v", false, "version for primus")
 	root.SetFlagErrorFunc(cli.FlagError)
 	root.AddCommand(train.New(prog), config.New(prog, newRoot), ops.New(prog), policy.New(prog), plugins.New(prog),
