@@ -139,8 +139,20 @@ tidy-check: ## fail when go.mod or go.sum would change
 generate-check: ## fail when go generate changes a file
 	./scripts/check-generate.sh
 
+.PHONY: api
+api: ## rewrite internal/api/exported.txt, the names that public packages export
+	CGO_ENABLED=0 go run ./internal/api
+
+.PHONY: api-check
+api-check: ## print how exported names differ from internal/api/exported.txt, and fail if they do
+	@CGO_ENABLED=0 go run ./internal/api -check
+
 .PHONY: check
-check: fmt-check vet lint tidy-check generate-check test race ## everything that a change has to pass
+check: fmt-check vet lint tidy-check generate-check api-check test race ## everything that a change has to pass
+
+.PHONY: measure-tree
+measure-tree: ## print packages, exported names, lines and the size of bin/primus (COMMIT= compares with a commit)
+	@./scripts/measure-tree.sh $(COMMIT)
 
 .PHONY: man
 man: build ## write the manual pages to bin/man1
