@@ -3,8 +3,8 @@
 //	go run ./internal/api          rewrite internal/api/exported.txt
 //	go run ./internal/api -check   print the difference and fail if there is one
 //
-// Each line is a constant, variable, function, type, field or method, as in the api folder of the Go
-// project. The public packages are those of internal/archtest/public.txt.
+// Each line is a constant, variable, function, type, field or method, in the form of the api folder
+// of the Go project. The public packages are those of internal/archtest/public.txt.
 package main
 
 import (
