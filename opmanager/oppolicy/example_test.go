@@ -7,7 +7,8 @@ import (
 	"github.com/primus-fl/primus/opregistry"
 )
 
-// A policy is a value: copy it and change the copy. Order says which tokens rank the impls of an op.
+// A policy is a value: copy it and change the copy. Order says which tokens rank the impls of an
+// op.
 func Example() {
 	policy := oppolicy.Default()
 	policy.Prefer = opregistry.KindVendor

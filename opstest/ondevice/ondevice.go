@@ -1,5 +1,6 @@
 // Package ondevice lets the conformance kit and other callers with operands in host memory run
-// impls that serve operands in memory of a device.
+// impls that serve operands in memory of a device. Source wraps the impls of a source: operands are
+// copied to the device before a call and back after it.
 package ondevice
 
 import (

@@ -7,8 +7,8 @@ import (
 	"github.com/primus-fl/primus/vendors/clblast"
 )
 
-// A source can be registered whether or not the library is installed; its impl is used only where it is
-// available.
+// A source can be registered whether or not the library is installed; its impl is used only where
+// it is available.
 func Example() {
 	registry := opregistry.NewRegistry()
 	if err := registry.Register(clblast.New(clblast.Options{}).Source()); err != nil {

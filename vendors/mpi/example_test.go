@@ -7,8 +7,8 @@ import (
 	"github.com/primus-fl/primus/vendors/mpi"
 )
 
-// A source can be registered whether or not a library is installed; its impls are used only where they are
-// available.
+// A source can be registered whether or not a library is installed; its impls are used only where
+// they are available.
 func Example() {
 	registry := opregistry.NewRegistry()
 	if err := registry.Register(mpi.New(mpi.Options{}).Source()); err != nil {

@@ -7,7 +7,8 @@ import (
 	"github.com/primus-fl/primus/vendors/opencl"
 )
 
-// A source can be registered whether or not there is a device; its impls serve calls whose operands lie on one.
+// A source can be registered whether or not there is a device; its impls serve calls whose operands
+// lie on one.
 func Example() {
 	registry := opregistry.NewRegistry()
 	if err := registry.Register(opencl.Source()); err != nil {

@@ -1,5 +1,6 @@
 // Package pluginset loads the plugins of a program: it finds and checks the libraries, tries each
-// in a child process, and opens it in this process or isolates it in one of its own.
+// in a child process, and opens it in this process or isolates it in one of its own. A plugin that
+// cannot be used is reported and left out; Register adds the ops of the others to a registry.
 package pluginset
 
 import (
