@@ -1,4 +1,5 @@
 // Package policydiff compares which impls two policies select.
+// Compare asks two managers which impl would serve each op and class of calls, and runs none.
 package policydiff
 
 import (

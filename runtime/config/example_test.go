@@ -4,11 +4,22 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"testing/fstest"
 
 	"github.com/primus-fl/primus/document/formats"
 	"github.com/primus-fl/primus/runtime/config"
-	"github.com/primus-fl/primus/runtime/configs"
 )
+
+// azure is the preset of experiments that name none: the variables of the environment that a
+// scheduler sets.
+const azure = `name: azure
+num_nodes_env_key: NNODES
+node_rank_env_key: NODE_RANK
+master_addr_env_key: MASTER_ADDR
+master_port_env_key: MASTER_PORT
+gpus_per_node_env_key: GPUS_PER_NODE
+workspace: ./output
+`
 
 // An experiment is loaded with the overrides of a command line, which come on top of its file.
 func Example() {
@@ -24,7 +35,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	presets := config.Root{Name: "presets of primus", FS: configs.FS()}
+	presets := config.Root{Name: "presets", FS: fstest.MapFS{"platforms/platform_azure.yaml": {Data: []byte(azure)}}}
 	experiment, err := config.LoadExperiment(file, config.Options{Formats: formats.All(), Presets: []config.Root{presets}, Overrides: []string{"lr=5e-4"}})
 	if err != nil {
 		fmt.Println(err)
