@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -112,7 +111,7 @@ func TestEndToEnd(t *testing.T) {
 	run, out := inProcess(t, env, l.Args("train_iters=1000000", "lr_decay_iters=1000", "log_interval=100000", "--threads", "1",
 		"--prefer", "vendor", "--serve", "127.0.0.1:0", "--serve-token-file", commandtest.TokenFile(t), "--fleet", etcd.Address)...)
 	run.WaitFor("service on ")
-	base := regexp.MustCompile(`service on (\S+)/`).FindStringSubmatch(run.Log.String())[1]
+	base := commandtest.ServiceIn(run.Log.String())
 	prometheus := commandtest.Discovering(t, base+"/v1/sd")
 	stream := streamed(t, base+"/v1/events")
 	run.WaitFor("Op 'multi_tensor_adam' using")

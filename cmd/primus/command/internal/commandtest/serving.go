@@ -23,15 +23,14 @@ type Serving struct {
 func StartServing(t *testing.T, args ...string) *Serving {
 	t.Helper()
 	s := &Serving{Background: Start(t, args...), T: t}
-	s.WaitForAddress()
+	s.WaitFor("service on ")
+	s.Base = ServiceIn(s.Stderr.String())
 	return s
 }
 
-// WaitForAddress returns when the service says where it is.
-func (s *Serving) WaitForAddress() {
-	s.T.Helper()
-	s.WaitFor("service on ")
-	s.Base = regexp.MustCompile(`service on (\S+)/`).FindStringSubmatch(s.Stderr.String())[1]
+// ServiceIn returns where a service is that has said so.
+func ServiceIn(log string) string {
+	return regexp.MustCompile(`service on (\S+)/`).FindStringSubmatch(log)[1]
 }
 
 // Ask sends a request to the service and returns the status and the body.

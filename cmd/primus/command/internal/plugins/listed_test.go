@@ -116,11 +116,10 @@ func TestServicePlugins(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := &commandtest.Serving{T: t, Background: &commandtest.Background{Stderr: &primustest.Buffer{}}}
-			cmd := commandtest.Child(t.Context(), []string{"PRIMUS_OPENBLAS=" + commandtest.Absent, "PRIMUS_ONEDNN=" + commandtest.Absent}, append(command, args...)...)
-			cmd.Stderr = s.Stderr
-			require.NoError(t, cmd.Start())
-			s.WaitForAddress()
+			run := primustest.NewProgram(t, commandtest.Child(t.Context(), []string{"PRIMUS_OPENBLAS=" + commandtest.Absent, "PRIMUS_ONEDNN=" + commandtest.Absent}, append(command, args...)...))
+			require.NoError(t, run.Start())
+			run.WaitFor("service on ")
+			s := &commandtest.Serving{T: t, Base: commandtest.ServiceIn(run.Log.String())}
 			code, got := s.Ask(http.MethodGet, "/v1/plugins", "")
 			assert.Equal(t, http.StatusOK, code)
 			listed := want.Out
@@ -131,8 +130,8 @@ func TestServicePlugins(t *testing.T) {
 			assert.JSONEq(t, listed, got)
 			_, metrics := s.Ask(http.MethodGet, "/metrics", "")
 			assertPluginStates(t, metrics)
-			require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
-			_ = cmd.Wait()
+			require.NoError(t, run.Process.Signal(syscall.SIGINT))
+			_ = run.Wait()
 		})
 	}
 }
