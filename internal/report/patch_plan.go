@@ -10,8 +10,8 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/primus-fl/primus/internal/plaintext"
+	"github.com/primus-fl/primus/internal/pyreader"
 	"github.com/primus-fl/primus/runtime/patch"
-	"github.com/primus-fl/primus/runtime/patch/explore"
 	"github.com/primus-fl/primus/runtime/train"
 )
 
@@ -49,9 +49,9 @@ func NewPatchPlan(p *train.Plan, set *patch.Set) PatchPlan {
 	for _, phase := range p.Phases {
 		for i, d := range phase.Decisions {
 			row := PlannedPatch{Patch: d.Patch.ID, Phase: phase.Phase, Priority: d.Patch.Priority.Int(), Reason: d.Reason}
-			row.Verdict = string(explore.No)
+			row.Verdict = string(pyreader.No)
 			if d.Run {
-				row.Order, row.Verdict = i+1, string(explore.Yes)
+				row.Order, row.Verdict = i+1, string(pyreader.Yes)
 			}
 			seen[d.Patch.ID] = true
 			plan.Patches = append(plan.Patches, row)
@@ -74,14 +74,14 @@ func NewPatchPlan(p *train.Plan, set *patch.Set) PatchPlan {
 		if other.Backend != "" && other.Backend != p.Framework {
 			reason = fmt.Sprintf("it is for backend %s, not for %s", other.Backend, p.Framework)
 		}
-		plan.Patches = append(plan.Patches, PlannedPatch{Patch: other.ID, Phase: other.Phase, Priority: other.Priority.Int(), Reason: reason, Verdict: string(explore.No)})
+		plan.Patches = append(plan.Patches, PlannedPatch{Patch: other.ID, Phase: other.Phase, Priority: other.Priority.Int(), Reason: reason, Verdict: string(pyreader.No)})
 	}
 	return plan
 }
 
 // NewCheckoutPatchPlan returns the patches of a checkout of Primus, with what is decided about
 // each.
-func NewCheckoutPatchPlan(c *explore.Checkout, run explore.Run, decisions []explore.Decision) PatchPlan {
+func NewCheckoutPatchPlan(c *pyreader.Checkout, run pyreader.Run, decisions []pyreader.Decision) PatchPlan {
 	plan := PatchPlan{Framework: run.Backend, Version: run.Version, Patches: []PlannedPatch{}, Contended: []ContendedTarget{}, Problems: []string{}}
 	for _, d := range decisions {
 		plan.Patches = append(plan.Patches, PlannedPatch{
@@ -150,7 +150,7 @@ func (p PatchPlan) CheckoutText() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "framework %s, version %s\n\n%s\n", p.Framework, plaintext.OrUnknown(p.Version), plaintext.Render(p.table("applies", "why")))
 	fmt.Fprintf(&b, "%d patches apply, %d depend on the machine or the version, %d do not apply\n",
-		counts[string(explore.Yes)], counts[string(explore.Depends)], counts[string(explore.No)])
+		counts[string(pyreader.Yes)], counts[string(pyreader.Depends)], counts[string(pyreader.No)])
 	for _, c := range p.Contended {
 		fmt.Fprintf(&b, "%s changes %s in this order: %s\n", c.Phase, c.Symbol, strings.Join(c.Patches, ", "))
 	}

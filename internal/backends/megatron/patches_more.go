@@ -5,8 +5,8 @@ import (
 	"math/big"
 	"path/filepath"
 
+	"github.com/primus-fl/primus/internal/pyreader/pysource"
 	"github.com/primus-fl/primus/runtime/patch"
-	"github.com/primus-fl/primus/runtime/patch/pysource"
 )
 
 // replicate copies the degree of replication, which if given is also the number of optimizer

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/primus-fl/primus/runtime/patch/pysource"
+	"github.com/primus-fl/primus/internal/pyreader/pysource"
 )
 
 // maxFile bounds the length of files that are read. Files that state versions are short.

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 
 	"github.com/primus-fl/primus/internal/backends/python"
-	"github.com/primus-fl/primus/runtime/patch/pysource"
+	"github.com/primus-fl/primus/internal/pyreader/pysource"
 )
 
 // jobConfigFile is where TorchTitan describes the configuration that it reads from TOML.

@@ -12,10 +12,10 @@ import (
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/graph"
+	"github.com/primus-fl/primus/internal/pyreader"
 	"github.com/primus-fl/primus/internal/report"
 	"github.com/primus-fl/primus/runtime/config"
 	"github.com/primus-fl/primus/runtime/patch"
-	"github.com/primus-fl/primus/runtime/patch/explore"
 	"github.com/spf13/cobra"
 )
 
@@ -35,11 +35,11 @@ func RepoFlag(cmd *cobra.Command, repo *string) {
 }
 
 // OpenCheckout reads the checkout that --repo names, and reports files of it that cannot be read.
-func OpenCheckout(prog cli.Program, repo string) (*explore.Checkout, error) {
+func OpenCheckout(prog cli.Program, repo string) (*pyreader.Checkout, error) {
 	if repo == "" {
 		return nil, cli.UsageError{Err: errors.New("--repo is missing: name the folder of a checkout of Primus")}
 	}
-	c, err := explore.Open(repo)
+	c, err := pyreader.Open(repo)
 	if err != nil {
 		return nil, err
 	}
@@ -63,19 +63,19 @@ func (o *Checkout) WithPresets(experiment Options) Options {
 
 // Experiment resolves an experiment and says what a plan has to know about it, with the patches
 // that --patches names.
-func (o *Checkout) Experiment(prog cli.Program, experiment Options, patches, module string, overrides []string) (explore.Run, error) {
+func (o *Checkout) Experiment(prog cli.Program, experiment Options, patches, module string, overrides []string) (pyreader.Run, error) {
 	e, err := experiment.Load(module, overrides)
 	if err != nil {
-		return explore.Run{}, err
+		return pyreader.Run{}, err
 	}
 	log := slog.New(prog.Lines(prog.Err, slog.LevelWarn))
 	LogReport(log, e.Report)
 	m, err := e.Module(module)
 	if err != nil {
-		return explore.Run{}, err
+		return pyreader.Run{}, err
 	}
 	LogStandIn(log, e, module, m)
-	run := explore.Run{
+	run := pyreader.Run{
 		Backend: m.Framework, Version: o.Version, Model: m.Model, Module: m.Name, File: experiment.Config, Params: m.Params.Any(), Env: variablesOf(e),
 	}
 	if model, ok := run.Params["model"]; ok {
@@ -94,15 +94,15 @@ func (o *Checkout) Experiment(prog cli.Program, experiment Options, patches, mod
 // readFramework completes a run with the version and the defaults that the source tree of the
 // framework states: that of --backend-repo, or else one in third_party of the checkout, which may
 // be empty.
-func (o *Checkout) readFramework(run *explore.Run) (err error) {
+func (o *Checkout) readFramework(run *pyreader.Run) (err error) {
 	tree, asked := o.Tree, o.Tree != ""
 	if !asked {
-		tree = explore.FrameworkTree(o.Repo, run.Backend)
+		tree = pyreader.FrameworkTree(o.Repo, run.Backend)
 	}
 	if tree == "" {
 		return nil
 	}
-	version, err := explore.FrameworkVersion(tree, run.Backend)
+	version, err := pyreader.FrameworkVersion(tree, run.Backend)
 	if !asked && errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
@@ -113,14 +113,14 @@ func (o *Checkout) readFramework(run *explore.Run) (err error) {
 		run.Version = version
 	}
 	if run.Backend == "megatron" {
-		run.Defaults, err = explore.MegatronDefaults(tree)
+		run.Defaults, err = pyreader.MegatronDefaults(tree)
 	}
 	return err
 }
 
 // LogDefaults logs that parameters which a run does not set have the defaults of another version of
 // the framework.
-func LogDefaults(log *slog.Logger, run explore.Run) {
+func LogDefaults(log *slog.Logger, run pyreader.Run) {
 	if known, same := run.DefaultsOf(); !same {
 		log.Warn("parameters that the experiment does not set are taken to have the defaults of another version of the framework",
 			"framework", run.Backend, "version", run.Version, "defaults", known)

@@ -9,7 +9,7 @@ import (
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/experiments"
 	"github.com/primus-fl/primus/internal/plaintext"
-	"github.com/primus-fl/primus/runtime/patch/explore"
+	"github.com/primus-fl/primus/internal/pyreader"
 	"github.com/spf13/cobra"
 )
 
@@ -57,13 +57,13 @@ texts that rewrites search for. The exit code is 1 when something is missing.`,
 }
 
 // printFindings prints the targets that are missing or doubtful, and counts all.
-func printFindings(prog cli.Program, findings []explore.Finding) error {
+func printFindings(prog cli.Program, findings []pyreader.Finding) error {
 	t := plaintext.NewTable(table.Row{"status", "patch", "target", "what is known"})
-	counts := map[explore.Status]int{}
+	counts := map[pyreader.Status]int{}
 	for _, f := range findings {
 		counts[f.Status]++
 		switch {
-		case f.Status == explore.External, f.Status == explore.There && f.Detail == "":
+		case f.Status == pyreader.External, f.Status == pyreader.There && f.Detail == "":
 		default:
 			t.AppendRow(table.Row{f.Status, f.Patch, f.Target, f.Detail})
 		}
@@ -73,7 +73,7 @@ func printFindings(prog cli.Program, findings []explore.Finding) error {
 		fmt.Fprintln(&b, plaintext.Render(t))
 	}
 	var parts []string
-	for _, s := range explore.Statuses() {
+	for _, s := range pyreader.Statuses() {
 		if counts[s] > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", counts[s], s))
 		}

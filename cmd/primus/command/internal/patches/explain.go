@@ -8,7 +8,7 @@ import (
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/experiments"
 	"github.com/primus-fl/primus/internal/plaintext"
-	"github.com/primus-fl/primus/runtime/patch/explore"
+	"github.com/primus-fl/primus/internal/pyreader"
 	"github.com/spf13/cobra"
 )
 
@@ -37,7 +37,7 @@ func newPatchesExplainCommand(prog cli.Program) *cobra.Command {
 	return cmd
 }
 
-func printExplanation(prog cli.Program, e *explore.Explanation) error {
+func printExplanation(prog cli.Program, e *pyreader.Explanation) error {
 	var b strings.Builder
 	section := func(title string, lines ...string) {
 		if len(lines) == 0 {
@@ -89,7 +89,7 @@ func printExplanation(prog cli.Program, e *explore.Explanation) error {
 }
 
 // changeWord says what kind of change an effect is.
-func changeWord(e explore.Effect) string {
+func changeWord(e pyreader.Effect) string {
 	if e.Style != "" {
 		return string(e.Style)
 	}
@@ -114,7 +114,7 @@ func unindent(doc string) string {
 	return strings.Join(lines, "\n")
 }
 
-func conditionLines(r *explore.Record) []string {
+func conditionLines(r *pyreader.Record) []string {
 	lines := []string{r.Enabling()}
 	cond := r.Condition
 	if cond == nil {

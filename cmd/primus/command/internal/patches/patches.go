@@ -9,8 +9,8 @@ import (
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/graph"
+	"github.com/primus-fl/primus/internal/pyreader"
 	"github.com/primus-fl/primus/runtime/patch"
-	"github.com/primus-fl/primus/runtime/patch/explore"
 	"github.com/spf13/cobra"
 )
 
@@ -66,7 +66,7 @@ func newPatchesListCommand(prog cli.Program) *cobra.Command {
 						return cli.UsageError{Err: err}
 					}
 				}
-				records := ownPatches(p.Patches, explore.Selection{Backend: backend, Phase: string(only)})
+				records := ownPatches(p.Patches, pyreader.Selection{Backend: backend, Phase: string(only)})
 				return printRecords(prog, records, output.OutputFormat)
 			})
 		},
@@ -78,6 +78,6 @@ func newPatchesListCommand(prog cli.Program) *cobra.Command {
 }
 
 // ownPatches returns the patches of this program that are in a selection.
-func ownPatches(set *patch.Set, only explore.Selection) []explore.Record {
-	return slices.DeleteFunc(explore.Own(set), func(r explore.Record) bool { return !only.Has(&r) })
+func ownPatches(set *patch.Set, only pyreader.Selection) []pyreader.Record {
+	return slices.DeleteFunc(pyreader.Own(set), func(r pyreader.Record) bool { return !only.Has(&r) })
 }

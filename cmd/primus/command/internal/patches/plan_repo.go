@@ -10,8 +10,8 @@ import (
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/experiments"
 	"github.com/primus-fl/primus/internal/plaintext"
+	"github.com/primus-fl/primus/internal/pyreader"
 	"github.com/primus-fl/primus/internal/report"
-	"github.com/primus-fl/primus/runtime/patch/explore"
 	"github.com/spf13/cobra"
 )
 
@@ -73,11 +73,11 @@ func (o *checkoutPlan) run(prog cli.Program, opts *planOptions, module string, o
 		other.Version = o.diffVersion
 		experiments.LogDefaults(slog.New(prog.Lines(prog.Err, slog.LevelWarn)), other)
 	}
-	changes := explore.Diff(plan, c.Plan(other))
+	changes := pyreader.Diff(plan, c.Plan(other))
 	return format.Print(prog.Out, changes, func() error { return printPlanDiff(prog, run, other, changes) })
 }
 
-func printPlanDiff(prog cli.Program, from, to explore.Run, changes []explore.Change) error {
+func printPlanDiff(prog cli.Program, from, to pyreader.Run, changes []pyreader.Change) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "from %s, %s %s\n  to %s, %s %s\n\n", from.File, from.Backend, plaintext.OrUnknown(from.Version), to.File, to.Backend, plaintext.OrUnknown(to.Version))
 	if len(changes) == 0 {

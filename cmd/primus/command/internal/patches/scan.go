@@ -8,14 +8,14 @@ import (
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/experiments"
 	"github.com/primus-fl/primus/internal/plaintext"
+	"github.com/primus-fl/primus/internal/pyreader"
 	"github.com/primus-fl/primus/runtime/patch"
-	"github.com/primus-fl/primus/runtime/patch/explore"
 	"github.com/spf13/cobra"
 )
 
 func newPatchesScanCommand(prog cli.Program) *cobra.Command {
 	var repo string
-	var only explore.Selection
+	var only pyreader.Selection
 	output := inventoryFormat{cli.OutputTable}
 	cmd := &cobra.Command{
 		Use:   "scan --repo DIR",
@@ -49,7 +49,7 @@ func newPatchesScanCommand(prog cli.Program) *cobra.Command {
 }
 
 // printRecords prints patches, of a checkout or of this program.
-func printRecords(prog cli.Program, records []explore.Record, format cli.OutputFormat) error {
+func printRecords(prog cli.Program, records []pyreader.Record, format cli.OutputFormat) error {
 	switch format {
 	case cli.OutputJSON:
 		return cli.WriteJSON(prog.Out, records)
@@ -76,7 +76,7 @@ func orAny(s string) string {
 }
 
 // printRemarks prints how many patches there are, and what is not a patch in force.
-func printRemarks(prog cli.Program, c *explore.Checkout, records []explore.Record) error {
+func printRemarks(prog cli.Program, c *pyreader.Checkout, records []pyreader.Record) error {
 	var b strings.Builder
 	effective := 0
 	for _, r := range records {
@@ -106,7 +106,7 @@ func printRemarks(prog cli.Program, c *explore.Checkout, records []explore.Recor
 var inventoryHeader = table.Row{"Patch", "What it does", "Patch logic", "Code location", "How to enable"}
 
 // printRecordsMarkdown prints a table for each folder of patches of each backend.
-func printRecordsMarkdown(prog cli.Program, records []explore.Record) error {
+func printRecordsMarkdown(prog cli.Program, records []pyreader.Record) error {
 	var titles []string
 	tables := map[string]table.Writer{}
 	for _, r := range records {

@@ -3,9 +3,9 @@ package service
 import (
 	"context"
 
+	"github.com/primus-fl/primus/internal/pyreader"
 	"github.com/primus-fl/primus/internal/serve"
 	"github.com/primus-fl/primus/runtime/patch"
-	"github.com/primus-fl/primus/runtime/patch/explore"
 )
 
 // PatchSource is where a patch comes from.
@@ -19,13 +19,13 @@ const (
 // servedPatch is a patch in the answer of the service.
 type servedPatch struct {
 	Source PatchSource `json:"source"`
-	explore.Record
+	pyreader.Record
 }
 
 // ServedPatches are what the service shows beside the patches of this program.
 type ServedPatches struct {
-	Records []explore.Record // of the checkout
-	Plan    any              // nil without an experiment
+	Records []pyreader.Record // of the checkout
+	Plan    any               // nil without an experiment
 }
 
 // lists returns what the service answers: the patches of the checkout with those of a set, and the
@@ -35,7 +35,7 @@ func (p ServedPatches) lists(own *patch.Set) (patches, plan serve.Lister) {
 	for _, r := range p.Records {
 		all = append(all, servedPatch{FromCheckout, r})
 	}
-	for _, r := range explore.Own(own) {
+	for _, r := range pyreader.Own(own) {
 		all = append(all, servedPatch{FromProgram, r})
 	}
 	patches = func(context.Context) (any, error) { return all, nil }
