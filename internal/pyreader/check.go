@@ -8,32 +8,32 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/primus-fl/primus/internal/pyreader/pyeval"
-	"github.com/primus-fl/primus/internal/pyreader/pysource"
+	"github.com/primus-fl/primus/internal/pyreader/internal/eval"
+	"github.com/primus-fl/primus/internal/pyreader/internal/syntax"
 	"github.com/primus-fl/primus/internal/suggest"
 )
 
 // Status is the state of a target of a patch in the source tree of a framework.
 type Status string
 
-// The statuses. Those from Missing on are problems.
+// The statuses. Those from missing on are problems.
 const (
 	There      Status = "there"
 	External   Status = "external"   // of a package that the source tree does not have
-	Undeclared Status = "undeclared" // an attribute that its class does not declare: the patch adds it, or it is set at run time
-	Dynamic    Status = "dynamic"    // its name is only known at run time
-	Missing    Status = "missing"
-	Parameters Status = "parameters" // the replacement cannot take its parameters
-	Anchor     Status = "anchor"     // its source does not have the text that the patch replaces exactly once
+	undeclared Status = "undeclared" // an attribute that its class does not declare: the patch adds it, or it is set at run time
+	dynamic    Status = "dynamic"    // its name is only known at run time
+	missing    Status = "missing"
+	parameters Status = "parameters" // the replacement cannot take its parameters
+	anchor     Status = "anchor"     // its source does not have the text that the patch replaces exactly once
 )
 
 // Statuses returns all statuses.
 func Statuses() []Status {
-	return []Status{There, Undeclared, Dynamic, External, Missing, Parameters, Anchor}
+	return []Status{There, undeclared, dynamic, External, missing, parameters, anchor}
 }
 
 // Problem reports whether the patch might not work.
-func (s Status) Problem() bool { return s == Missing || s == Parameters || s == Anchor }
+func (s Status) Problem() bool { return s == missing || s == parameters || s == anchor }
 
 // Finding is the state of a target of a patch.
 type Finding struct {
@@ -49,25 +49,30 @@ type Finding struct {
 // exists, whether the patches take its parameters, and whether each text that a patch replaces
 // occurs exactly once.
 func (c *Checkout) Check(trees ...string) ([]Finding, error) {
-	index := &index{files: map[string]*pysource.File{}}
+	index := &index{files: map[string]*syntax.File{}}
 	for _, dir := range trees {
-		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-			return nil, fmt.Errorf("source tree of a framework: %q is not a folder", dir)
+		if !isFolder(dir) {
+			return nil, fmt.Errorf("source tree of a framework: given %q, want a folder", dir)
 		}
 		index.roots = append(index.roots, os.DirFS(dir))
 		if src := filepath.Join(dir, "src"); isFolder(src) {
 			index.roots = append(index.roots, os.DirFS(src))
 		}
 	}
-	stashed := c.stashed()
+	kept := map[string]string{} // the names under which patches keep what they replace
+	for _, r := range c.Records {
+		for _, e := range r.Effects {
+			if e.Kind == "stash" {
+				kept[e.Target] = e.By
+			}
+		}
+	}
 	var findings []Finding
 	for i := range c.Records {
-		r := &c.Records[i]
-		if !r.Effective {
-			continue
-		}
-		for _, symbol := range r.Symbols {
-			findings = append(findings, index.check(r, symbol, stashed))
+		if r := &c.Records[i]; r.Effective {
+			for _, symbol := range r.Symbols {
+				findings = append(findings, index.check(r, symbol, kept))
+			}
 		}
 	}
 	return findings, nil
@@ -78,108 +83,115 @@ func isFolder(dir string) bool {
 	return err == nil && info.IsDir()
 }
 
-// stashed returns the names under which patches keep what they replace.
-func (c *Checkout) stashed() map[string]string {
-	kept := map[string]string{}
-	for _, r := range c.Records {
-		for _, e := range r.Effects {
-			if e.Kind == "stash" {
-				kept[e.Target] = e.By
-			}
-		}
-	}
-	return kept
-}
-
 // index finds names in source trees.
 type index struct {
 	roots []fs.FS
-	files map[string]*pysource.File // nil for files that cannot be read
-	names map[string][]string       // where names are defined at the top level of modules
+	files map[string]*syntax.File // nil for files that cannot be read
+	names map[string][]string     // where names are defined at the top level of modules
 }
 
 // check returns the state of a symbol of a record.
-func (x *index) check(r *Record, symbol string, stashed map[string]string) Finding {
+func (x *index) check(r *Record, symbol string, kept map[string]string) Finding {
 	f := Finding{Patch: r.ID, Target: symbol}
 	if strings.HasPrefix(symbol, "<") {
-		f.Status = Dynamic
+		f.Status = dynamic
 		return f
 	}
-	source, ok := stashed[symbol]
+	source, ok := kept[symbol]
 	if !ok {
 		source = symbol
 	}
 	source, _, _ = strings.Cut(source, "[") // an item of a registry: the registry is looked for
 	d := x.find(source, 0)
 	f.Status, f.Kind, f.Where, f.Detail = d.status, d.kind, d.where(), d.detail
-	if f.Status != There {
+	if f.Status != There || !d.node.Is(syntax.FunctionDef) {
 		return f
 	}
-	if def, ok := d.node.(*pysource.FunctionDef); ok {
-		for _, e := range r.Effects {
-			if e.Target == symbol && !e.Alternative {
-				x.compare(&f, &e, d.file, def)
-			}
+	for _, e := range r.Effects {
+		if e.Target == symbol && !e.Alternative {
+			compare(&f, &e, d.file, d.node)
 		}
 	}
 	return f
 }
 
 // compare checks what an effect assumes about a function.
-func (x *index) compare(f *Finding, e *Effect, file *pysource.File, def *pysource.FunctionDef) {
-	for _, anchor := range e.Anchors {
-		if n := strings.Count(file.Source(def), anchor[0]); n != 1 {
-			line, _, _ := strings.Cut(strings.TrimSpace(anchor[0]), "\n")
-			f.Status, f.Detail = Anchor, fmt.Sprintf("its source has the text to be replaced %d times, expected once: %s", n, line)
+func compare(f *Finding, e *Effect, file *syntax.File, def *syntax.Node) {
+	for _, text := range e.Anchors {
+		if n := strings.Count(file.Source(def), text[0]); n != 1 {
+			line, _, _ := strings.Cut(strings.TrimSpace(text[0]), "\n")
+			f.Status, f.Detail = anchor, fmt.Sprintf("its source has the text to be replaced %d times, want once: %s", n, line)
 			return
 		}
 	}
 	if e.function == nil || e.Style == Rewrite {
 		return
 	}
-	problem, note := accepts(e.function.Args, def.Args)
+	problem, note := accepts(e.function.Def.Params, def.Params)
 	f.Detail = note
 	if problem != "" {
-		f.Status, f.Detail = Parameters, problem
+		f.Status, f.Detail = parameters, problem
 	}
+}
+
+// signature is the parameters of a function by their roles.
+type signature struct {
+	positional, keywords []*syntax.Node
+	named                map[string]bool // those that a caller may name
+	rest, others         bool            // it has *args, **kwargs
+	required             int             // positional parameters without a default
+}
+
+func signatureOf(params []*syntax.Node) signature {
+	s := signature{named: map[string]bool{}}
+	for _, p := range params {
+		switch p.Level {
+		case syntax.VarArgs:
+			s.rest = true
+		case syntax.VarKeywords:
+			s.others = true
+		case syntax.KeywordOnly:
+			s.keywords = append(s.keywords, p)
+			s.named[p.Name] = true
+		default:
+			s.positional = append(s.positional, p)
+			s.named[p.Name] = s.named[p.Name] || p.Level == syntax.Positional
+			if p.Value == nil {
+				s.required++
+			}
+		}
+	}
+	return s
 }
 
 // accepts says why a function cannot replace another one. note is a difference that matters to some
 // callers only. Both are empty if there is none.
-func accepts(replacement, original *pysource.Arguments) (problem, note string) {
-	have := slices.Concat(replacement.Posonlyargs, replacement.Args)
-	want := slices.Concat(original.Posonlyargs, original.Args)
-	needed := len(want) - len(original.Defaults)
-	for i, p := range want {
+func accepts(replacement, original []*syntax.Node) (problem, note string) {
+	r, o := signatureOf(replacement), signatureOf(original)
+	for i, p := range o.positional {
 		switch {
-		case i < len(have) && have[i].Name == p.Name, named(replacement, p.Name) && replacement.Kwarg != nil:
-		case i < len(have):
-			note = fmt.Sprintf("its parameter %d is %s, that of the replacement is %s", i+1, p.Name, have[i].Name)
-		case replacement.Vararg != nil && replacement.Kwarg != nil:
-		case i < needed && replacement.Vararg == nil && !named(replacement, p.Name):
+		case i < len(r.positional) && r.positional[i].Name == p.Name, r.named[p.Name] && r.others:
+		case i < len(r.positional):
+			note = fmt.Sprintf("its parameter %d is %s, that of the replacement is %s", i+1, p.Name, r.positional[i].Name)
+		case r.rest && r.others:
+		case i < o.required && !r.rest && !r.named[p.Name]:
 			return fmt.Sprintf("it needs %s, which the replacement does not take", p.Name), ""
-		case !named(replacement, p.Name) && replacement.Kwarg == nil:
+		case !r.named[p.Name] && !r.others:
 			note = fmt.Sprintf("it takes %s, which the replacement does not take", p.Name)
 		}
 	}
-	for i, p := range original.Kwonlyargs {
-		if replacement.Kwarg != nil || named(replacement, p.Name) {
-			continue
-		}
-		note = fmt.Sprintf("it takes %s, which the replacement does not take", p.Name)
-		if original.KwDefaults[i] == nil {
-			return note, ""
+	for _, p := range o.keywords {
+		if !r.others && !r.named[p.Name] {
+			note = fmt.Sprintf("it takes %s, which the replacement does not take", p.Name)
+			if p.Value == nil {
+				return note, ""
+			}
 		}
 	}
-	if required := len(have) - len(replacement.Defaults); required > len(want) && original.Vararg == nil {
-		return fmt.Sprintf("the replacement needs %s, which it does not have", have[len(want)].Name), ""
+	if r.required > len(o.positional) && !o.rest {
+		return fmt.Sprintf("the replacement needs %s, which it does not have", r.positional[len(o.positional)].Name), ""
 	}
 	return "", note
-}
-
-func named(args *pysource.Arguments, name string) bool {
-	is := func(a *pysource.Arg) bool { return a.Name == name }
-	return slices.ContainsFunc(args.Args, is) || slices.ContainsFunc(args.Kwonlyargs, is)
 }
 
 // definition is what was found for a name.
@@ -188,67 +200,64 @@ type definition struct {
 	kind   string
 	detail string
 	path   string
-	file   *pysource.File
-	node   pysource.Node // nil for modules
+	file   *syntax.File
+	node   *syntax.Node // nil for modules
 }
 
 func (d definition) where() string {
-	if d.file == nil {
+	switch {
+	case d.file == nil:
 		return ""
-	}
-	if d.node == nil {
+	case d.node == nil:
 		return d.path
 	}
-	return fmt.Sprintf("%s:%d", d.path, d.file.Line(d.node.Range().Start))
+	return fmt.Sprintf("%s:%d", d.path, d.file.Line(d.node.Start))
+}
+
+// moduleAt is a module of the source trees.
+type moduleAt struct {
+	name, path string
+	file       *syntax.File
 }
 
 // find looks for a dotted name.
 func (x *index) find(name string, depth int) definition {
 	parts := strings.Split(name, ".")
 	for n := len(parts); n > 0; n-- {
-		module := strings.Join(parts[:n], ".")
-		path, ok := x.module(module)
-		if !ok {
+		mod, ok := x.module(strings.Join(parts[:n], "."))
+		switch {
+		case !ok:
 			continue
-		}
-		file := x.parse(path)
-		if file == nil { // a folder without __init__.py
-			if n == len(parts) {
-				return definition{status: There, kind: "module", path: path}
-			}
+		case n == len(parts):
+			return definition{status: There, kind: "module", path: mod.path, file: mod.file}
+		case mod.file == nil: // a folder without __init__.py
 			return definition{status: External, detail: "the source tree has no " + strings.Join(parts[:n+1], ".")}
 		}
-		if n == len(parts) {
-			return definition{status: There, kind: "module", path: path, file: file}
-		}
-		return x.member(module, path, file, parts[n:], depth)
+		return x.member(mod, parts[n:], depth)
 	}
 	return definition{status: External, detail: "the source tree has no package " + parts[0]}
 }
 
-// module returns the file of a module, or its folder where it has no __init__.py.
-func (x *index) module(name string) (string, bool) {
+// module returns a module, or its folder where it has no __init__.py.
+func (x *index) module(name string) (moduleAt, bool) {
 	base := strings.ReplaceAll(name, ".", "/")
 	for _, candidate := range []string{base + "/__init__.py", base + ".py", base} {
 		for _, root := range x.roots {
 			if info, err := fs.Stat(root, candidate); err == nil && info.IsDir() == (candidate == base) {
-				return candidate, true
+				return moduleAt{name, candidate, x.parse(candidate)}, true
 			}
 		}
 	}
-	return "", false
+	return moduleAt{}, false
 }
 
-func (x *index) parse(path string) *pysource.File {
+func (x *index) parse(path string) *syntax.File {
 	if f, ok := x.files[path]; ok {
 		return f
 	}
 	x.files[path] = nil
 	for _, root := range x.roots {
-		if !strings.HasSuffix(path, ".py") {
-			break
-		}
-		if f, err := pyeval.New(root).Parse(path); err == nil {
+		if f, err := eval.New(root).Parse(path); err == nil && strings.HasSuffix(path, ".py") {
 			x.files[path] = f
 			break
 		}
@@ -260,132 +269,121 @@ func (x *index) parse(path string) *pysource.File {
 const maxImports = 12
 
 // member looks for a name in a module, and for attributes of it.
-func (x *index) member(module, path string, file *pysource.File, names []string, depth int) definition {
-	var found definition
-	top(file.Body, func(n pysource.Node, name, kind string) {
+func (x *index) member(mod moduleAt, names []string, depth int) definition {
+	found := definition{status: There, path: mod.path, file: mod.file}
+	top(mod.file.Body, func(n *syntax.Node, name, kind string) {
 		if name == names[0] {
-			found = definition{status: There, kind: kind, path: path, file: file, node: n}
+			found.node, found.kind = n, kind
 		}
 	})
-	if found.node == nil {
-		if d, ok := x.star(module, path, file, names, depth); ok {
+	switch {
+	case found.node == nil:
+		if d, ok := x.star(mod, names, depth); ok {
 			return d
 		}
-		return x.missing(module, path, file, names)
-	}
-	if from, ok := found.node.(*pysource.ImportFrom); ok && depth < maxImports {
-		return x.imported(found, from, path, module, names, depth)
-	}
-	if len(names) == 1 {
+		return x.missing(mod, names[0])
+	case found.node.Kind == syntax.ImportFrom && depth < maxImports:
+		return x.imported(found, mod, names, depth)
+	case len(names) == 1:
 		return found
+	case found.node.Kind == syntax.ClassDef:
+		return x.classMember(found, mod.name, names[1], depth)
 	}
-	if class, ok := found.node.(*pysource.ClassDef); ok {
-		return x.classMember(found, class, module, names, depth)
-	}
-	return definition{status: Undeclared, kind: found.kind, path: path, file: file, node: found.node, detail: names[0] + " is a " + found.kind}
+	found.status, found.detail = undeclared, names[0]+" is a "+found.kind
+	return found
 }
 
 // imported follows the import of a name to its definition, or to that of one of its attributes.
-func (x *index) imported(found definition, from *pysource.ImportFrom, path, module string, names []string, depth int) definition {
+func (x *index) imported(found definition, mod moduleAt, names []string, depth int) definition {
 	original := names[0]
-	for _, a := range from.Names {
-		if a.AsName == names[0] {
+	for _, a := range found.node.List {
+		if a.As == names[0] {
 			original = a.Name
 		}
 	}
-	target := strings.Join(append([]string{absolute(from, module, path), original}, names[1:]...), ".")
-	d := x.find(target, depth+1)
-	if len(names) > 1 || d.status == Missing {
-		if d.status == Missing && len(names) == 1 {
-			return found
-		}
+	d := x.find(strings.Join(append([]string{mod.absolute(found.node), original}, names[1:]...), "."), depth+1)
+	switch {
+	case len(names) > 1:
 		return d
+	case d.status == missing:
+		return found
 	}
 	found.kind = "import"
-	if def, ok := d.node.(*pysource.FunctionDef); ok {
-		found.node, found.file, found.path = def, d.file, d.path
+	if d.node.Is(syntax.FunctionDef) {
+		found.node, found.file, found.path = d.node, d.file, d.path
 	}
 	return found
 }
 
 // absolute returns the module that an import in a module is from.
-func absolute(from *pysource.ImportFrom, module, path string) string {
+func (mod moduleAt) absolute(from *syntax.Node) string {
 	if from.Level == 0 {
-		return from.Module
+		return from.Name
 	}
-	parts := strings.Split(module, ".")
+	parts := strings.Split(mod.name, ".")
 	up := from.Level
-	if strings.HasSuffix(path, "/__init__.py") {
+	if strings.HasSuffix(mod.path, "/__init__.py") {
 		up--
 	}
-	parts = parts[:max(len(parts)-up, 0)]
-	return strings.Trim(strings.Join(parts, ".")+"."+from.Module, ".")
+	return strings.Trim(strings.Join(parts[:max(len(parts)-up, 0)], ".")+"."+from.Name, ".")
 }
 
 // star looks for a name in the modules of star imports.
-func (x *index) star(module, path string, file *pysource.File, names []string, depth int) (definition, bool) {
-	for _, s := range file.Body {
-		from, ok := s.(*pysource.ImportFrom)
-		if !ok || from.Names[0].Name != "*" || depth >= maxImports {
-			continue
-		}
-		d := x.find(strings.Join(append([]string{absolute(from, module, path)}, names...), "."), depth+1)
-		if d.status == There || d.status == Undeclared {
-			return d, true
+func (x *index) star(mod moduleAt, names []string, depth int) (definition, bool) {
+	for _, s := range mod.file.Body {
+		if s.Kind == syntax.ImportFrom && s.List[0].Name == "*" && depth < maxImports {
+			d := x.find(mod.absolute(s)+"."+strings.Join(names, "."), depth+1)
+			if d.status == There || d.status == undeclared {
+				return d, true
+			}
 		}
 	}
 	return definition{}, false
 }
 
 // classMember looks for an attribute in a class and its bases.
-func (x *index) classMember(found definition, class *pysource.ClassDef, module string, names []string, depth int) definition {
-	member := definition{}
-	top(class.Body, func(n pysource.Node, name, kind string) {
-		if name == names[1] {
-			member = definition{status: There, kind: "member", path: found.path, file: found.file, node: n}
+func (x *index) classMember(class definition, module, name string, depth int) definition {
+	found := class
+	found.kind, found.node = "member", nil
+	top(class.node.Body, func(n *syntax.Node, bound, _ string) {
+		if bound == name {
+			found.node = n
 		}
 	})
-	if member.node != nil {
-		return member
+	if found.node != nil {
+		return found
 	}
-	for _, base := range class.Bases {
+	for _, base := range class.node.List {
 		if depth >= maxImports {
 			break
 		}
-		name := found.file.Source(base)
-		d := x.find(module+"."+name+"."+names[1], depth+1)
-		if d.status == There {
+		if d := x.find(module+"."+class.file.Source(base)+"."+name, depth+1); d.status == There {
 			return d
 		}
 	}
-	return definition{status: Undeclared, kind: "member", path: found.path, file: found.file, node: class,
-		detail: fmt.Sprintf("class %s declares no %s", class.Name, names[1])}
+	found.status, found.node, found.detail = undeclared, class.node, fmt.Sprintf("class %s declares no %s", class.node.Name, name)
+	return found
 }
 
 // missing says what may have become of a name that does not exist.
-func (x *index) missing(module, path string, file *pysource.File, names []string) definition {
-	d := definition{status: Missing, path: path, file: file, detail: fmt.Sprintf("no %s in %s", names[0], path)}
-	if elsewhere := x.elsewhere(names[0]); len(elsewhere) > 0 {
-		d.detail += "; moved to " + strings.Join(elsewhere[:min(len(elsewhere), 3)], " or ") + "?"
-		return d
-	}
-	var known []string
-	top(file.Body, func(_ pysource.Node, name, _ string) { known = append(known, name) })
-	if near, ok := suggest.Nearest(names[0], known); ok {
-		d.detail += fmt.Sprintf("; renamed to %s.%s?", module, near)
-	}
-	return d
-}
-
-// elsewhere returns the modules that define a function or a class.
-func (x *index) elsewhere(name string) []string {
+func (x *index) missing(mod moduleAt, name string) definition {
+	d := definition{status: missing, path: mod.path, file: mod.file, detail: fmt.Sprintf("no %s in %s", name, mod.path)}
 	if x.names == nil {
 		x.names = map[string][]string{}
 		for _, root := range x.roots {
 			x.collect(root)
 		}
 	}
-	return x.names[name]
+	if elsewhere := x.names[name]; len(elsewhere) > 0 {
+		d.detail += "; moved to " + strings.Join(elsewhere[:min(len(elsewhere), 3)], " or ") + "?"
+		return d
+	}
+	var known []string
+	top(mod.file.Body, func(_ *syntax.Node, name, _ string) { known = append(known, name) })
+	if nearest, ok := suggest.Nearest(name, known); ok {
+		d.detail += fmt.Sprintf("; renamed to %s.%s?", mod.name, nearest)
+	}
+	return d
 }
 
 // collect records the functions and classes of all modules of a tree.
@@ -396,7 +394,7 @@ func (x *index) collect(root fs.FS) {
 		}
 		if file := x.parse(path); file != nil {
 			module := strings.TrimSuffix(strings.ReplaceAll(strings.TrimSuffix(path, ".py"), "/", "."), ".__init__")
-			top(file.Body, func(_ pysource.Node, name, kind string) {
+			top(file.Body, func(_ *syntax.Node, name, kind string) {
 				if kind == "function" || kind == "class" {
 					x.names[name] = addTo(x.names[name], module)
 				}
@@ -407,57 +405,42 @@ func (x *index) collect(root fs.FS) {
 }
 
 // top calls note for every name that statements bind, in branches as well.
-func top(body []pysource.Stmt, note func(n pysource.Node, name, kind string)) {
+func top(body []*syntax.Node, note func(n *syntax.Node, name, kind string)) {
 	for _, s := range body {
-		switch s := s.(type) {
-		case *pysource.FunctionDef:
+		switch s.Kind {
+		case syntax.FunctionDef:
 			note(s, s.Name, "function")
-		case *pysource.ClassDef:
+		case syntax.ClassDef:
 			note(s, s.Name, "class")
-		case *pysource.Assign:
-			for _, t := range s.Targets {
-				pysource.Walk(t, func(n pysource.Node) bool {
-					if name, ok := n.(*pysource.Name); ok {
-						note(s, name.ID, "variable")
+		case syntax.Assign, syntax.AnnAssign:
+			targets := s.Targets
+			if s.Target.Is(syntax.Name) {
+				targets = []*syntax.Node{s.Target}
+			}
+			for _, t := range targets {
+				syntax.Walk(t, func(n *syntax.Node) bool {
+					if n.Kind == syntax.Name {
+						note(s, n.Name, "variable")
 					}
-					_, attribute := n.(*pysource.Attribute)
-					return !attribute
+					return n.Kind != syntax.Attribute
 				})
 			}
-		case *pysource.AnnAssign:
-			if name, ok := s.Target.(*pysource.Name); ok {
-				note(s, name.ID, "variable")
-			}
-		case *pysource.Import:
-			for _, a := range s.Names {
-				name := a.AsName
-				if name == "" {
-					name, _, _ = strings.Cut(a.Name, ".")
+		case syntax.Import, syntax.ImportFrom:
+			for _, a := range s.List {
+				name := a.Bound()
+				if s.Kind == syntax.Import && a.As == "" {
+					name, _, _ = strings.Cut(name, ".")
 				}
 				note(s, name, "import")
 			}
-		case *pysource.ImportFrom:
-			for _, a := range s.Names {
-				name := a.AsName
-				if name == "" {
-					name = a.Name
-				}
-				note(s, name, "import")
-			}
-		case *pysource.If:
-			top(s.Body, note)
-			top(s.Orelse, note)
-		case *pysource.With:
-			top(s.Body, note)
-		case *pysource.For:
-			top(s.Body, note)
-		case *pysource.Try:
+		case syntax.If, syntax.With, syntax.For, syntax.Try:
 			top(s.Body, note)
 			for _, h := range s.Handlers {
 				top(h.Body, note)
 			}
-			top(s.Orelse, note)
-			top(s.Finalbody, note)
+			if s.Kind == syntax.If || s.Kind == syntax.Try {
+				top(slices.Concat(s.Else, s.Finally), note)
+			}
 		}
 	}
 }

@@ -1,16 +1,18 @@
 package pyreader
 
 import (
+	"cmp"
 	"fmt"
 	"io/fs"
 	"maps"
+	"math/big"
 	"os"
 	"regexp"
 	"slices"
 	"strings"
 
-	"github.com/primus-fl/primus/internal/pyreader/pyeval"
-	"github.com/primus-fl/primus/internal/pyreader/pysource"
+	"github.com/primus-fl/primus/internal/pyreader/internal/eval"
+	"github.com/primus-fl/primus/internal/pyreader/internal/syntax"
 )
 
 // Checkout is a checkout of Primus with its patches.
@@ -21,14 +23,14 @@ type Checkout struct {
 	Inactive []Disabled // registrations in files that no backend imports
 	Faults   []error    // files that cannot be read
 
-	machine  *pyeval.Machine
+	machine  *eval.Machine
 	handlers []registration
 }
 
 // registration is the result of evaluating a decorator.
 type registration struct {
-	handler   *pyeval.Function
-	condition pyeval.Value // nil for none
+	handler   *eval.Function
+	condition eval.Value // nil for none
 }
 
 // Open reads the patches of all backends of a checkout; backends with more files come first.
@@ -38,7 +40,7 @@ func Open(root string) (*Checkout, error) {
 	case err != nil:
 		return nil, fmt.Errorf("checkout of Primus: %w; give the folder that git clone https://github.com/AMD-AGI/Primus makes", err)
 	case !info.IsDir():
-		return nil, fmt.Errorf("checkout of Primus: %s is a file, expected the folder of a checkout", root)
+		return nil, fmt.Errorf("checkout of Primus: given the file %s, want the folder of a checkout", root)
 	}
 	tree := os.DirFS(root)
 	packages, err := patchPackages(tree)
@@ -46,17 +48,23 @@ func Open(root string) (*Checkout, error) {
 		return nil, err
 	}
 	if len(packages) == 0 {
-		return nil, fmt.Errorf("%s: no folder primus/backends/*/patches, expected the root of a checkout of Primus", root)
+		return nil, fmt.Errorf("%s: no folder primus/backends/*/patches, want the root of a checkout of Primus", root)
 	}
-	c := &Checkout{Root: root, machine: pyeval.New(tree)}
-	c.machine.Hooks.Call = c.register
+	c := &Checkout{Root: root, machine: eval.New(tree)}
+	c.machine.OnCall = c.register
 	for _, p := range packages {
 		c.machine.Import(strings.ReplaceAll(p.dir, "/", "."))
 	}
-	c.machine.Hooks.Call = nil
+	c.machine.OnCall = nil
 	c.Faults = append(c.Faults, c.machine.Faults...)
-	c.overrides()
-	c.texts(tree, packages)
+	last := map[string]int{}
+	for i := range c.Records {
+		if before, ok := last[c.Records[i].ID]; ok {
+			c.Records[before].Effective = false
+		}
+		last[c.Records[i].ID] = i
+	}
+	c.texts(packages)
 	for i := range c.Records {
 		c.analyse(i)
 	}
@@ -98,44 +106,40 @@ const defaultPriority = 50
 const engine = "primus.core.patches"
 
 // register handles the calls of register_patch.
-func (c *Checkout) register(call *pyeval.Call) (pyeval.Value, bool) {
-	fn, ok := call.Func.(*pyeval.Function)
+func (c *Checkout) register(call *eval.Call) eval.Value {
+	fn, ok := call.Func.(*eval.Function)
 	if !ok || fn.Name != "register_patch" || !strings.HasPrefix(fn.Module.Name, engine) {
-		return nil, false
+		return nil
 	}
-	return &pyeval.Native{Name: "register_patch", Call: func(_ *pyeval.Machine, decorated *pyeval.Call) pyeval.Value {
-		handler, ok := decorated.Arg(0, "").(*pyeval.Function)
-		if !ok || handler.Def == nil {
+	return &eval.Native{Name: "register_patch", Call: func(_ *eval.Machine, decorated *eval.Call) eval.Value {
+		handler, ok := decorated.Arg(0, "").(*eval.Function)
+		if !ok || handler.IsLambda() {
 			return nil
 		}
 		c.add(call, handler)
 		return handler
-	}}, true
+	}}
 }
 
-func (c *Checkout) add(call *pyeval.Call, handler *pyeval.Function) {
+func (c *Checkout) add(call *eval.Call, handler *eval.Function) {
 	file := handler.Module.File
 	r := Record{
 		File: handler.Module.Path, Line: file.Line(defStart(file, handler.Def)), Handler: handler.Name,
 		DecoratorLine: call.Module.File.Line(call.Node.Start), Effective: true, Index: len(c.Records), Priority: defaultPriority,
-		BackendVersions: []string{}, PrimusVersions: []string{}, Tags: []string{}, Doc: docstring(handler.Def.Body),
+		Doc: docstring(handler.Def.Body),
 	}
 	r.BackendDir, r.Group = place(r.File)
-	text := func(name string, v pyeval.Value) string {
-		if v == nil {
-			return ""
+	text := func(name string, v eval.Value) string {
+		s, ok := v.(string)
+		if !ok && v != nil && v != eval.None {
+			r.Unknown = append(r.Unknown, name+": "+eval.Repr(v))
 		}
-		if s, ok := pyeval.Str(v); ok {
-			return s
-		}
-		if known, ok := v.(pyeval.Const); !ok || known.V != nil {
-			r.Unknown = append(r.Unknown, name+": "+pyeval.Repr(v))
-		}
-		return ""
+		return s
 	}
-	list := func(name string, v pyeval.Value) []string {
+	list := func(name string) []string {
 		items := []string{}
-		s, ok := v.(*pyeval.Sequence)
+		v := call.Arg(-1, name)
+		s, ok := v.(*eval.Sequence)
 		if !ok || s.Open {
 			text(name, v)
 			return items
@@ -145,27 +149,21 @@ func (c *Checkout) add(call *pyeval.Call, handler *pyeval.Function) {
 		}
 		return items
 	}
-	r.ID = text("id", call.Arg(0, "patch_id"))
-	if r.ID == "" {
-		r.ID = "unknown"
-	}
+	r.ID = cmp.Or(text("id", call.Arg(0, "patch_id")), "unknown")
 	r.Backend, r.Phase = text("backend", call.Arg(-1, "backend")), text("phase", call.Arg(-1, "phase"))
-	if r.Description = text("description", call.Arg(-1, "description")); r.Description == "" {
-		r.Description = r.Doc
-	}
-	r.BackendVersions, r.PrimusVersions = list("backend_versions", call.Arg(-1, "backend_versions")), list("primus_versions", call.Arg(-1, "primus_versions"))
-	r.Tags = list("tags", call.Arg(-1, "tags"))
+	r.Description = cmp.Or(text("description", call.Arg(-1, "description")), r.Doc)
+	r.BackendVersions, r.PrimusVersions, r.Tags = list("backend_versions"), list("primus_versions"), list("tags")
 	slices.Sort(r.Tags)
 	r.Tags = slices.Compact(r.Tags)
 	if p := call.Arg(-1, "priority"); p != nil {
-		if n, ok := integer(p); ok {
-			r.Priority = n
+		if n, ok := p.(*big.Int); ok && n.IsInt64() {
+			r.Priority = int(n.Int64())
 		} else {
-			r.Unknown = append(r.Unknown, "priority: "+pyeval.Repr(p))
+			r.Unknown = append(r.Unknown, "priority: "+eval.Repr(p))
 		}
 	}
 	reg := registration{handler: handler, condition: call.Arg(-1, "condition")}
-	if known, ok := reg.condition.(pyeval.Const); ok && known.V == nil {
+	if reg.condition == eval.None {
 		reg.condition = nil
 	}
 	c.Records = append(c.Records, r)
@@ -187,47 +185,24 @@ func place(file string) (backend, group string) {
 	return backend, group
 }
 
+// beforeDef is what may stand between the decorators of a function and its line with def.
+var beforeDef = regexp.MustCompile(`^(?:[ \t\n\r)]|#[^\n]*)*`)
+
 // defStart returns where the line with def or async def begins, after the decorators.
-func defStart(file *pysource.File, def *pysource.FunctionDef) int {
+func defStart(file *syntax.File, def *syntax.Node) int {
 	from := def.Start
 	for _, d := range def.Decorators {
-		from = max(from, d.Range().End)
+		from = max(from, d.End)
 	}
-	at := from
-	for at < def.End && strings.IndexByte(" \t\n\r)", file.Text[at]) >= 0 || at < def.End && file.Text[at] == '#' {
-		if file.Text[at] == '#' {
-			for at < def.End && file.Text[at] != '\n' {
-				at++
-			}
-			continue
-		}
-		at++
-	}
-	return at
+	return from + len(beforeDef.FindString(file.Text[from:def.End]))
 }
 
-func docstring(body []pysource.Stmt) string {
-	if len(body) == 0 {
+func docstring(body []*syntax.Node) string {
+	if len(body) == 0 || body[0].Kind != syntax.ExprStmt {
 		return ""
 	}
-	if s, ok := body[0].(*pysource.ExprStmt); ok {
-		if c, ok := s.Value.(*pysource.Constant); ok {
-			text, _ := c.Value.(string)
-			return text
-		}
-	}
-	return ""
-}
-
-// overrides marks the registrations that a later one with the same id replaces.
-func (c *Checkout) overrides() {
-	last := map[string]int{}
-	for i := range c.Records {
-		if before, ok := last[c.Records[i].ID]; ok {
-			c.Records[before].Effective = false
-		}
-		last[c.Records[i].ID] = i
-	}
+	text, _ := body[0].Value.Str()
+	return text
 }
 
 var commented = regexp.MustCompile(`^#\s*@register_patch\(`)
@@ -235,8 +210,8 @@ var commented = regexp.MustCompile(`^#\s*@register_patch\(`)
 var quotedID = regexp.MustCompile(`^#?\s*(?:#\s*@register_patch\(\s*)?(?:patch_id\s*=\s*)?["']([^"']+)["']`)
 
 // texts finds the registrations in comments and in files that no backend imports.
-func (c *Checkout) texts(tree fs.FS, packages []patchPackage) {
-	imported := map[string]*pysource.File{}
+func (c *Checkout) texts(packages []patchPackage) {
+	imported := map[string]*syntax.File{}
 	for _, mod := range c.machine.Modules() {
 		imported[mod.Path] = mod.File
 	}
@@ -244,28 +219,27 @@ func (c *Checkout) texts(tree fs.FS, packages []patchPackage) {
 		for _, path := range p.files {
 			file, active := imported[path]
 			if !active {
-				parsed, err := c.machine.Parse(path)
-				if err != nil {
+				var err error
+				if file, err = c.machine.Parse(path); err != nil {
 					c.Faults = append(c.Faults, err)
 					continue
 				}
-				file = parsed
-				c.Inactive = append(c.Inactive, registrations(file, path)...)
+				c.Inactive = append(c.Inactive, registrations(file)...)
 			}
-			c.Disabled = append(c.Disabled, inComments(file, path)...)
+			c.Disabled = append(c.Disabled, inComments(file)...)
 		}
 	}
 }
 
 // inComments returns the registrations in comments; the id is on the line of the decorator or on
 // the next one.
-func inComments(file *pysource.File, path string) []Disabled {
+func inComments(file *syntax.File) []Disabled {
 	var found []Disabled
 	for i, comment := range file.Comments {
 		if !commented.MatchString(comment.Text) {
 			continue
 		}
-		d := Disabled{ID: "unknown", File: path, Line: file.Line(comment.Start)}
+		d := Disabled{ID: "unknown", File: file.Name, Line: file.Line(comment.Start)}
 		for _, next := range file.Comments[i:min(i+2, len(file.Comments))] {
 			if m := quotedID.FindStringSubmatch(next.Text); m != nil {
 				d.ID = m[1]
@@ -278,23 +252,19 @@ func inComments(file *pysource.File, path string) []Disabled {
 }
 
 // registrations returns the decorators of a file that is not imported.
-func registrations(file *pysource.File, path string) []Disabled {
+func registrations(file *syntax.File) []Disabled {
 	var found []Disabled
 	for _, s := range file.Body {
-		def, ok := s.(*pysource.FunctionDef)
-		if !ok {
+		if s.Kind != syntax.FunctionDef {
 			continue
 		}
-		for _, d := range def.Decorators {
-			call, ok := d.(*pysource.Call)
-			if !ok || file.Source(call.Func) != "register_patch" {
+		for _, d := range s.Decorators {
+			if d.Kind != syntax.Call || file.Source(d.Value) != "register_patch" {
 				continue
 			}
-			r := Disabled{ID: "unknown", File: path, Line: file.Line(call.Start)}
-			if len(call.Args) > 0 {
-				if id, ok := call.Args[0].(*pysource.Constant); ok {
-					r.ID, _ = id.Value.(string)
-				}
+			r := Disabled{ID: "unknown", File: file.Name, Line: file.Line(d.Start)}
+			if len(d.List) > 0 && d.List[0].Kind == syntax.Constant {
+				r.ID, _ = d.List[0].Str()
 			}
 			found = append(found, r)
 		}
@@ -312,8 +282,8 @@ func (c *Checkout) Find(id string) (*Record, bool) {
 	return nil, false
 }
 
-// IDs returns the ids of all patches, sorted.
-func (c *Checkout) IDs() []string {
+// ids returns the ids of all patches, sorted.
+func (c *Checkout) ids() []string {
 	set := map[string]bool{}
 	for i := range c.Records {
 		set[c.Records[i].ID] = true

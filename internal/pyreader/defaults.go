@@ -1,16 +1,14 @@
 package pyreader
 
 import (
-	"cmp"
 	"fmt"
-	"math"
-	"math/big"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
-	"github.com/primus-fl/primus/internal/pyreader/pysource"
+	"github.com/primus-fl/primus/internal/pyreader/internal/syntax"
 )
 
 // argumentsModule is where Megatron-LM makes its parser of arguments.
@@ -27,27 +25,23 @@ type Defaults struct {
 // add_argument, and of the dataclasses from which groups of arguments are made.
 func MegatronDefaults(tree string) (*Defaults, error) {
 	if !isFolder(tree) {
-		return nil, fmt.Errorf("source tree of a framework: %q is not a folder", tree)
+		return nil, fmt.Errorf("source tree of a framework: given %q, want a folder", tree)
 	}
 	r := &defaultsReader{
-		index: &index{files: map[string]*pysource.File{}},
+		index: &index{roots: []fs.FS{os.DirFS(tree)}, files: map[string]*syntax.File{}},
 		found: &Defaults{Values: map[string]any{}}, seen: map[string]bool{},
 	}
-	r.index.roots = append(r.index.roots, os.DirFS(tree))
-	path, ok := r.index.module(argumentsModule)
-	if ok {
-		r.file = r.index.parse(path)
+	mod, _ := r.index.module(argumentsModule)
+	if mod.file == nil {
+		return nil, fmt.Errorf("%s: no module %s that can be read, want the root of a checkout of Megatron-LM", tree, argumentsModule)
 	}
-	if r.file == nil {
-		return nil, fmt.Errorf("%s: no module %s that can be read, expected the root of a checkout of Megatron-LM", tree, argumentsModule)
-	}
-	for _, s := range r.file.Body {
-		if def, ok := s.(*pysource.FunctionDef); ok {
-			r.function(def)
+	for _, s := range mod.file.Body {
+		if s.Kind == syntax.FunctionDef {
+			r.function(s)
 		}
 	}
 	if len(r.found.Values) == 0 {
-		return nil, fmt.Errorf("%s: it adds no arguments in a way that can be read", filepath.Join(tree, path))
+		return nil, fmt.Errorf("%s: it adds no arguments in a way that can be read", filepath.Join(tree, mod.path))
 	}
 	slices.Sort(r.found.Unknown)
 	var err error
@@ -58,78 +52,63 @@ func MegatronDefaults(tree string) (*Defaults, error) {
 // defaultsReader collects defaults.
 type defaultsReader struct {
 	index *index
-	file  *pysource.File // of the parser
 	found *Defaults
 	seen  map[string]bool
 }
 
 // add records a default. The first one of a parameter counts, as for argparse.
 func (r *defaultsReader) add(name string, value any, known bool) {
-	if name == "" || r.seen[name] {
+	switch {
+	case name == "" || r.seen[name]:
 		return
-	}
-	r.seen[name] = true
-	if known {
+	case known:
 		r.found.Values[name] = value
-	} else {
+	default:
 		r.found.Unknown = append(r.found.Unknown, name)
 	}
+	r.seen[name] = true
 }
 
 // function reads the arguments that a function adds.
-func (r *defaultsReader) function(def *pysource.FunctionDef) {
-	lists := map[string]pysource.Expr{} // that the function assigns
-	classes := map[string][2]string{}   // that it imports, by module and name
-	pysource.Walk(def, func(n pysource.Node) bool {
-		switch n := n.(type) {
-		case *pysource.ImportFrom:
-			for _, a := range n.Names {
-				classes[cmp.Or(a.AsName, a.Name)] = [2]string{absolute(n, argumentsModule, ""), a.Name}
+func (r *defaultsReader) function(def *syntax.Node) {
+	lists := map[string]*syntax.Node{} // that the function assigns
+	classes := map[string][2]string{}  // that it imports, by module and name
+	syntax.Walk(def, func(n *syntax.Node) bool {
+		switch n.Kind {
+		case syntax.ImportFrom:
+			for _, a := range n.List {
+				classes[a.Bound()] = [2]string{moduleAt{name: argumentsModule}.absolute(n), a.Name}
 			}
-		case *pysource.Assign:
-			if name, ok := n.Targets[0].(*pysource.Name); ok {
-				lists[name.ID] = n.Value
+		case syntax.Assign:
+			if name := n.Targets[0].Ident(); name != "" {
+				lists[name] = n.Value
 			}
-		case *pysource.Call:
-			switch fn := n.Func.(type) {
-			case *pysource.Attribute:
-				if fn.Attr == "add_argument" {
-					r.argument(n)
-				}
-			case *pysource.Name:
-				if fn.ID == "ArgumentGroupFactory" && len(n.Args) > 0 {
-					r.group(n, lists, classes)
-				}
+		case syntax.Call:
+			if n.Value.Kind == syntax.Attribute && n.Value.Name == "add_argument" {
+				r.argument(n)
+			}
+			if n.Value.Ident() == "ArgumentGroupFactory" && len(n.List) > 0 && n.List[0].Kind == syntax.Name {
+				r.group(n, lists, classes)
 			}
 		}
 		return true
 	})
 }
 
-// keywords returns the keyword arguments of a call.
-func keywords(call *pysource.Call) map[string]pysource.Expr {
-	named := map[string]pysource.Expr{}
-	for _, k := range call.Keywords {
-		named[k.Name] = k.Value
-	}
-	return named
-}
-
 // argument reads a call of add_argument.
-func (r *defaultsReader) argument(call *pysource.Call) {
-	named := keywords(call)
-	dest, _ := text(named["dest"])
-	for _, a := range call.Args {
-		if flag, ok := text(a); ok && dest == "" && strings.HasPrefix(flag, "--") {
+func (r *defaultsReader) argument(call *syntax.Node) {
+	dest, _ := call.Argument("dest").Str()
+	for _, a := range call.List {
+		if flag, ok := a.Str(); ok && dest == "" && strings.HasPrefix(flag, "--") {
 			dest = strings.ReplaceAll(strings.TrimPrefix(flag, "--"), "-", "_")
 		}
 	}
-	if given, ok := named["default"]; ok {
+	if given := call.Argument("default"); given != nil {
 		value, known := evaluate(given)
 		r.add(dest, value, known)
 		return
 	}
-	switch action, _ := text(named["action"]); action {
+	switch action, _ := call.Argument("action").Str(); action {
 	case "store_true":
 		r.add(dest, false, true)
 	case "store_false":
@@ -140,66 +119,50 @@ func (r *defaultsReader) argument(call *pysource.Call) {
 }
 
 // group reads a group that is made from a dataclass.
-func (r *defaultsReader) group(call *pysource.Call, lists map[string]pysource.Expr, classes map[string][2]string) {
-	name, ok := call.Args[0].(*pysource.Name)
-	if !ok {
-		return
-	}
-	excluded := keywords(call)["exclude"]
-	if variable, ok := excluded.(*pysource.Name); ok {
-		excluded = lists[variable.ID]
+func (r *defaultsReader) group(call *syntax.Node, lists map[string]*syntax.Node, classes map[string][2]string) {
+	excluded := call.Argument("exclude")
+	if excluded.Is(syntax.Name) {
+		excluded = lists[excluded.Name]
 	}
 	var left []string
-	if list, ok := excluded.(*pysource.List); ok {
-		for _, e := range list.Elts {
-			word, _ := text(e)
+	if excluded.Is(syntax.List) {
+		for _, e := range excluded.List {
+			word, _ := e.Str()
 			left = append(left, word)
 		}
 	}
-	class := r.class(argumentsModule, name.ID, 0)
-	if from, ok := classes[name.ID]; ok {
-		class = r.class(from[0], from[1], 0)
+	module, name := argumentsModule, call.List[0].Name
+	if from, ok := classes[name]; ok {
+		module, name = from[0], from[1]
 	}
-	for _, f := range r.fields(class, 0) {
+	def, module := r.class(module, name, 0)
+	for _, f := range r.fields(def, module, 0) {
 		if !slices.Contains(left, f.name) {
 			r.add(f.dest, f.value, f.known)
 		}
 	}
 }
 
-// classAt is a class with the module that it is in.
-type classAt struct {
-	module string
-	def    *pysource.ClassDef
-}
-
-// class finds a class by the name that it has in a module.
-func (r *defaultsReader) class(module, name string, depth int) *classAt {
-	path, ok := r.index.module(module)
-	if !ok || depth > maxImports {
-		return nil
+// class finds a class by the name that it has in a module, and returns the module that defines it.
+func (r *defaultsReader) class(module, name string, depth int) (def *syntax.Node, in string) {
+	mod, _ := r.index.module(module)
+	if mod.file == nil || depth > maxImports {
+		return nil, ""
 	}
-	file := r.index.parse(path)
-	if file == nil {
-		return nil
-	}
-	var found *classAt
-	top(file.Body, func(n pysource.Node, bound, _ string) {
-		if bound != name || found != nil {
-			return
-		}
-		switch n := n.(type) {
-		case *pysource.ClassDef:
-			found = &classAt{module, n}
-		case *pysource.ImportFrom:
-			for _, a := range n.Names {
-				if cmp.Or(a.AsName, a.Name) == name {
-					found = r.class(absolute(n, module, path), a.Name, depth+1)
+	top(mod.file.Body, func(n *syntax.Node, bound, _ string) {
+		switch {
+		case bound != name || def != nil:
+		case n.Kind == syntax.ClassDef:
+			def, in = n, module
+		case n.Kind == syntax.ImportFrom:
+			for _, a := range n.List {
+				if a.Bound() == name {
+					def, in = r.class(mod.absolute(n), a.Name, depth+1)
 				}
 			}
 		}
 	})
-	return found
+	return def, in
 }
 
 // field is a field of a dataclass with its default.
@@ -211,38 +174,33 @@ type field struct {
 }
 
 // fields returns the fields of a dataclass, those of its bases first.
-func (r *defaultsReader) fields(c *classAt, depth int) []field {
-	if c == nil || depth > maxImports {
+func (r *defaultsReader) fields(class *syntax.Node, module string, depth int) []field {
+	if class == nil || depth > maxImports {
 		return nil
 	}
 	var all []field
-	for _, base := range c.def.Bases {
-		if name, ok := base.(*pysource.Name); ok {
-			all = append(all, r.fields(r.class(c.module, name.ID, 0), depth+1)...)
+	for _, base := range class.List {
+		if base.Kind == syntax.Name {
+			def, in := r.class(module, base.Name, 0)
+			all = append(all, r.fields(def, in, depth+1)...)
 		}
 	}
-	for _, s := range c.def.Body {
-		assigned, ok := s.(*pysource.AnnAssign)
-		if !ok || assigned.Value == nil || annotated(assigned.Annotation, "ClassVar", "InitVar") {
+	for _, s := range class.Body {
+		if s.Kind != syntax.AnnAssign || s.Value == nil || s.Target.Kind != syntax.Name || annotated(s.Annotation, "ClassVar", "InitVar") {
 			continue
 		}
-		name, ok := assigned.Target.(*pysource.Name)
-		if !ok {
-			continue
-		}
-		f := field{name: name.ID, dest: name.ID}
-		value := assigned.Value
-		if call, ok := value.(*pysource.Call); ok && calls(call, "field") {
-			named := keywords(call)
-			if initialised, _ := evaluate(named["init"]); initialised == false {
+		f := field{name: s.Target.Name, dest: s.Target.Name}
+		value := s.Value
+		if calls(value, "field") {
+			if initialised, _ := evaluate(value.Argument("init")); initialised == false {
 				continue
 			}
-			meta := argparseMeta(named)
-			if value = meta["default"]; value == nil {
-				value = fieldDefault(named)
-			}
-			if dest, ok := text(meta["dest"]); ok {
+			meta := entry(value.Argument("metadata"), "argparse_meta")
+			if dest, ok := entry(meta, "dest").Str(); ok {
 				f.dest = dest
+			}
+			if value = entry(meta, "default"); value == nil {
+				value = fieldDefault(s.Value)
 			}
 		}
 		f.value, f.known = evaluate(value)
@@ -255,131 +213,36 @@ func (r *defaultsReader) fields(c *classAt, depth int) []field {
 	return all
 }
 
-// argparseMeta returns what a field says of its argument beside its type, by the keywords of its
-// call.
-func argparseMeta(named map[string]pysource.Expr) map[string]pysource.Expr {
-	said := map[string]pysource.Expr{}
-	meta, ok := named["metadata"].(*pysource.Dict)
-	if !ok {
-		return said
-	}
-	for i, key := range meta.Keys {
-		inner, ok := meta.Values[i].(*pysource.Dict)
-		if word, _ := text(key); word != "argparse_meta" || !ok {
-			continue
-		}
-		for j, k := range inner.Keys {
-			word, _ := text(k)
-			said[word] = inner.Values[j]
+// entry returns the value of a key of a dict, nil if there is no such dict or key.
+func entry(dict *syntax.Node, key string) (value *syntax.Node) {
+	if dict.Is(syntax.Dict) {
+		for i, k := range dict.Keys {
+			if word, ok := k.Str(); ok && word == key {
+				value = dict.List[i]
+			}
 		}
 	}
-	return said
+	return value
 }
 
-// fieldDefault returns the expression of the default of a field, by the keywords of its call.
-func fieldDefault(named map[string]pysource.Expr) pysource.Expr {
-	if value, ok := named["default"]; ok {
+// fieldDefault returns the expression of the default that a call of field states.
+func fieldDefault(call *syntax.Node) *syntax.Node {
+	factory := call.Argument("default_factory")
+	switch value := call.Argument("default"); {
+	case value != nil:
 		return value
-	}
-	switch factory := named["default_factory"].(type) {
-	case *pysource.Lambda:
-		return factory.Body
-	case *pysource.Name:
-		switch factory.ID {
-		case "list":
-			return &pysource.List{}
-		case "dict":
-			return &pysource.Dict{}
-		}
+	case factory.Is(syntax.Lambda):
+		return factory.Returns
+	case factory.Ident() == "list":
+		return &syntax.Node{Kind: syntax.List}
 	}
 	return nil
 }
 
-func calls(call *pysource.Call, function string) bool {
-	switch fn := call.Func.(type) {
-	case *pysource.Name:
-		return fn.ID == function
-	case *pysource.Attribute:
-		return fn.Attr == function
-	}
-	return false
-}
-
 // annotated reports whether an annotation begins with one of some names.
-func annotated(annotation pysource.Expr, names ...string) bool {
-	if s, ok := annotation.(*pysource.Subscript); ok {
-		annotation = s.Value
+func annotated(annotation *syntax.Node, names ...string) bool {
+	if annotation.Kind == syntax.Subscript {
+		annotation = annotation.Value
 	}
-	switch a := annotation.(type) {
-	case *pysource.Name:
-		return slices.Contains(names, a.ID)
-	case *pysource.Attribute:
-		return slices.Contains(names, a.Attr)
-	}
-	return false
-}
-
-// evaluate returns the value of a default; known is false when it is computed. A member of an
-// enumeration is its name, and a number out of a variable the number that stands in for it.
-func evaluate(e pysource.Expr) (value any, known bool) {
-	switch e := e.(type) {
-	case *pysource.Constant:
-		switch v := e.Value.(type) {
-		case *big.Int:
-			return v.Int64(), v.IsInt64()
-		case nil, bool, string, float64:
-			return v, true
-		}
-	case *pysource.UnaryOp:
-		v, _ := evaluate(e.Operand)
-		switch v := v.(type) {
-		case int64:
-			return -v, e.Op == "-"
-		case float64:
-			return -v, e.Op == "-"
-		}
-	case *pysource.BinOp:
-		left, _ := evaluate(e.Left)
-		right, _ := evaluate(e.Right)
-		a, first := left.(int64)
-		b, second := right.(int64)
-		switch {
-		case !first || !second:
-		case e.Op == "*":
-			return a * b, true
-		case e.Op == "**" && b >= 0 && b < 63:
-			return int64(math.Pow(float64(a), float64(b))), true
-		}
-	case *pysource.List:
-		items := []any{}
-		for _, item := range e.Elts {
-			v, ok := evaluate(item)
-			if !ok {
-				return nil, false
-			}
-			items = append(items, v)
-		}
-		return items, true
-	case *pysource.Attribute:
-		if base, ok := e.Value.(*pysource.Name); ok {
-			return e.Attr, base.ID != "args"
-		}
-	case *pysource.Call:
-		return fromVariable(e)
-	}
-	return nil, false
-}
-
-// fromVariable evaluates int(os.getenv(name, default)) where the variable is not set.
-func fromVariable(call *pysource.Call) (any, bool) {
-	if !calls(call, "int") || len(call.Args) != 1 {
-		return nil, false
-	}
-	getenv, ok := call.Args[0].(*pysource.Call)
-	if !ok || !calls(getenv, "getenv") && !calls(getenv, "get") || len(getenv.Args) != 2 {
-		return nil, false
-	}
-	digits, ok := text(getenv.Args[1])
-	n, isNumber := new(big.Int).SetString(digits, 10)
-	return n.Int64(), ok && isNumber
+	return (annotation.Kind == syntax.Name || annotation.Kind == syntax.Attribute) && slices.Contains(names, annotation.Name)
 }

@@ -96,7 +96,7 @@ class Model(Base):
 	assert.Equal(t, "0.17.1", d.Version)
 
 	_, err = pyreader.MegatronDefaults(filepath.Join(dir, "megatron"))
-	assert.ErrorContains(t, err, "expected the root of a checkout of Megatron-LM")
+	assert.ErrorContains(t, err, "want the root of a checkout of Megatron-LM")
 	_, err = pyreader.MegatronDefaults(filepath.Join(dir, "none"))
-	assert.ErrorContains(t, err, "is not a folder")
+	assert.ErrorContains(t, err, "want a folder")
 }

@@ -1,33 +1,20 @@
 package pyreader
 
 import (
-	"math/big"
 	"slices"
 	"strings"
 
-	"github.com/primus-fl/primus/internal/pyreader/pyeval"
-	"github.com/primus-fl/primus/internal/pyreader/pysource"
+	"github.com/primus-fl/primus/internal/pyreader/internal/eval"
+	"github.com/primus-fl/primus/internal/pyreader/internal/syntax"
 )
-
-func integer(v pyeval.Value) (int, bool) {
-	c, ok := v.(pyeval.Const)
-	if !ok {
-		return 0, false
-	}
-	n, ok := c.V.(*big.Int)
-	if !ok || !n.IsInt64() {
-		return 0, false
-	}
-	return int(n.Int64()), true
-}
 
 // analyse runs the handler of a record to see what it changes.
 func (c *Checkout) analyse(i int) {
 	r, reg := &c.Records[i], c.handlers[i]
 	e := &effects{machine: c.machine, list: []Effect{}}
-	c.machine.Hooks.Store, c.machine.Hooks.Call, c.machine.Hopeful = e.store, e.call, true
-	c.machine.Run(reg.handler, c.context(r, pyeval.Argument{}))
-	c.machine.Hooks.Store, c.machine.Hooks.Call, c.machine.Hopeful = nil, nil, false
+	c.machine.OnStore, c.machine.OnCall, c.machine.Hopeful = e.store, e.call, true
+	c.machine.Run(reg.handler, c.context(r, eval.Argument{}))
+	c.machine.OnStore, c.machine.OnCall, c.machine.Hopeful = nil, nil, false
 	r.Effects = e.list
 	r.Symbols, r.Styles = summarise(e.list)
 	if reg.condition != nil {
@@ -36,22 +23,19 @@ func (c *Checkout) analyse(i int) {
 }
 
 // context returns what handlers and conditions are given.
-func (c *Checkout) context(r *Record, args pyeval.Value) pyeval.Value {
-	module := &pyeval.Object{Open: true, Attrs: map[string]pyeval.Value{"params": args}}
-	extra := &pyeval.Mapping{
-		Keys:   []pyeval.Value{pyeval.Const{V: "module_config"}, pyeval.Const{V: "backend_args"}, pyeval.Const{V: "args"}, pyeval.Const{V: "primus_config"}},
-		Values: []pyeval.Value{module, args, args, &pyeval.Object{Open: true, Attrs: map[string]pyeval.Value{}}},
+func (c *Checkout) context(r *Record, args eval.Value) *eval.Object {
+	object := func(attrs map[string]eval.Value) *eval.Object { return &eval.Object{Open: true, Attrs: attrs} }
+	extra := &eval.Mapping{
+		Keys:   []eval.Value{"module_config", "backend_args", "args", "primus_config"},
+		Values: []eval.Value{object(map[string]eval.Value{"params": args}), args, args, object(map[string]eval.Value{})},
 		Open:   true,
 	}
-	return &pyeval.Object{Open: true, Attrs: map[string]pyeval.Value{
-		"backend": pyeval.Const{V: r.Backend}, "phase": pyeval.Const{V: r.Phase}, "extra": extra,
-		"primus_version": pyeval.Const{V: nil}, "platform": pyeval.Const{V: nil},
-	}}
+	return object(map[string]eval.Value{"backend": r.Backend, "phase": r.Phase, "extra": extra, "primus_version": eval.None, "platform": eval.None})
 }
 
 // effects collects what a handler changes.
 type effects struct {
-	machine *pyeval.Machine
+	machine *eval.Machine
 	list    []Effect
 }
 
@@ -59,61 +43,51 @@ type effects struct {
 var mutators = []string{"append", "extend", "insert", "add", "update", "setdefault", "pop", "remove", "clear", "discard"}
 
 // call records calls of methods that change something external.
-func (e *effects) call(c *pyeval.Call) (pyeval.Value, bool) {
-	path := e.setter(c)
-	if x, ok := c.Func.(pyeval.External); ok {
-		path = x.Path
+func (e *effects) call(c *eval.Call) eval.Value {
+	if c.Node == nil {
+		return nil
 	}
-	dot := strings.LastIndexByte(path, '.')
-	if dot < 0 || !slices.Contains(mutators, path[dot+1:]) || c.Node == nil || strings.HasPrefix(path, "os.environ") {
-		return nil, false
+	effect := Effect{Kind: "mutate", Style: Mutate, File: c.Module.Path, Line: c.Module.File.Line(c.Node.Start)}
+	switch fn := c.Func.(type) {
+	case *eval.Opaque: // a method of an object from a library, such as setLevel of a logger
+		if attr := c.Node.Value; attr.Kind == syntax.Attribute && eval.PathOf(fn) == "logging.getLogger" && strings.HasPrefix(attr.Name, "set") {
+			effect.Target = eval.Repr(fn.Parts[0]) + "." + attr.Name
+			e.add(effect)
+		}
+	case eval.External:
+		dot := max(strings.LastIndexByte(fn.Path, '.'), 0)
+		if effect.Target = fn.Path[:dot]; !slices.Contains(mutators, strings.TrimPrefix(fn.Path[dot:], ".")) || dot == 0 ||
+			strings.HasPrefix(fn.Path, "os.environ") || strings.Contains(fn.Path, "_primus") || effect.Target == "sys.path" || strings.HasPrefix(fn.Path, "<") {
+			return nil
+		}
+		if len(c.Args) > 0 {
+			effect.By = eval.Repr(c.Args[len(c.Args)-1])
+		}
+		e.add(effect)
 	}
-	effect := Effect{Kind: "mutate", Target: path[:dot], Style: Mutate, File: c.Module.Path, Line: c.Module.File.Line(c.Node.Start)}
-	if len(c.Args) > 0 {
-		effect.By = pyeval.Repr(c.Args[len(c.Args)-1])
-	}
-	if strings.Contains(path, "_primus") || path[:dot] == "sys.path" || strings.HasPrefix(path, "<") {
-		return nil, false
-	}
-	e.add(effect)
-	return nil, false
-}
-
-// setter records methods of objects from libraries that set something, such as setLevel of a
-// logger.
-func (e *effects) setter(c *pyeval.Call) string {
-	o, ok := c.Func.(*pyeval.Opaque)
-	if !ok || c.Node == nil || len(o.Parts) == 0 {
-		return ""
-	}
-	attr, ok := c.Node.Func.(*pysource.Attribute)
-	if path := pyeval.PathOf(o); ok && path == "logging.getLogger" && strings.HasPrefix(attr.Attr, "set") {
-		e.add(Effect{Kind: "mutate", Target: pyeval.Repr(o.Parts[0]) + "." + attr.Attr, Style: Mutate,
-			File: c.Module.Path, Line: c.Module.File.Line(c.Node.Start)})
-	}
-	return ""
+	return nil
 }
 
 // store records a change.
-func (e *effects) store(s *pyeval.Store) {
+func (e *effects) store(s *eval.Store) {
 	effect := Effect{Alternative: s.Alternative, File: s.Module.Path}
 	if s.Node != nil {
-		effect.Line = s.Module.File.Line(s.Node.Range().Start)
+		effect.Line = s.Module.File.Line(s.Node.Start)
 	}
 	if s.Value != nil {
-		effect.By = pyeval.Repr(s.Value)
+		effect.By = eval.Repr(s.Value)
 	}
 	switch base := s.Base.(type) {
-	case pyeval.Argument:
+	case eval.Argument:
 		if s.Attr == "" {
 			return
 		}
 		effect.Kind, effect.Style, effect.Target = "arg", Arg, strings.TrimPrefix(base.Path+"."+s.Attr, ".")
-	case pyeval.External:
+	case eval.External:
 		external(e.machine, &effect, base.Path, s)
-	case *pyeval.Class:
+	case *eval.Class:
 		effect.Kind, effect.Target = "primus", base.Path()+"."+s.Attr
-	case *pyeval.Module:
+	case *eval.Module:
 		effect.Kind, effect.Target = "primus", base.Name+"."+s.Attr
 	default:
 		return
@@ -122,18 +96,18 @@ func (e *effects) store(s *pyeval.Store) {
 }
 
 // external describes a change of something in a library.
-func external(machine *pyeval.Machine, effect *Effect, path string, s *pyeval.Store) {
-	key, _ := pyeval.Str(s.Key)
+func external(machine *eval.Machine, effect *Effect, path string, s *eval.Store) {
+	key, _ := s.Key.(string)
 	switch {
 	case path == "os.environ":
 		effect.Kind, effect.Style, effect.Target = "env", Env, key
 	case path == "sys.modules" && s.Attr == "":
 		effect.Kind, effect.Style, effect.Target = "sys.modules", Modules, key
 		if key == "" {
-			effect.Target = pyeval.Repr(s.Key)
+			effect.Target = eval.Repr(s.Key)
 		}
 	case s.Attr == "":
-		effect.Kind, effect.Style, effect.Target = "item", Item, path+"["+pyeval.Repr(s.Key)+"]"
+		effect.Kind, effect.Style, effect.Target = "item", Item, path+"["+eval.Repr(s.Key)+"]"
 	case strings.Contains(path, fields):
 		class, field, _ := strings.Cut(path, fields)
 		effect.Kind, effect.Style, effect.Target = "mutate", Mutate, class+"."+strings.TrimSuffix(field, "]")+"."+s.Attr
@@ -150,22 +124,22 @@ func external(machine *pyeval.Machine, effect *Effect, path string, s *pyeval.St
 const fields = ".__dataclass_fields__["
 
 // rebind distinguishes replacements, wrappers, and values that only mark or keep something.
-func rebind(machine *pyeval.Machine, effect *Effect, base string, s *pyeval.Store) {
-	if old, ok := s.Value.(pyeval.External); ok && strings.HasPrefix(old.Path, base+".") {
+func rebind(machine *eval.Machine, effect *Effect, base string, s *eval.Store) {
+	if old, ok := s.Value.(eval.External); ok && strings.HasPrefix(old.Path, base+".") {
 		effect.Kind = "stash"
 		return
 	}
 	effect.Kind, effect.Style = "rebind", Replace
-	if fn, ok := machine.Resolve(s.Value).(*pyeval.Function); ok && len(fn.Parts) == 0 {
+	if fn, ok := machine.Resolve(s.Value).(*eval.Function); ok && len(fn.Parts) == 0 {
 		effect.function = fn
 	}
-	machine.Inside(s.Value, func(v pyeval.Value) {
+	machine.Inside(s.Value, func(v eval.Value) {
 		switch v := v.(type) {
-		case pyeval.External:
+		case eval.External:
 			if (v.Path == effect.Target || v.Path == base+".*") && effect.Style == Replace {
 				effect.Style = Wrap
 			}
-		case *pyeval.SourceText:
+		case *eval.SourceText:
 			if len(v.Anchors) == 0 {
 				return
 			}
@@ -179,7 +153,7 @@ func rebind(machine *pyeval.Machine, effect *Effect, base string, s *pyeval.Stor
 }
 
 // marker reports whether a store only records that something was patched.
-func marker(s *pyeval.Store) bool {
+func marker(s *eval.Store) bool {
 	return strings.Contains(s.Attr, "_primus") || strings.HasPrefix(s.Attr, "_") && strings.HasSuffix(s.Attr, "_patched")
 }
 

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/primus-fl/primus/internal/pyreader/pysource"
 )
 
 // Explanation says what is known about one patch.
@@ -55,7 +53,7 @@ func (c *Checkout) Explain(id string) (*Explanation, error) {
 		}
 		return e, nil
 	}
-	return nil, &UnknownError{What: "id", Given: id, Known: c.IDs()}
+	return nil, &UnknownError{What: "id", Given: id, Known: c.ids()}
 }
 
 // takers returns the patches of a backend that change a symbol, in the order in which they run.
@@ -87,32 +85,27 @@ func (c *Checkout) takers(backend, symbol string) []Taker {
 // comments returns the comments in a registration and directly above it, without their marks.
 func (c *Checkout) comments(i int) []string {
 	fn := c.handlers[i].handler
-	file, def := fn.Module.File, fn.Def
-	start := def.Start
-	for _, d := range def.Decorators {
-		start = min(start, d.Range().Start)
-	}
-	end := def.End
-	if len(def.Body) > 0 {
-		end = def.Body[0].Range().Start
+	file, start, end := fn.Module.File, fn.Def.Start, fn.Def.Body[0].Start
+	for _, d := range fn.Def.Decorators {
+		start = min(start, d.Start)
 	}
 	first := file.Line(start)
-	var above []pysource.Token
-	for at := len(file.Comments) - 1; at >= 0; at-- {
-		comment := file.Comments[at]
-		if line := file.Line(comment.Start); line == first-1 {
-			above = append([]pysource.Token{comment}, above...)
-			first = line
+	var texts []string
+	for _, comment := range slices.Backward(file.Comments) {
+		if comment.Start < start && file.Line(comment.Start) == first-1 {
+			texts = append(texts, comment.Text)
+			first--
+		}
+	}
+	slices.Reverse(texts)
+	for _, comment := range file.Comments {
+		if comment.Start >= start && comment.Start < end {
+			texts = append(texts, comment.Text)
 		}
 	}
 	found := []string{}
-	for _, comment := range file.Comments {
-		if comment.Start >= start && comment.Start < end {
-			above = append(above, comment)
-		}
-	}
-	for _, comment := range above {
-		text := strings.TrimSpace(strings.TrimLeft(comment.Text, "#"))
+	for _, text := range texts {
+		text = strings.TrimSpace(strings.TrimLeft(text, "#"))
 		if strings.Trim(text, "-=─ ") != "" && !strings.HasPrefix(text, "noqa") {
 			found = append(found, text)
 		}

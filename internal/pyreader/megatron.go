@@ -3,16 +3,12 @@ package pyreader
 import (
 	_ "embed"
 	"encoding/json"
-	"fmt"
 	"io/fs"
 	"maps"
 	"math"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
-
-	"github.com/primus-fl/primus/internal/pyreader/pyeval"
 )
 
 // megatronDefaults are the arguments of Megatron-LM 0.16 with the defaults of its own parser, a
@@ -94,13 +90,5 @@ func FrameworkVersion(tree, framework string) (string, error) {
 	if file == "" {
 		return "", fs.ErrNotExist
 	}
-	parsed, err := pyeval.New(os.DirFS(tree)).Parse(file)
-	if err != nil {
-		return "", err
-	}
-	version := parsed.Version()
-	if version == "" {
-		return "", fmt.Errorf("%s: it states no version: expected __version__ or MAJOR, MINOR and PATCH", file)
-	}
-	return version, nil
+	return fileVersion(tree, file)
 }

@@ -8,7 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/primus-fl/primus/internal/pyreader/pyeval"
+	"github.com/primus-fl/primus/internal/pyreader/internal/eval"
+	"github.com/primus-fl/primus/internal/pyreader/internal/syntax"
 	"github.com/primus-fl/primus/runtime/patch"
 )
 
@@ -130,9 +131,9 @@ func (c *Checkout) decide(i int, phase string, run Run, filter patch.Filter) Dec
 	}
 	v := c.machine.Run(condition, c.runContext(r, phase, run))
 	switch c.machine.Truth(v) {
-	case pyeval.False:
+	case eval.False:
 		d.Verdict, d.Reason = No, "condition not met: "+r.Condition.Words+given(r.Condition, run)
-	case pyeval.Unknown:
+	case eval.Unknown:
 		d.Verdict, d.Reason = Depends, "depends on "+c.open(r.Condition, v)
 	default:
 		if d.Verdict == Yes {
@@ -157,21 +158,15 @@ func matches(version string, patterns []string) (Verdict, string) {
 }
 
 // runContext returns the context that a condition gets in a run.
-func (c *Checkout) runContext(r *Record, phase string, run Run) pyeval.Value {
-	params := value(run.Params)
-	ctx := c.context(r, params).(*pyeval.Object)
-	ctx.Attrs["phase"], ctx.Attrs["backend"] = pyeval.Const{V: phase}, pyeval.Const{V: run.Backend}
-	ctx.Attrs["model_name"], ctx.Attrs["module_name"] = value(run.Model), pyeval.Const{V: run.Module}
-	ctx.Attrs["backend_version"] = pyeval.Const{V: run.Version}
-	if run.Version == "" {
-		delete(ctx.Attrs, "backend_version")
+func (c *Checkout) runContext(r *Record, phase string, run Run) *eval.Object {
+	ctx := c.context(r, value(run.Params))
+	ctx.Attrs["phase"], ctx.Attrs["backend"] = phase, run.Backend
+	ctx.Attrs["model_name"], ctx.Attrs["module_name"] = value(run.Model), run.Module
+	if run.Version != "" {
+		ctx.Attrs["backend_version"] = run.Version
 	}
-	extra := ctx.Attrs["extra"].(*pyeval.Mapping)
-	for i, key := range extra.Keys {
-		if key == (pyeval.Const{V: "primus_config"}) {
-			extra.Values[i] = &pyeval.Object{Open: true, Attrs: map[string]pyeval.Value{"config_file": pyeval.Const{V: run.File}}}
-		}
-	}
+	config := ctx.Attrs["extra"].(*eval.Mapping).Values[3].(*eval.Object)
+	config.Attrs["config_file"] = run.File
 	return ctx
 }
 
@@ -234,26 +229,30 @@ func Diff(from, to []Decision) []Change {
 }
 
 // value returns a value of a configuration as Python has it: mappings are namespaces.
-func value(v any) pyeval.Value {
+func value(v any) eval.Value {
 	switch v := v.(type) {
+	case nil:
+		return eval.None
 	case map[string]any:
-		o := &pyeval.Object{Attrs: map[string]pyeval.Value{}}
+		o := &eval.Object{Attrs: map[string]eval.Value{}}
 		for name, item := range v {
 			o.Attrs[name] = value(item)
 		}
 		return o
 	case []any:
-		s := &pyeval.Sequence{Kind: "list"}
+		s := &eval.Sequence{Kind: "list"}
 		for _, item := range v {
 			s.Items = append(s.Items, value(item))
 		}
 		return s
 	case int:
-		return pyeval.Const{V: big.NewInt(int64(v))}
+		return big.NewInt(int64(v))
 	case int64:
-		return pyeval.Const{V: big.NewInt(v)}
+		return big.NewInt(v)
+	case []byte:
+		return syntax.Bytes(v)
 	}
-	return pyeval.Const{V: v}
+	return v // a bool, *big.Int, float64 or string
 }
 
 // given lists the parameters and variables that a condition reads, with their values.
@@ -300,13 +299,13 @@ func lookup(params map[string]any, key string) string {
 }
 
 // open says why a condition cannot be decided.
-func (c *Checkout) open(cond *Condition, v pyeval.Value) string {
+func (c *Checkout) open(cond *Condition, v eval.Value) string {
 	if len(cond.Probes) > 0 {
 		return strings.Join(cond.Probes, ", ") + " of the machine: " + cond.Words
 	}
 	var sources []string
-	c.machine.Inside(v, func(v pyeval.Value) {
-		if o, ok := v.(*pyeval.Opaque); ok {
+	c.machine.Inside(v, func(v eval.Value) {
+		if o, ok := v.(*eval.Opaque); ok {
 			sources = addTo(sources, o.Source)
 		}
 	})

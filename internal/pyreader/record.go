@@ -1,6 +1,6 @@
 package pyreader
 
-import "github.com/primus-fl/primus/internal/pyreader/pyeval"
+import "github.com/primus-fl/primus/internal/pyreader/internal/eval"
 
 // Record is what is known about one registration of a patch.
 type Record struct {
@@ -58,7 +58,7 @@ type Effect struct {
 	Alternative bool        `json:"alternative,omitempty"` // only if something failed before
 	Anchors     [][2]string `json:"anchors,omitempty"`     // of a rewrite of source: the text to replace and its replacement
 
-	function *pyeval.Function // the function that is installed, if it is one
+	function *eval.Function // the function that is installed, if it is one
 }
 
 // Condition is when a patch applies.

@@ -16,45 +16,37 @@ var always, never = &test{op: "always"}, &test{op: "never"}
 
 func leaf(yes, no string) *test { return &test{op: "leaf", yes: yes, no: no} }
 
-// all returns the conjunction of tests.
-func all(of ...*test) *test { return join("and", always, never, of) }
-
-// either returns the disjunction of tests.
-func either(of ...*test) *test { return join("or", never, always, of) }
-
-// join combines tests. It leaves out those without effect and stops at one that decides.
-func join(op string, nothing, decides *test, of []*test) *test {
+// join combines tests by and or or. It leaves out those without effect and stops at one that
+// decides.
+func join(op string, of ...*test) *test {
+	neutral, decides := always, never
+	if op == "or" {
+		neutral, decides = never, always
+	}
 	t := &test{op: op}
 	for _, each := range of {
+		parts := []*test{each}
 		switch each.op {
-		case nothing.op:
+		case neutral.op:
 			continue
 		case decides.op:
 			return decides
 		case op:
-			t.of = append(t.of, each.of...)
-			continue
+			parts = each.of
 		}
-		t.of = append(t.of, each)
+		for _, part := range parts {
+			if !slices.ContainsFunc(t.of, func(other *test) bool { return other.words(false) == part.words(false) }) {
+				t.of = append(t.of, part)
+			}
+		}
 	}
-	t.of = distinct(t.of)
 	switch len(t.of) {
 	case 0:
-		return nothing
+		return neutral
 	case 1:
 		return t.of[0]
 	}
 	return t
-}
-
-func distinct(of []*test) []*test {
-	var kept []*test
-	for _, t := range of {
-		if !slices.ContainsFunc(kept, func(other *test) bool { return other.words(false) == t.words(false) }) {
-			kept = append(kept, t)
-		}
-	}
-	return kept
 }
 
 // choose returns the test yes if a condition holds, otherwise the test no.
@@ -65,13 +57,13 @@ func choose(condition, yes, no *test) *test {
 	case condition.op == "never":
 		return no
 	case yes.op == "never":
-		return all(condition.not(), no)
+		return join("and", condition.not(), no)
 	case yes.op == "always":
-		return either(condition, no)
+		return join("or", condition, no)
 	case no.op == "never":
-		return all(condition, yes)
+		return join("and", condition, yes)
 	case no.op == "always":
-		return either(condition.not(), yes)
+		return join("or", condition.not(), yes)
 	case yes.words(false) == no.words(false):
 		return yes
 	}
@@ -92,29 +84,27 @@ func (t *test) not() *test {
 	case "leaf":
 		return leaf(t.no, t.yes)
 	case "and":
-		return either(of...)
+		return join("or", of...)
 	case "or":
-		return all(of...)
+		return join("and", of...)
 	}
 	return &test{op: "if", of: []*test{t.of[0], of[1], of[2]}}
 }
 
 // words returns a test in words, in parentheses if it is part of another one.
 func (t *test) words(inside bool) string {
-	var s string
+	var parts []string
+	for _, each := range t.of {
+		parts = append(parts, each.words(true))
+	}
+	s := strings.Join(parts, " "+t.op+" ")
 	switch t.op {
 	case "leaf":
 		return t.yes
-	case "if":
-		s = "if " + t.of[0].words(true) + ": " + t.of[1].words(true) + ", otherwise " + t.of[2].words(true)
-	case "and", "or":
-		var parts []string
-		for _, each := range t.of {
-			parts = append(parts, each.words(true))
-		}
-		s = strings.Join(parts, " "+t.op+" ")
-	default:
+	case "always", "never":
 		return t.op
+	case "if":
+		s = "if " + parts[0] + ": " + parts[1] + ", otherwise " + parts[2]
 	}
 	if inside {
 		return "(" + s + ")"

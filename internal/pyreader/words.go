@@ -4,147 +4,133 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/primus-fl/primus/internal/pyreader/pyeval"
-	"github.com/primus-fl/primus/internal/pyreader/pysource"
+	"github.com/primus-fl/primus/internal/pyreader/internal/eval"
+	"github.com/primus-fl/primus/internal/pyreader/internal/syntax"
 )
 
-// words returns a condition in words. Parameters and variables appear by name, helpers by what they
+// wording puts a condition into words. Parameters and variables appear by name, helpers by what they
 // return.
-func (c *Checkout) words(fn *pyeval.Function) string {
-	w := &wording{machine: c.machine}
-	return w.function(fn, nil).words(false)
-}
-
 type wording struct {
-	machine *pyeval.Machine
-	inside  []*pyeval.Function
+	machine *eval.Machine
+	inside  []*syntax.Node // the functions that are being put into words
 }
 
 // phrase puts the expressions of a function into words.
 type phrase struct {
 	*wording
-	*readsOf
-	values map[string]pysource.Expr // variables that are set
+	*names
+	values map[string]*syntax.Node // variables that are set
 }
 
-func (w *wording) function(fn *pyeval.Function, given map[string]string) *test {
-	for _, other := range w.inside {
-		if other.Def == fn.Def && other.Body == fn.Body {
-			return leaf(fn.Name+" holds", fn.Name+" does not hold")
-		}
+func (w *wording) function(fn *eval.Function, given map[string]string) *test {
+	if slices.Contains(w.inside, fn.Def) {
+		return leaf(fn.Name+" holds", fn.Name+" does not hold")
 	}
-	w.inside = append(w.inside, fn)
+	w.inside = append(w.inside, fn.Def)
 	defer func() { w.inside = w.inside[:len(w.inside)-1] }()
 	if given == nil {
 		given = map[string]string{}
 	}
-	p := &phrase{w, &readsOf{reads: &reads{machine: w.machine, cond: &Condition{}}, fn: fn, given: given, local: map[string]pyeval.Value{}}, map[string]pysource.Expr{}}
-	if fn.Def == nil {
-		return p.test(fn.Body)
+	if fn.IsLambda() {
+		return (&phrase{w, &names{fn, given, nil}, map[string]*syntax.Node{}}).test(fn.Def.Returns)
 	}
-	var body []pysource.Node
-	for _, s := range fn.Def.Body {
-		body = append(body, s)
-	}
-	p.imports(body)
-	return p.block(fn.Def.Body, never)
+	n, body := namesOf(w.machine, fn, given)
+	return (&phrase{w, n, map[string]*syntax.Node{}}).block(body, never)
 }
 
 // block returns when a block returns something true, with what comes after it where it goes on.
-func (p *phrase) block(body []pysource.Stmt, after *test) *test {
+func (p *phrase) block(body []*syntax.Node, after *test) *test {
 	for i, s := range body {
-		switch s := s.(type) {
-		case *pysource.Assign:
-			if name, ok := s.Targets[0].(*pysource.Name); ok && p.values[name.ID] == nil {
-				p.values[name.ID] = s.Value
+		rest := body[i+1:]
+		switch s.Kind {
+		case syntax.Assign:
+			if name := s.Targets[0].Ident(); name != "" && p.values[name] == nil {
+				p.values[name] = s.Value
 			}
-		case *pysource.Return:
+		case syntax.Return:
 			if s.Value == nil {
 				return never
 			}
 			return p.test(s.Value)
-		case *pysource.If:
-			if p.returns(s.Body) || p.returns(s.Orelse) {
-				rest := p.block(body[i+1:], after)
-				return choose(p.test(s.Test), p.block(s.Body, rest), p.block(s.Orelse, rest))
+		case syntax.If:
+			if returns(s.Body) || returns(s.Else) {
+				rest := p.block(rest, after)
+				return choose(p.test(s.Value), p.block(s.Body, rest), p.block(s.Else, rest))
 			}
-		case *pysource.Try:
-			if p.returns(s.Body) {
-				return p.block(slices.Concat(s.Body, s.Orelse, body[i+1:]), after)
+		case syntax.Try:
+			if returns(s.Body) {
+				return p.block(slices.Concat(s.Body, s.Else, rest), after)
 			}
-		case *pysource.With:
-			return p.block(slices.Concat(s.Body, body[i+1:]), after)
-		case *pysource.For:
-			if !p.returns(s.Body) {
-				continue
+		case syntax.With:
+			return p.block(slices.Concat(s.Body, rest), after)
+		case syntax.For:
+			if returns(s.Body) {
+				each := p.source(s.Value) + ": " + p.block(s.Body, never).words(false)
+				return join("or", leaf("for one of "+each, "for none of "+each), p.block(rest, after))
 			}
-			t := p.block(s.Body, never).words(false)
-			each := leaf("for one of "+p.source(s.Iter)+": "+t, "for none of "+p.source(s.Iter)+": "+t)
-			return either(each, p.block(body[i+1:], after))
 		}
 	}
 	return after
 }
 
 // returns reports whether a block may return.
-func (p *phrase) returns(body []pysource.Stmt) bool {
+func returns(body []*syntax.Node) bool {
 	found := false
 	for _, s := range body {
-		pysource.Walk(s, func(n pysource.Node) bool {
-			_, ok := n.(*pysource.Return)
-			found = found || ok
-			_, inner := n.(*pysource.FunctionDef)
-			return !found && !inner
+		syntax.Walk(s, func(n *syntax.Node) bool {
+			found = found || n.Kind == syntax.Return
+			return !found && n.Kind != syntax.FunctionDef
 		})
 	}
 	return found
 }
 
-func (p *phrase) source(n pysource.Node) string {
-	return strings.Join(strings.Fields(p.fn.Module.File.Source(n)), " ")
-}
+func (p *phrase) source(n *syntax.Node) string { return p.fn.Module.File.Words(n) }
+
+// plain returns the test of an expression by its source.
+func (p *phrase) plain(e *syntax.Node) *test { return leaf(p.source(e), "not "+p.source(e)) }
 
 // test returns when an expression is true.
-func (p *phrase) test(e pysource.Expr) *test {
-	switch e := e.(type) {
-	case *pysource.Constant:
-		switch e.Value {
+func (p *phrase) test(e *syntax.Node) *test {
+	name, read := p.read(e)
+	switch e.Kind {
+	case syntax.Constant:
+		switch e.Const {
 		case true:
 			return always
 		case false, nil:
 			return never
 		}
-	case *pysource.BoolOp:
+	case syntax.BoolOp:
 		var of []*test
-		for _, v := range e.Values {
+		for _, v := range e.List {
 			of = append(of, p.test(v))
 		}
-		if e.Op == "and" {
-			return all(of...)
+		return join(e.Name, of...)
+	case syntax.UnaryOp:
+		if e.Name == "not" {
+			return p.test(e.Value).not()
 		}
-		return either(of...)
-	case *pysource.UnaryOp:
-		if e.Op == "not" {
-			return p.test(e.Operand).not()
-		}
-	case *pysource.Compare:
+	case syntax.Compare:
 		return p.comparison(e)
-	case *pysource.Name:
-		if v, ok := p.values[e.ID]; ok {
-			if _, read := p.read(e); !read {
-				delete(p.values, e.ID) // a variable that is set to itself
-				t := p.test(v)
-				p.values[e.ID] = v
+	case syntax.Name:
+		if v, ok := p.values[e.Name]; ok && !read {
+			delete(p.values, e.Name) // a variable that is set to itself
+			t := p.test(v)
+			p.values[e.Name] = v
+			return t
+		}
+	case syntax.Call:
+		if !read {
+			if t := p.call(e); t != nil {
 				return t
 			}
 		}
-	case *pysource.Call:
-		return p.calls(e)
 	}
-	if name, ok := p.read(e); ok {
+	if read {
 		return leaf(name+" is set", name+" is not set")
 	}
-	return leaf(p.source(e), "not "+p.source(e))
+	return p.plain(e)
 }
 
 // opposites maps the words of comparisons to those of their negations.
@@ -154,168 +140,157 @@ var opposites = map[string][2]string{
 	"<": {"<", ">="}, "<=": {"<=", ">"}, ">": {">", "<="}, ">=": {">=", "<"},
 }
 
-func (p *phrase) comparison(e *pysource.Compare) *test {
-	if name, ok := e.Left.(*pysource.Name); ok && name.ID == "args" && strings.HasPrefix(e.Ops[0], "is") {
-		if e.Ops[0] == "is" {
+func (p *phrase) comparison(e *syntax.Node) *test {
+	op := e.Words[0]
+	if e.Value.Ident() == "args" && strings.HasPrefix(op, "is") {
+		if op == "is" {
 			return never
 		}
 		return always
 	}
-	if len(e.Ops) == 1 {
-		op, left, right := e.Ops[0], p.operand(e.Left), p.operand(e.Comparators[0])
-		words := opposites[op]
-		if _, ok := text(e.Left); ok && strings.HasSuffix(op, "in") && !strings.HasPrefix(right, "(") && !strings.HasPrefix(right, "[") {
-			words = [2]string{"contains", "does not contain"}
-			left, right = right, left
+	left := p.operand(e.Value)
+	if len(e.Words) > 1 {
+		for i, op := range e.Words {
+			left += " " + opposites[op][0] + " " + p.operand(e.List[i])
+		}
+		return leaf(left, "not "+left)
+	}
+	right, words := p.operand(e.List[0]), opposites[op]
+	_, isText := e.Value.Str()
+	_, isRead := p.read(e.Value)
+	if strings.HasSuffix(op, "in") {
+		switch {
+		case isText && !strings.HasPrefix(right, "(") && !strings.HasPrefix(right, "["):
+			words, left, right = [2]string{"contains", "does not contain"}, right, left
 			if op == "not in" {
 				words[0], words[1] = words[1], words[0]
 			}
-		} else if _, isRead := p.read(e.Left); !isRead && strings.HasSuffix(op, "in") && left != p.source(e.Left) {
+		case !isRead && left != p.source(e.Value):
 			words, left, right = [2]string{"contains", "does not contain"}, right, left
 		}
-		none := strings.NewReplacer(" is not None", " is given", " is None", " is not given").Replace
-		return leaf(none(left+" "+words[0]+" "+right), none(left+" "+words[1]+" "+right))
 	}
-	s := p.operand(e.Left)
-	for i, op := range e.Ops {
-		s += " " + opposites[op][0] + " " + p.operand(e.Comparators[i])
-	}
-	return leaf(s, "not "+s)
+	none := strings.NewReplacer(" is not None", " is given", " is None", " is not given").Replace
+	return leaf(none(left+" "+words[0]+" "+right), none(left+" "+words[1]+" "+right))
 }
 
 // operand returns an expression as a value in words.
-func (p *phrase) operand(e pysource.Expr) string {
+func (p *phrase) operand(e *syntax.Node) string {
 	if name, ok := p.read(e); ok {
 		return name
 	}
-	if name, ok := e.(*pysource.Name); ok {
-		switch v := p.named(name.ID).(type) {
-		case pyeval.Const, *pyeval.Sequence:
-			return pyeval.Repr(v)
+	if e.Kind == syntax.Name {
+		if v := p.named(e.Name); eval.IsLiteral(v) {
+			return eval.Repr(v)
 		}
 	}
 	return p.source(e)
 }
 
-// calls returns what a helper tests.
-func (p *phrase) calls(e *pysource.Call) *test {
-	if name, ok := p.read(e); ok {
-		return leaf(name+" is set", name+" is not set")
-	}
-	name, ok := e.Func.(*pysource.Name)
-	if !ok {
-		return leaf(p.source(e), "not "+p.source(e))
-	}
-	if fn, ok := p.named(name.ID).(*pyeval.Function); ok && fn.Def != nil {
-		return p.function(fn, p.constants(fn, e))
-	}
-	if len(e.Args) == 1 && name.ID == "bool" {
-		return p.test(e.Args[0])
-	}
-	if generator, ok := anyOf(e); ok {
-		if target, ok := generator.Generators[0].Target.(*pysource.Name); ok {
+// call returns what a helper tests, nil if that is not known.
+func (p *phrase) call(e *syntax.Node) *test {
+	fn, ok := p.named(e.Value.Ident()).(*eval.Function)
+	switch name := e.Value.Ident(); {
+	case ok && name != "" && !fn.IsLambda():
+		return p.function(fn, constants(fn, e))
+	case name == "" || len(e.List) != 1:
+		return nil
+	case name == "bool":
+		return p.test(e.List[0])
+	case name == "any" && e.List[0].Is(syntax.GeneratorExp) && len(e.List[0].List) == 1:
+		generator := e.List[0].List[0]
+		if target := generator.Target.Ident(); target != "" {
 			var of []*test
-			for _, name := range p.names(generator.Generators[0].Iter) {
-				p.given[target.ID] = name
-				of = append(of, p.test(generator.Elt))
+			for _, name := range p.items(generator.Value) {
+				p.given[target] = name
+				of = append(of, p.test(e.List[0].Value))
 			}
-			delete(p.given, target.ID)
-			return either(of...)
+			delete(p.given, target)
+			return join("or", of...)
 		}
 	}
-	return leaf(p.source(e), "not "+p.source(e))
+	return nil
 }
 
-// anyOf returns the generator in a call of any.
-func anyOf(e *pysource.Call) (*pysource.Comprehension, bool) {
-	name, ok := e.Func.(*pysource.Name)
-	if !ok || name.ID != "any" || len(e.Args) != 1 {
-		return nil, false
-	}
-	generator, ok := e.Args[0].(*pysource.Comprehension)
-	return generator, ok && len(generator.Generators) == 1
-}
-
-// names returns the texts of an expression that is a list of texts, or its source.
-func (p *phrase) names(e pysource.Expr) []string {
-	var names []string
-	switch e := e.(type) {
-	case *pysource.Tuple:
-		for _, item := range e.Elts {
-			names = append(names, p.name(item))
-		}
-	case *pysource.Name:
-		var items []pyeval.Value
-		switch v := p.named(e.ID).(type) {
-		case *pyeval.Sequence:
-			items = v.Items
-		case *pyeval.Mapping:
-			items = v.Keys
-		}
-		for _, item := range items {
-			if s, ok := pyeval.Str(item); ok {
-				names = append(names, s)
-			}
+// items returns the texts of an expression that is a list of texts, or its source.
+func (p *phrase) items(e *syntax.Node) []string {
+	var texts []string
+	if e.Kind == syntax.Tuple {
+		for _, item := range e.List {
+			texts = append(texts, p.name(item))
 		}
 	}
-	if len(names) == 0 {
+	var values []eval.Value
+	switch v := p.named(e.Ident()).(type) {
+	case *eval.Sequence:
+		values = v.Items
+	case *eval.Mapping:
+		values = v.Keys
+	}
+	for _, item := range values {
+		if s, ok := item.(string); ok {
+			texts = append(texts, s)
+		}
+	}
+	if len(texts) == 0 {
 		return []string{"<" + p.source(e) + ">"}
 	}
-	return names
+	return texts
 }
 
 // converts are functions that do not change the meaning of a value.
-var converts = map[string]bool{"bool": true, "int": true, "str": true, "float": true, "strip": true, "lower": true}
+var converts = []string{"bool", "int", "str", "float", "strip", "lower"}
 
 // read returns the name of the parameter or variable that an expression reads.
-func (p *phrase) read(e pysource.Expr) (string, bool) {
-	switch e := e.(type) {
-	case *pysource.Name:
-		if value, ok := p.values[e.ID]; ok {
+func (p *phrase) read(e *syntax.Node) (string, bool) {
+	switch e.Kind {
+	case syntax.Name:
+		if value, ok := p.values[e.Name]; ok {
+			delete(p.values, e.Name) // a variable that is set to itself
+			defer func() { p.values[e.Name] = value }()
 			return p.read(value)
 		}
-	case *pysource.BoolOp: // x or default
-		if e.Op == "or" && len(e.Values) == 2 {
-			if _, ok := e.Values[1].(*pysource.Constant); ok {
-				return p.read(e.Values[0])
-			}
+	case syntax.BoolOp: // x or default
+		if e.Name == "or" && len(e.List) == 2 && e.List[1].Kind == syntax.Constant {
+			return p.read(e.List[0])
 		}
-	case *pysource.Attribute:
-		if base, ok := e.Value.(*pysource.Name); ok && base.ID == "ctx" {
-			return "the " + strings.ReplaceAll(e.Attr, "_", " "), true
+	case syntax.Attribute:
+		if e.Value.Ident() == "ctx" {
+			return "the " + strings.ReplaceAll(e.Name, "_", " "), true
 		}
-	case *pysource.Call:
-		return p.readCall(e)
+	case syntax.Call:
+		return p.readCall(e.Value, e.List)
 	}
 	return "", false
 }
 
-func (p *phrase) readCall(e *pysource.Call) (string, bool) {
-	name, ok := e.Func.(*pysource.Name)
-	if !ok {
-		if attr, ok := e.Func.(*pysource.Attribute); ok && converts[attr.Attr] && len(e.Args) == 0 {
-			return p.read(attr.Value)
-		}
-		path := p.path(e.Func)
-		switch {
-		case len(e.Args) > 0 && (path == "os.environ.get" || path == "os.getenv"):
-			return "$" + p.name(e.Args[0]), true
-		case path == "importlib.util.find_spec" && len(e.Args) > 0:
-			return "the package " + p.name(e.Args[0]), true
+func (p *phrase) readCall(fn *syntax.Node, args []*syntax.Node) (string, bool) {
+	if fn.Kind == syntax.Attribute && len(args) == 0 && slices.Contains(converts, fn.Name) {
+		return p.read(fn.Value)
+	}
+	if len(args) == 0 {
+		return "", false
+	}
+	if fn.Kind != syntax.Name {
+		switch p.path(fn) {
+		case "os.environ.get", "os.getenv":
+			return "$" + p.name(args[0]), true
+		case "importlib.util.find_spec":
+			return "the package " + p.name(args[0]), true
 		}
 		return "", false
 	}
 	switch {
-	case converts[name.ID] && len(e.Args) == 1:
-		return p.read(e.Args[0])
-	case name.ID == "get_param" && len(e.Args) > 1:
-		return p.name(e.Args[1]), true
-	case (name.ID == "getattr" || name.ID == "hasattr") && len(e.Args) > 1:
-		if base := p.path(e.Args[0]); base != "" {
-			return base + "." + p.name(e.Args[1]), true
+	case len(args) == 1 && slices.Contains(converts, fn.Name):
+		return p.read(args[0])
+	case len(args) == 1:
+	case fn.Name == "get_param":
+		return p.name(args[1]), true
+	case fn.Name == "getattr" || fn.Name == "hasattr":
+		if base := p.path(args[0]); base != "" {
+			return base + "." + p.name(args[1]), true
 		}
-		if path, ok := p.parameters(e.Args[0]); ok {
-			return strings.TrimPrefix(path+"."+p.name(e.Args[1]), "."), true
+		if path, ok := p.parameters(args[0]); ok {
+			return strings.TrimPrefix(path+"."+p.name(args[1]), "."), true
 		}
 	}
 	return "", false

@@ -2,10 +2,9 @@ package megatron
 
 import (
 	"fmt"
-	"math/big"
 	"path/filepath"
 
-	"github.com/primus-fl/primus/internal/pyreader/pysource"
+	"github.com/primus-fl/primus/internal/pyreader"
 	"github.com/primus-fl/primus/runtime/patch"
 )
 
@@ -28,97 +27,15 @@ func replicate(c *patch.Context) error {
 	return c.SetArg("num_distributed_optimizer_instances", degree)
 }
 
-// maxLayers bounds the length of the list that moe_layer_freq means.
-const maxLayers = 1 << 16
-
 // layerFrequency evaluates an expression such as ([0]*1+[1]*26). Other texts stay unchanged.
 func layerFrequency(c *patch.Context) error {
 	v, _ := c.Value("moe_layer_freq")
-	parsed, err := pysource.Parse("moe_layer_freq", []byte(v.Text()+"\n"))
-	if err != nil || len(parsed.Body) != 1 {
-		c.Log.Warn(fmt.Sprintf("moe_layer_freq: %q is not an expression, so it stays unchanged", v.Text()))
-		return nil
-	}
-	statement, ok := parsed.Body[0].(*pysource.ExprStmt)
-	if !ok {
-		return nil
-	}
-	value, ok := evaluate(statement.Value)
-	if !ok {
-		c.Log.Warn(fmt.Sprintf("moe_layer_freq: %q has more than numbers and lists that are added and repeated, so it stays unchanged", v.Text()))
+	value, err := pyreader.Numbers(v.Text())
+	if err != nil {
+		c.Log.Warn(fmt.Sprintf("moe_layer_freq: %q %v, so it stays unchanged", v.Text(), err))
 		return nil
 	}
 	return c.SetArg("moe_layer_freq", value)
-}
-
-// evaluate returns the int64 or the []any of them that an expression of numbers, lists, +, - and *
-// means.
-func evaluate(e pysource.Expr) (any, bool) {
-	switch e := e.(type) {
-	case *pysource.Constant:
-		n, ok := e.Value.(*big.Int)
-		if !ok || !n.IsInt64() {
-			return nil, false
-		}
-		return n.Int64(), true
-	case *pysource.List:
-		items := []any{}
-		for _, each := range e.Elts {
-			value, ok := evaluate(each)
-			if !ok {
-				return nil, false
-			}
-			items = append(items, value)
-		}
-		return items, true
-	case *pysource.UnaryOp:
-		value, ok := evaluate(e.Operand)
-		n, isInt := value.(int64)
-		return -n, ok && isInt && e.Op == "-"
-	case *pysource.BinOp:
-		left, okLeft := evaluate(e.Left)
-		right, okRight := evaluate(e.Right)
-		if !okLeft || !okRight {
-			return nil, false
-		}
-		return combine(left, e.Op, right)
-	}
-	return nil, false
-}
-
-func combine(left any, op string, right any) (any, bool) {
-	switch l := left.(type) {
-	case int64:
-		switch r := right.(type) {
-		case int64:
-			switch op {
-			case "+":
-				return l + r, true
-			case "-":
-				return l - r, true
-			case "*":
-				return l * r, true
-			}
-			return nil, false
-		case []any:
-			return combine(r, op, l)
-		}
-	case []any:
-		switch r := right.(type) {
-		case []any:
-			return append(append([]any{}, l...), r...), op == "+" && len(l)+len(r) <= maxLayers
-		case int64:
-			if op != "*" || r*int64(len(l)) > maxLayers {
-				return nil, false
-			}
-			repeated := []any{}
-			for range r {
-				repeated = append(repeated, l...)
-			}
-			return repeated, true
-		}
-	}
-	return nil, false
 }
 
 // weightsAndBiases names what Weights & Biases shows, unless disable_wandb is set.

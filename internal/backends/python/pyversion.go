@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/primus-fl/primus/internal/pyreader/pysource"
+	"github.com/primus-fl/primus/internal/pyreader"
 )
 
 // maxFile bounds the length of files that are read. Files that state versions are short.
@@ -30,16 +30,9 @@ func OfPackage(dirs []string, modules ...string) (string, error) {
 				return "", err
 			}
 			if len(text) > maxFile {
-				return "", fmt.Errorf("%s: it has %d bytes, expected a short module", file, len(text))
+				return "", fmt.Errorf("%s: given %d bytes, want at most %d", file, len(text), maxFile)
 			}
-			parsed, err := pysource.Parse(file, text)
-			if err != nil {
-				return "", err
-			}
-			if v := parsed.Version(); v != "" {
-				return v, nil
-			}
-			return "", fmt.Errorf("%s: it states no version: expected __version__ or MAJOR, MINOR and PATCH", file)
+			return pyreader.Version(file, text)
 		}
 	}
 	return "", fmt.Errorf("no version: looked for %s", strings.Join(tried, ", "))

@@ -10,6 +10,7 @@ import (
 	"github.com/primus-fl/primus/document/formats"
 	"github.com/primus-fl/primus/internal/backends/python"
 	"github.com/primus-fl/primus/internal/launch"
+	"github.com/primus-fl/primus/internal/pyreader"
 	"github.com/primus-fl/primus/runtime/backend"
 )
 
@@ -31,7 +32,7 @@ const (
 // device.
 func job(tc *backend.TrainContext, dir string) (launch.Job, error) {
 	config := tc.Args.Map()
-	var known section
+	var known map[string]pyreader.Field
 	if tc.Paths.Dir != "" {
 		var err error
 		if known, err = readJobConfig(tc.Paths.Dir); err != nil {
@@ -75,7 +76,7 @@ var ownAdditions = []string{turbo, "training.mock_data"}
 
 // jobConfig returns the sections of the parameters without the keys that TorchTitan does not know.
 // If known is nil, because there is no source tree, only the keys of AMD's package are left out.
-func (s *selection) jobConfig(params *document.Map, known section) *document.Map {
+func (s *selection) jobConfig(params *document.Map, known map[string]pyreader.Field) *document.Map {
 	var b document.Builder
 	for key, v := range params.All() {
 		m, isSection := v.Map()
@@ -86,7 +87,7 @@ func (s *selection) jobConfig(params *document.Map, known section) *document.Map
 		if !s.reads(key, v, known != nil, isKnown || s.extended && key == turbo) {
 			continue
 		}
-		if kept := s.section(m, key, f.below); kept.Len() > 0 {
+		if kept := s.section(m, key, f.Below); kept.Len() > 0 {
 			b.Set(key, document.MapValue(kept))
 		}
 	}
@@ -114,7 +115,7 @@ func parenthesised(text string) string {
 
 // section returns a section without nulls, which TOML does not have and which mean the default. It
 // checks the keys unless known is nil.
-func (s *selection) section(m *document.Map, path string, known section) *document.Map {
+func (s *selection) section(m *document.Map, path string, known map[string]pyreader.Field) *document.Map {
 	var b document.Builder
 	for key, v := range m.All() {
 		below := path + "." + key
@@ -123,7 +124,7 @@ func (s *selection) section(m *document.Map, path string, known section) *docume
 			continue
 		}
 		if v.IsNull() {
-			if isKnown && !f.nullable {
+			if isKnown && !f.Nullable {
 				s.faults = append(s.faults, &document.Error{
 					Origin: v.Origin(), Path: below, Problem: "given null, but TOML, from which TorchTitan reads it, has no null and the default is another value",
 					Hint: "give a value, or leave the key out for the default",
@@ -132,7 +133,7 @@ func (s *selection) section(m *document.Map, path string, known section) *docume
 			continue
 		}
 		if nested, ok := v.Map(); ok {
-			b.Set(key, document.MapValue(s.section(nested, below, f.below)))
+			b.Set(key, document.MapValue(s.section(nested, below, f.Below)))
 			continue
 		}
 		if below == "model.converters" && !s.extended {

@@ -1,4 +1,4 @@
-package pysource_test
+package syntax_test
 
 import (
 	"strings"
@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/primus-fl/primus/internal/pyreader/pysource"
+	"github.com/primus-fl/primus/internal/pyreader/internal/syntax"
 )
 
 func TestSyntaxErrors(t *testing.T) {
@@ -15,27 +15,27 @@ func TestSyntaxErrors(t *testing.T) {
 	for source, want := range map[string]string{
 		"x = (1,\n":              "m.py:2:1: '(' was never closed",
 		"x = )":                  "m.py:1:5: unmatched ')'",
-		"if x:\npass\n":          "m.py:2:1: got 'pass', expected indent",
-		"  x = 1\n":              "m.py:1:1: got indent, expected an expression",
+		"if x:\npass\n":          "m.py:2:1: given 'pass', want indent",
+		"  x = 1\n":              "m.py:1:1: given indent, want an expression",
 		"if x:\n    a\n  b\n":    "m.py:3:3: unindent does not match any outer indentation level",
 		"x = 'abc\n":             "m.py:1:5: unterminated string",
 		"x = f'{a'\n":            "m.py:1:9: unterminated string",
 		"x = f'{}'\n":            "m.py:1:8: f-string: valid expression required before '}'",
-		"x = f'{a!z}'\n":         "m.py:1:9: f-string: invalid conversion character \"z\", expected r, s or a",
+		"x = f'{a!z}'\n":         "m.py:1:9: f-string: given the conversion \"z\", want r, s or a",
 		"f(a=1, 2)":              "m.py:1:8: positional argument follows keyword argument",
 		"1 = x":                  "m.py:1:1: cannot assign to this expression",
 		"def f(a=1, b): pass":    "m.py:1:12: parameter without a default follows parameter with a default",
 		"x = 012":                "m.py:1:5: leading zeros in decimal integer literals are not permitted",
 		"x = $":                  "m.py:1:5: invalid character '$'",
-		"x = \xff":               "m.py:1:5: invalid byte 0xff, expected UTF-8",
-		"# coding: latin-1\nx=1": "m.py:1:1: the file declares the encoding \"latin-1\", expected utf-8",
+		"x = \xff":               "m.py:1:5: given the byte 0xff, want UTF-8",
+		"# coding: latin-1\nx=1": "m.py:1:1: given the encoding \"latin-1\", want utf-8",
 		"x = " + strings.Repeat("(", 300) + strings.Repeat(")", 300): "m.py:1:205: too many nested parentheses",
 		strings.Repeat("not ", 5000) + "x":                           "m.py:1:3997: too deeply nested",
 		strings.Repeat("-", 5000) + "x":                              "m.py:1:1000: too deeply nested",
 		strings.Repeat("lambda: ", 5000) + "x":                       "m.py:1:7993: too deeply nested",
 	} {
-		_, err := pysource.Parse("m.py", []byte(source))
-		var fault *pysource.SyntaxError
+		_, err := syntax.Parse("m.py", []byte(source))
+		var fault *syntax.Error
 		require.ErrorAs(t, err, &fault, "%.60s", source)
 		if len(source) < 4000 {
 			assert.Equal(t, want, err.Error(), source)
@@ -54,7 +54,7 @@ func TestNewerPython(t *testing.T) {
 		"try: pass\nexcept* OSError as e: pass\n" +
 		"match = 1\nmatch match:\n  case {'a': 1, **rest} | [1, *_] if match: pass\n  case A.B(x, y=2) as z: pass\n" +
 		"with (open(a) as b, c): pass\n"
-	f, err := pysource.Parse("m.py", []byte(strings.Replace(source, `{b"c"}`, `{b + "c"}`, 1)))
+	f, err := syntax.Parse("m.py", []byte(strings.Replace(source, `{b"c"}`, `{b + "c"}`, 1)))
 	require.NoError(t, err)
 	var kinds []string
 	for _, s := range f.Body {
@@ -75,15 +75,15 @@ func FuzzParse(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, source string) {
-		file, err := pysource.Parse("fuzz.py", []byte(source))
+		file, err := syntax.Parse("fuzz.py", []byte(source))
 		if err != nil {
-			var fault *pysource.SyntaxError
+			var fault *syntax.Error
 			require.ErrorAs(t, err, &fault)
 			return
 		}
 		for _, s := range file.Body {
-			pysource.Walk(s, func(n pysource.Node) bool {
-				r := n.Range()
+			syntax.Walk(s, func(n *syntax.Node) bool {
+				r := n.Span
 				if r.Start < 0 || r.Start > r.End || r.End > len(file.Text) {
 					t.Fatalf("%T has the span %v of %d bytes", n, r, len(file.Text))
 				}

@@ -1,9 +1,9 @@
-package pysource_test
+package syntax_test
 
 import (
 	"testing"
 
-	"github.com/primus-fl/primus/internal/pyreader/pysource"
+	"github.com/primus-fl/primus/internal/pyreader/internal/syntax"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -22,7 +22,7 @@ func TestVersion(t *testing.T) {
 		"__version__ = b'1'\n":                                                                 "",
 		"":                                                                                     "",
 	} {
-		file, err := pysource.Parse("p/__init__.py", []byte(source))
+		file, err := syntax.Parse("p/__init__.py", []byte(source))
 		require.NoError(t, err, source)
 		assert.Equal(t, want, file.Version(), source)
 	}

@@ -1,11 +1,11 @@
-package pyeval_test
+package eval_test
 
 import (
 	"strings"
 	"testing"
 	"testing/fstest"
 
-	"github.com/primus-fl/primus/internal/pyreader/pyeval"
+	"github.com/primus-fl/primus/internal/pyreader/internal/eval"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -20,13 +20,13 @@ func files(texts map[string]string) fstest.MapFS {
 }
 
 // variable imports the module m of a tree and returns a variable of it as text.
-func variable(t *testing.T, m *pyeval.Machine, name string) string {
+func variable(t *testing.T, m *eval.Machine, name string) string {
 	t.Helper()
-	mod, ok := m.Import("m").(*pyeval.Module)
+	mod, ok := m.Import("m").(*eval.Module)
 	require.True(t, ok)
 	v, ok := mod.Var(name)
 	require.True(t, ok, name)
-	return pyeval.Repr(v)
+	return eval.Repr(v)
 }
 
 func TestExpressions(t *testing.T) {
@@ -53,7 +53,7 @@ func TestExpressions(t *testing.T) {
 		`1 if torch.cuda.is_available() else 2`:      "1 or 2",
 		`None is None, torch is None`:                "[True, torch is None]",
 	} {
-		m := pyeval.New(files(map[string]string{"m.py": "import torch\nv = " + text + "\n"}))
+		m := eval.New(files(map[string]string{"m.py": "import torch\nv = " + text + "\n"}))
 		assert.Equal(t, want, variable(t, m, "v"), text)
 		assert.Empty(t, m.Faults, text)
 	}
@@ -61,25 +61,25 @@ func TestExpressions(t *testing.T) {
 
 func TestTruth(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]pyeval.Truth{
-		`torch.x and False`:          pyeval.False,
-		`torch.x or True`:            pyeval.True,
-		`torch.x and True`:           pyeval.Unknown,
-		`not (torch.x or 1)`:         pyeval.False,
-		`torch.x == torch.x`:         pyeval.Unknown,
-		`[] or {}`:                   pyeval.False,
-		`0.0 or ""`:                  pyeval.False,
-		`helper(None)`:               pyeval.False,
-		`helper(torch.x)`:            pyeval.Unknown,
-		`helper("yes")`:              pyeval.True,
-		`tried()`:                    pyeval.Unknown,
-		`safe()`:                     pyeval.True,
-		`found("b")`:                 pyeval.True,
-		`found("c")`:                 pyeval.False,
-		`os.environ.get("X") == "1"`: pyeval.True,
-		`"Y" in os.environ`:          pyeval.False,
+	for text, want := range map[string]eval.Truth{
+		`torch.x and False`:          eval.False,
+		`torch.x or True`:            eval.True,
+		`torch.x and True`:           eval.Unknown,
+		`not (torch.x or 1)`:         eval.False,
+		`torch.x == torch.x`:         eval.Unknown,
+		`[] or {}`:                   eval.False,
+		`0.0 or ""`:                  eval.False,
+		`helper(None)`:               eval.False,
+		`helper(torch.x)`:            eval.Unknown,
+		`helper("yes")`:              eval.True,
+		`tried()`:                    eval.Unknown,
+		`safe()`:                     eval.True,
+		`found("b")`:                 eval.True,
+		`found("c")`:                 eval.False,
+		`os.environ.get("X") == "1"`: eval.True,
+		`"Y" in os.environ`:          eval.False,
 	} {
-		m := pyeval.New(files(map[string]string{"m.py": `
+		m := eval.New(files(map[string]string{"m.py": `
 import os, torch
 def helper(x):
     if x is None:
@@ -105,7 +105,7 @@ def found(name):
     return False
 f = lambda: ` + text + "\n"}))
 		m.Env = map[string]string{"X": "1"}
-		mod := m.Import("m").(*pyeval.Module)
+		mod := m.Import("m").(*eval.Module)
 		f, _ := mod.Var("f")
 		assert.Equal(t, want, m.Truth(m.Run(f)), text)
 	}
@@ -115,7 +115,7 @@ f = lambda: ` + text + "\n"}))
 // packages are walked as pkgutil does.
 func TestImports(t *testing.T) {
 	t.Parallel()
-	m := pyeval.New(files(map[string]string{
+	m := eval.New(files(map[string]string{
 		"m.py":              "import p.sub.deep\nfrom p import *\nfrom p.sub import again as other\nv = [a, other, p.sub.deep.name]\n",
 		"p/__init__.py":     "__all__ = ['a']\na = 1\nhidden = 2\n",
 		"p/sub/__init__.py": "from . import cycle\nfrom .names import again\n",
@@ -137,7 +137,7 @@ func TestImports(t *testing.T) {
 
 func TestStores(t *testing.T) {
 	t.Parallel()
-	m := pyeval.New(files(map[string]string{"m.py": `
+	m := eval.New(files(map[string]string{"m.py": `
 import importlib, os
 def f(ctx):
     import lib.a as a
@@ -157,15 +157,15 @@ def f(ctx):
     del a.gone
 `}))
 	var stores []string
-	m.Hooks.Store = func(s *pyeval.Store) {
-		text := pyeval.Repr(s.Base) + "." + s.Attr
+	m.OnStore = func(s *eval.Store) {
+		text := eval.Repr(s.Base) + "." + s.Attr
 		if s.Alternative {
 			text += " alternative"
 		}
 		stores = append(stores, text)
 	}
-	f, _ := m.Import("m").(*pyeval.Module).Var("f")
-	m.Run(f, &pyeval.Object{Open: true})
+	f, _ := m.Import("m").(*eval.Module).Var("f")
+	m.Run(f, &eval.Object{Open: true})
 	assert.Equal(t, "lib.x.g, lib.y.g, lib.a.h, lib.a.failed alternative, lib.fast.k, os.environ., lib.a.gone", strings.Join(stores, ", "))
 }
 
@@ -173,7 +173,7 @@ def f(ctx):
 // not.
 func TestUpstreamInHandlers(t *testing.T) {
 	t.Parallel()
-	m := pyeval.New(files(map[string]string{
+	m := eval.New(files(map[string]string{
 		"own.py": "class C:\n    pass\ndef g():\n    pass\n",
 		"m.py": `
 def f(ctx):
@@ -187,15 +187,15 @@ def f(ctx):
     call.mark = True
 `}))
 	var stores []string
-	m.Hooks.Store = func(s *pyeval.Store) { stores = append(stores, pyeval.Repr(s.Base)+"."+s.Attr) }
-	f, _ := m.Import("m").(*pyeval.Module).Var("f")
-	m.Run(f, &pyeval.Object{Open: true})
+	m.OnStore = func(s *eval.Store) { stores = append(stores, eval.Repr(s.Base)+"."+s.Attr) }
+	f, _ := m.Import("m").(*eval.Module).Var("f")
+	m.Run(f, &eval.Object{Open: true})
 	assert.Equal(t, []string{"own.C.__init__", "lib.deep.C.__init__", "own.g.mark"}, stores)
 }
 
 func TestLimits(t *testing.T) {
 	t.Parallel()
-	m := pyeval.New(files(map[string]string{
+	m := eval.New(files(map[string]string{
 		"m.py":   "def f(n):\n    return f(n + 1)\nv = f(0)\nwhile True:\n    pass\n",
 		"bad.py": "def (\n",
 	}))
@@ -203,8 +203,8 @@ func TestLimits(t *testing.T) {
 	m.Import("bad")
 	require.Len(t, m.Faults, 1)
 	assert.Contains(t, m.Faults[0].Error(), "bad.py:2:1")
-	assert.Equal(t, pyeval.External{Path: "no.such"}, m.Import("no.such"))
-	assert.Equal(t, pyeval.External{Path: "../m"}, m.Import("../m"))
+	assert.Equal(t, eval.External{Path: "no.such"}, m.Import("no.such"))
+	assert.Equal(t, eval.External{Path: "../m"}, m.Import("../m"))
 }
 
 // FuzzMachine evaluates anything that is Python: it comes to an end, and does not panic.
@@ -218,11 +218,11 @@ func FuzzMachine(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		m := pyeval.New(files(map[string]string{"m.py": text}))
-		m.Hooks.Store = func(s *pyeval.Store) { pyeval.Repr(s.Value) }
-		mod := m.Import("m").(*pyeval.Module)
+		m := eval.New(files(map[string]string{"m.py": text}))
+		m.OnStore = func(s *eval.Store) { eval.Repr(s.Value) }
+		mod := m.Import("m").(*eval.Module)
 		if v, ok := mod.Var("f"); ok {
-			m.Inside(m.Run(v, pyeval.Argument{}), func(pyeval.Value) {})
+			m.Inside(m.Run(v, eval.Argument{}), func(eval.Value) {})
 		}
 	})
 }

@@ -1,4 +1,4 @@
-package pysource_test
+package syntax_test
 
 import (
 	"bufio"
@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/primus-fl/primus/internal/pyreader/pysource"
+	"github.com/primus-fl/primus/internal/pyreader/internal/syntax"
 )
 
 // library returns the interpreter and every module of its standard library.
@@ -50,7 +50,7 @@ func library(t *testing.T) (python string, files []string) {
 }
 
 // wholeLibrary is the variable that has TestCPython read every module, which takes a minute or two.
-const wholeLibrary = "PYSOURCE_WHOLE_LIBRARY"
+const wholeLibrary = "PYREADER_WHOLE_LIBRARY"
 
 // TestCPython compares what is read of the modules of Python's standard library with what CPython
 // reads: of every tenth one, or of all.
@@ -60,7 +60,7 @@ func TestCPython(t *testing.T) {
 	if os.Getenv(wholeLibrary) == "" {
 		files = slices.DeleteFunc(files, func(file string) bool { return crc32.ChecksumIEEE([]byte(filepath.Base(file)))%10 != 0 })
 	}
-	for _, kind := range []string{"ast", "tokens"} {
+	for _, kind := range []string{"ast", "comments"} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			cmd := exec.Command(python, "testdata/dump.py", kind)
@@ -101,16 +101,12 @@ func dump(t *testing.T, kind, file string) (string, error) {
 	t.Helper()
 	source, err := os.ReadFile(file)
 	require.NoError(t, err)
-	if kind == "tokens" {
-		tokens, f, err := pysource.Tokenize(file, source)
-		if err != nil {
-			return "", err
-		}
-		return dumpTokens(tokens, f), nil
-	}
-	f, err := pysource.Parse(file, source)
+	f, err := syntax.Parse(file, source)
 	if err != nil {
 		return "", err
+	}
+	if kind == "comments" {
+		return dumpComments(f), nil
 	}
 	return dumpAST(f), nil
 }
