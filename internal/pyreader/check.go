@@ -252,17 +252,22 @@ func (x *index) module(name string) (moduleAt, bool) {
 }
 
 func (x *index) parse(path string) *syntax.File {
-	if f, ok := x.files[path]; ok {
-		return f
+	f, ok := x.files[path]
+	if !ok {
+		f = x.read(path)
+		x.files[path] = f
 	}
-	x.files[path] = nil
+	return f
+}
+
+// read reads a file that is not kept; it is nil if it cannot be read.
+func (x *index) read(path string) *syntax.File {
 	for _, root := range x.roots {
 		if f, err := eval.New(root).Parse(path); err == nil && strings.HasSuffix(path, ".py") {
-			x.files[path] = f
-			break
+			return f
 		}
 	}
-	return x.files[path]
+	return nil
 }
 
 // maxImports bounds how many imports are followed for one name.
@@ -392,7 +397,11 @@ func (x *index) collect(root fs.FS) {
 		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".py") || strings.HasPrefix(path, "tests/") || strings.HasPrefix(path, "src/") {
 			return nil
 		}
-		if file := x.parse(path); file != nil {
+		file, kept := x.files[path]
+		if !kept { // most are not needed again
+			file = x.read(path)
+		}
+		if file != nil {
 			module := strings.TrimSuffix(strings.ReplaceAll(strings.TrimSuffix(path, ".py"), "/", "."), ".__init__")
 			top(file.Body, func(_ *syntax.Node, name, kind string) {
 				if kind == "function" || kind == "class" {
