@@ -54,6 +54,14 @@ func TestEffects(t *testing.T) {
 	}
 }
 
+// TestConditionOfItself puts a variable into words that is set to something of itself.
+func TestConditionOfItself(t *testing.T) {
+	t.Parallel()
+	c := writeCheckout(t, "pass")
+	require.NotNil(t, c.Records[0].Condition)
+	assert.Equal(t, "str(kind)", c.Records[0].Condition.Words)
+}
+
 // writeCheckout writes and opens a checkout with one patch, whose handler has a body.
 func writeCheckout(t *testing.T, body string) *pyreader.Checkout {
 	t.Helper()
@@ -61,7 +69,8 @@ func writeCheckout(t *testing.T, body string) *pyreader.Checkout {
 	files := map[string]string{
 		"primus/core/patches/__init__.py": "def register_patch(patch_id, **kwargs):\n    return lambda fn: fn\n",
 		"primus/backends/megatron/patches/__init__.py": "from primus.core.patches import register_patch\n" +
-			"@register_patch('one', backend='megatron', phase='setup')\n" +
+			"def helper(ctx, kind='a'):\n    kind = str(kind)\n    return kind\n" +
+			"@register_patch('one', backend='megatron', phase='setup', condition=helper)\n" +
 			"def handler(ctx):\n",
 	}
 	for line := range strings.Lines(body) {

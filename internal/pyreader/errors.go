@@ -18,9 +18,9 @@ func (e *UnknownError) Error() string {
 	if hint := suggest.Hint(e.Given, e.Known); hint != "" {
 		return fmt.Sprintf("the checkout has no patch of %s %q%s", e.What, e.Given, hint)
 	}
-	const most = 12
-	known := strings.Join(e.Known[:min(len(e.Known), most)], ", ")
-	if len(e.Known) > most {
+	const maxNames = 12
+	known := strings.Join(e.Known[:min(len(e.Known), maxNames)], ", ")
+	if len(e.Known) > maxNames {
 		known += ", …"
 	}
 	return fmt.Sprintf("the checkout has no patch of %s %q, want one of %s", e.What, e.Given, known)
@@ -29,8 +29,8 @@ func (e *UnknownError) Error() string {
 // noWord returns the error of a search that finds nothing.
 func noWord(words, vocabulary []string) error {
 	for _, word := range words {
-		if near, ok := suggest.Nearest(word, vocabulary); ok && near != word {
-			return fmt.Errorf("no patch has the words %q; did you mean %q?", strings.Join(words, " "), near)
+		if nearest, ok := suggest.Nearest(word, vocabulary); ok && nearest != word {
+			return fmt.Errorf("no patch has the words %q; did you mean %q?", strings.Join(words, " "), nearest)
 		}
 	}
 	return fmt.Errorf("no patch has the words %q in its id, targets, parameters or texts", strings.Join(words, " "))

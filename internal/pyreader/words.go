@@ -8,8 +8,8 @@ import (
 	"github.com/primus-fl/primus/internal/pyreader/internal/syntax"
 )
 
-// wording puts a condition into words. Parameters and variables appear by name, helpers by what they
-// return.
+// wording puts a condition into words. Parameters and variables appear by name, helpers by what
+// they return.
 type wording struct {
 	machine *eval.Machine
 	inside  []*syntax.Node // the functions that are being put into words

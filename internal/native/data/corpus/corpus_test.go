@@ -172,7 +172,7 @@ func TestParquet(t *testing.T) {
 	require.ErrorContains(t, err, `train_data_path: `+path+`: it has no column "body" of text, it has text, meta.title`)
 	root := folder(t, map[string][]byte{"a.parquet": []byte("PAR1 is not enough"), "b.parquet.gz": gzipped(t, "")})
 	_, err = documents(t, corpus.Settings{Path: filepath.Join(root, "a.parquet")})
-	require.ErrorContains(t, err, "a.parquet: byte 14: got")
+	require.ErrorContains(t, err, "a.parquet: byte 14: given")
 	_, err = documents(t, corpus.Settings{Path: filepath.Join(root, "b.parquet.gz")})
 	require.ErrorContains(t, err, "unpack it")
 }

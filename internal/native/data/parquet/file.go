@@ -83,11 +83,11 @@ func Open(r io.ReaderAt, size int64) (*File, error) {
 	case encrypted:
 		return nil, errors.New("it is encrypted, which is not supported")
 	default:
-		return nil, fmt.Errorf("byte %d: got %q, want %q: this is no Parquet file, or it is not whole", size-4, tail[4:], magic)
+		return nil, fmt.Errorf("byte %d: given %q, want %q: this is no Parquet file, or it is not whole", size-4, tail[4:], magic)
 	}
 	n := int64(binary.LittleEndian.Uint32(tail))
 	if n > size-12 || n > maxFooter {
-		return nil, fmt.Errorf("byte %d: got a description of %d bytes in a file of %d, want at most %d", size-8, n, size, min(size-12, maxFooter))
+		return nil, fmt.Errorf("byte %d: given a description of %d bytes in a file of %d, want at most %d", size-8, n, size, min(size-12, maxFooter))
 	}
 	footer := make([]byte, n)
 	if _, err := r.ReadAt(footer, size-8-n); err != nil {

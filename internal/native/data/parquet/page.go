@@ -139,7 +139,7 @@ func (p *pages) page(at, end int64, yield func([]byte) error) (int64, error) {
 		return 0, err
 	}
 	if h.checked && uint32(h.crc) != crc32.ChecksumIEEE(p.body) {
-		return 0, fmt.Errorf("got the checksum %08x, want %08x", crc32.ChecksumIEEE(p.body), uint32(h.crc))
+		return 0, fmt.Errorf("given the checksum %08x, want %08x", crc32.ChecksumIEEE(p.body), uint32(h.crc))
 	}
 	switch h.kind {
 	case dictionaryPage:

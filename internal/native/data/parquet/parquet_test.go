@@ -91,10 +91,10 @@ func TestRefusals(t *testing.T) {
 		column, want string
 	}{
 		"empty":             {nil, "text", "it has 0 bytes, want at least 12"},
-		"no Parquet":        {bytes.Repeat([]byte("text"), 9), "text", `byte 32: got "text", want "PAR1"`},
+		"no Parquet":        {bytes.Repeat([]byte("text"), 9), "text", `byte 32: given "text", want "PAR1"`},
 		"cut":               {good[:len(good)-1], "text", `want "PAR1"`},
 		"encrypted":         {edit(-1, 'E'), "text", "it is encrypted"},
-		"long description":  {edit(-5, 0x7f), "text", "got a description of"},
+		"long description":  {edit(-5, 0x7f), "text", "given a description of"},
 		"short description": {edit(-8, 9), "text", "the description of the file"},
 		"no column":         {good, "body", `it has no column "body" of text, it has text, meta.title`},
 		"a number":          {good, "id", `no column "id" of text`},

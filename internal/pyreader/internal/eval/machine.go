@@ -9,8 +9,8 @@
 // every run, and any other names what it depends on. Hooks are called for every call and for every
 // store to an attribute or an item.
 //
-// A Machine belongs to one goroutine. A file that cannot be read or parsed is in Machine.Faults; its
-// module is then empty. Evaluation itself cannot fail: it ends after a number of steps.
+// A Machine belongs to one goroutine. A file that cannot be read or parsed is in Machine.Faults;
+// its module is then empty. Evaluation itself cannot fail: it ends after a number of steps.
 package eval
 
 import (

@@ -12,8 +12,8 @@ import (
 )
 
 // Value is a value of a Python program. One that is known is None, a bool, *big.Int, float64,
-// complex128, string, syntax.Bytes or syntax.Ellipsis; the others are of the types below. In Go, nil
-// is no value.
+// complex128, string, syntax.Bytes or syntax.Ellipsis; the others are of the types below. In Go,
+// nil is no value.
 type Value any
 
 // None is the value None.

@@ -12,9 +12,8 @@ import (
 )
 
 // kinds are the names of the kinds of nodes, in their order.
-var kinds = map[syntax.Kind]string{}
-
-func init() {
+var kinds = func() map[syntax.Kind]string {
+	kinds := map[syntax.Kind]string{}
 	for first, names := range map[syntax.Kind]string{
 		syntax.FunctionDef: `FunctionDef ClassDef Return Delete Assign AugAssign AnnAssign TypeAlias For While If With Match Raise Try Assert
 			Import ImportFrom Global Nonlocal ExprStmt Pass Break Continue`,
@@ -26,7 +25,8 @@ func init() {
 			kinds[first+syntax.Kind(i)] = name
 		}
 	}
-}
+	return kinds
+}()
 
 // dumper writes a syntax tree as testdata/dump.py does: a line for each node, field and bracket.
 type dumper struct {
