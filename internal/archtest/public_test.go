@@ -66,10 +66,6 @@ var sentence = regexp.MustCompile(`[.!?][)"']*(\s|$)`)
 // unrun lists the packages whose Example is compiled only, because it needs a *testing.T.
 var unrun = []string{"device/devicetest", "runtime/train/traintest"}
 
-// leaving lists the packages that are public only until their last user outside of internal has
-// moved there. They need no Example.
-var leaving = []string{"runtime/patch/explore", "runtime/patch/pyeval", "runtime/patch/pysource"}
-
 // checkExplained returns the public packages that a stranger is not told enough about.
 func checkExplained(listed []string, files []source) []string {
 	comments, examples := map[string]string{}, map[string][]*ast.File{}
@@ -85,9 +81,6 @@ func checkExplained(listed []string, files []source) []string {
 		if len(sentence.FindAllString(comments[dir], 2)) < 2 {
 			faults = append(faults, dir+": the package comment has less than two sentences: say what the package is for and what a caller must know")
 		}
-		if slices.Contains(leaving, dir) {
-			continue
-		}
 		if !slices.ContainsFunc(doc.Examples(examples[dir]...), func(e *doc.Example) bool { return e.Output != "" || slices.Contains(unrun, dir) }) {
 			faults = append(faults, dir+": no Example with an Output comment in a test of package "+dir[strings.LastIndex(dir, "/")+1:]+"_test")
 		}
@@ -98,7 +91,7 @@ func checkExplained(listed []string, files []source) []string {
 func TestPublicPackages(t *testing.T) {
 	t.Parallel()
 	listed, files := publicPackages(t), tree(t)
-	for _, dir := range slices.Concat(unrun, leaving) {
+	for _, dir := range unrun {
 		assert.Contains(t, listed, dir, "remove it from the list")
 	}
 	for _, fault := range slices.Concat(checkPublic(listed, files), checkExplained(listed, files)) {
