@@ -63,7 +63,7 @@ var layers = []layer{
 	{root: "internal/recording", allowed: []string{"internal/argcopy", "internal/finite", "internal/safetensors", "opmanager", "opregistry", "tensor"}},
 	{root: "internal/report", allowed: []string{"internal/launch", "internal/pyreader", "internal/rundir", "runtime/backend", "runtime/patch", "runtime/train", "document", "opmanager"}},
 	{root: "internal/rundir/tracking", allowed: []string{"internal/rundir", "document"}},
-	{root: "internal/rundir"},
+	{root: "internal/rundir", allowed: []string{"runtime/backend"}},
 	{root: "internal/runs", allowed: []string{"internal/rundir", "runtime/backend", "document", "opmanager"}},
 	{root: "internal/safetensors", allowed: []string{"tensor", "device"}},
 	{root: "internal/serve", allowed: []string{"internal/native", "internal/runs", "internal/tokenizer", "runtime", "document", "opmanager", "opregistry", "tensor"}},

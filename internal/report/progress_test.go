@@ -79,7 +79,8 @@ func TestSummary(t *testing.T) {
 		{Op: "rmsnorm_fwd", ImplInfo: info("reference.go", opregistry.KindReference, "")},
 	}
 	run := backend.Run{Name: "llama_2M-pretrain", Dir: "output/local/local/llama_2M-pretrain", FirstStep: 1, Steps: 400}
-	done := backend.Result{Run: run, LastStep: 400, FirstLoss: 5.5354, Loss: 1.9312, ValidLoss: &valid, ValidTokens: 131_072, Duration: 83 * time.Second,
+	losses := backend.RunLosses{FirstLoss: 5.5354, Loss: 1.9312, ValidLoss: &valid, ValidTokens: 131_072}
+	done := backend.Result{Run: run, RunLosses: losses, LastStep: 400, Duration: 83 * time.Second,
 		Prompt: "func f(x", Sample: "func f(x int) {\n\treturn \x1b[31m\xff}\n"}
 	stopped := done
 	stopped.LastStep, stopped.Err, stopped.Sample, stopped.ValidLoss = 17, errors.New("device lost"), "", nil

@@ -3,6 +3,9 @@ package rundir
 import (
 	"fmt"
 	"math"
+
+	"github.com/primus-fl/primus/runtime/backend"
+	"github.com/primus-fl/primus/internal/rundir/tensorboard"
 )
 
 // Record is one line of the metrics file.
@@ -23,7 +26,43 @@ type Record struct {
 	TokensPerSecond float64  `json:"tokens_per_second"`
 	StepSeconds     float64  `json:"step_seconds"`
 	TFLOPSPerDevice float64  `json:"tflops_per_device,omitempty"` // as a framework reports it; 0 if it does not
-	MemoryBytes     int64    `json:"memory_bytes,omitempty"`      // of a device, as a framework reports it
+	MemoryBytes     int64    `json:"memory_bytes,omitempty"`      // of a device; 0 if nothing reports it
+}
+
+// RecordOf returns the line of a step.
+func RecordOf(s backend.Step) Record {
+	return Record{
+		Step: int64(s.Step), Loss: s.Loss, CrossEntropy: s.CrossEntropy,
+		ValidLoss: s.ValidLoss, ValidTokens: s.ValidTokens, ValidBytes: s.ValidBytes, TestLoss: s.TestLoss, TestTokens: s.TestTokens,
+		LossScale: s.LossScale, Skipped: s.Skipped, AuxLoss: s.AuxLoss, LR: s.LR, GradNorm: s.GradNorm,
+		TokensPerSecond: s.TokensPerSecond, StepSeconds: s.Duration.Seconds(), TFLOPSPerDevice: s.TFLOPSPerDevice, MemoryBytes: s.MemoryBytes,
+	}
+}
+
+// Scalars returns what TensorBoard and other trackers get of the step.
+func (r Record) Scalars() []tensorboard.Scalar {
+	list := []tensorboard.Scalar{
+		{Tag: "train/loss", Value: r.Loss}, {Tag: "train/learning_rate", Value: r.LR}, {Tag: "train/grad_norm", Value: r.GradNorm},
+		{Tag: "train/tokens_per_second", Value: r.TokensPerSecond}, {Tag: "train/step_seconds", Value: r.StepSeconds},
+	}
+	if r.LossScale > 0 {
+		list = append(list, tensorboard.Scalar{Tag: "train/loss_scale", Value: r.LossScale})
+	}
+	for _, loss := range []struct {
+		tag   string
+		value *float64
+	}{{"train/cross_entropy", r.CrossEntropy}, {"valid/loss", r.ValidLoss}, {"test/loss", r.TestLoss}} {
+		if loss.value != nil {
+			list = append(list, tensorboard.Scalar{Tag: loss.tag, Value: *loss.value})
+		}
+	}
+	if r.TFLOPSPerDevice > 0 {
+		list = append(list, tensorboard.Scalar{Tag: "train/tflops_per_device", Value: r.TFLOPSPerDevice})
+	}
+	if r.MemoryBytes > 0 {
+		list = append(list, tensorboard.Scalar{Tag: "train/memory_bytes", Value: float64(r.MemoryBytes)})
+	}
+	return list
 }
 
 // check returns an error for numbers that JSON cannot hold.

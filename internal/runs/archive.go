@@ -182,9 +182,7 @@ func (a *Archive) read(id string, r *archived) (Run, []Use) {
 	run.ID, run.Dir = id, r.dir
 	run.LossUnit = backend.Run{LossUnit: run.LossUnit}.LossIn()
 	if last := r.metrics.last; last != nil {
-		run.Step = int(last.Step)
-		run.Loss, run.LR, run.GradNorm, run.TokensPerSecond = finite(last.Loss), finite(last.LR), finite(last.GradNorm), finite(last.TokensPerSecond)
-		run.TFLOPSPerDevice, run.MemoryBytes = last.TFLOPSPerDevice, last.MemoryBytes
+		run.update(*last)
 		if r.metrics.valid != nil {
 			run.ValidLoss = r.metrics.valid
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/runtime/backend"
+	"github.com/primus-fl/primus/internal/rundir"
 )
 
 // BoardSettings are the optional settings of NewBoard. The zero value is usable.
@@ -64,15 +65,16 @@ func (b *Board) OpEvent(rank int, e opmanager.Event) {
 
 // StepDone records a step.
 func (b *Board) StepDone(s backend.Step) {
-	p := PointOf(s)
+	record := rundir.RecordOf(s)
+	p := pointOf(record)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r := b.run
-	r.Step, r.Loss, r.LR, r.GradNorm, r.TokensPerSecond = s.Step, p.Loss, finite(s.LR), finite(s.GradNorm), p.TokensPerSecond
+	r.update(record)
 	if s.Steps > 0 {
 		r.Steps = s.Steps
 	}
-	r.TFLOPSPerDevice, r.MemoryBytes, r.Ranks = s.TFLOPSPerDevice, s.MemoryBytes, ranksOf(s.Ranks)
+	r.Ranks = ranksOf(s.Ranks)
 	if s.ValidLoss != nil {
 		r.ValidLoss = p.ValidLoss
 	}
@@ -80,15 +82,6 @@ func (b *Board) StepDone(s backend.Step) {
 		r.Reference = s.Reference
 	}
 	b.curve.add(p)
-}
-
-// PointOf returns a step as a point of a curve.
-func PointOf(s backend.Step) Point {
-	p := Point{Step: s.Step, Loss: finite(s.Loss), TokensPerSecond: finite(s.TokensPerSecond)}
-	if s.ValidLoss != nil {
-		p.ValidLoss = finite(*s.ValidLoss)
-	}
-	return p
 }
 
 // CheckpointSaved records a checkpoint.

@@ -1,6 +1,11 @@
 package runs
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/primus-fl/primus/runtime/backend"
+	"github.com/primus-fl/primus/internal/rundir"
+)
 
 // Point is a step in the curve of a run.
 type Point struct {
@@ -8,6 +13,17 @@ type Point struct {
 	Loss            *float64 `json:"loss"`
 	ValidLoss       *float64 `json:"valid_loss,omitempty"`
 	TokensPerSecond *float64 `json:"tokens_per_second"`
+}
+
+// PointOf returns a step as a point of a curve.
+func PointOf(s backend.Step) Point { return pointOf(rundir.RecordOf(s)) }
+
+func pointOf(r rundir.Record) Point {
+	p := Point{Step: int(r.Step), Loss: finite(r.Loss), TokensPerSecond: finite(r.TokensPerSecond)}
+	if r.ValidLoss != nil {
+		p.ValidLoss = finite(*r.ValidLoss)
+	}
+	return p
 }
 
 // maxPoints bounds a curve. A curve that reaches it drops every second point and from then on grows

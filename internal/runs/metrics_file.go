@@ -65,9 +65,8 @@ func (m *metricsFile) add(r rundir.Record) {
 		return
 	}
 	m.last = &r
-	p := Point{Step: int(r.Step), Loss: finite(r.Loss), TokensPerSecond: finite(r.TokensPerSecond)}
+	p := pointOf(r)
 	if r.ValidLoss != nil {
-		p.ValidLoss = finite(*r.ValidLoss)
 		m.valid = p.ValidLoss
 	}
 	m.curve.add(p)

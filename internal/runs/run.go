@@ -6,6 +6,7 @@ import (
 
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/runtime/backend"
+	"github.com/primus-fl/primus/internal/rundir"
 )
 
 // State is the state of a run.
@@ -45,7 +46,7 @@ type Run struct {
 	GradNorm        *float64   `json:"grad_norm"`
 	TokensPerSecond *float64   `json:"tokens_per_second"`
 	TFLOPSPerDevice float64    `json:"tflops_per_device,omitempty" doc:"in the last step, as a Python framework reports it"`
-	MemoryBytes     int64      `json:"memory_bytes,omitempty" doc:"of a device, as a Python framework reports it"`
+	MemoryBytes     int64      `json:"memory_bytes,omitempty" doc:"of a device, as its backend or a Python framework reports it"`
 	Ranks           *Ranks     `json:"ranks,omitempty" doc:"how the ranks of a job spent the last step; absent for one rank"`
 	Started         time.Time  `json:"started"`
 	Ended           *time.Time `json:"ended"`
@@ -81,6 +82,12 @@ func ranksOf(times *backend.RankTimes) *Ranks {
 		r.ComputeSeconds = append(r.ComputeSeconds, d.Seconds())
 	}
 	return r
+}
+
+// update takes the last step.
+func (r *Run) update(last rundir.Record) {
+	r.Step, r.Loss, r.LR, r.GradNorm = int(last.Step), finite(last.Loss), finite(last.LR), finite(last.GradNorm)
+	r.TokensPerSecond, r.TFLOPSPerDevice, r.MemoryBytes = finite(last.TokensPerSecond), last.TFLOPSPerDevice, last.MemoryBytes
 }
 
 // count sets the calls that impls served in place of others, declined or failed.

@@ -98,7 +98,8 @@ type Run struct {
 // LossIn returns the unit of losses.
 func (r Run) LossIn() string { return cmp.Or(r.LossUnit, "nats per token") }
 
-// Step is one step of training.
+// Step is the record of one step of training. What a run keeps or shows of a step is derived from
+// it: [RunLosses], the records of a run directory, and what Observers make of it.
 type Step struct {
 	Step            int
 	Steps           int      // the last step of the run, as a framework reports it; 0 when it does not
@@ -109,8 +110,11 @@ type Step struct {
 	ValidBytes      int      // of the text of these tokens; 0 if unknown
 	TestLoss        *float64 // nil if no test followed the step
 	TestTokens      int      // the number of tokens in TestLoss
+	AuxLoss         *float64 // the auxiliary loss of experts; nil without one
 	LR              float64
 	GradNorm        float64 // before clipping
+	LossScale       float64 // the factor of losses in fp16, after the step; 0 without fp16
+	Skipped         bool    // gradients overflowed in fp16, so that the weights did not change
 	Tokens          int     // since the step before, of which a framework may not tell
 	TokensPerSecond float64
 	Duration        time.Duration
@@ -120,6 +124,33 @@ type Step struct {
 	ReferenceShare  float64                   // the part of Duration spent in impls of kind reference
 	Reference       []opmanager.ReferenceCost // the ops responsible if that is more than a tenth
 	Ranks           *RankTimes                // nil for one rank
+}
+
+// RunLosses are the losses of a run up to its last step, as a checkpoint keeps them and a Result
+// reports them.
+type RunLosses struct {
+	Loss         float64  `json:"loss"`
+	CrossEntropy *float64 `json:"cross_entropy,omitempty"` // Loss without the effect of patches; nil if no patch changes it
+	FirstLoss    float64  `json:"first_loss"`
+	ValidLoss    *float64 `json:"valid_loss,omitempty"`
+	ValidTokens  int      `json:"valid_tokens,omitempty"` // the number of tokens in ValidLoss; 0 if unknown
+	ValidBytes   int      `json:"valid_bytes,omitempty"`  // of the text of these tokens; 0 if unknown
+	TestLoss     *float64 `json:"test_loss,omitempty"`
+	TestTokens   int      `json:"test_tokens,omitempty"` // the number of tokens in TestLoss
+}
+
+// Update takes the losses of the last step. Those of an evaluation stay until the next one.
+func (l *RunLosses) Update(s Step) {
+	l.Loss, l.CrossEntropy = s.Loss, s.CrossEntropy
+	if s.Step == 1 {
+		l.FirstLoss = s.Loss
+	}
+	if s.ValidLoss != nil {
+		l.ValidLoss, l.ValidTokens, l.ValidBytes = s.ValidLoss, s.ValidTokens, s.ValidBytes
+	}
+	if s.TestLoss != nil {
+		l.TestLoss, l.TestTokens = s.TestLoss, s.TestTokens
+	}
 }
 
 // RankTimes says how the ranks of a job spent a step.
@@ -192,28 +223,21 @@ func (u *DeviceUse) Outside() float64 {
 // Result is how a run ended.
 type Result struct {
 	Run
-	LastStep     int
-	FirstLoss    float64
-	Loss         float64
-	CrossEntropy *float64 // Loss without the effect of patches; nil if no patch changes it
-	ValidLoss    *float64
-	ValidTokens  int // the number of tokens in ValidLoss; 0 if unknown
-	ValidBytes   int // of the text of these tokens; 0 if unknown
-	TestLoss     *float64
-	TestTokens   int // the number of tokens in TestLoss
-	Duration     time.Duration
-	Impls        []opmanager.ImplStats     // what each impl did in training
-	Reference    []opmanager.ReferenceCost // the ops that made steps slow because they ran on the reference
-	Unusable     []opmanager.UnusableImpl  // see opmanager.Manager.Unusable
-	Prompt       string                    // the prompt of Sample
-	Sample       string                    // generated text, which begins with the prompt
-	Err          error                     // nil if the run reached its last step
-	Ignored      []string                  // the names of parameters that have no effect
-	Ranks        []RankUse                 // the impls that the processes of a framework use
-	Device       *DeviceUse                // nil for a run in host memory
-	Job          *Job                      // of the ranks that trained together; nil for one rank
-	Restarts     Restarts                  // of the ranks
-	Tracking     []string                  // what became of the run at its trackers, a line each
-	Patches      []PatchResult
-	Versions     []Version // of what a framework runs with
+	RunLosses
+	LastStep  int
+	Duration  time.Duration
+	Impls     []opmanager.ImplStats     // what each impl did in training
+	Reference []opmanager.ReferenceCost // the ops that made steps slow because they ran on the reference
+	Unusable  []opmanager.UnusableImpl  // see opmanager.Manager.Unusable
+	Prompt    string                    // the prompt of Sample
+	Sample    string                    // generated text, which begins with the prompt
+	Err       error                     // nil if the run reached its last step
+	Ignored   []string                  // the names of parameters that have no effect
+	Ranks     []RankUse                 // the impls that the processes of a framework use
+	Device    *DeviceUse                // nil for a run in host memory
+	Job       *Job                      // of the ranks that trained together; nil for one rank
+	Restarts  Restarts                  // of the ranks
+	Tracking  []string                  // what became of the run at its trackers, a line each
+	Patches   []PatchResult
+	Versions  []Version // of what a framework runs with
 }

@@ -32,8 +32,8 @@ type trainer struct {
 	started time.Time
 	last    time.Time // when the line of the last step was read
 	step    backend.Step
-	first   float64 // the loss of the first step of this run
-	fault   error   // the first of writing what a step leaves
+	losses  backend.RunLosses // the first one is that of the first step of this run
+	fault   error             // the first of writing what a step leaves
 
 	opLog     opLog
 	ranks     backend.RankDispatch
@@ -155,7 +155,7 @@ func (t *trainer) note(s Step) {
 	between := s.Step - t.step.Step
 	if t.metrics == nil {
 		between = 1
-		t.run.FirstStep, t.first = s.Step, s.Loss
+		t.run.FirstStep, t.losses.FirstLoss = s.Step, s.Loss
 		t.keep(t.open(s.Step))
 	}
 	if s.Steps > 0 {
@@ -173,11 +173,13 @@ func (t *trainer) note(s Step) {
 		step.TokensPerSecond = float64(tokens) / step.Duration.Seconds()
 	}
 	t.step, t.last = step, now
+	t.losses.Update(step)
+	record := rundir.RecordOf(step)
 	if t.metrics != nil && finite(step.Loss) && finite(step.GradNorm) {
-		t.keep(t.metrics.Append(record(step)))
+		t.keep(t.metrics.Append(record))
 	}
 	if t.events != nil {
-		t.keep(t.events.Scalars(int64(s.Step), scalars(step)...))
+		t.keep(t.events.Scalars(record.Step, record.Scalars()...))
 	}
 	t.tc.Observer.StepDone(step)
 }
@@ -215,27 +217,6 @@ func (t *trainer) keep(err error) {
 	}
 }
 
-func record(step backend.Step) rundir.Record {
-	return rundir.Record{
-		Step: int64(step.Step), Loss: step.Loss, LR: step.LR, GradNorm: step.GradNorm, TokensPerSecond: step.TokensPerSecond,
-		StepSeconds: step.Duration.Seconds(), TFLOPSPerDevice: step.TFLOPSPerDevice, MemoryBytes: step.MemoryBytes,
-	}
-}
-
-func scalars(step backend.Step) []tensorboard.Scalar {
-	list := []tensorboard.Scalar{
-		{Tag: "train/loss", Value: step.Loss}, {Tag: "train/learning_rate", Value: step.LR}, {Tag: "train/grad_norm", Value: step.GradNorm},
-		{Tag: "train/tokens_per_second", Value: step.TokensPerSecond}, {Tag: "train/step_seconds", Value: step.Duration.Seconds()},
-	}
-	if step.TFLOPSPerDevice > 0 {
-		list = append(list, tensorboard.Scalar{Tag: "train/tflops_per_device", Value: step.TFLOPSPerDevice})
-	}
-	if step.MemoryBytes > 0 {
-		list = append(list, tensorboard.Scalar{Tag: "train/memory_bytes", Value: float64(step.MemoryBytes)})
-	}
-	return list
-}
-
 // Cleanup writes the plot, reports the end and closes the files.
 func (t *trainer) Cleanup(cause error) error {
 	if t.dir == nil {
@@ -256,7 +237,7 @@ func (t *trainer) Cleanup(cause error) error {
 	if !t.started.IsZero() {
 		faults = append(faults, t.writeDispatch())
 		t.tc.Observer.RunEnded(backend.Result{
-			Run: t.run, LastStep: t.step.Step, FirstLoss: t.first, Loss: t.step.Loss, Duration: time.Since(t.started), Err: cause,
+			Run: t.run, RunLosses: t.losses, LastStep: t.step.Step, Duration: time.Since(t.started), Err: cause,
 			Ranks: t.ranks.Uses(), Patches: t.patches(), Versions: t.versions(),
 		})
 	}

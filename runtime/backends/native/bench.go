@@ -67,11 +67,12 @@ func (b *Bench) Args() Args { return *b.e.args }
 // returns the error of ctx.
 func (b *Bench) Step(ctx context.Context) (loss float64, err error) {
 	b.step++
-	loss, _, err = b.e.train(ctx, b.step, b.e.points.schedule.Func()(b.step))
+	s := backend.Step{Step: b.step, LR: b.e.points.schedule.Func()(b.step)}
+	err = b.e.train(ctx, &s)
 	if errors.Is(err, errGivenUp) {
 		err = ctx.Err()
 	}
-	return loss, err
+	return s.Loss, err
 }
 
 // Close releases the memory.

@@ -40,14 +40,10 @@ type engine struct {
 	lossScale *optim.LossScale // nil without fp16
 	average   *optim.Average   // of the weights; nil without
 	batch     model.Batch      // global, of all ranks
-	aux       float64          // mean auxiliary loss of the tokens of the step
-	ce        float64          // mean cross entropy of the tokens of the step
 	stop      bool             // a rank of the job wants to end; known after a step
 	saveAsked bool             // a rank was asked for a checkpoint; known after a step
 
 	computed, exchanged time.Duration // computing, and waiting for other ranks, in the steps of this run
-
-	times *backend.RankTimes // of the last step; nil for one rank
 
 	preference *posttrain.Preference // in stage dpo
 
@@ -140,34 +136,38 @@ func (e *engine) skipped() int {
 	return e.lossScale.Skipped
 }
 
-// train computes a step on the current batch. It returns errGivenUp if ctx ends before the weights
-// change. In fp16 it leaves out the update when gradients overflow.
-func (e *engine) train(ctx context.Context, step int, lr float64) (loss, norm float64, err error) {
+// train computes the step with the number and learning rate of s on the current batch, and sets the
+// losses, the norm and the times of the ranks in s. It returns errGivenUp if ctx ends before the
+// weights change. In fp16 it leaves out the update when gradients overflow.
+func (e *engine) train(ctx context.Context, s *backend.Step) error {
 	e.model.RecordScales(true)
-	loss, norm, err = e.computeGradients(ctx, step)
+	err := e.computeGradients(ctx, s)
 	e.model.RecordScales(false)
 	if err != nil {
-		return 0, 0, err
+		return err
 	}
 	if err := e.pass.UpdateScales(e.largest); err != nil {
-		return 0, 0, fmt.Errorf("step %d: %w", step, err)
+		return fmt.Errorf("step %d: %w", s.Step, err)
 	}
-	updates := e.updates(step)
+	updates := e.updates(s.Step)
 	if e.lossScale != nil {
-		e.lossScale.Update(finite(norm))
-		if !finite(norm) {
-			return loss, 0, nil
+		s.Skipped = !finite(s.GradNorm)
+		e.lossScale.Update(!s.Skipped)
+		s.LossScale = e.lossScale.Scale
+		if s.Skipped {
+			s.GradNorm = 0
+			return nil
 		}
 	}
 	e.updating = true
-	if err := e.points.optimizerStep.Func()(updates, lr); err != nil {
-		return 0, 0, fmt.Errorf("step %d: %w", step, err)
+	if err := e.points.optimizerStep.Func()(updates, s.LR); err != nil {
+		return fmt.Errorf("step %d: %w", s.Step, err)
 	}
 	e.model.WeightsChanged()
 	if e.average != nil {
 		if err := e.average.Update(updates); err != nil {
-			return 0, 0, fmt.Errorf("step %d: %w", step, err)
+			return fmt.Errorf("step %d: %w", s.Step, err)
 		}
 	}
-	return loss, norm, e.publish()
+	return e.publish()
 }

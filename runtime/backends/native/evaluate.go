@@ -110,7 +110,7 @@ func (t *trainer) chooseWindows(from *data.Dataset) (err error) {
 }
 
 // validate evaluates after step s if an evaluation is due, and sets the losses of validation and
-// test of s.
+// test in s.
 func (t *trainer) validate(ctx context.Context, s *backend.Step) error {
 	e, last := t.valid, s.Step == t.args.TrainIters
 	if e != nil && (last || s.Step%t.args.EvalInterval == 0) {
@@ -124,7 +124,6 @@ func (t *trainer) validate(ctx context.Context, s *backend.Step) error {
 		}
 		if loss != nil {
 			s.ValidLoss, s.ValidTokens, s.ValidBytes = loss, e.tokens, e.bytes
-			t.state.ValidLoss, t.state.ValidTokens, t.state.ValidBytes = loss, e.tokens, e.bytes
 			t.judge(s.Step, *loss)
 		}
 	}
@@ -134,7 +133,6 @@ func (t *trainer) validate(ctx context.Context, s *backend.Step) error {
 	loss, err := t.evaluateAt(ctx, t.test, s.Step, "test")
 	if loss != nil {
 		s.TestLoss, s.TestTokens = loss, t.test.tokens
-		t.state.TestLoss, t.state.TestTokens = loss, t.test.tokens
 	}
 	return err
 }
@@ -218,14 +216,4 @@ func (t *trainer) evaluate(ctx context.Context, e *evaluation) (mean float64, er
 		return 0, err
 	}
 	return sum / max(weight, 1), nil
-}
-
-// crossEntropy returns the loss of the step without the effect of patches, nil if no patch changes
-// it.
-func (t *trainer) crossEntropy() *float64 {
-	if !t.points.loss.Patched() {
-		return nil
-	}
-	ce := t.ce
-	return &ce
 }

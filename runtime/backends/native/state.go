@@ -28,18 +28,11 @@ const (
 // order of the data is a function of seed and position, so these two are the whole state of the
 // random numbers.
 type state struct {
-	Step         int      `json:"step"`
-	Seed         int64    `json:"seed"`
-	Position     uint64   `json:"consumed_samples"`
-	Data         string   `json:"data_fingerprint"`
-	Loss         float64  `json:"loss"`
-	CrossEntropy *float64 `json:"cross_entropy,omitempty"`
-	FirstLoss    float64  `json:"first_loss"`
-	ValidLoss    *float64 `json:"valid_loss,omitempty"`
-	ValidTokens  int      `json:"valid_tokens,omitempty"`
-	ValidBytes   int      `json:"valid_bytes,omitempty"`
-	TestLoss     *float64 `json:"test_loss,omitempty"`
-	TestTokens   int      `json:"test_tokens,omitempty"`
+	Step     int    `json:"step"`
+	Seed     int64  `json:"seed"`
+	Position uint64 `json:"consumed_samples"`
+	Data     string `json:"data_fingerprint"`
+	backend.RunLosses
 
 	LossScale *optim.LossScale `json:"loss_scale,omitempty"` // with fp16
 	Best      *optim.BestLoss  `json:"best,omitempty"`       // with early stopping

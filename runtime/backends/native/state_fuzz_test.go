@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/primus-fl/primus/internal/native/checkpoint"
+	"github.com/primus-fl/primus/runtime/backend"
 )
 
 // FuzzState gives texts to the reader of trainer_state.json. A state that it accepts belongs to the
@@ -19,7 +20,7 @@ func FuzzState(f *testing.F) {
 	const step = 7
 	valid := 2.5
 	for _, s := range []state{
-		{Step: step, Seed: -1, Position: 28, Data: "tokens=1 crc32c=00000000", Loss: 3, FirstLoss: 5.5, ValidLoss: &valid, ValidTokens: 64},
+		{Step: step, Seed: -1, Position: 28, Data: "tokens=1 crc32c=00000000", RunLosses: backend.RunLosses{Loss: 3, FirstLoss: 5.5, ValidLoss: &valid, ValidTokens: 64}},
 		{Step: step, Parameters: map[string]any{"lr": 3e-3, "lr_decay_style": "cosine", "add_bias_linear": true}},
 		{Step: step + 1},
 		{Step: step, Position: math.MaxUint64},

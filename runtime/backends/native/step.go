@@ -44,13 +44,13 @@ const maxAttempts = 5
 
 // computeGradients computes the mean loss and the clipped gradients of the current batch. Since
 // weights do not change, it starts again if an op failed and the manager could not fall back.
-func (e *engine) computeGradients(ctx context.Context, step int) (loss, norm float64, err error) {
+func (e *engine) computeGradients(ctx context.Context, s *backend.Step) error {
 	for attempt := 1; ; attempt++ {
-		loss, norm, err = e.tryGradients(ctx, step)
+		err := e.tryGradients(ctx, s)
 		if err == nil || attempt == maxAttempts || e.divided() || e.links.Begun() || !e.canRepeat(err) {
-			return loss, norm, err
+			return err
 		}
-		e.log.Warn("the step is computed again", "step", step, "attempt", attempt, "error", err)
+		e.log.Warn("the step is computed again", "step", s.Step, "attempt", attempt, "error", err)
 	}
 }
 
@@ -74,51 +74,62 @@ func (e *engine) canRepeat(err error) bool {
 	return !e.manager.Policy().Strict
 }
 
-func (e *engine) tryGradients(ctx context.Context, step int) (loss, norm float64, err error) {
+// means are the means of losses over the tokens of a step.
+type means struct{ loss, aux, crossEntropy float64 }
+
+func (e *engine) tryGradients(ctx context.Context, s *backend.Step) error {
 	begin, before := time.Now(), e.waited()
-	e.aux, e.ce = 0, 0
+	var m means
 	e.gradients.Scaled(e.scale())
 	for i := range e.own() {
 		if ctx.Err() != nil && e.world.Alone() {
-			return 0, 0, errGivenUp
+			return errGivenUp
 		}
 		share := e.micro(i).Weight() / e.weight()
 		e.early = e.args.OverlapGradReduce && i == e.own()-1
-		part, err := e.forwardBackward(step, i)
+		part, err := e.forwardBackward(s.Step, i)
 		e.early = false
 		if err != nil {
-			return 0, 0, err
+			return err
 		}
-		loss += part * share
-		e.aux += e.pass.AuxLoss() * share
-		e.ce += e.pass.CrossEntropy() * share
-		if !finite(loss) && e.world.Alone() {
-			return 0, 0, e.nonFinite(step, "loss", loss)
+		m.loss += part * share
+		m.aux += e.pass.AuxLoss() * share
+		m.crossEntropy += e.pass.CrossEntropy() * share
+		if !finite(m.loss) && e.world.Alone() {
+			return e.nonFinite(s.Step, "loss", m.loss)
 		}
 	}
 	waited := e.waited() - before
 	computed := time.Since(begin) - waited
 	e.computed += computed
 	begin = time.Now()
-	loss, err = e.reduce(ctx, loss, computed)
+	var err error
+	s.Ranks, err = e.reduce(ctx, &m, computed)
 	waited += time.Since(begin)
 	e.exchanged += waited
-	if e.times != nil {
-		e.times.Waited = waited
+	if s.Ranks != nil {
+		s.Ranks.Waited = waited
 	}
 	if err != nil {
-		return 0, 0, err
+		return err
 	}
-	if !finite(loss) {
-		return 0, 0, e.nonFinite(step, "loss", loss)
+	if !finite(m.loss) {
+		return e.nonFinite(s.Step, "loss", m.loss)
 	}
-	if norm, err = e.gradients.Clip(); err != nil {
-		return 0, 0, e.sent(err)
+	s.Loss = m.loss
+	if e.points.loss.Patched() {
+		s.CrossEntropy = &m.crossEntropy
 	}
-	if !finite(norm) && (e.lossScale == nil || e.lossScale.Exhausted()) {
-		return 0, 0, e.nonFinite(step, "gradient norm", norm)
+	if e.args.Balanced() {
+		s.AuxLoss = &m.aux
 	}
-	return loss, norm, nil
+	if s.GradNorm, err = e.gradients.Clip(); err != nil {
+		return e.sent(err)
+	}
+	if !finite(s.GradNorm) && (e.lossScale == nil || e.lossScale.Exhausted()) {
+		return e.nonFinite(s.Step, "gradient norm", s.GradNorm)
+	}
+	return nil
 }
 
 // weight returns the number by which the sums of losses and gradients over the tokens of a step are
@@ -131,10 +142,10 @@ func (e *engine) weight() float64 {
 }
 
 // reduce adds up the gradients and the losses of all ranks. It also lets all of them know when one
-// wants to end, and how long each has computed.
-func (e *engine) reduce(ctx context.Context, loss float64, computed time.Duration) (float64, error) {
+// wants to end, and returns how long each has computed, nil for one rank.
+func (e *engine) reduce(ctx context.Context, m *means, computed time.Duration) (*backend.RankTimes, error) {
 	if err := e.links.Wait(); err != nil {
-		return 0, e.sent(err)
+		return nil, e.sent(err)
 	}
 	stop := 0.0
 	if ctx.Err() != nil {
@@ -145,9 +156,9 @@ func (e *engine) reduce(ctx context.Context, loss float64, computed time.Duratio
 		asked = 1
 	}
 	if !e.near.Tensor.Leads() && e.divided() && e.args.TensorRanks() > 1 { // the first of them counts
-		loss, e.aux, e.ce = 0, 0, 0
+		*m = means{}
 	}
-	sums := []*float64{&loss, &e.aux, &e.ce, &stop, &asked}
+	sums := []*float64{&m.loss, &m.aux, &m.crossEntropy, &stop, &asked}
 	seconds := make([]float64, e.world.Ranks) // each rank adds its own
 	seconds[e.world.Rank] = computed.Seconds()
 	for i := range seconds {
@@ -155,10 +166,10 @@ func (e *engine) reduce(ctx context.Context, loss float64, computed time.Duratio
 	}
 	err := e.world.Sum("add up the losses", sums...)
 	e.stop, e.saveAsked = stop > 0, asked > 0
-	if !e.world.Alone() {
-		e.times = rankTimes(seconds, e.world.Traffic())
+	if e.world.Alone() {
+		return nil, err
 	}
-	return loss, e.sent(err)
+	return rankTimes(seconds, e.world.Traffic()), e.sent(err)
 }
 
 // sentError is an error after ranks have begun to exchange the results of a step. One rank alone

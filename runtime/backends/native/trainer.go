@@ -230,60 +230,40 @@ func (t *trainer) warn(warnings []string) {
 // which only the current step is lost.
 func (t *trainer) step(ctx, late context.Context) error {
 	begin := time.Now()
-	step := t.state.Step + 1
+	s := backend.Step{Step: t.state.Step + 1}
 	if rows := t.args.RampupBatchSize.At(t.state.Position, t.args.GlobalBatchSize); rows != t.batch.Rows() {
 		t.batch = model.NewBatch(rows, t.args.SeqLength)
 	}
 	if err := t.points.dataOrder.Func()(&t.batch); err != nil {
 		return err
 	}
-	lr := t.points.schedule.Func()(t.updates(step))
-	skipped := t.skipped()
+	s.LR = t.points.schedule.Func()(t.updates(s.Step))
 	t.clock.BeginStep()
 	t.watch.Begin()
-	loss, norm, err := t.train(t.ending(ctx, late), step, lr)
+	err := t.train(t.ending(ctx, late), &s)
 	if err != nil {
 		return err
 	}
-	took := time.Since(begin)
-	slow := t.watch.End(took)
-	worked, err := t.clock.EndStep(took)
-	if err != nil {
+	s.Duration = time.Since(begin)
+	s.Reference, s.ReferenceShare = t.watch.End(s.Duration), t.watch.Share()
+	if s.Device, err = t.clock.EndStep(s.Duration); err != nil {
 		return err
 	}
-	t.state.Step, t.state.Position, t.state.Loss, t.state.CrossEntropy = step, t.sampler.Position(), loss, t.crossEntropy()
-	if step == 1 {
-		t.state.FirstLoss = loss
-	}
+	s.Tokens, s.MemoryBytes = t.batch.Rows()*t.args.SeqLength, memory.InUse(t.tc.Device)
+	s.TokensPerSecond = float64(s.Tokens) / s.Duration.Seconds()
+	t.state.Step, t.state.Position = s.Step, t.sampler.Position()
+	t.state.Update(s)
 	t.updating, t.state.LossScale = false, t.lossScale
-	tokens := t.batch.Rows() * t.args.SeqLength
-	s := backend.Step{
-		Step: step, Loss: loss, CrossEntropy: t.state.CrossEntropy, LR: lr, GradNorm: norm, Duration: took,
-		Tokens: tokens, TokensPerSecond: float64(tokens) / took.Seconds(),
-		ReferenceShare: t.watch.Share(), Reference: slow, Ranks: t.times, MemoryBytes: memory.InUse(t.tc.Device), Device: worked,
-	}
-	if err := t.validate(late, &s); err != nil {
+	err = t.validate(late, &s)
+	t.state.Update(s) // with what the evaluation found
+	if err != nil {
 		return err
 	}
-	if t.skipped() > skipped {
-		t.tc.Log.Warn(fmt.Sprintf("step %d is skipped (%d so far): gradients overflow in fp16; the loss scale is now %v", step, t.skipped(), t.scale()))
-	}
-	record := rundir.Record{
-		Step: int64(step), Loss: loss, CrossEntropy: s.CrossEntropy, ValidLoss: s.ValidLoss, ValidTokens: s.ValidTokens, ValidBytes: s.ValidBytes, TestLoss: s.TestLoss, TestTokens: s.TestTokens, LR: lr, GradNorm: norm,
-		TokensPerSecond: s.TokensPerSecond, StepSeconds: took.Seconds(),
-	}
-	if t.lossScale != nil {
-		record.LossScale, record.Skipped = t.scale(), t.skipped() > skipped
-	}
-	if t.args.Balanced() {
-		aux := t.aux
-		record.AuxLoss = &aux
+	if s.Skipped {
+		t.tc.Log.Warn(fmt.Sprintf("step %d is skipped (%d so far): gradients overflow in fp16; the loss scale is now %v", s.Step, t.skipped(), s.LossScale))
 	}
 	if t.world.Leads() {
-		if err := t.metrics.Append(record); err != nil {
-			return err
-		}
-		if err := t.writeEvents(s); err != nil {
+		if err := t.write(rundir.RecordOf(s)); err != nil {
 			return err
 		}
 	}
@@ -291,29 +271,17 @@ func (t *trainer) step(ctx, late context.Context) error {
 	return nil
 }
 
-// writeEvents writes a step for TensorBoard and the other trackers.
-func (t *trainer) writeEvents(s backend.Step) error {
-	scalars := []tensorboard.Scalar{
-		{Tag: "train/loss", Value: s.Loss}, {Tag: "train/learning_rate", Value: s.LR}, {Tag: "train/grad_norm", Value: s.GradNorm},
-		{Tag: "train/tokens_per_second", Value: s.TokensPerSecond}, {Tag: "train/step_seconds", Value: s.Duration.Seconds()},
+// write writes the record of a step to the run directory and to the trackers.
+func (t *trainer) write(r rundir.Record) error {
+	if err := t.metrics.Append(r); err != nil {
+		return err
 	}
-	if t.lossScale != nil {
-		scalars = append(scalars, tensorboard.Scalar{Tag: "train/loss_scale", Value: t.scale()})
-	}
-	if s.CrossEntropy != nil {
-		scalars = append(scalars, tensorboard.Scalar{Tag: "train/cross_entropy", Value: *s.CrossEntropy})
-	}
-	if s.ValidLoss != nil {
-		scalars = append(scalars, tensorboard.Scalar{Tag: "valid/loss", Value: *s.ValidLoss})
-	}
-	if s.TestLoss != nil {
-		scalars = append(scalars, tensorboard.Scalar{Tag: "test/loss", Value: *s.TestLoss})
-	}
-	t.track.Log(int64(s.Step), scalars...)
+	scalars := r.Scalars()
+	t.track.Log(r.Step, scalars...)
 	if t.events == nil {
 		return nil
 	}
-	return t.events.Scalars(int64(s.Step), scalars...)
+	return t.events.Scalars(r.Step, scalars...)
 }
 
 // Cleanup writes the final files of the run and releases everything.
@@ -351,13 +319,9 @@ func (t *trainer) Cleanup(cause error) error {
 // these as they are.
 func (t *trainer) finish(cause error) error {
 	r := backend.Result{
-		Run: t.run, LastStep: t.state.Step, FirstLoss: t.state.FirstLoss, Loss: t.state.Loss, CrossEntropy: t.state.CrossEntropy,
-		ValidLoss: t.state.ValidLoss, ValidTokens: t.state.ValidTokens, ValidBytes: t.state.ValidBytes,
-		TestLoss: t.state.TestLoss, TestTokens: t.state.TestTokens,
+		Run: t.run, RunLosses: t.state.RunLosses, LastStep: t.state.Step,
 		Duration: time.Since(t.started), Impls: t.tc.Manager.Stats(), Prompt: t.prompt, Sample: t.sample, Err: cause,
-		Unusable: t.tc.Manager.Unusable(), Reference: t.watch.Total(),
-		Ignored: ignored(t.tc), Patches: t.tc.PatchResults,
-		Job:      t.job,
+		Unusable: t.tc.Manager.Unusable(), Reference: t.watch.Total(), Ignored: ignored(t.tc), Patches: t.tc.PatchResults, Job: t.job,
 		Tracking: t.track.End(cause != nil && !errors.Is(cause, backend.ErrInterrupted)), Restarts: backend.ReadRestarts(t.tc.Environ),
 	}
 	var faults []error
