@@ -53,7 +53,25 @@ func checkStyle(s source) []string {
 			add(s.file.Imports[n], `the standard "runtime" is imported as goruntime beside ours`)
 		}
 	}
+	if inside(s.dir, "cmd") && !s.isTest() {
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			if call, ok := n.(*ast.CallExpr); ok && looksUpParam(call) {
+				add(call, "a parameter is read by its name before patches change it: let its backend give a typed value, as by backend.InProcess")
+			}
+			return true
+		})
+	}
 	return found
+}
+
+// looksUpParam reports whether a call is that of Lookup or Get of a field Params.
+func looksUpParam(call *ast.CallExpr) bool {
+	method, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok || method.Sel.Name != "Lookup" && method.Sel.Name != "Get" {
+		return false
+	}
+	field, ok := method.X.(*ast.SelectorExpr)
+	return ok && field.Sel.Name == "Params"
 }
 
 // checkPackageComments returns the packages without a package comment.
@@ -166,6 +184,10 @@ func TestStyleFindsViolations(t *testing.T) {
 		{"mark in a string", "a/a.go", "package a\n\nvar x = \"TO" + "DO\"\n", nil},
 		{"template", "a/a.go", "package a\n\nimport \"text/template\"\n", []string{"a/a.go:3: text/template calls methods by name, so that the linker keeps every exported method of a program: fill the text in by hand"}},
 		{"template in a test", "a/a_test.go", "package a\n\nimport \"text/template\"\n", nil},
+		{"parameter", "cmd/a/a.go", "package a\n\nvar v, _ = m.Params.Lookup(\"device\")\n", []string{
+			"cmd/a/a.go:3: a parameter is read by its name before patches change it: let its backend give a typed value, as by backend.InProcess"}},
+		{"parameter in a backend", "runtime/a/a.go", "package a\n\nvar v, _ = m.Params.Lookup(\"device\")\n", nil},
+		{"parameters as a whole", "cmd/a/a.go", "package a\n\nvar v = f(m.Params)\n", nil},
 		{"runtime", "a/a.go", "package a\n\nimport (\n\t\"runtime\"\n\n\t\"" + module + "/runtime\"\n)\n", []string{`a/a.go:4: the standard "runtime" is imported as goruntime beside ours`}},
 		{"runtime with its name", "a/a.go", "package a\n\nimport (\n\tgoruntime \"runtime\"\n\n\t\"" + module + "/runtime\"\n)\n", nil},
 		{"runtime alone", "a/a.go", "package a\n\nimport \"runtime\"\n", nil},

@@ -79,6 +79,29 @@ type TrainerInitializer interface {
 // HF_HOME. These directories are created before training.
 type DataUser interface{ UsesData() }
 
+// InProcess is an Adapter whose framework trains in this program, which prepares for that.
+type InProcess interface {
+	// Needs returns what arguments ask of the program. It is called with the parameters of the module
+	// before anything is prepared, and with the arguments after the patches of phase build_args. A
+	// wrong value counts as one that is not given: the trainer reports it.
+	Needs(args *Args) Needs
+}
+
+// Needs is what a run needs of the program that it trains in.
+type Needs struct {
+	// Device is the device to train on, such as opencl:0; "" leaves the choice to the program. It is
+	// chosen by the parameters of the module, because registry and op manager depend on it, so that
+	// training ends before its first step if a patch of phase build_args changes it.
+	Device       string
+	DeviceSource string // where Device was given
+
+	// What follows is read after the patches of phase build_args.
+
+	CollectiveTimeout time.Duration // how long a rank waits for the others in a collective
+	Overlap           bool          // ranks compute while they exchange gradients or weights
+	ScaledLoss        bool          // gradients may overflow in steps that are then skipped
+}
+
 // Trainer is one training run. Each method is called once, in the order of the interface.
 type Trainer interface {
 	// Setup acquires the run directory and other resources that the run does not share.

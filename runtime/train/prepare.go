@@ -26,7 +26,27 @@ func (r *session) prepare(ctx context.Context) error {
 	if err := r.buildArgs(); err != nil {
 		return err
 	}
+	if err := r.provide(); err != nil {
+		return err
+	}
 	return r.loadTrainer()
+}
+
+// provide lets the program prepare for what the arguments ask of it. The device was chosen before.
+func (r *session) provide() error {
+	host, ok := r.tc.Adapter.(backend.InProcess)
+	if !ok {
+		return nil
+	}
+	before, needs := host.Needs(backend.NewArgs(r.tc.Module.Params)), host.Needs(r.tc.Args)
+	if !strings.EqualFold(strings.TrimSpace(before.Device), strings.TrimSpace(needs.Device)) {
+		return &configError{fmt.Errorf("%s: given %q, want %q as before the patches of phase %s, since ops are prepared for that device: set it in the experiment",
+			needs.DeviceSource, needs.Device, before.Device, patch.BuildArgs)}
+	}
+	if r.dry || r.s.Provide == nil {
+		return nil
+	}
+	return r.s.Provide(needs)
 }
 
 // prepareBackend makes the adapter and lets it find and prepare the framework.

@@ -48,6 +48,10 @@ type Settings struct {
 	Requests *backend.Requests
 	Grace    time.Duration // how long an interrupted run may take to end
 	LogFile  *backend.LogFile
+
+	// Provide is called before the trainer is made, with what the run needs of this program. It may be
+	// nil, and is not called for a framework that trains in processes of its own.
+	Provide func(backend.Needs) error
 }
 
 // Run trains a module of an experiment. When ctx ends, the run finishes the current step and saves,

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -76,6 +77,13 @@ func (r *recorder) EarlyVersion(*backend.TrainContext) (string, error) {
 
 func (r *recorder) DetectVersion(*backend.TrainContext) (string, error) {
 	return "0.9", r.do("version")
+}
+
+func (*recorder) Needs(args *backend.Args) backend.Needs {
+	name, _ := args.Lookup("device")
+	minutes, _ := args.Lookup("minutes")
+	n, _ := minutes.Int64()
+	return backend.Needs{Device: name.Text(), DeviceSource: args.SetBy("device"), CollectiveTimeout: time.Duration(n) * time.Minute}
 }
 
 func (r *recorder) EnvDefaults(*backend.Environ) []backend.EnvDefault {
@@ -422,6 +430,42 @@ func TestParametersOfPatches(t *testing.T) {
 	require.NoError(t, run(t, r))
 	assert.NotContains(t, r.log.String(), "unknown knob")
 	assert.Contains(t, r.log.String(), "odd")
+}
+
+// The program gets what a run needs after patches have changed the arguments, and before the
+// trainer is made. A device that a patch changes would not be used, so that the run ends.
+func TestNeeds(t *testing.T) {
+	patched := func(key string, value any) []patch.Patch {
+		return []patch.Patch{{ID: "p", Phase: patch.BuildArgs, Apply: func(c *patch.Context) error { return c.SetArg(key, value) }}}
+	}
+	r := &recorder{overrides: "minutes: 10, device: far", patches: patched("minutes", 3)}
+	s := r.prepare(t, "recorder")
+	s.Provide = func(n backend.Needs) error {
+		assert.Equal(t, backend.Needs{Device: "far", CollectiveTimeout: 3 * time.Minute}, n)
+		return r.do("provide")
+	}
+	_, err := train.NewPlan(t.Context(), s)
+	require.NoError(t, err)
+	assert.NotContains(t, r.calls, "provide")
+	r.calls = nil
+	require.NoError(t, train.Run(t.Context(), s))
+	i := slices.Index(r.calls, "provide")
+	assert.Equal(t, []string{"patches build_args", "provide", "new"}, r.calls[i-1:i+2])
+
+	r = &recorder{failAt: "provide", err: errors.New("boom")}
+	r.settings = func(s *train.Settings) { s.Provide = func(backend.Needs) error { return r.do("provide") } }
+	require.ErrorContains(t, run(t, r), "boom")
+	assert.NotContains(t, r.calls, "new")
+
+	const want = `patch p: given "near", want "far" as before the patches of phase build_args, since ops are prepared for that device: set it in the experiment`
+	r = &recorder{overrides: "device: far", patches: patched("device", "near")}
+	s = r.prepare(t, "recorder")
+	_, err = train.NewPlan(t.Context(), s)
+	require.EqualError(t, err, want)
+	require.EqualError(t, train.Run(t.Context(), s), want)
+	assert.NotContains(t, r.calls, "new")
+	r = &recorder{overrides: "device: far", patches: patched("device", "FAR")}
+	require.NoError(t, run(t, r))
 }
 
 func TestLauncher(t *testing.T) {

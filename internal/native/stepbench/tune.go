@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/primus-fl/primus/device"
+	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/internal/tuning"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
@@ -24,14 +25,21 @@ type TuneSettings struct {
 	Ops     *opregistry.Snapshot
 	Device  device.Backend
 	Log     *slog.Logger
-	// Budget returns how long measurements may take, given the time of one step; 0 or less measures
-	// nothing.
-	Budget func(step time.Duration) time.Duration
+	// Budget returns how long measurements may take, given the steps of the run and the time of one; 0
+	// or less measures nothing.
+	Budget func(steps int, step time.Duration) time.Duration
 	// Progress is called before each call that is measured. It may be nil.
 	Progress func(op, call string, n, of int)
 	// Trial is called before each step with the choices or without. It may be nil.
 	Trial func(step int)
 }
+
+// notOfCalls are parameters that usually change from run to run and on which the calls of a step do
+// not depend.
+var notOfCalls = []string{"train_iters", "lr", "min_lr", "lr_warmup_iters", "lr_decay_iters", "seed", "save_interval", "eval_interval", "log_interval", "load"}
+
+// ParamsOfCalls returns the parameters of a module on which the calls of its steps may depend.
+func ParamsOfCalls(m *config.Module) *document.Map { return m.Params.Without(notOfCalls...) }
 
 // profiledSteps are the steps whose calls are profiled, after one that warms up and one that is
 // timed.
@@ -59,11 +67,11 @@ func Tune(ctx context.Context, s TuneSettings) (*tuning.File, error) {
 		return nil, nil
 	}
 	profile := tuning.NewProfile(ops)
-	step, model, err := s.profile(ctx, profile)
+	step, args, err := s.profile(ctx, profile)
 	if err != nil {
 		return nil, err
 	}
-	budget := s.Budget(step)
+	budget := s.Budget(args.TrainIters, step)
 	if budget <= 0 {
 		return nil, nil
 	}
@@ -72,7 +80,7 @@ func Tune(ctx context.Context, s TuneSettings) (*tuning.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("measure impls: %w", err)
 	}
-	file := tuning.New(model, entries, s.Ops, s.Manager.Exec().Pool().Workers())
+	file := tuning.New(args.ModelName, entries, s.Ops, s.Manager.Exec().Pool().Workers())
 	return file, s.confirm(ctx, file, trial)
 }
 
@@ -108,29 +116,29 @@ func (s *TuneSettings) confirm(ctx context.Context, file *tuning.File, budget ti
 	})
 }
 
-// profile makes the steps and returns the time of one and the name of the model.
-func (s *TuneSettings) profile(ctx context.Context, profile *tuning.Profile) (step time.Duration, model string, err error) {
+// profile makes the steps and returns the time of one and their parameters.
+func (s *TuneSettings) profile(ctx context.Context, profile *tuning.Profile) (step time.Duration, args native.Args, err error) {
 	bench, warnings, err := native.NewBench(s.Module, s.Manager, s.Device, s.Log)
 	for _, w := range warnings {
 		s.Log.Warn(w.String())
 	}
 	if err != nil {
-		return 0, "", err
+		return 0, args, err
 	}
 	defer func() { err = errors.Join(err, bench.Close()) }()
 	if _, err := bench.Step(ctx); err != nil {
-		return 0, "", err
+		return 0, args, err
 	}
 	begin := time.Now()
 	if _, err := bench.Step(ctx); err != nil {
-		return 0, "", err
+		return 0, args, err
 	}
 	step = time.Since(begin) // without the profile, which copies operands
 	defer s.Manager.Tap(profile)()
 	for range profiledSteps {
 		if _, err := bench.Step(ctx); err != nil {
-			return 0, "", err
+			return 0, args, err
 		}
 	}
-	return step, bench.Args().ModelName, nil
+	return step, bench.Args(), nil
 }

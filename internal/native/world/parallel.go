@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/primus-fl/primus/ops/collective"
 )
@@ -22,6 +23,20 @@ type Parallel struct {
 	// 10.
 	DistributedTimeout float64 `param:"distributed_timeout_minutes"`
 }
+
+// defaultTimeout is how long a rank waits for the others in a collective by default.
+const defaultTimeout = 10 * time.Minute
+
+// Timeout is how long a rank waits for the others in a collective.
+func (p Parallel) Timeout() time.Duration {
+	if !(p.DistributedTimeout > 0) {
+		return defaultTimeout
+	}
+	return time.Duration(min(p.DistributedTimeout*float64(time.Minute), 1<<62))
+}
+
+// Overlaps reports whether a rank computes while it exchanges gradients or weights.
+func (p Parallel) Overlaps() bool { return p.OverlapGradReduce || p.OverlapGather }
 
 // Validate returns every fault of the configuration.
 func (p Parallel) Validate() error {

@@ -1,6 +1,7 @@
 package native
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/runtime/backend"
+	"github.com/primus-fl/primus/internal/native/architecture"
 )
 
 // Framework is the name that experiments use for this backend.
@@ -42,6 +44,20 @@ func (adapter) SetupPath(given string, tc *backend.TrainContext) (backend.Paths,
 
 // Parameters implements backend.ParameterLister.
 func (adapter) Parameters() []document.Parameter { return document.Parameters(&Args{}) }
+
+// Needs implements backend.InProcess.
+func (adapter) Needs(args *backend.Args) backend.Needs {
+	a := &Args{}
+	_, _ = document.Decode(args.Map().Without(architecture.WindowsParam), a) // newArgs reports what is wrong
+	n := backend.Needs{CollectiveTimeout: a.Timeout(), Overlap: a.Overlaps(), ScaledLoss: a.FP16}
+	const device = "device"
+	v, _ := args.Lookup(device)
+	source := cmp.Or(v.Origin().String(), args.SetBy(device))
+	if n.DeviceSource = source + ": " + device; strings.TrimSpace(a.Device) != "" {
+		n.Device = a.Device
+	}
+	return n
+}
 
 func (adapter) Prepare(context.Context, *backend.TrainContext) error { return nil }
 
@@ -88,4 +104,7 @@ func flatten(err error) []error {
 	return all
 }
 
-var _ backend.Adapter = adapter{}
+var (
+	_ backend.Adapter   = adapter{}
+	_ backend.InProcess = adapter{}
+)

@@ -51,7 +51,7 @@ type Args struct {
 	DumpBatches  int    `param:"dump_batches"`
 
 	// Device is the device that trains, such as opencl:0; "" means the one that STEPMESH_BACKEND
-	// names, or the CPU. What chooses the backend has read it before.
+	// names, or the CPU. The program has chosen it by Needs.
 	Device string `param:"device"`
 
 	DisableTensorboard bool `param:"disable_tensorboard"`

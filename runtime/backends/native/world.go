@@ -87,7 +87,9 @@ func (a *Args) microBatchOn(ranks int) (int, error) {
 }
 
 // Fits returns a function that says why a number of ranks cannot train a module together, nil if
-// they can as far as its batch and its parallel groups go.
+// they can as far as its batch and its parallel groups go. Ranks are started before patches change
+// arguments, so it reads the parameters of the module. Each rank compares its arguments with the
+// number of ranks again, and the run ends if a patch has made these not fit.
 func Fits(m *config.Module) (func(ranks int) error, error) {
 	tc, _, err := standalone(m)
 	if err != nil {

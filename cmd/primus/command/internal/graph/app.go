@@ -18,7 +18,6 @@ import (
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/dispatch"
 	"github.com/primus-fl/primus/device"
-	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/internal/parallel"
 	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/primus-fl/primus/opmanager"
@@ -27,7 +26,6 @@ import (
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/ops"
 	"github.com/primus-fl/primus/runtime/backend"
-	"github.com/primus-fl/primus/runtime/backends/native"
 	"github.com/primus-fl/primus/runtime/config"
 	"github.com/primus-fl/primus/runtime/patch"
 	"github.com/primus-fl/primus/vendors/plugin/pluginset"
@@ -43,9 +41,11 @@ type Config struct {
 	Log         *slog.Logger // of the program
 	OpLog       slog.Handler // of the op manager; nil keeps it silent
 	Policy      dispatch.Sources
-	ListPlugins bool        // plugins that cannot be used are only listed
-	Device      DeviceName  // what an experiment asks for
-	Extras      []fx.Option // of Main
+	ListPlugins bool           // plugins that cannot be used are only listed
+	Device      DeviceName     // what a flag asks for
+	Module      *config.Module // what is trained, which may ask for a device; nil for nothing
+	LocalRank   int            // of this process among those of its node
+	Extras      []fx.Option    // of Main
 
 	// ProbeDevices finds out whether the impls for devices can run, which opens drivers.
 	ProbeDevices bool
@@ -53,27 +53,33 @@ type Config struct {
 
 // DeviceName names a device and says where the name comes from. The zero DeviceName leaves the
 // choice to STEPMESH_BACKEND.
-type DeviceName struct {
-	Name, Source string
-	LocalRank    int // of this process on its node
-}
+type DeviceName struct{ Name, Source string }
 
-// own returns the name of the device that this process trains on. Where several processes train on
-// the devices of a node and the name has no number, each takes the one with its own number.
-func (d DeviceName) own() string {
-	if d.LocalRank == 0 || strings.Contains(d.Name, ":") || strings.EqualFold(strings.TrimSpace(d.Name), "cpu") {
+// ofRank returns the name of the device of a process. Where several processes train on the devices
+// of a node and the name has no number, each takes the one with its own number.
+func (d DeviceName) ofRank(local int) string {
+	if local == 0 || strings.Contains(d.Name, ":") || strings.EqualFold(strings.TrimSpace(d.Name), "cpu") {
 		return d.Name
 	}
-	return fmt.Sprintf("%s:%d", d.Name, d.LocalRank)
+	return fmt.Sprintf("%s:%d", d.Name, local)
 }
 
-// DeviceOf returns the device that a module asks for, if it trains in this program.
-func DeviceOf(m *config.Module) DeviceName {
-	v, ok := m.Params.Lookup("device")
-	if m.Framework != native.Framework || !ok || v.Kind() != document.KindString || strings.TrimSpace(v.Text()) == "" {
+// device returns the device that a flag or the module asks for. Package train ends a run whose
+// patches change the latter.
+func (c Config) device(backends *backend.Registry) DeviceName {
+	if c.Device.Name != "" || c.Module == nil {
+		return c.Device
+	}
+	factory, err := backends.Get(c.Module.Framework)
+	if err != nil {
+		return DeviceName{} // the run ends with this error
+	}
+	host, ok := factory.New().(backend.InProcess)
+	if !ok {
 		return DeviceName{}
 	}
-	return DeviceName{Name: v.Text(), Source: v.Origin().String() + ": device"}
+	needs := host.Needs(backend.NewArgs(c.Module.Params))
+	return DeviceName{needs.Device, needs.DeviceSource}
 }
 
 // Core wires what every command with an op manager needs.
@@ -165,17 +171,17 @@ func newManager(p managerParams, lc fx.Lifecycle) (*opmanager.Manager, error) {
 // logUnusable warns of each impl that the policy asks for and that cannot serve calls. For other
 // impls that cannot run on this machine the reason is logged as a detail.
 func logUnusable(log *slog.Logger, m *opmanager.Manager) {
-	told := map[string]bool{}
+	logged := map[string]bool{}
 	for _, u := range m.Unusable() {
-		told[u.ID] = true
+		logged[u.ID] = true
 		log.Warn(u.String())
 	}
 	for _, e := range m.ExplainAll() {
 		for _, s := range e.Rejected {
-			if s.Available || told[s.ID] {
+			if s.Available || logged[s.ID] {
 				continue
 			}
-			told[s.ID] = true
+			logged[s.ID] = true
 			backend.Detail(log, fmt.Sprintf("Implementation '%s' is not available: %s", s.ID, strings.TrimPrefix(s.Reason, "unavailable: ")))
 		}
 	}
@@ -243,12 +249,13 @@ type deviceInUse struct{ device device.Backend }
 
 func newDeviceInUse() *deviceInUse { return &deviceInUse{} }
 
-func selectDevice(reg *device.Registry, set Config, use *deviceInUse) (device.Backend, error) {
+func selectDevice(reg *device.Registry, backends *backend.Registry, set Config, use *deviceInUse) (device.Backend, error) {
 	var s device.Selection
 	var err error
-	if d := set.Device; d.Name != "" {
-		s, err = device.Choose(reg, d.Source, d.own())
-		if d.own() != d.Name && errors.Is(err, device.ErrNoDevice) {
+	if d := set.device(backends); d.Name != "" {
+		own := d.ofRank(set.LocalRank)
+		s, err = device.Choose(reg, d.Source, own)
+		if own != d.Name && errors.Is(err, device.ErrNoDevice) {
 			err = fmt.Errorf("%w; each rank of a node takes a device of its own, and %s:0 lets all share one", err, d.Name)
 		}
 	} else {

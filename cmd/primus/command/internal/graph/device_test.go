@@ -19,6 +19,6 @@ func TestDevicesOfRanks(t *testing.T) {
 		{" CPU ", 2, " CPU "},
 		{"", 0, ""},
 	} {
-		assert.Equal(t, tt.want, DeviceName{Name: tt.name, LocalRank: tt.rank}.own(), "%q on rank %d", tt.name, tt.rank)
+		assert.Equal(t, tt.want, DeviceName{Name: tt.name}.ofRank(tt.rank), "%q on rank %d", tt.name, tt.rank)
 	}
 }

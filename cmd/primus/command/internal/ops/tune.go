@@ -99,7 +99,7 @@ func (o *tuneOptions) tune(cmd *cobra.Command, prog cli.Program, p experiments.S
 	screen.SetStatus("making steps")
 	file, err := stepbench.Tune(cmd.Context(), stepbench.TuneSettings{
 		Module: p.Module, Manager: p.Manager, Ops: p.Registry.Snapshot(), Device: p.Device, Log: p.Log,
-		Budget:   func(time.Duration) time.Duration { return o.budget },
+		Budget:   func(int, time.Duration) time.Duration { return o.budget },
 		Progress: func(op, call string, n, of int) { screen.SetStatus(fmt.Sprintf("%d/%d %s: %s", n, of, op, call)) },
 		Trial:    func(step int) { screen.SetStatus(fmt.Sprintf("step %d, with the choices and without", step)) },
 	})

@@ -37,7 +37,7 @@ func projectNative(ctx context.Context, prog cli.Program, o *options, size sizes
 	set := graph.Config{Log: log, Policy: training.PolicySources(m), Extras: prog.Extras}
 	given := size.memory > 0
 	if !given { // else the device may be elsewhere
-		set.Device = graph.DeviceOf(m)
+		set.Module = m
 	}
 	result := nativeMemory{Model: m.Model, Limit: float64(size.memory), Source: "--memory or --gpu-arch"}
 	var manager *opmanager.Manager

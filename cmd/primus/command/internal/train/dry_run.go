@@ -53,7 +53,7 @@ func dryRun(ctx context.Context, prog cli.Program, s experiments.Stage, opts Opt
 		log.Warn("--tune auto measures when a run begins; what follows is without it")
 		opts.SetTune(dispatch.TuneOff)
 	}
-	set := graph.Config{Log: log, Threads: int(opts.Threads), Policy: opts.PolicySources(module), Extras: prog.Extras, Device: graph.DeviceOf(module)}
+	set := graph.Config{Log: log, Threads: int(opts.Threads), Policy: opts.PolicySources(module), Extras: prog.Extras, Module: module}
 	var p dryParams
 	var plan *train.Plan
 	err = graph.Run(ctx, func() error {

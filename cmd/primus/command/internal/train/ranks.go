@@ -1,13 +1,11 @@
 package train
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	goruntime "runtime"
-	"time"
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/internal/launch"
@@ -43,30 +41,6 @@ func (r ranks) threads(asked uint) int {
 	}
 	return max(1, goruntime.NumCPU()/r.LocalWorldSize)
 }
-
-// collectiveLimit returns how long a rank waits for the others in a collective.
-func collectiveLimit(module *config.Module) time.Duration {
-	minutes := 0.0
-	if v, ok := module.Params.Lookup("distributed_timeout_minutes"); ok {
-		minutes, _ = v.Float64() // the backend reports a wrong value
-	}
-	return time.Duration(cmp.Or(max(0, minutes), defaultTimeout) * float64(time.Minute))
-}
-
-// overlaps reports whether a rank computes while it exchanges gradients or weights.
-func overlaps(module *config.Module) bool {
-	return isTrue(module, "overlap_grad_reduce") || isTrue(module, "overlap_param_gather")
-}
-
-// isTrue reports whether a module has true for a parameter.
-func isTrue(module *config.Module, name string) bool {
-	v, _ := module.Params.Lookup(name)
-	on, _ := v.Bool()
-	return on
-}
-
-// defaultTimeout is that of distributed_timeout_minutes, in minutes.
-const defaultTimeout = 10.0
 
 // setRankVariables says which rank this process is where a launcher says it in its own variables.
 func setRankVariables() error {

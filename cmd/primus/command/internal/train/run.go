@@ -78,11 +78,11 @@ func trainHere(ctx context.Context, prog cli.Program, s experiments.Stage, opts 
 	if err != nil {
 		return cli.UsageError{Err: err}
 	}
-	levels, err := sinkLevels(module.Params, os.Getenv("PRIMUS_LOG_LEVEL"))
+	levels, err := train.ReadLogLevels(module.Params, os.Getenv("PRIMUS_LOG_LEVEL"))
 	if err != nil {
 		return cli.UsageError{Err: err}
 	}
-	if os.Getenv(oppolicy.EnvLogLevel) == "" && levels.console >= slog.LevelInfo {
+	if os.Getenv(oppolicy.EnvLogLevel) == "" && levels.Console >= slog.LevelInfo {
 		opLevel = slog.LevelWarn // the log file has the rest
 	}
 	member, err := opts.fleet.Member(experiment, module)
@@ -100,11 +100,8 @@ func trainHere(ctx context.Context, prog cli.Program, s experiments.Stage, opts 
 	screen := &plaintext.Console{Out: stderr, Width: prog.Width}
 	defer screen.SetStatus("")
 	logFile, tail, requests := &backend.LogFile{}, &runs.Tail{}, &backend.Requests{}
-	if levels.file == slog.LevelInfo {
-		levels.file = backend.LevelDetail
-	}
-	toFile := cli.NewLineHandler(io.MultiWriter(tail, logFile), levels.file, cli.DateTime)
-	log := train.OfRank(slog.New(slog.NewMultiHandler(prog.Lines(screen, levels.console), toFile)), place.Rank)
+	toFile := cli.NewLineHandler(io.MultiWriter(tail, logFile), levels.File, cli.DateTime)
+	log := train.OfRank(slog.New(slog.NewMultiHandler(prog.Lines(screen, levels.Console), toFile)), place.Rank)
 	logRestart(slog.New(toFile))
 	experiments.LogReport(log, experiment.Report)
 	if err := tuneFirst(ctx, prog, &opts, module, place, log); err != nil {
@@ -112,10 +109,8 @@ func trainHere(ctx context.Context, prog cli.Program, s experiments.Stage, opts 
 	}
 
 	show := report.NewProgress(report.Screen{SetStatus: screen.Status(), Width: prog.Width, Log: log, FileLog: slog.New(toFile), Out: prog.Out})
-	dev := graph.DeviceOf(module)
-	dev.LocalRank = place.LocalRank
 	set := graph.Config{
-		Threads: place.threads(opts.Threads), Timing: true, Log: log, Policy: opts.PolicySources(module), Extras: prog.Extras, Device: dev,
+		Threads: place.threads(opts.Threads), Timing: true, Log: log, Policy: opts.PolicySources(module), Extras: prog.Extras, Module: module, LocalRank: place.LocalRank,
 		OpLog: slog.NewMultiHandler(prog.Lines(screen, opLevel).As(opFormat), toFile.As(opFormat)),
 	}
 	services := service.Config{
@@ -142,12 +137,6 @@ func trainHere(ctx context.Context, prog cli.Program, s experiments.Stage, opts 
 		if err := checkManifest(opts.manifest, settings.Manager); err != nil {
 			return err
 		}
-		library.Limit(collectiveLimit(module))
-		if overlaps(module) {
-			if err := library.Yield(); err != nil {
-				return err
-			}
-		}
 		f, err := settings.Backends.Get(module.Framework)
 		if opts.tapped() && err == nil && f.Launches {
 			return cli.UsageError{Err: fmt.Errorf("--record-ops, --check-finite and --trace-file see ops of primus, which framework %s does not call", module.Framework)}
@@ -155,9 +144,17 @@ func trainHere(ctx context.Context, prog cli.Program, s experiments.Stage, opts 
 		if (err != nil || !f.Launches) && !place.follows() {
 			defer warnWhenInterrupted(ctx, log, opts.run.Grace)() // a launcher logs this itself
 		}
-		around, err := newTaps(&opts, settings.Manager, experiment.ExpName, isTrue(module, "fp16"), place, log)
+		around, err := newTaps(&opts, settings.Manager, experiment.ExpName, place, log)
 		if err != nil {
 			return err
+		}
+		settings.Provide = func(n backend.Needs) error {
+			around.finite.ForwardOnly = n.ScaledLoss
+			library.Limit(n.CollectiveTimeout)
+			if n.Overlap {
+				return library.Yield()
+			}
+			return nil
 		}
 		settings.Observer = append(watchers, around)
 		err = errors.Join(train.Run(ctx, settings), around.close(), show.Err())

@@ -100,6 +100,7 @@ func (o *Options) tapped() bool {
 // taps stand around the calls of a run. They see the steps as an observer.
 type taps struct {
 	recorder *recording.Recorder // nil without
+	finite   finite.Check        // a tap with --check-finite
 	dir      string
 	spans    *spans.Exporter // nil without
 	tracer   *tracer         // nil without
@@ -110,8 +111,8 @@ type taps struct {
 }
 
 // newTaps adds the taps that the options and the environment ask for to a manager. Close removes
-// them. scaled says that the run scales its loss.
-func newTaps(o *Options, m *opmanager.Manager, run string, scaled bool, place ranks, log *slog.Logger) (*taps, error) {
+// them.
+func newTaps(o *Options, m *opmanager.Manager, run string, place ranks, log *slog.Logger) (*taps, error) {
 	t := &taps{log: log}
 	if o.recording != nil {
 		if err := checkOps(o.recording.Ops, m); err != nil {
@@ -130,7 +131,7 @@ func newTaps(o *Options, m *opmanager.Manager, run string, scaled bool, place ra
 		t.remove = append(t.remove, m.Tap(t.recorder))
 	}
 	if o.taps.finite != "" {
-		t.remove = append(t.remove, m.Tap(&finite.Check{ForwardOnly: scaled}))
+		t.remove = append(t.remove, m.Tap(&t.finite))
 	}
 	var err error
 	if t.spans, err = spans.FromEnvironment(spans.Settings{Run: run, Rank: place.Rank, Version: buildinfo.Read().Version, Log: log}); err != nil {

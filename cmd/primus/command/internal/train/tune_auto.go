@@ -82,17 +82,13 @@ func tuneFirst(ctx context.Context, prog cli.Program, opts *Options, module *con
 	return nil
 }
 
-// notOfCalls are parameters that usually change from run to run and on which the calls of a step do
-// not depend.
-var notOfCalls = []string{"train_iters", "lr", "min_lr", "lr_warmup_iters", "lr_decay_iters", "seed", "save_interval", "eval_interval", "log_interval", "load"}
-
 // tunedFile returns where the choices for a module are kept.
 func tunedFile(opts *Options, module *config.Module) (string, error) {
 	dir, err := os.UserCacheDir()
 	if err != nil {
 		return "", fmt.Errorf("--tune auto: no place for its result: %w; set XDG_CACHE_HOME, or use --tune FILE", err)
 	}
-	text, err := json.Marshal([]any{module.Params.Without(notOfCalls...), opts.Threads})
+	text, err := json.Marshal([]any{stepbench.ParamsOfCalls(module), opts.Threads})
 	if err != nil {
 		return "", fmt.Errorf("--tune auto: %w", err)
 	}
@@ -114,16 +110,14 @@ func writableCache(file string) error {
 
 // measureFirst measures within the budget and keeps the choices.
 func measureFirst(ctx context.Context, opts *Options, p experiments.StepParams, file string, log *slog.Logger) error {
-	steps, _ := p.Module.Params.Lookup("train_iters")
 	if err := writableCache(file); err != nil {
 		return err
 	}
 	begin := time.Now()
 	made, err := stepbench.Tune(ctx, stepbench.TuneSettings{
 		Module: p.Module, Manager: p.Manager, Ops: p.Registry.Snapshot(), Device: p.Device, Log: p.Log,
-		Budget: func(step time.Duration) time.Duration {
-			n, _ := steps.Float64()
-			budget := min(time.Duration(autoShare*n*float64(step)), autoMost)
+		Budget: func(steps int, step time.Duration) time.Duration {
+			budget := min(time.Duration(autoShare*float64(steps)*float64(step)), autoMost)
 			elapsed := time.Since(begin) // to make the model and its first steps
 			if least := elapsed + max(autoLeast, stepbench.MinSteps*step); budget < least {
 				log.Info(fmt.Sprintf("--tune auto: nothing is measured, because %.0f %% of the run is only %v, and %v are needed", 100*autoShare, budget.Round(time.Millisecond), least.Round(time.Millisecond)))

@@ -6,10 +6,11 @@ import (
 	"strings"
 
 	"github.com/primus-fl/primus/document"
+	"github.com/primus-fl/primus/runtime/backend"
 )
 
-// logLevels are the lowest levels of log lines on the terminal and in the file.
-type logLevels struct{ console, file slog.Level }
+// LogLevels are the lowest levels of log lines on the terminal and in the file of a run.
+type LogLevels struct{ Console, File slog.Level }
 
 // levelNames are the names of levels in experiments; those of PRIMUS_LOG_LEVEL are a few more.
 var levelNames = map[string]slog.Level{
@@ -18,11 +19,12 @@ var levelNames = map[string]slog.Level{
 	"WARN": slog.LevelWarn, "FATAL": slog.LevelError + 4,
 }
 
-// sinkLevels reads the levels of a module: sink_level for both, or stderr_sink_level and
-// file_sink_level. The variable PRIMUS_LOG_LEVEL can lower the level of the terminal. It is ignored
-// if it names no level.
-func sinkLevels(params *document.Map, variable string) (logLevels, error) {
-	levels := logLevels{console: slog.LevelInfo, file: slog.LevelDebug}
+// ReadLogLevels reads the levels of a module: sink_level for both, or stderr_sink_level and
+// file_sink_level. The value of PRIMUS_LOG_LEVEL can lower the level of the terminal. It is ignored
+// if it names no level. At level INFO the file has what backend.Detail logs, too. A run logs before
+// its patches are applied, so that a patch cannot change these levels.
+func ReadLogLevels(params *document.Map, variable string) (LogLevels, error) {
+	levels := LogLevels{Console: slog.LevelInfo, File: slog.LevelDebug}
 	read := func(into *slog.Level, key string) error {
 		v, ok := params.Lookup(key)
 		if !ok || v.IsNull() {
@@ -41,13 +43,16 @@ func sinkLevels(params *document.Map, variable string) (logLevels, error) {
 	for _, sink := range []struct {
 		into *slog.Level
 		key  string
-	}{{&levels.console, "stderr_sink_level"}, {&levels.file, "file_sink_level"}, {&levels.console, "sink_level"}, {&levels.file, "sink_level"}} {
+	}{{&levels.Console, "stderr_sink_level"}, {&levels.File, "file_sink_level"}, {&levels.Console, "sink_level"}, {&levels.File, "sink_level"}} {
 		if err := read(sink.into, sink.key); err != nil {
 			return levels, err
 		}
 	}
 	if level, known := levelNames[strings.ToUpper(variable)]; known {
-		levels.console = min(levels.console, level)
+		levels.Console = min(levels.Console, level)
+	}
+	if levels.File == slog.LevelInfo {
+		levels.File = backend.LevelDetail
 	}
 	return levels, nil
 }
