@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/internal/rundir/tensorboard"
+	"github.com/primus-fl/primus/runtime/backend"
 )
 
 // Record is one line of the metrics file.

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/internal/rundir"
 	"github.com/primus-fl/primus/internal/rundir/tensorboard"
+	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )

@@ -7,9 +7,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/primus-fl/primus/internal/rundir"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/runtime/backend"
-	"github.com/primus-fl/primus/internal/rundir"
 )
 
 // BoardSettings are the optional settings of NewBoard. The zero value is usable.

@@ -3,8 +3,8 @@ package runs
 import (
 	"slices"
 
-	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/internal/rundir"
+	"github.com/primus-fl/primus/runtime/backend"
 )
 
 // Point is a step in the curve of a run.

@@ -4,9 +4,9 @@ import (
 	"math"
 	"time"
 
+	"github.com/primus-fl/primus/internal/rundir"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/runtime/backend"
-	"github.com/primus-fl/primus/internal/rundir"
 )
 
 // State is the state of a run.

@@ -22,7 +22,8 @@ type Framework struct {
 	// adds what all frameworks share.
 	Job func(tc *backend.TrainContext, dir string) (launch.Job, error)
 
-	// Step reads a step from a line of the log.
+	// Step reads a step from a line of the log. What it cannot read of a line of a step is in
+	// Step.Unread, even if that makes the line useless.
 	Step func(line string) (Step, bool)
 
 	// Steps and TokensPerStep follow from the arguments, 0 if unknown; world is the number of
@@ -45,6 +46,32 @@ type Step struct {
 	TokensPerDevice float64 // per second
 	TFLOPSPerDevice float64
 	MemoryBytes     int64 // of a device
+
+	Unread []Unread // values that the line has and that are no numbers
+}
+
+// Unread is a value of a line that is not the number it should be.
+type Unread struct{ Name, Text string }
+
+// Float returns the number that a text begins with. It returns 0 for an empty text, and for another
+// one, which it adds to Unread under a name.
+func (s *Step) Float(name, text string) float64 {
+	v, ok := Float(text)
+	s.check(name, text, ok)
+	return v
+}
+
+// Int is Float for whole numbers.
+func (s *Step) Int(name, text string) int {
+	v, ok := Int(text)
+	s.check(name, text, ok)
+	return v
+}
+
+func (s *Step) check(name, text string, ok bool) {
+	if text = strings.TrimSpace(text); !ok && text != "" {
+		s.Unread = append(s.Unread, Unread{name, text})
+	}
 }
 
 // Adapter has what the adapters of all Python frameworks do.

@@ -45,16 +45,16 @@ func CompletedStep(line string) (Step, bool) {
 	var s Step
 	step, ok := Int(fields["step"])
 	loss, hasLoss := Float(fields["loss"])
+	s.check("completed step", fields["step"], ok)
+	s.check("loss", fields["loss"], hasLoss)
 	if !ok || !hasLoss || step < 0 {
-		return Step{}, false
+		return s, false
 	}
 	s.Step, s.Loss = step+1, loss // MaxText counts from 0
-	s.Seconds, _ = Float(fields["seconds"])
-	s.TFLOPSPerDevice, _ = Float(fields["TFLOP/s/device"])
-	s.TokensPerDevice, _ = Float(fields["Tokens/s/device"])
-	s.Tokens, _ = Int(fields["total_weights"])
-	s.GradNorm, _ = Float(fields["grad_norm"])
-	s.LR, _ = Float(fields["learning_rate"])
+	float := func(name string) float64 { return s.Float(name, fields[name]) }
+	s.Seconds, s.TFLOPSPerDevice, s.TokensPerDevice = float("seconds"), float("TFLOP/s/device"), float("Tokens/s/device")
+	s.Tokens = s.Int("total_weights", fields["total_weights"])
+	s.GradNorm, s.LR = float("grad_norm"), float("learning_rate")
 	return s, true
 }
 

@@ -26,8 +26,8 @@ func MegatronStep(line string) (Step, bool) {
 		return Step{}, false
 	}
 	var s Step
-	s.Step, _ = Int(line[m[2]:m[3]])
-	s.Steps, _ = Int(line[m[4]:m[5]])
+	s.Step = s.Int("iteration", line[m[2]:m[3]])
+	s.Steps = s.Int("iterations", line[m[4]:m[5]])
 	hasLoss := false
 	for part := range strings.SplitSeq(line[m[1]:], "|") {
 		name, value, ok := strings.Cut(part, ": ")
@@ -37,25 +37,25 @@ func MegatronStep(line string) (Step, bool) {
 		switch name = strings.TrimSpace(name); {
 		case name == "lm loss", name == "loss" && !hasLoss:
 			s.Loss, hasLoss = Float(value)
+			s.check(name, value, hasLoss)
 		case name == "learning rate":
-			s.LR, _ = Float(value)
+			s.LR = s.Float(name, value)
 		case name == "grad norm":
-			s.GradNorm, _ = Float(value)
+			s.GradNorm = s.Float(name, value)
 		case name == "global batch size":
-			s.GlobalBatch, _ = Int(value)
+			s.GlobalBatch = s.Int(name, value)
 		case strings.HasPrefix(name, "elapsed time per iteration"):
-			milliseconds, _ := Float(value)
-			s.Seconds = milliseconds / 1000
+			s.Seconds = s.Float(name, value) / 1000
 		case strings.HasPrefix(name, "throughput per GPU"):
-			s.TFLOPSPerDevice, _ = Float(value)
+			s.TFLOPSPerDevice = s.Float(name, value)
 		case strings.HasPrefix(name, "tokens per GPU"):
-			s.TokensPerDevice, _ = Float(value)
+			s.TokensPerDevice = s.Float(name, value)
 		case strings.Contains(name, "mem usage"):
-			if size := memory.FindStringSubmatch(value); size != nil {
-				amount, _ := Float(size[1])
-				s.MemoryBytes = int64(amount * units[size[2]])
+			size := memory.FindStringSubmatch(value)
+			if s.check(name, value, size != nil); size != nil {
+				s.MemoryBytes = int64(s.Float(name, size[1]) * units[size[2]])
 			}
 		}
 	}
-	return s, hasLoss
+	return s, hasLoss && s.Step > 0
 }

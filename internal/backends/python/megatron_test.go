@@ -23,8 +23,27 @@ func TestMegatronStep(t *testing.T) {
 	assert.InDelta(t, 5000.5, s.TokensPerDevice, 1e-9)
 	assert.Equal(t, 16, s.GlobalBatch)
 	assert.Equal(t, int64(12.5*(1<<30)), s.MemoryBytes)
+	assert.Empty(t, s.Unread)
 	for _, line := range []string{"iteration", "iteration 3/50 |", "validation loss at iteration 3 | lm loss value: 1.0", "lm loss: 1"} {
 		_, ok := python.MegatronStep(line)
 		assert.False(t, ok, line)
 	}
+}
+
+// A value that is no number is reported, not taken as 0 in silence.
+func TestUnreadValues(t *testing.T) {
+	s, ok := python.MegatronStep("iteration 3/ 50 | elapsed time per iteration (ms): soon | mem usage: much | learning rate: None | global batch size: 1.5 | lm loss: 1.5 | grad norm: |")
+	require.True(t, ok)
+	assert.Equal(t, []python.Unread{{"elapsed time per iteration (ms)", "soon"}, {"mem usage", "much"}, {"learning rate", "None"}, {"global batch size", "1.5"}}, s.Unread)
+	for line, want := range map[string]python.Unread{
+		"iteration 3/50 | lm loss: lost |":                    {"lm loss", "lost"},
+		"iteration 99999999999999999999/50 | lm loss: 1.25 |": {"iteration", "99999999999999999999"},
+	} {
+		s, ok := python.MegatronStep(line)
+		assert.False(t, ok, line)
+		assert.Equal(t, []python.Unread{want}, s.Unread, line)
+	}
+	s, ok = python.CompletedStep("completed step: 3, seconds: soon, loss: 1.5")
+	require.True(t, ok)
+	assert.Equal(t, []python.Unread{{"seconds", "soon"}}, s.Unread)
 }

@@ -1,6 +1,7 @@
 package python
 
 import (
+	"math"
 	"regexp"
 	"strconv"
 	"strings"
@@ -24,13 +25,19 @@ var number = regexp.MustCompile(`^[-+]?(\d[\d,]*\.?\d*([eE][-+]?\d+)?|nan|inf)`)
 func Float(text string) (float64, bool) {
 	found := number.FindString(strings.TrimSpace(strings.ToLower(text)))
 	v, err := strconv.ParseFloat(strings.ReplaceAll(found, ",", ""), 64)
-	return v, err == nil
+	if err != nil {
+		return 0, false
+	}
+	return v, true
 }
+
+// maxInt is the largest magnitude up to which a float64 holds every whole number.
+const maxInt = 1 << 53
 
 // Int returns the whole number that a text begins with, spaces aside.
 func Int(text string) (int, bool) {
 	v, ok := Float(text)
-	if !ok || v != float64(int(v)) {
+	if !ok || math.Abs(v) > maxInt || v != math.Trunc(v) {
 		return 0, false
 	}
 	return int(v), true

@@ -1,13 +1,28 @@
 package python
 
 import (
+	"log/slog"
+	"strings"
 	"testing"
 
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
+
+// A value of a line that is no number is warned of, once.
+func TestUnreadValuesAreLogged(t *testing.T) {
+	var log strings.Builder
+	run := newTrainer(&backend.TrainContext{Log: slog.New(slog.NewTextHandler(&log, nil))}, Framework{Name: "f", Step: MegatronStep}, "T")
+	for range 2 {
+		assert.False(t, run.line(3, "iteration 3/50 | learning rate: None | lm loss: lost |"))
+	}
+	for _, want := range []string{`learning rate in a line of rank 3: given \"None\", want a number`, `lm loss in a line of rank 3: given \"lost\"`} {
+		assert.Equal(t, 1, strings.Count(log.String(), want), "%q in %s", want, log.String())
+	}
+}
 
 func TestOpLog(t *testing.T) {
 	cuda := opmanager.ImplInfo{ID: "vendor.cuda", Kind: opregistry.KindVendor, Vendor: "cuda"}

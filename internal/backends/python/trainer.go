@@ -34,6 +34,7 @@ type trainer struct {
 	step    backend.Step
 	losses  backend.RunLosses // the first one is that of the first step of this run
 	fault   error             // the first of writing what a step leaves
+	unread  map[string]bool   // values of lines that were warned of
 
 	opLog     opLog
 	ranks     backend.RankDispatch
@@ -42,7 +43,7 @@ type trainer struct {
 }
 
 func newTrainer(tc *backend.TrainContext, f Framework, name string) *trainer {
-	return &trainer{tc: tc, f: f, name: name}
+	return &trainer{tc: tc, f: f, name: name, unread: map[string]bool{}}
 }
 
 // LaunchPlan returns the plan that Train carries out.
@@ -140,6 +141,12 @@ func (t *trainer) line(rank int, line string) bool {
 		t.opEvent(rank, e)
 	}
 	s, ok := t.f.Step(line)
+	for _, u := range s.Unread {
+		if !t.unread[u.Name] {
+			t.unread[u.Name] = true
+			t.tc.Log.Warn(fmt.Sprintf("[Primus:%s] %s in a line of rank %d: given %q, want a number; it counts as unknown", t.f.Name, u.Name, rank, u.Text))
+		}
+	}
 	if !ok {
 		return false
 	}

@@ -222,11 +222,8 @@ func readStep(line string) (python.Step, bool) {
 		return python.Step{}, false
 	}
 	s := python.Step{Step: step, Loss: loss}
-	s.GradNorm, _ = python.Float(fields["grad_norm"])
-	s.TokensPerDevice, _ = python.Float(fields["tps"])
-	s.TFLOPSPerDevice, _ = python.Float(fields["tflops"])
-	if gib, ok := python.Float(fields["memory"]); ok {
-		s.MemoryBytes = int64(gib * (1 << 30))
-	}
+	float := func(name string) float64 { return s.Float(name, fields[name]) }
+	s.GradNorm, s.TokensPerDevice, s.TFLOPSPerDevice = float("grad_norm"), float("tps"), float("tflops")
+	s.MemoryBytes = int64(float("memory") * (1 << 30))
 	return s, true
 }

@@ -145,11 +145,11 @@ func vector[T tensor.Element](numbers []T) *tensor.Tensor {
 	return t
 }
 
-// Room is memory for a number of rows that changes from call to call.
-type Room struct{ memory buffer }
+// RowBuffer is memory for a number of rows that changes from call to call.
+type RowBuffer struct{ memory buffer }
 
 // Rows returns rows of width elements, of undefined content. They are valid until the next call.
-func (m *Room) Rows(d tensor.DType, rows, width int) *tensor.Tensor {
+func (m *RowBuffer) Rows(d tensor.DType, rows, width int) *tensor.Tensor {
 	t, err := tensor.FromBytes(m.memory.of(rows*width*d.Size()), d, rows, width)
 	if err != nil {
 		panic("BUG: layout: " + err.Error())
@@ -167,14 +167,14 @@ type Work struct {
 	DAct      *tensor.Tensor // [R f], a gradient
 }
 
-// Rooms is the memory of Work whose number of rows changes. Layers share Scratch.
-type Rooms struct {
-	in, gateUp, act Room
-	Scratch         *[4]Room
+// WorkBuffers are the memory of Work whose number of rows changes. Layers share Scratch.
+type WorkBuffers struct {
+	in, gateUp, act RowBuffer
+	Scratch         *[4]RowBuffer
 }
 
-// Work returns room for some rows like those of a tensor, with f elements inside of experts.
-func (m *Rooms) Work(counts []int32, rows int, like *tensor.Tensor, f int) Work {
+// Work returns memory for some rows like those of a tensor, with f elements inside of experts.
+func (m *WorkBuffers) Work(counts []int32, rows int, like *tensor.Tensor, f int) Work {
 	d, h, s := like.DType(), like.Shape().Cols(), m.Scratch
 	return Work{
 		Counts: counts, In: m.in.Rows(d, rows, h), GateUp: m.gateUp.Rows(d, rows, 2*f), Act: m.act.Rows(d, rows, f),

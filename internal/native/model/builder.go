@@ -44,11 +44,11 @@ type Builder struct {
 	wide       *wide        // of routers; nil without
 	Part       Part
 	stream     *Stream
-	Rooms      *[4]layout.Room // scratch of layers whose experts several ranks share
-	again      *memory.Pool    // memory of what backward computes again, which layers share; nil for a forward-only pass
-	narrow     *memory.Pool    // memory of operands of fp8, which layers share
-	Scales     *fp8.Scales     // of operands of fp8; nil unless scaling is delayed
-	scaled     int             // how many linear layers have operands of fp8
+	RowBuffers *[4]layout.RowBuffer // scratch of layers whose experts several ranks share
+	again      *memory.Pool         // memory of what backward computes again, which layers share; nil for a forward-only pass
+	narrow     *memory.Pool         // memory of operands of fp8, which layers share
+	Scales     *fp8.Scales          // of operands of fp8; nil unless scaling is delayed
+	scaled     int                  // how many linear layers have operands of fp8
 }
 
 // At moves on to a part of the model, with memory of its own or that of the part before.

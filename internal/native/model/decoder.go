@@ -223,7 +223,7 @@ func (d *Decoder) build(n int) *decoderPass {
 	own := &memory.Pool{Arena: d.memory}
 	part := d.m.part
 	part.Sequence = false // there are few rows
-	b := Builder{Config: c, Batch: 1, Seq: n, Keep: own, Cache: d.cache, Scales: d.m.scales, Part: part, Rooms: new([4]layout.Room)}
+	b := Builder{Config: c, Batch: 1, Seq: n, Keep: own, Cache: d.cache, Scales: d.m.scales, Part: part, RowBuffers: new([4]layout.RowBuffer)}
 	b.At(d.mgr)
 	b.Stream()
 	p := &decoderPass{

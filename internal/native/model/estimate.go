@@ -11,12 +11,12 @@ import (
 
 // PartOf returns the part of a model that a rank has, of a job that is divided as the parameters
 // ask for.
-func PartOf(l world.Layout, p world.Parallel) (part Part) {
+func PartOf(g world.Groups, p world.Parallel) (part Part) {
 	if p.ExpertRanks() > 1 {
-		part.Experts = l.Experts
+		part.Experts = g.Experts
 	}
 	if p.TensorRanks() > 1 {
-		part.Tensor, part.Sequence = l.Tensor, p.SequenceParallel
+		part.Tensor, part.Sequence = g.Tensor, p.SequenceParallel
 	}
 	return part
 }

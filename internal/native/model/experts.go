@@ -43,9 +43,9 @@ type experts struct {
 	dHidden         *tensor.Tensor // [T h], by way of the router
 	dRouted         *tensor.Tensor // dHidden in f32, which it is where activations are f32
 
-	work   layout.Work
-	routes *layout.Routes // nil where this rank has all experts
-	rooms  layout.Rooms   // of work, with routes
+	work    layout.Work
+	routes  *layout.Routes     // nil where this rank has all experts
+	buffers layout.WorkBuffers // of work, with routes
 
 	up, down                  grouped
 	savedChoice, savedPermute *opregistry.Saved
@@ -77,7 +77,7 @@ func (b *Builder) experts(w ExpertWeights) *experts {
 		addBwd: opmanager.MustBind(b.Bwd, norm.ResidualAdd),
 	}
 	if b.Part.Experts != nil {
-		e.routes, e.rooms = layout.NewRoutes(b.Part.Experts, n, h, b.Config.Compute()), layout.Rooms{Scratch: b.Rooms}
+		e.routes, e.buffers = layout.NewRoutes(b.Part.Experts, n, h, b.Config.Compute()), layout.WorkBuffers{Scratch: b.RowBuffers}
 	} else {
 		e.work = layout.Work{
 			In: e.in, Out: e.out, GateUp: b.Act(t*k, 2*f), Act: b.Act(t*k, f), DOut: e.dOut, DIn: e.dIn, DAct: b.scratch(t*k, f),
@@ -136,7 +136,7 @@ func (e *experts) gather(r *Run) {
 		if err != nil {
 			return err
 		}
-		e.work = e.rooms.Work(own, n, e.in, e.down.weights[0].Shape().Cols())
+		e.work = e.buffers.Work(own, n, e.in, e.down.weights[0].Shape().Cols())
 		return e.routes.Out(e.in, e.work.In)
 	})
 }

@@ -78,7 +78,7 @@ func (m *Model) NewPass(mgr *opmanager.Manager, batch, seq int, train bool) (*Pa
 func (p *Pass) build(mgr *opmanager.Manager, train bool) {
 	m, c, t := p.m, p.m.cfg, p.batch*p.seq
 	own := &memory.Pool{Arena: p.memory}
-	outside := Builder{Config: m.local(), Batch: p.batch, Seq: p.seq, Keep: own, Part: m.part, Rooms: new([4]layout.Room)}
+	outside := Builder{Config: m.local(), Batch: p.batch, Seq: p.seq, Keep: own, Part: m.part, RowBuffers: new([4]layout.RowBuffer)}
 	if train {
 		outside.Spare = &memory.Pool{Arena: p.memory}
 		p.grad = outside.Gradients()

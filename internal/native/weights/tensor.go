@@ -28,15 +28,24 @@ const convertedBytes = 1 << 20
 // dtypes returns the types of elements that are read.
 func dtypes() []tensor.DType { return []tensor.DType{tensor.F32, tensor.BF16, tensor.F16} }
 
+// otherDType is the error of a type that is none of dtypes.
+func otherDType(d tensor.DType) error {
+	return fmt.Errorf("given elements of type %v, want one of %v", d, dtypes())
+}
+
 // ReadFloat32 fills dst with elements from index at on. Those of bf16 and f16 become f32 exactly.
 func (t Tensor) ReadFloat32(dst []float32, at int64) error {
 	size := int64(t.DType.Size())
-	if t.DType == tensor.F32 {
+	var convert func(bits uint16) float32
+	switch t.DType {
+	case tensor.F32:
 		return t.readAt(bytesOf(dst), at*size)
-	}
-	convert := func(bits uint16) float32 { return tensor.BFloat16(bits).Float32() }
-	if t.DType == tensor.F16 {
+	case tensor.BF16:
+		convert = func(bits uint16) float32 { return tensor.BFloat16(bits).Float32() }
+	case tensor.F16:
 		convert = func(bits uint16) float32 { return tensor.Float16(bits).Float32() }
+	default:
+		return fmt.Errorf("read tensor %q: %w", t.Name, otherDType(t.DType))
 	}
 	part := make([]byte, min(int64(len(dst))*size, convertedBytes))
 	for len(dst) > 0 {
@@ -60,8 +69,10 @@ func (t Tensor) read(to *tensor.Tensor) error {
 		return fill(to, func(dst []float32) error { return t.ReadFloat32(dst, 0) })
 	case tensor.BF16:
 		return fill(to, func(dst []tensor.BFloat16) error { return readNarrow(t, dst) })
-	default:
+	case tensor.F16:
 		return fill(to, func(dst []tensor.Float16) error { return readNarrow(t, dst) })
+	default:
+		return fmt.Errorf("read tensor %q: %w", t.Name, otherDType(to.DType()))
 	}
 }
 
@@ -136,12 +147,14 @@ func Append(dst []byte, to tensor.DType, values []float32) ([]byte, error) {
 			dst = binary.LittleEndian.AppendUint32(dst, math.Float32bits(v))
 		case tensor.BF16:
 			dst = binary.LittleEndian.AppendUint16(dst, uint16(tensor.ToBFloat16(v)))
-		default:
+		case tensor.F16:
 			bits := tensor.ToFloat16(v)
 			if math.IsInf(float64(bits.Float32()), 0) && !math.IsInf(float64(v), 0) {
 				return nil, fmt.Errorf("got %v, which f16 cannot hold: use bf16 or f32", v)
 			}
 			dst = binary.LittleEndian.AppendUint16(dst, uint16(bits))
+		default:
+			return nil, otherDType(to)
 		}
 	}
 	return dst, nil

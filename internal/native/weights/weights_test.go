@@ -389,3 +389,13 @@ func FuzzIndex(f *testing.F) {
 		assert.Error(t, err, "no file of the index exists")
 	})
 }
+
+// Elements of a type that is not read or written are an error, not taken for those of another type.
+func TestOtherTypesOfElements(t *testing.T) {
+	t.Parallel()
+	const want = "given elements of type f64, want one of [f32 bf16 f16]"
+	_, err := weights.Append(nil, tensor.F64, []float32{1})
+	require.EqualError(t, err, want)
+	err = weights.Tensor{Name: "w", DType: tensor.F64}.ReadFloat32(make([]float32, 1), 0)
+	require.EqualError(t, err, `read tensor "w": `+want)
+}

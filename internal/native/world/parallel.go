@@ -75,24 +75,24 @@ func divides(parameter string, size, ranks int) error {
 	return fmt.Errorf("%s: got %d, want a divisor of the number of ranks, which is %d: start a multiple of %d with --nproc, mpirun or another launcher", parameter, size, ranks, size)
 }
 
-// Layout is a rank among those with which it shares a part of the work.
-type Layout struct {
+// Groups are the groups of ranks with which a rank shares a part of the work, with its place in each.
+type Groups struct {
 	Data    *World // ranks that train on other sequences
 	Tensor  *World // ranks that share the projections of each layer, and work on the same sequences
 	Experts *World // ranks that share the experts of each layer
 	Copies  *World // ranks that have the same experts
 }
 
-// Planned returns the place of the first rank in a job of so many that has not begun.
-func (p Parallel) Planned(ranks int) Layout {
+// Planned returns the groups of the first rank in a job of so many that has not begun.
+func (p Parallel) Planned(ranks int) Groups {
 	return (&World{Group: collective.Group{Ranks: ranks}}).Divide(p)
 }
 
-// Divide returns the place of a rank in a job that is divided as the parameters ask for. As in
+// Divide returns the groups of a rank in a job that is divided as the parameters ask for. As in
 // Megatron, neighbours share projections or experts.
-func (w *World) Divide(p Parallel) Layout {
+func (w *World) Divide(p Parallel) Groups {
 	t, n := p.TensorRanks(), p.ExpertRanks()
-	return Layout{
+	return Groups{
 		Data:    w.part(w.Rank/t, w.Ranks/t, w.Rank%t, t),
 		Tensor:  w.part(w.Rank%t, t, w.Rank/t*t, 1),
 		Experts: w.part(w.Rank%n, n, w.Rank/n*n, 1),

@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/primus-fl/primus/document"
-	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/internal/native/architecture"
+	"github.com/primus-fl/primus/runtime/backend"
 )
 
 // Framework is the name that experiments use for this backend.

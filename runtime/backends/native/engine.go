@@ -27,7 +27,7 @@ type engine struct {
 	takeSave func() bool // whether this rank was asked for a checkpoint since the last call
 
 	world   *world.World
-	near    world.Layout // the ranks with which this one shares work
+	groups  world.Groups // the ranks with which this one shares work
 	links   Links        // with the ranks that have the same weights
 	shard   *Shard       // what this rank updates; nil if that is everything
 	weights *Shard       // the weights of this rank; nil if it has all

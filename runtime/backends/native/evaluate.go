@@ -192,7 +192,7 @@ func (t *trainer) evaluate(ctx context.Context, e *evaluation) (mean float64, er
 		if err := e.windows.Batch(&micro); err != nil {
 			return 0, err
 		}
-		if i%t.near.Data.Ranks != t.near.Data.Rank {
+		if i%t.groups.Data.Ranks != t.groups.Data.Rank {
 			continue
 		}
 		if err := t.pass.SetBatch(micro); err != nil {
@@ -204,7 +204,7 @@ func (t *trainer) evaluate(ctx context.Context, e *evaluation) (mean float64, er
 		}
 		sum, weight = sum+loss*micro.Weight(), weight+micro.Weight()
 	}
-	if rest := e.batches % t.near.Data.Ranks; t.divided() && rest > 0 && t.near.Data.Rank >= rest {
+	if rest := e.batches % t.groups.Data.Ranks; t.divided() && rest > 0 && t.groups.Data.Rank >= rest {
 		if err := t.pass.SetBatch(micro); err != nil { // the last ones of other ranks need this rank, too
 			return 0, err
 		}

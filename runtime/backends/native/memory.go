@@ -65,8 +65,8 @@ func (a *Args) memoryParts(mgr *opmanager.Manager, dev device.Backend, limit flo
 	if at.Type != device.TypeCPU && !memory.Known(dev) {
 		return parts, nil
 	}
-	near := a.Parallel.Planned(max(ranks, a.TensorRanks(), a.ExpertRanks()))
-	part := model.PartOf(near, a.Parallel)
+	groups := a.Parallel.Planned(max(ranks, a.TensorRanks(), a.ExpertRanks()))
+	part := model.PartOf(groups, a.Parallel)
 	weights, trained := a.WeightBytes(), a.TrainedParameters()
 	moments, formula := a.moments()
 	if a.DividesModel() {
@@ -85,7 +85,7 @@ func (a *Args) memoryParts(mgr *opmanager.Manager, dev device.Backend, limit flo
 	state := memory.Part{
 		What: "weights with gradients and moments", Bytes: weights + 4*moments, Formula: formula, Keys: "num_layers, hidden_size, vocab_size or num_experts",
 	}
-	if n := near.Data.Ranks; a.Sharded && n > 1 { // gradients are added up apart
+	if n := groups.Data.Ranks; a.Sharded && n > 1 { // gradients are added up apart
 		state.Bytes = weights + 4*(trained+moments)/float64(n)
 		state.Formula = fmt.Sprintf("4 · parameters + 4 · those that are trained + 4 / %d ranks · (those that are trained and moments)", n)
 	}

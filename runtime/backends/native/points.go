@@ -81,7 +81,7 @@ func (e *engine) forwardStep(b model.Batch) (float64, error) {
 }
 
 // own is the number of micro batches per step of this rank.
-func (e *engine) own() int { return e.batch.Rows() / e.args.MicroBatchSize / e.near.Data.Ranks }
+func (e *engine) own() int { return e.batch.Rows() / e.args.MicroBatchSize / e.groups.Data.Ranks }
 
 // update updates the weights with the clipped gradients.
 func (e *engine) update(step int, lr float64) error {
@@ -91,7 +91,7 @@ func (e *engine) update(step int, lr float64) error {
 // drop sets the dropout of a micro batch of this rank. What is random depends on its number in the
 // global batch, so that it is the same with any number of ranks.
 func (e *engine) drop(step, micro int) {
-	e.pass.Drop(uint64(e.args.Seed), uint64((step-1)*e.args.microBatches()+micro+e.near.Data.Rank*e.own()))
+	e.pass.Drop(uint64(e.args.Seed), uint64((step-1)*e.args.microBatches()+micro+e.groups.Data.Rank*e.own()))
 }
 
 // forward calls the forward step of a micro batch of this rank.
@@ -126,7 +126,7 @@ func (e *engine) forwardBackward(step, micro int) (loss float64, err error) {
 
 // micro returns a micro batch of this rank.
 func (e *engine) micro(i int) model.Batch {
-	i += e.near.Data.Rank * e.own()
+	i += e.groups.Data.Rank * e.own()
 	return e.batch.Slice(i*e.args.MicroBatchSize, (i+1)*e.args.MicroBatchSize)
 }
 

@@ -155,7 +155,7 @@ func (e *engine) reduce(ctx context.Context, m *means, computed time.Duration) (
 	if e.takeSave != nil && e.takeSave() {
 		asked = 1
 	}
-	if !e.near.Tensor.Leads() && e.divided() && e.args.TensorRanks() > 1 { // the first of them counts
+	if !e.groups.Tensor.Leads() && e.divided() && e.args.TensorRanks() > 1 { // the first of them counts
 		*m = means{}
 	}
 	sums := []*float64{&m.loss, &m.aux, &m.crossEntropy, &stop, &asked}

@@ -34,7 +34,7 @@ func checkWorld(tc *backend.TrainContext) error {
 	if tc.LocalWorldSize > tc.WorldSize {
 		return fmt.Errorf("this is one of %d processes on this machine (LOCAL_WORLD_SIZE) in a job of %d: %s, or unset this variable", tc.LocalWorldSize, tc.WorldSize, remedy)
 	}
-	if _, told := tc.Environ.Lookup("WORLD_SIZE"); told || tc.WorldSize > 1 {
+	if _, declared := tc.Environ.Lookup("WORLD_SIZE"); declared || tc.WorldSize > 1 {
 		return nil
 	}
 	const mvapich = "MV2_COMM_WORLD_SIZE"
@@ -295,8 +295,8 @@ func (e *engine) part() model.Part {
 	if e.divided() {
 		p = e.args.Parallel
 	}
-	e.near = e.world.Divide(p)
-	return model.PartOf(e.near, p)
+	e.groups = e.world.Divide(p)
+	return model.PartOf(e.groups, p)
 }
 
 // connect makes the exchange of gradients with other ranks, and finds out which weights this rank
@@ -312,7 +312,7 @@ func (e *engine) connect() error {
 		e.weights = &Shard{}
 	}
 	for i, f := range e.model.Flats() {
-		w := []*world.World{e.near.Data, e.near.Copies}[i]
+		w := []*world.World{e.groups.Data, e.groups.Copies}[i]
 		if e.weights != nil {
 			for _, p := range f.Params {
 				e.weights.Add(p, optim.Param{Value: p.Value}, w.Leads() && e.writes(p))
@@ -332,7 +332,7 @@ func (e *engine) connect() error {
 
 // writes reports whether this rank writes what it has of a weight, of those that share a layer.
 func (e *engine) writes(p *model.Param) bool {
-	return p.Shared() || !e.divided() || e.args.TensorRanks() == 1 || e.near.Tensor.Leads()
+	return p.Shared() || !e.divided() || e.args.TensorRanks() == 1 || e.groups.Tensor.Leads()
 }
 
 // link makes the exchange of weights among the ranks that have them.
@@ -362,7 +362,7 @@ func (e *engine) whole(p *model.Param) optim.Param {
 	own := optim.Param{Value: p.Value, Grad: p.Grad, Decay: p.Decay, LRScale: e.points.lrScale.Func()(p)}
 	own.Matrices, own.InOut = p.Matrices(e.args.SplitQKV)
 	if p.OfLayer() && p.Shared() && !p.Apart {
-		ranks := e.near.Tensor
+		ranks := e.groups.Tensor
 		own.Divided = &optim.Divided{Ranks: ranks.Ranks, Columns: p.Slice.Cols != nil, Sum: func(t *tensor.Tensor) error {
 			return ranks.Total("orthogonalise a matrix", t)
 		}}
@@ -429,7 +429,7 @@ func (e *engine) merged() (*Shard, func() error, error) {
 	}
 	all := &Shard{}
 	for i, p := range e.model.Params() {
-		all.Add(p, optim.Param{Value: values[i]}, e.near.Data.Leads() && e.writes(p))
+		all.Add(p, optim.Param{Value: values[i]}, e.groups.Data.Leads() && e.writes(p))
 	}
 	return all, release, nil
 }

@@ -228,7 +228,7 @@ func (c *nvfp4Cast) part(part int) {
 			c.encodeScales(codes, at)
 			of = at
 		}
-		eachBlock(col, len(x), c.block, func(from, to, first int) {
+		splitAtBlock(col, len(x), c.block, func(from, to, first int) {
 			c.encode(x[from:to], i+from, codes[first:])
 		})
 		i += len(x)

@@ -21,9 +21,10 @@ func (s *shard) segment(row int) (at, col, n int) {
 	return lo - s.start, lo - row*s.w, max(hi-lo, 0)
 }
 
-// eachBlock calls f for the elements of a segment in blocks: for those of the block in which the
-// segment begins if that is not its first column, and for the rest.
-func eachBlock(col, n, block int, f func(from, to, first int)) {
+// splitAtBlock calls f for the elements of a segment: for those of the block in which the segment
+// begins unless it begins at the first column of the block, and for the rest. first is the block of
+// the elements from index from to to.
+func splitAtBlock(col, n, block int, f func(from, to, first int)) {
 	head := 0
 	if col%block != 0 && n > 0 {
 		head = min(block-col%block, n)
@@ -37,7 +38,7 @@ func eachBlock(col, n, block int, f func(from, to, first int)) {
 // raiseBlocks raises the largest magnitudes of the blocks of a row by those of a segment. tmp is
 // scratch.
 func raiseBlocks(amax, x []float32, col, block int, tmp []float32) {
-	eachBlock(col, len(x), block, func(from, to, first int) {
+	splitAtBlock(col, len(x), block, func(from, to, first int) {
 		n := (to - from + block - 1) / block
 		fp8.Amaxes(tmp[:n], x[from:to], block)
 		fp8.Raise(amax[first:], tmp[:n])
@@ -196,7 +197,7 @@ func (c *shardCast) part(part int) {
 				c.f.EncodeEach(c.colwise[at:], x, column[col:])
 			}
 			scales := c.scalesOf(r, line)
-			eachBlock(col, n, c.block, func(from, to, first int) {
+			splitAtBlock(col, n, c.block, func(from, to, first int) {
 				c.f.Encode(c.out[at+from:], x[from:to], scales[first:], c.block)
 			})
 		}
