@@ -75,7 +75,7 @@ func divides(parameter string, size, ranks int) error {
 	return fmt.Errorf("%s: got %d, want a divisor of the number of ranks, which is %d: start a multiple of %d with --nproc, mpirun or another launcher", parameter, size, ranks, size)
 }
 
-// Groups are the groups of ranks with which a rank shares a part of the work, with its place in each.
+// Groups are the groups of ranks with which a rank shares a part of the work.
 type Groups struct {
 	Data    *World // ranks that train on other sequences
 	Tensor  *World // ranks that share the projections of each layer, and work on the same sequences
