@@ -50,7 +50,7 @@ func (t *trainer) generate(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	t.prompt, t.sample = prompt, prompt+text.Text
+	t.result.Prompt, t.result.Sample = prompt, prompt+text.Text
 	return nil
 }
 

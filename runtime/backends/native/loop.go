@@ -75,28 +75,28 @@ func (t *trainer) Train(ctx context.Context) (err error) {
 // begin announces the run.
 func (t *trainer) begin() {
 	t.started, t.watch = time.Now(), opmanager.NewReferenceWatch(t.tc.Manager)
-	t.run = backend.Run{
+	t.result.Run = backend.Run{
 		Name: t.tc.Experiment.ExpName, Model: t.args.ModelName, Dir: t.location().Path(), Parameters: t.args.NumParameters(),
 		FirstStep: t.state.Step + 1, Steps: t.args.TrainIters, TokensPerStep: t.args.GlobalBatchSize * t.args.SeqLength,
 		FLOPsPerToken: t.args.FLOPsPerToken(), LogInterval: t.args.LogInterval,
 	}
 	if t.args.stage == stageDPO {
-		t.run.LossUnit = "nats per pair"
+		t.result.LossUnit = "nats per pair"
 	}
-	on := ""
+	run, on := t.result.Run, ""
 	if !t.world.Alone() {
 		on = fmt.Sprintf(" on %d ranks", t.world.Ranks)
 	}
 	t.tc.Log.Info(fmt.Sprintf("training %s: %d parameters, %d steps of %d tokens%s, run directory %s",
-		t.run.Model, t.run.Parameters, t.run.Steps, t.run.TokensPerStep, on, t.run.Dir))
+		run.Model, run.Parameters, run.Steps, run.TokensPerStep, on, run.Dir))
 	if n := t.args.tokenizer.VocabSize(); t.args.UnusedParameters(n) > 0 {
 		t.tc.Log.Warn(fmt.Sprintf("%d of the parameters are of tokens that never occur: %s, and vocab_size is %d",
 			t.args.UnusedParameters(n), t.args.tokens(), t.args.VocabSize))
 	}
 	if t.state.Step >= t.args.TrainIters {
-		t.tc.Log.Info(fmt.Sprintf("nothing to train: this run is finished at step %d; a larger train_iters trains further, exp_name=NAME begins another run, load=none starts over and keeps this one in %s", t.state.Step, filepath.Join(t.run.Dir, rundir.PreviousName)))
+		t.tc.Log.Info(fmt.Sprintf("nothing to train: this run is finished at step %d; a larger train_iters trains further, exp_name=NAME begins another run, load=none starts over and keeps this one in %s", t.state.Step, filepath.Join(run.Dir, rundir.PreviousName)))
 	}
-	t.tc.Observer.RunStarted(t.run)
+	t.tc.Observer.RunStarted(run)
 }
 
 // saveIsDue reports whether the last step is to be saved.

@@ -46,13 +46,9 @@ type trainer struct {
 	test      *evaluation    // after the last step; nil without a test
 	state     state
 	started   time.Time
-	run       backend.Run
-	clock     *Clock // of the device; nil for a run in host memory
+	result    backend.Result // as far as it is known before the end
+	clock     *Clock         // of the device; nil for a run in host memory
 	watch     *opmanager.ReferenceWatch
-	prompt    string // what the generated text follows
-	sample    string // generated text, with the prompt in front
-
-	job *backend.Job // how the ranks spent their time; nil for one rank
 
 	from     *checkpoint.Checkpoint // which the run goes on from; nil for a new run, and on other ranks
 	together bool                   // all ranks write checkpoints
@@ -318,22 +314,21 @@ func (t *trainer) Cleanup(cause error) error {
 // finish reports the end and writes the plot and the dispatch report. A run without steps leaves
 // these as they are.
 func (t *trainer) finish(cause error) error {
-	r := backend.Result{
-		Run: t.run, RunLosses: t.state.RunLosses, LastStep: t.state.Step,
-		Duration: time.Since(t.started), Impls: t.tc.Manager.Stats(), Prompt: t.prompt, Sample: t.sample, Err: cause,
-		Unusable: t.tc.Manager.Unusable(), Reference: t.watch.Total(), Ignored: ignored(t.tc), Patches: t.tc.PatchResults, Job: t.job,
-		Tracking: t.track.End(cause != nil && !errors.Is(cause, backend.ErrInterrupted)), Restarts: backend.ReadRestarts(t.tc.Environ),
-	}
+	r := t.result
+	r.RunLosses, r.LastStep, r.Duration, r.Err = t.state.RunLosses, t.state.Step, time.Since(t.started), cause
+	r.Impls, r.Unusable, r.Reference = t.tc.Manager.Stats(), t.tc.Manager.Unusable(), t.watch.Total()
+	r.Ignored, r.Patches, r.Restarts = ignored(t.tc), t.tc.PatchResults, backend.ReadRestarts(t.tc.Environ)
+	r.Tracking = t.track.End(cause != nil && !errors.Is(cause, backend.ErrInterrupted))
 	var faults []error
 	used, err := t.clock.Use()
 	if r.Device = used; cause == nil { // after an error the device may be lost
 		faults = append(faults, err)
 	}
-	if t.state.Step >= t.run.FirstStep && t.world.Leads() {
+	if t.state.Step >= r.FirstStep && t.world.Leads() {
 		records, err := t.metrics.Records()
 		faults = append(faults, err)
 		if len(records) > 0 {
-			faults = append(faults, t.dir.PlotLoss(rundir.Losses{Name: t.run.Name, Unit: t.run.LossIn(), Records: records}))
+			faults = append(faults, t.dir.PlotLoss(rundir.Losses{Name: r.Name, Unit: r.LossIn(), Records: records}))
 		}
 		faults = append(faults, t.writeDispatch(r))
 	}

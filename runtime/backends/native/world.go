@@ -236,7 +236,7 @@ func (t *trainer) compareTimes() error {
 			job.Hidden = max(0, 1-waited.Seconds()/spent.Seconds())
 		}
 	}
-	t.job = job
+	t.result.Job = job
 	return nil
 }
 
