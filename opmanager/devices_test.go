@@ -87,7 +87,7 @@ func TestExplainSaysWhatServesOnDevices(t *testing.T) {
 
 	next := f.Policy()
 	next.Deny = []string{"far"}
-	changes, _ := f.Preview(next)
+	changes := dryRun(f.Manager, next).Changes
 	require.Len(t, changes, 3)
 	assert.Equal(t, opmanager.Change{
 		Op: "add_one", Device: name, From: "vendor.far", Places: changes[0].Places,

@@ -5,8 +5,11 @@
 // into a dispatch table: for each op the candidates in order, and for every other impl the reason
 // why it is not a candidate. The table is immutable. Every change builds a new one and swaps it in.
 //
-// A layer binds an op once (Bind) and calls the Bound handle: one atomic load, one index and one
-// indirect call. Failures are handled outside of that path by these rules:
+// The policy is a stack of layers, one for each source such as a file, the environment or a service
+// (PolicyStack). A layer is replaced on its own: the new policy is in force as a whole, or refused.
+//
+// A layer of a model binds an op once (Bind) and calls the Bound handle: one atomic load, one index
+// and one indirect call. Failures are handled outside of that path by these rules:
 //
 //   - Arguments that do not fit the schema of the op are an error of the caller. No impl runs.
 //   - When an impl declines a call (opregistry.ErrUnsupported), the next candidate is tried.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
+	"github.com/primus-fl/primus/opmanager/policyfile"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/ops/norm"
 	"github.com/primus-fl/primus/tensor"
@@ -54,4 +55,47 @@ func Example() {
 	err = bound.Call(norm.RMSNormFwdArgs{Input: x, Weight: w, Output: y, RSigma: rsigma, Eps: 1e-5, Saved: new(opregistry.Saved)})
 	fmt.Printf("%.3f %v\n", tensor.Data[float32](y), err)
 	// Output: [0.849 1.131 0.849 1.131] <nil>
+}
+
+// A program reads a policy file, sees what it would change, and sets a layer of its own above it.
+func ExamplePolicyStack() {
+	registry := opregistry.NewRegistry()
+	add := func(*opregistry.Exec, norm.ResidualAddArgs) error { return nil }
+	err := registry.Register(opregistry.Source{Name: "mybackend", Impls: []opregistry.Impl{
+		{Op: norm.ResidualAdd, ID: "default.flagos", Kind: opregistry.KindFlagos, Run: add},
+		{Op: norm.ResidualAdd, ID: "vendor.mybackend", Kind: opregistry.KindVendor, Vendor: "mybackend", Run: add},
+	}})
+	if err != nil {
+		panic(err)
+	}
+	manager := opmanager.New(registry, oppolicy.Default(), opmanager.Settings{})
+	defer manager.Close()
+	stack := manager.PolicyStack()
+
+	file, err := policyfile.Parse("policy.yaml", []byte("prefer: vendor\nstrict: true\n"))
+	if err != nil {
+		panic(err)
+	}
+	for _, c := range stack.DryRun(opmanager.LayerFile, file.PolicyLayer).Changes {
+		fmt.Printf("would change %s: %s -> %s\n", c.Op, c.From, c.To)
+	}
+	if _, err := stack.Set(opmanager.LayerFile, file.PolicyLayer); err != nil {
+		panic(err)
+	}
+	var own oppolicy.Policy
+	if err := own.SetDeny("mybackend", "my program"); err != nil {
+		panic(err)
+	}
+	if _, err := stack.Set(opmanager.LayerFlags, opmanager.PolicyLayer{Policy: own}); err != nil {
+		panic(err)
+	}
+
+	policy := stack.State().Policy
+	fmt.Println("strict, from", policy.Source(oppolicy.FieldStrict))
+	e, _ := manager.Explain(norm.ResidualAdd.Name())
+	fmt.Printf("%s, because %s: %s\n", e.Selected, e.Rejected[0].ID, e.Rejected[0].Reason)
+	// Output:
+	// would change residual_add: default.flagos -> vendor.mybackend
+	// strict, from policy.yaml:2
+	// default.flagos, because vendor.mybackend: vendor mybackend is denied by my program
 }

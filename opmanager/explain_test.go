@@ -78,7 +78,7 @@ func TestExplainReasons(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			p, err := overlay(tt.env)
+			p, err := fromEnvironment(tt.env)
 			require.NoError(t, err)
 			e := opmanager.Explain(p, "op", catalogue, resolve)
 			assert.Equal(t, tt.selected, e.Selected)

@@ -216,7 +216,7 @@ func replayCalls(t *testing.T, c *callCase) {
 			return
 		}
 	}
-	environment := func() (oppolicy.Policy, error) { return overlay(c.Env) }
+	environment := func() (oppolicy.Policy, error) { return fromEnvironment(c.Env) }
 	policy, err := environment()
 	if err != nil {
 		var wrong *oppolicy.Error
@@ -275,7 +275,7 @@ func replayCalls(t *testing.T, c *callCase) {
 
 // refuseArguments replays a case in which the arguments are wrong.
 func refuseArguments(t *testing.T, c *callCase) {
-	policy, err := overlay(c.Env)
+	policy, err := fromEnvironment(c.Env)
 	require.NoError(t, err)
 	run := newCallRun(t, c.Impls, policy)
 	var arg *opregistry.ArgError
@@ -283,8 +283,8 @@ func refuseArguments(t *testing.T, c *callCase) {
 	assert.Empty(t, run.executed)
 }
 
-func overlay(env map[string]string) (oppolicy.Policy, error) {
-	return oppolicy.Default().Overlay(func(name string) (string, bool) {
+func fromEnvironment(env map[string]string) (oppolicy.Policy, error) {
+	return oppolicy.FromEnvironment(func(name string) (string, bool) {
 		v, ok := env[name]
 		return v, ok
 	})

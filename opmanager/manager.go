@@ -22,6 +22,8 @@ type Settings struct {
 	Uncounted bool
 	// Listeners receive the events of the Manager.
 	Listeners []Listener
+	// Layers are the layers of the policy above LayerDefault, which is the policy that New is given.
+	Layers PolicyLayers
 }
 
 // Manager selects impls according to a policy and calls them.
@@ -34,7 +36,8 @@ type Manager struct {
 	bound  *bindings
 
 	// Set in a root only, guarded by core.mu.
-	policy    *oppolicy.Policy
+	stack     *PolicyStack
+	policy    *oppolicy.Policy    // that the stack makes
 	scopes    map[scope]*Manager  // the Managers derived from this one
 	histories map[string]*history // by the rules that apply
 }
@@ -72,21 +75,27 @@ func New(registry *opregistry.Registry, policy oppolicy.Policy, set Settings) *M
 	if c.exec == nil {
 		c.exec = opregistry.NewExec(nil, 0)
 	}
-	m := c.view(policy)
+	m := c.view(set.Layers.with(LayerDefault, PolicyLayer{Policy: policy}))
 	c.unwatch = registry.Watch(func(*opregistry.Snapshot) { c.rebuild() })
-	c.rebuild()
+	c.update(func() { m.stack.since = c.generation + 1 })
 	c.emit(registered(registry.Snapshot()))
 	return m
 }
 
-// With returns a Manager with another policy that shares the registry, counters, quarantines and
-// listeners of m. Closing it does not close m.
-func (m *Manager) With(policy oppolicy.Policy) *Manager { return m.core.view(policy) }
+// With returns a Manager with another policy, and a stack of its own for that, that shares the
+// registry, counters, quarantines and listeners of m. Closing it does not close m.
+func (m *Manager) With(policy oppolicy.Policy) *Manager {
+	return m.core.view(PolicyLayers{LayerDefault: {Policy: policy}})
+}
 
-func (c *core) view(policy oppolicy.Policy) *Manager {
+func (c *core) view(layers PolicyLayers) *Manager {
+	policy := layers.Policy()
 	m := &Manager{core: c, policy: &policy, scopes: map[scope]*Manager{}, histories: map[string]*history{}, bound: newBindings()}
-	m.root = m
-	c.update(func() { c.roots[m] = struct{}{} })
+	m.root, m.stack = m, &PolicyStack{manager: m, layers: layers}
+	c.update(func() {
+		c.roots[m] = struct{}{}
+		m.stack.since = c.generation + 1
+	})
 	return m
 }
 
@@ -190,37 +199,6 @@ func (m *Manager) Policy() oppolicy.Policy { return *m.table.Load().policy }
 
 // Generation returns the number of the current dispatch table. It grows with every change.
 func (m *Manager) Generation() uint64 { return m.table.Load().generation }
-
-// SetPolicy replaces the policy and returns the generation of the new dispatch table. For a layer
-// or phase it replaces the policy of the Manager from which that was derived. If the new policy
-// leaves an op without an impl that now has one and to which handles are bound, SetPolicy changes
-// nothing and returns an *UnservedError.
-func (m *Manager) SetPolicy(policy oppolicy.Policy) (uint64, error) {
-	generation, err := m.core.apply(func(in inputs) (*Manager, error) {
-		tables := m.core.buildTables(m.root.views(), &policy, in, m.root.history)
-		if err := unserved(tables); err != nil {
-			return nil, err
-		}
-		m.root.policy = &policy
-		storeTables(tables)
-		return m.root, nil
-	})
-	if err != nil {
-		return 0, err
-	}
-	m.core.emit(PolicyChanged{Generation: generation})
-	return generation, nil
-}
-
-// CheckPolicy returns the error that SetPolicy would return for a policy, and changes nothing.
-func (m *Manager) CheckPolicy(policy oppolicy.Policy) error {
-	c := m.core
-	c.mu.Lock()
-	views, in := m.root.views(), m.root.table.Load().inputs
-	c.mu.Unlock()
-	newHistory := func(rules string) *history { return &history{rules: rules} }
-	return unserved(c.scratch().buildTables(views, &policy, in, newHistory))
-}
 
 // Reprobe runs the availability probe of every impl again. A program calls it when what probes look
 // for has changed, such as a device that was connected; else each probe runs once.

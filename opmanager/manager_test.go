@@ -109,6 +109,11 @@ func setPolicy(m *opmanager.Manager, p oppolicy.Policy) error {
 	return err
 }
 
+// dryRun returns what SetPolicy would do to a Manager whose policy has one layer.
+func dryRun(m *opmanager.Manager, p oppolicy.Policy) opmanager.DryRun {
+	return m.PolicyStack().DryRun(opmanager.LayerDefault, opmanager.PolicyLayer{Policy: p})
+}
+
 // newManager registers a vendor, a flagos and a reference impl for each op; the
 // policy prefers vendor unless edit changes it.
 func newManager(t *testing.T, edit func(*oppolicy.Policy), set opmanager.Settings) fixtureManager {

@@ -40,28 +40,45 @@ type Place struct {
 	Phase oppolicy.Phase
 }
 
-// Preview returns the changes that SetPolicy would make, sorted by op, and the Warnings that would
-// follow. It considers calls outside of layers and phases and those of every layer and phase in
-// use. It changes nothing, and takes quarantines and unavailable impls into account as SetPolicy
-// does.
-func (m *Manager) Preview(policy oppolicy.Policy) (changes []Change, warnings []string) {
-	c, scratch := m.core, m.core.scratch()
-	c.mu.Lock()
-	now := map[scope]*table{m.root.scope: m.root.table.Load()}
-	for at, v := range m.root.scopes {
-		now[at] = v.table.Load()
-	}
-	c.mu.Unlock()
+// DryRun is what a change of a layer would do.
+type DryRun struct {
+	Generation uint64          // of the dispatch table with which the policy was compared
+	Policy     oppolicy.Policy // that would be in force
+	Changes    []Change        // sorted by op
+	Warnings   []string        // Manager.Warnings under the policy
+	Refused    error           // that PolicyStack.Set would return, nil if it would make the change
+}
 
+// DryRun returns what Set would do, and changes nothing. It considers calls outside of layers and
+// phases of the model and those of every layer and phase in use, and takes quarantines and
+// unavailable impls into account as Set does.
+func (s *PolicyStack) DryRun(kind LayerKind, layer PolicyLayer) DryRun {
+	if err := kind.check(); err != nil {
+		return DryRun{Refused: err}
+	}
+	m, scratch := s.manager, s.manager.core.scratch()
+	m.core.mu.Lock()
+	generation, layers := m.core.generation, s.layers
+	views := m.views()
+	now := currentTables(views)
+	m.core.mu.Unlock()
+
+	// The rest is done without the lock, since it may take long.
+	d := DryRun{Generation: generation, Policy: layers.with(kind, layer).Policy()}
+	in := now[m].inputs
+	next := scratch.buildTables(views, &d.Policy, in, func(rules string) *history { return &history{rules: rules} })
+	d.Changes, d.Refused = changes(now, next), unserved(now, next)
+	d.Warnings = d.Policy.Warnings(knownNames(in.registry), in.registry.Vendor)
+	return d
+}
+
+// changes returns the changes from the tables of some views to others, sorted by op.
+func changes(now, next map[*Manager]*table) []Change {
 	type pair struct{ from, to *table }
-	built, groups := map[string]*table{}, map[pair][]scope{}
-	for at, from := range now {
-		scoped, rules := at.policy(&policy)
-		if built[rules] == nil {
-			built[rules] = scratch.buildTable(now[m.root.scope].inputs, scoped, &history{rules: rules})
-		}
-		p := pair{from, built[rules]}
-		groups[p] = append(groups[p], at)
+	groups := map[pair][]scope{}
+	for m, from := range now {
+		p := pair{from, next[m]}
+		groups[p] = append(groups[p], m.scope)
 	}
 	type move struct{ op, device, from, to, reason string }
 	where := map[move][]scope{}
@@ -80,7 +97,7 @@ func (m *Manager) Preview(policy oppolicy.Policy) (changes []Change, warnings []
 			}
 		}
 	}
-	changes = make([]Change, 0, len(where))
+	all := make([]Change, 0, len(where))
 	for m, scopes := range where {
 		c := Change{Op: m.op, Device: m.device, From: m.from, To: m.to, Reason: m.reason}
 		if len(scopes) < len(now) {
@@ -90,13 +107,12 @@ func (m *Manager) Preview(policy oppolicy.Policy) (changes []Change, warnings []
 			c.Places = append(c.Places, Place{at.layer - 1, at.phase})
 		}
 		slices.SortFunc(c.Places, func(a, b Place) int { return cmp.Or(a.Layer-b.Layer, cmp.Compare(a.Phase, b.Phase)) })
-		changes = append(changes, c)
+		all = append(all, c)
 	}
-	slices.SortFunc(changes, func(a, b Change) int {
+	slices.SortFunc(all, func(a, b Change) int {
 		return cmp.Or(strings.Compare(a.Op, b.Op), strings.Compare(a.Device, b.Device), strings.Compare(a.Where, b.Where))
 	})
-	registry := now[m.root.scope].registry
-	return changes, policy.Warnings(knownNames(registry), registry.Vendor)
+	return all
 }
 
 // ExplainIn explains every op for calls of a layer and a phase. A negative layer means calls

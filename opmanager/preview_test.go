@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestPreview(t *testing.T) {
+func TestDryRun(t *testing.T) {
 	f := newManager(t, nil, opmanager.Settings{})
 	backward := oppolicy.PhaseBackward
 	f.Layer(0)
@@ -34,7 +34,7 @@ func TestPreview(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			generation, stats, events := f.Generation(), f.Stats(), count[opmanager.Event](f.events)
-			got, _ := f.Preview(tt.give)
+			got := dryRun(f.Manager, tt.give).Changes
 			assert.Equal(t, generation, f.Generation(), "nothing has changed")
 			assert.Equal(t, stats, f.Stats())
 			assert.Equal(t, events, count[opmanager.Event](f.events))
@@ -50,14 +50,14 @@ func TestPreview(t *testing.T) {
 	}
 	unknown := f.Policy()
 	unknown.Deny = []string{"acne"}
-	changes, warnings := f.Preview(unknown)
-	assert.Empty(t, changes)
-	require.Len(t, warnings, 1)
-	assert.Contains(t, warnings[0], `did you mean "acme"?`)
+	would := dryRun(f.Manager, unknown)
+	assert.Empty(t, would.Changes)
+	require.Len(t, would.Warnings, 1)
+	assert.Contains(t, would.Warnings[0], `did you mean "acme"?`)
 }
 
 // What is set aside stays so under another policy.
-func TestPreviewSeesQuarantines(t *testing.T) {
+func TestDryRunSeesQuarantines(t *testing.T) {
 	f := newManager(t, nil, opmanager.Settings{})
 	f.vendor.do = halfWay
 	bound := opmanager.MustBind(f.Manager, addOne)
@@ -66,8 +66,9 @@ func TestPreviewSeesQuarantines(t *testing.T) {
 	}
 	p := f.Policy()
 	p.PerOp = []oppolicy.OpRule{{Pattern: "add_one", Order: []oppolicy.Token{{Impl: "vendor.acme"}, {Kind: opregistry.KindReference}}}}
-	got, warnings := f.Preview(p)
-	assert.Empty(t, warnings)
+	would := dryRun(f.Manager, p)
+	assert.Empty(t, would.Warnings)
+	got := would.Changes
 	require.Len(t, got, 1)
 	assert.Equal(t, opmanager.Change{Op: "add_one", From: "default.flagos", To: "reference.go", Reason: got[0].Reason, Places: []opmanager.Place{{Layer: -1}}}, got[0])
 	require.NoError(t, setPolicy(f.Manager, p))

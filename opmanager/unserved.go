@@ -55,9 +55,18 @@ func (o UnservedOp) String() string {
 	return fmt.Sprintf("op %q is in use%s, served by %s, and would have no impl left (%s)", o.Op, where, o.Impl, strings.Join(reasons, "; "))
 }
 
-// unserved returns an *UnservedError if tables leave a bound op without a candidate that has one
-// now.
-func unserved(tables map[*Manager]*table) error {
+// currentTables returns the tables of views.
+func currentTables(views []*Manager) map[*Manager]*table {
+	tables := make(map[*Manager]*table, len(views))
+	for _, v := range views {
+		tables[v] = v.table.Load()
+	}
+	return tables
+}
+
+// unserved returns an *UnservedError if the tables next leave a bound op without a candidate that
+// has one in the tables now.
+func unserved(now, next map[*Manager]*table) error {
 	type loss struct {
 		op   int
 		impl string
@@ -65,12 +74,12 @@ func unserved(tables map[*Manager]*table) error {
 	}
 	where := map[loss][]scope{}
 	inUse := map[int]int{} // the number of views, by op
-	for m, next := range tables {
-		now := m.table.Load()
+	for m, after := range next {
+		before := now[m]
 		for _, op := range m.bound.ops() {
 			inUse[op]++
-			if now != nil && op < len(now.rows) && now.rows[op].head != nil && next.rows[op].head == nil {
-				l := loss{op, now.rows[op].head.info.ID, next}
+			if before != nil && op < len(before.rows) && before.rows[op].head != nil && after.rows[op].head == nil {
+				l := loss{op, before.rows[op].head.info.ID, after}
 				where[l] = append(where[l], m.scope)
 			}
 		}

@@ -23,7 +23,7 @@ func TestPolicyThatLeavesABoundOpUnservedIsRefused(t *testing.T) {
 	for _, uncounted := range []bool{false, true} {
 		f := newManager(t, nil, opmanager.Settings{Uncounted: uncounted})
 		dead := onlyNVIDIA(f.Policy())
-		require.NoError(t, f.CheckPolicy(dead), "nobody calls the op")
+		require.NoError(t, dryRun(f.Manager, dead).Refused, "nobody calls the op")
 		bound := opmanager.MustBind(f.Manager, addOne)
 		before := f.Generation()
 
@@ -35,7 +35,7 @@ func TestPolicyThatLeavesABoundOpUnservedIsRefused(t *testing.T) {
 		assert.Equal(t, "vendor.acme", refused.Ops[0].Impl)
 		assert.Len(t, refused.Ops[0].Rejected, 3)
 		assert.ErrorContains(t, err, `impl "reference.go": not in the per-op order vendor:nvidia (p.yaml:1)`)
-		assert.Equal(t, err, f.CheckPolicy(dead))
+		assert.Equal(t, err, dryRun(f.Manager, dead).Refused)
 
 		assert.Equal(t, before, f.Generation())
 		assert.Empty(t, f.Policy().PerOp)
@@ -66,14 +66,14 @@ func TestPolicyIsNotRefusedForNothing(t *testing.T) {
 	require.Error(t, bound.Call(newArgs(t)))
 	require.NoError(t, setPolicy(f.Manager, onlyNVIDIA(f.Policy())))
 	require.NoError(t, setPolicy(f.Manager, oppolicy.Default()))
-	require.Error(t, f.CheckPolicy(onlyNVIDIA(f.Policy())))
+	require.Error(t, dryRun(f.Manager, onlyNVIDIA(f.Policy())).Refused)
 	goruntime.KeepAlive(bound)
 
 	bound = nil
 	for range 1000 {
 		goruntime.GC()
 		goruntime.Gosched()
-		if f.CheckPolicy(onlyNVIDIA(f.Policy())) == nil {
+		if dryRun(f.Manager, onlyNVIDIA(f.Policy())).Refused == nil {
 			return
 		}
 	}

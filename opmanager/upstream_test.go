@@ -41,7 +41,7 @@ func TestB1SpellingsOfStrict(t *testing.T) {
 		"1": true, " 1 ": true, "true": true, "YES": true, "on": true,
 	} {
 		t.Run(fmt.Sprintf("%q", value), func(t *testing.T) {
-			policy, err := overlay(map[string]string{"TE_FL_STRICT": value, "TE_FL_PREFER": "vendor"})
+			policy, err := fromEnvironment(map[string]string{"TE_FL_STRICT": value, "TE_FL_PREFER": "vendor"})
 			require.NoError(t, err)
 			f := newManager(t, func(p *oppolicy.Policy) { *p = policy }, opmanager.Settings{})
 			f.vendor.do = halfWay
@@ -150,7 +150,7 @@ func TestB17OnePolicyInTwoViews(t *testing.T) {
 // B19: the environment is read once, each variable of it, and not at calls.
 func TestB19EnvironmentIsReadOnce(t *testing.T) {
 	env, reads := map[string]string{"TE_FL_PREFER": "vendor", "TE_FL_STRICT": "0"}, map[string]int{}
-	policy, err := oppolicy.Default().Overlay(func(name string) (string, bool) {
+	policy, err := oppolicy.FromEnvironment(func(name string) (string, bool) {
 		reads[name]++
 		v, ok := env[name]
 		return v, ok

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/primus-fl/primus/opmanager"
-	"github.com/primus-fl/primus/opmanager/policyfile"
 )
 
 // DefaultLease is how long etcd keeps the record of a run that has gone silent.
@@ -18,10 +17,9 @@ const DefaultLease = 10 * time.Second
 type Settings struct {
 	Config   Config
 	Identity Identity
-	Manager  *opmanager.Manager
-	// Apply makes the policy of the fleet the policy of the run and returns the generation that
-	// begins with it. When it returns an error, nothing has changed.
-	Apply func(*policyfile.Overlay) (generation uint64, err error)
+	// Manager is the one whose policy has that of the fleet as its layer of kind
+	// opmanager.LayerFleet.
+	Manager *opmanager.Manager
 	// Log receives every change of the policy and of the connection.
 	Log *slog.Logger
 	// Lease is how long etcd keeps the record when the run has gone silent; 0 means DefaultLease.

@@ -14,7 +14,6 @@ import (
 	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
-	"github.com/primus-fl/primus/opmanager/policyfile"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/ops/norm"
 	"github.com/primus-fl/primus/tensor"
@@ -57,10 +56,7 @@ func newTrainer(t *testing.T, config fleet.Config, rank int) *trainer {
 		Config:   config,
 		Identity: fleet.Identity{Experiment: "exp/1", Backend: "native", Rank: rank, WorldSize: 2, Host: "host", Metrics: "127.0.0.1:940" + string(rune('0'+rank))},
 		Manager:  r.manager,
-		Apply: func(o *policyfile.Overlay) (uint64, error) {
-			return r.manager.SetPolicy(o.Apply(oppolicy.Default()))
-		},
-		Log: slog.New(slog.NewTextHandler(&r.log, nil)), Lease: lease,
+		Log:      slog.New(slog.NewTextHandler(&r.log, nil)), Lease: lease,
 	})
 	require.NoError(t, err)
 	r.agent = agent

@@ -3,6 +3,7 @@ package fleet
 import (
 	"fmt"
 
+	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opmanager/policyfile"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
@@ -48,11 +49,18 @@ func (a *Agent) takePolicy(revision int64, text []byte) {
 }
 
 func (a *Agent) apply(revision int64, text []byte) (uint64, error) {
-	overlay, err := policyfile.Parse(policyName(a.keys.policy, revision), text)
+	layer, err := policyfile.Parse(policyName(a.keys.policy, revision), text)
 	if err != nil {
 		return 0, err
 	}
-	return a.set.Apply(overlay)
+	generation, err := a.set.Manager.PolicyStack().Set(opmanager.LayerFleet, layer.PolicyLayer)
+	if err != nil {
+		return 0, err
+	}
+	for _, warning := range a.set.Manager.Warnings() {
+		a.set.Log.Warn(warning)
+	}
+	return generation, nil
 }
 
 // policyName is the name that sources and faults of a policy have in place of a file name.

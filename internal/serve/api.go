@@ -110,7 +110,7 @@ func problem(err error) error {
 	if _, ok := errors.AsType[huma.StatusError](err); ok {
 		return err
 	}
-	if _, ok := errors.AsType[*ConflictError](err); ok {
+	if _, ok := errors.AsType[*opmanager.PolicyConflictError](err); ok {
 		return huma.Error409Conflict(err.Error())
 	}
 	if refused, ok := errors.AsType[*opmanager.UnservedError](err); ok {
@@ -119,7 +119,7 @@ func problem(err error) error {
 	if errors.Is(err, opregistry.ErrNotFound) {
 		return huma.Error404NotFound(err.Error())
 	}
-	if faults := documentFaults(err); faults != nil {
+	if faults := textFaults(err); faults != nil {
 		return huma.Error422UnprocessableEntity("the policy cannot be used, and nothing has changed", faults...)
 	}
 	return huma.Error500InternalServerError(err.Error())
@@ -134,9 +134,9 @@ func details(refused *opmanager.UnservedError) []error {
 	return all
 }
 
-// documentFaults returns the faults of a policy document, each with its place, nil for another
+// textFaults returns the faults in the text of a policy, each with its place, nil for another
 // error.
-func documentFaults(err error) []error {
+func textFaults(err error) []error {
 	all := []error{err}
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		all = joined.Unwrap()

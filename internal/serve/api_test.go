@@ -30,7 +30,7 @@ func asJSON(t *testing.T, v any) string {
 
 func TestExplainAnswersAsTheManagerDoes(t *testing.T) {
 	b := newBench(t, nil)
-	_, err := b.control.Apply("rules: [{layers: 2, phase: backward, prefer: reference}]", b.manager.Generation())
+	_, err := b.setLayer(opmanager.LayerService, "rules: [{layers: 2, phase: backward, prefer: reference}]")
 	require.NoError(t, err)
 	call := opmanager.CallShape{DType: tensor.BF16, Shape: tensor.Shape{8, 16}}
 	explain := func(m *opmanager.Manager, call *opmanager.CallShape) opmanager.Explanation {

@@ -4,9 +4,8 @@
 // # Concepts
 //
 // A Server answers from one op manager. Anybody may read. A request that changes state needs a
-// token, counts against a rate limit and is logged with the name of the token. Control is the only
-// way to change the policy of a running manager: the policy of files, environment and flags, with
-// the document of the service on top of it.
+// token, counts against a rate limit and is logged with the name of the token. The policy that the
+// service is given is the highest layer of the policy stack of the manager.
 //
 // Hub is a listener of the manager and Board an observer of training. Both keep a bounded amount
 // and never wait for a reader, so a slow client cannot slow down a step.
@@ -18,5 +17,5 @@
 // # Errors
 //
 // Requests are answered with problem details (RFC 9457). Check reports settings that would open the
-// service to strangers. *ConflictError is a policy that was changed since it was read.
+// service to strangers.
 package serve

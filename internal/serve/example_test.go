@@ -31,7 +31,7 @@ func Example() {
 	m := opmanager.New(reg, oppolicy.Default(), opmanager.Settings{Listeners: []opmanager.Listener{hub}})
 	defer m.Close()
 	service, err := serve.New(serve.Config{Addr: "127.0.0.1:0"}, serve.Settings{
-		Manager: m, Registry: reg, Control: serve.NewControl(m), Hub: hub, Runs: runs.NewBoard(runs.BoardSettings{Stats: m.Stats}),
+		Manager: m, Registry: reg, Hub: hub, Runs: runs.NewBoard(runs.BoardSettings{Stats: m.Stats}),
 		Gatherer: prometheus.NewRegistry(), Version: "1.0.0", Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {

@@ -24,6 +24,7 @@ import (
 	"github.com/primus-fl/primus/metrics"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
+	"github.com/primus-fl/primus/opmanager/policyfile"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/ops"
 	"github.com/primus-fl/primus/ops/norm"
@@ -40,7 +41,6 @@ const secret = "correct-horse-battery"
 type bench struct {
 	t       testing.TB
 	manager *opmanager.Manager
-	control *serve.Control
 	hub     *serve.Hub
 	board   *runs.Board
 	run     backend.Observers
@@ -69,13 +69,13 @@ func newBench(t testing.TB, edit func(*serve.Config, *serve.Settings)) *bench {
 	b.manager = opmanager.New(reg, oppolicy.Default(), opmanager.Settings{Timing: true, Listeners: []opmanager.Listener{b.hub, dispatch}})
 	t.Cleanup(b.manager.Close)
 	dispatch.Watch(b.manager)
-	b.control, b.board = serve.NewControl(b.manager), runs.NewBoard(runs.BoardSettings{Stats: b.manager.Stats, Log: &b.tail})
+	b.board = runs.NewBoard(runs.BoardSettings{Stats: b.manager.Stats, Log: &b.tail})
 	b.run = backend.Observers{b.board, b.hub}
 	tokens := filepath.Join(t.TempDir(), "tokens")
 	require.NoError(t, os.WriteFile(tokens, []byte("# who may\nalice "+secret+"\n\n"), 0o600))
 	cfg := serve.Config{Addr: "127.0.0.1:0", TokenFile: tokens}
 	set := serve.Settings{
-		Manager: b.manager, Registry: reg, Control: b.control, Hub: b.hub, Runs: b.board, Gatherer: metricsOf, Version: "1.2.3",
+		Manager: b.manager, Registry: reg, Hub: b.hub, Runs: b.board, Gatherer: metricsOf, Version: "1.2.3",
 		Log: slog.New(slog.NewTextHandler(b.log, nil)), Ready: b.board.Ready,
 	}
 	if edit != nil {
@@ -86,6 +86,14 @@ func newBench(t testing.TB, edit func(*serve.Config, *serve.Settings)) *bench {
 	require.NoError(t, b.server.Start())
 	t.Cleanup(func() { require.NoError(t, b.server.Close(context.WithoutCancel(t.Context()))) })
 	return b
+}
+
+// setLayer replaces a layer of the policy by that of a text and returns the generation.
+func (b *bench) setLayer(kind opmanager.LayerKind, text string) (uint64, error) {
+	b.t.Helper()
+	l, err := policyfile.Parse("p.yaml", []byte(text))
+	require.NoError(b.t, err)
+	return b.manager.PolicyStack().Set(kind, l.PolicyLayer)
 }
 
 // add calls residual_add and returns its error.

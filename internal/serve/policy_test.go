@@ -1,7 +1,6 @@
 package serve_test
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	goruntime "runtime"
@@ -13,8 +12,6 @@ import (
 
 	"github.com/primus-fl/primus/internal/serve"
 	"github.com/primus-fl/primus/opmanager"
-	"github.com/primus-fl/primus/opmanager/oppolicy"
-	"github.com/primus-fl/primus/opmanager/policyfile"
 	"github.com/primus-fl/primus/ops/norm"
 )
 
@@ -61,6 +58,8 @@ func TestPolicyIsProposedAppliedAndWithdrawn(t *testing.T) {
 	assert.Equal(t, referenceFirst, after.Document)
 	assert.Equal(t, proposal.Fingerprint, after.Fingerprint)
 	assert.Equal(t, applied.Generation, after.Since)
+	assert.Empty(t, before.Layers, "what has its default is in no layer")
+	assert.Equal(t, []serve.Layer{{Layer: "service", Origin: "service", Sources: map[string]string{"prefer": "service:1", "deny_vendors": "service:2"}}}, after.Layers)
 	assert.Regexp(t, `msg="apply policy" by=alice from=127\.0\.0\.1:\d+ generation=\d+ ops_changed=\d+ document="prefer: reference`, b.log.String())
 
 	stale := b.apply(before.Generation, "strict: true\n")
@@ -71,6 +70,8 @@ func TestPolicyIsProposedAppliedAndWithdrawn(t *testing.T) {
 	assert.Len(t, invalid.problem(t).Errors, 2)
 	assert.Equal(t, "body:1:9", invalid.problem(t).Errors[0].Location)
 	assert.Equal(t, after, read[serve.State](b, "/v1/policy"), "what was refused has changed nothing")
+	assert.Regexp(t, fmt.Sprintf(`msg="apply policy: refused" by=alice from=\S+ expected_generation=%d document="strict: true\\n" reason="policy: given expected_generation`, before.Generation), b.log.String())
+	assert.Regexp(t, fmt.Sprintf(`msg="apply policy: refused" by=alice from=\S+ expected_generation=%d document="prefer: vendro\\nwhat: 1\\n" reason="policy: service:1:9`, after.Generation), b.log.String())
 
 	got = b.ask(http.MethodDelete, fmt.Sprintf("/v1/policy?expected_generation=%d", after.Generation), "", bearer)
 	require.Equal(t, http.StatusOK, got.status, got.body)
@@ -98,45 +99,40 @@ func TestPolicyThatLeavesAnOpWithoutImplIsRefused(t *testing.T) {
 	assert.Contains(t, got.problem(t).Errors[0].Message, `impl "default.flagos": not in the per-op order vendor:nvidia (service:1)`)
 	assert.Equal(t, before, read[serve.State](b, "/v1/policy"))
 
-	_, err := b.control.Apply("per_op: {residual_add: vendor:acme}", b.manager.Generation())
+	_, err := b.setLayer(opmanager.LayerService, "per_op: {residual_add: vendor:acme}")
 	require.NoError(t, err)
-	below := oppolicy.Default()
-	below.Deny = []string{"acme"}
-	_, err = b.control.SetBase(below)
+	_, err = b.setLayer(opmanager.LayerFleet, "deny_vendors: acme")
 	require.ErrorContains(t, err, `impl "vendor.acme": vendor acme is denied`)
-	_, err = b.control.Apply("strict: true", b.manager.Generation())
+	_, err = b.setLayer(opmanager.LayerService, "strict: true")
 	require.NoError(t, err, "the refused policy below is forgotten")
 	assert.Empty(t, b.manager.Policy().Deny)
 
 	goruntime.KeepAlive(add)
 }
 
-// The document of the service stays on top when a source below it changes, and a change below is a
+// The layer of the service stays on top when a layer below it changes, and a change below is a
 // change of the policy.
-func TestServiceIsAboveOtherSources(t *testing.T) {
+func TestServiceIsAboveOtherLayers(t *testing.T) {
 	b := newBench(t, nil)
-	_, err := b.control.Apply("prefer: reference", b.manager.Generation())
+	_, err := b.setLayer(opmanager.LayerService, "prefer: reference")
 	require.NoError(t, err)
 	read := b.manager.Generation()
-	file, err := policyfile.Parse("p.yaml", []byte("prefer: vendor\nstrict: true"))
-	require.NoError(t, err)
-	generation, err := b.control.SetBase(file.Apply(oppolicy.Default()))
+	generation, err := b.setLayer(opmanager.LayerFile, "prefer: vendor\nstrict: true")
 	require.NoError(t, err)
 	assert.Equal(t, "reference.go", b.selected("residual_add"))
 	assert.True(t, b.manager.Policy().Strict)
-	_, err = b.control.Apply("{}", read)
-	conflict, ok := errors.AsType[*serve.ConflictError](err)
-	require.True(t, ok, "%v", err)
-	assert.Equal(t, generation, conflict.Since)
-	_, err = b.control.Withdraw(generation)
-	require.NoError(t, err)
+	stale := b.apply(read, "{}")
+	assert.Equal(t, http.StatusConflict, stale.status)
+	assert.Contains(t, stale.problem(t).Detail, fmt.Sprintf("changed in generation %d", generation))
+	withdrawn := b.ask(http.MethodDelete, fmt.Sprintf("/v1/policy?expected_generation=%d", generation), "", bearer)
+	require.Equal(t, http.StatusOK, withdrawn.status, withdrawn.body)
 	assert.Equal(t, "vendor.acme", b.selected("residual_add"))
 }
 
 // A quarantine makes a new table, but takes nothing away from what was read of the policy.
 func TestQuarantine(t *testing.T) {
 	b := newBench(t, nil)
-	_, err := b.control.Apply("prefer: vendor", b.manager.Generation())
+	_, err := b.setLayer(opmanager.LayerService, "prefer: vendor")
 	require.NoError(t, err)
 	generation := read[serve.State](b, "/v1/policy").Generation
 	for range 3 {
@@ -166,7 +162,7 @@ func TestOneChangeWins(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range 8 {
 		all.Go(func() {
-			if _, err := b.control.Apply(fmt.Sprintf("per_op: {swiglu%d: flagos}", i), generation); err == nil {
+			if b.apply(generation, fmt.Sprintf("per_op: {swiglu%d: flagos}", i)).status == http.StatusOK {
 				won.Store(i, true)
 			}
 		})

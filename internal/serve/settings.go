@@ -62,11 +62,10 @@ func isLoopback(host string) bool {
 // Lister returns the entries of a list of the service; a nil Lister is a list that is always empty.
 type Lister func(context.Context) (any, error)
 
-// Settings are what a Server answers from. Manager, Control, Hub, Runs and Log are required.
+// Settings are what a Server answers from. Manager, Hub, Runs and Log are required.
 type Settings struct {
 	Manager  *opmanager.Manager
 	Registry *opregistry.Registry
-	Control  *Control
 	Hub      *Hub
 	Runs     Runs
 	Archive  bool // Runs are those of other processes, so that the page leaves out what this one would decide

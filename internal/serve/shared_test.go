@@ -130,7 +130,7 @@ func TestSharedAnswersFollowThePolicy(t *testing.T) {
 		b.ask(http.MethodGet, "/v1/explain?layer=1", "")
 	}
 	assert.Equal(t, "default.flagos", selected())
-	_, err := b.control.Apply("prefer: reference", b.manager.Generation())
+	_, err := b.setLayer(opmanager.LayerService, "prefer: reference")
 	assert.NoError(t, err)
 	assert.Equal(t, "reference.go", selected())
 }

@@ -79,7 +79,7 @@ func TestEventsAreFollowed(t *testing.T) {
 	defer cancel()
 	events := b.follow(ctx, "")
 	assert.Positive(t, next(t, events, "registered").Count)
-	_, err := b.control.Apply("prefer: vendor", b.manager.Generation())
+	_, err := b.setLayer(opmanager.LayerService, "prefer: vendor")
 	require.NoError(t, err)
 	changed := next(t, events, "policy_changed")
 	assert.Equal(t, b.manager.Generation(), changed.Generation)

@@ -2,8 +2,9 @@
 //
 // A Policy says which kinds, vendors and single impls may serve an op, in which order, and what
 // happens when one of them fails. It comes from the environment variables of TransformerEngine-FL
-// (Overlay), from text given to its Set methods, or from a program that sets its fields; package
-// policyfile reads one from YAML. A Policy remembers where each value came from.
+// (FromEnvironment), from text given to its Set methods, or from a program that sets its fields;
+// package policyfile reads one from YAML. A Policy remembers where each value came from, and with
+// that which values it gives when it is laid over another one (Over).
 //
 // Select applies a policy to the impls of one op. It knows nothing of running programs: a Manager
 // of package opmanager builds its dispatch table with it.

@@ -44,9 +44,10 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("policy: %s=%q: at %d: %s", e.Source, e.Value, e.Offset+1, e.Problem)
 }
 
-// Overlay returns the policy with the values of the TE_FL_* environment variables in place of its
-// own. The error joins an *Error for each value that cannot be read.
-func (p Policy) Overlay(lookup func(string) (string, bool)) (Policy, error) {
+// FromEnvironment returns the policy that the TE_FL_* environment variables give; what they do not
+// give has its default. The error joins an *Error for each value that cannot be read.
+func FromEnvironment(lookup func(string) (string, bool)) (Policy, error) {
+	p := Default()
 	var faults []error
 	read := func(name string, set func(value, source string) error) {
 		value, ok := lookup(name)
@@ -148,7 +149,7 @@ func (p *Policy) SetPerOp(value, source string) error {
 	fault := func(at int, format string, args ...any) error {
 		return &Error{Source: source, Value: value, Offset: at, Problem: fmt.Sprintf(format, args...)}
 	}
-	for start, entry := range fields(value, ';') {
+	for start, entry := range parts(value, ';') {
 		if strings.TrimSpace(entry) == "" {
 			continue
 		}
@@ -167,7 +168,7 @@ func (p *Policy) SetPerOp(value, source string) error {
 		seen[pattern] = at
 		rule := OpRule{Pattern: pattern, Source: fmt.Sprintf("%s at %d", source, at+1)}
 		orderStart := start + strings.Index(entry, "=") + 1
-		for tokenStart, text := range fields(order, '|') {
+		for tokenStart, text := range parts(order, '|') {
 			if strings.TrimSpace(text) == "" {
 				continue
 			}
@@ -202,7 +203,7 @@ func parseBool(value, source string) (bool, error) {
 
 func parseVendors(value, source string) ([]string, error) {
 	var vendors []string
-	for start, text := range fields(value, ',') {
+	for start, text := range parts(value, ',') {
 		name := strings.TrimSpace(text)
 		if name == "" {
 			continue
@@ -218,8 +219,8 @@ func parseVendors(value, source string) ([]string, error) {
 	return vendors, nil
 }
 
-// fields yields the parts of s between separators, each with its offset.
-func fields(s string, sep byte) func(yield func(int, string) bool) {
+// parts yields the parts of s between separators, each with its offset.
+func parts(s string, sep byte) func(yield func(int, string) bool) {
 	return func(yield func(int, string) bool) {
 		start := 0
 		for start <= len(s) {

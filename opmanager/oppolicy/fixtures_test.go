@@ -51,7 +51,7 @@ func TestConformance(t *testing.T) {
 }
 
 func resolveFixture(t *testing.T, f fixture) (ids []string, code string) {
-	p, err := Default().Overlay(func(name string) (string, bool) {
+	p, err := FromEnvironment(func(name string) (string, bool) {
 		v, ok := f.Env[name]
 		return v, ok
 	})

@@ -89,6 +89,12 @@ const (
 	FieldVerify        Field = "verify"
 )
 
+// fields lists the fields of a Policy in the order of listings.
+var fields = []Field{
+	FieldPrefer, FieldStrict, FieldAllow, FieldDeny, FieldSkip, FieldDeterministic, FieldPerOp,
+	FieldProtect, FieldCrossDevice, FieldRules, FieldQuarantine, FieldVerify,
+}
+
 // OpRule is the order of impls for the ops that a pattern matches.
 type OpRule struct {
 	// Pattern is the name of an op; * in it matches any text.
@@ -276,14 +282,23 @@ func (p *Policy) Source(f Field) string {
 // set reports whether the value of a field differs from the one in Default.
 func (p *Policy) set(f Field) bool {
 	usual := Default()
-	return (f != FieldPrefer || p.Prefer != opregistry.KindUnspecified) && !reflect.DeepEqual(p.value(f), usual.value(f))
+	if f == FieldPrefer && p.Prefer == opregistry.KindUnspecified {
+		return p.PreferTuned
+	}
+	return !reflect.DeepEqual(p.value(f), usual.value(f))
+}
+
+// preference is the value of FieldPrefer.
+type preference struct {
+	kind  opregistry.Kind
+	tuned bool
 }
 
 // value returns the value of a field.
 func (p *Policy) value(f Field) any {
 	switch f {
 	case FieldPrefer:
-		return p.Prefer
+		return preference{p.Prefer, p.PreferTuned}
 	case FieldStrict:
 		return p.Strict
 	case FieldAllow:

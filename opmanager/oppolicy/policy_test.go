@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func overlay(env map[string]string) (oppolicy.Policy, error) {
-	return oppolicy.Default().Overlay(func(name string) (string, bool) {
+func fromEnvironment(env map[string]string) (oppolicy.Policy, error) {
+	return oppolicy.FromEnvironment(func(name string) (string, bool) {
 		v, ok := env[name]
 		return v, ok
 	})
@@ -43,7 +43,7 @@ func TestPolicyErrors(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name+"="+tt.value, func(t *testing.T) {
-			_, err := overlay(map[string]string{tt.name: tt.value})
+			_, err := fromEnvironment(map[string]string{tt.name: tt.value})
 			var policyErr *oppolicy.Error
 			require.ErrorAs(t, err, &policyErr)
 			assert.ErrorContains(t, err, tt.want)
@@ -53,14 +53,14 @@ func TestPolicyErrors(t *testing.T) {
 }
 
 func TestPolicyErrorsAreReportedTogether(t *testing.T) {
-	_, err := overlay(map[string]string{"TE_FL_PREFER": "x", "TE_FL_STRICT": "x", "TE_FL_PER_OP": "x"})
+	_, err := fromEnvironment(map[string]string{"TE_FL_PREFER": "x", "TE_FL_STRICT": "x", "TE_FL_PER_OP": "x"})
 	for _, name := range []string{"TE_FL_PREFER", "TE_FL_STRICT", "TE_FL_PER_OP"} {
 		assert.ErrorContains(t, err, name)
 	}
 }
 
 func TestPolicyFromEnvironment(t *testing.T) {
-	p, err := overlay(map[string]string{
+	p, err := fromEnvironment(map[string]string{
 		"TE_FL_PREFER": " Vendor ", "TE_FL_PREFER_VENDOR": "0", "TE_FL_STRICT": "YES", "TE_FL_SKIP_CUDA": "on",
 		"TE_FL_ALLOW_VENDORS": " Acme ,, nvidia", "TE_FL_DENY_VENDORS": "amd",
 		"TE_FL_PER_OP": "rmsnorm_fwd = vendor:Acme | default ; *_bwd=impl:reference.go",
@@ -132,7 +132,7 @@ func TestB18FiltersApplyToEveryKind(t *testing.T) {
 
 // B24: skipping CUDA leaves out one vendor, and says so.
 func TestB24SkipCUDA(t *testing.T) {
-	p, err := overlay(map[string]string{"TE_FL_SKIP_CUDA": "true"})
+	p, err := fromEnvironment(map[string]string{"TE_FL_SKIP_CUDA": "true"})
 	require.NoError(t, err)
 	order, rejected := p.Select("op", []oppolicy.Candidate{
 		{ID: "vendor.cuda", Kind: opregistry.KindVendor, Vendor: "CUDA"},
@@ -179,13 +179,13 @@ func TestEveryVendorByStar(t *testing.T) {
 		{ID: "vendor.zeta", Kind: opregistry.KindVendor, Vendor: "zeta", Priority: 2},
 	}
 	for _, order := range []string{"op=vendor:*|flagos", "op=vendor|flagos"} {
-		p, err := overlay(map[string]string{"TE_FL_PER_OP": order})
+		p, err := fromEnvironment(map[string]string{"TE_FL_PER_OP": order})
 		require.NoError(t, err)
 		got, rejected := p.Select("op", impls, opregistry.NormalVendor)
 		assert.Equal(t, []int{2, 1, 0}, got, order)
 		assert.Empty(t, rejected)
 	}
-	p, err := overlay(map[string]string{"TE_FL_PER_OP": "op=vendor:*", "TE_FL_DENY_VENDORS": "zeta"})
+	p, err := fromEnvironment(map[string]string{"TE_FL_PER_OP": "op=vendor:*", "TE_FL_DENY_VENDORS": "zeta"})
 	require.NoError(t, err)
 	got, rejected := p.Select("op", impls, opregistry.NormalVendor)
 	assert.Equal(t, []int{1}, got)
@@ -196,7 +196,7 @@ func FuzzPolicy(f *testing.F) {
 	f.Add("op=vendor:acme|flagos;*_bwd=reference", "a,b", "vendor")
 	f.Add("op==|;", ", ,", "\x00")
 	f.Fuzz(func(t *testing.T, perOp, vendors, prefer string) {
-		p, err := overlay(map[string]string{"TE_FL_PER_OP": perOp, "TE_FL_ALLOW_VENDORS": vendors, "TE_FL_PREFER": prefer, "TE_FL_STRICT": prefer})
+		p, err := fromEnvironment(map[string]string{"TE_FL_PER_OP": perOp, "TE_FL_ALLOW_VENDORS": vendors, "TE_FL_PREFER": prefer, "TE_FL_STRICT": prefer})
 		for _, e := range joined(err) {
 			var policyErr *oppolicy.Error
 			require.ErrorAs(t, e, &policyErr)
@@ -223,7 +223,7 @@ func TestTuningWarnings(t *testing.T) {
 	t.Parallel()
 	known := oppolicy.Names{Impls: []string{"vendor.acme"}, Missing: "which nobody has"}
 	warnings := func(tuning *oppolicy.Tuning, environment map[string]string) []string {
-		p, err := overlay(environment)
+		p, err := fromEnvironment(environment)
 		require.NoError(t, err)
 		if tuning != nil {
 			p.UseTuning(tuning)
@@ -241,7 +241,7 @@ func TestTuningWarnings(t *testing.T) {
 }
 
 func TestPolicyWarnings(t *testing.T) {
-	p, err := overlay(map[string]string{
+	p, err := fromEnvironment(map[string]string{
 		"TE_FL_DENY_VENDORS": "*", "TE_FL_ALLOW_VENDORS": "cuda,acmee",
 		"TE_FL_PER_OP": "op=impl:vendor.acm|vendor:zeta; rms_*=flagos; o*=reference; nvshmem_*=vendor; get_cublaslt_version=vendor",
 	})
@@ -278,8 +278,9 @@ func TestSourceOfWhatAProgramSets(t *testing.T) {
 		assert.Equal(t, "the program", source, field)
 	}
 	assertOrderFromProgram(t, p)
-	p, err := p.Overlay(func(name string) (string, bool) { return "flagos", name == oppolicy.EnvPrefer })
+	environment, err := fromEnvironment(map[string]string{oppolicy.EnvPrefer: "flagos"})
 	require.NoError(t, err)
+	p = environment.Over(p)
 	assert.Equal(t, "environment TE_FL_PREFER", p.View().Sources["prefer"])
 
 	before := p

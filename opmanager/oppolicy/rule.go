@@ -75,7 +75,7 @@ func LayerSpans(rules []Rule) []LayerRange {
 // where the text came from.
 func ParseLayers(value, source string) ([]LayerRange, error) {
 	var layers []LayerRange
-	for start, text := range fields(value, ',') {
+	for start, text := range parts(value, ',') {
 		fault := func(problem string) error {
 			return &Error{Source: source, Value: value, Offset: start + leadingSpace(text), Problem: problem}
 		}

@@ -90,10 +90,13 @@ func (p Policy) View() View {
 	}
 	set := p.Quarantine.WithDefaults()
 	v.Quarantine = QuarantineView{Enabled: !set.Disabled, Failures: set.Failures, Window: shortTime(set.Window), Backoff: shortTime(set.Backoff)}
-	for _, field := range []Field{FieldPrefer, FieldStrict, FieldDeny, FieldAllow, FieldSkip, FieldDeterministic, FieldProtect, FieldCrossDevice, FieldRules, FieldQuarantine, FieldVerify} {
-		v.Sources[string(field)] = p.Source(field)
+	for _, field := range fields {
+		name := string(field)
+		if field == FieldPerOp {
+			name = viewPerOp
+		}
+		v.Sources[name] = p.Source(field)
 	}
-	v.Sources[viewPerOp] = p.Source(FieldPerOp)
 	return v
 }
 

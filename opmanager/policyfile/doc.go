@@ -3,22 +3,21 @@
 //
 // # Concepts
 //
-// A file becomes an [Overlay]: the values that it gives, each with the file and line of its key.
-// Apply lays it over a policy of lower precedence. Files are strict: unknown keys, wrong types and
-// keys given twice are errors, all of them reported together. [Schema] is the format as a JSON
-// Schema.
+// A file becomes a [Layer] of a policy stack (opmanager.PolicyStack): the values that it gives,
+// each with the file and line of its key. Files are strict: unknown keys, wrong types and keys
+// given twice are errors, all of them reported together. [Schema] is the format as a JSON Schema.
 //
 // Values are read by package document, so YAML means the same here and in experiments. A policy
 // that is part of another document, such as the dispatch block of an experiment, is read from its
 // entries by the same rules ([FromEntries]).
 //
 // A [Watcher] polls a file. Content that has changed and stays the same for one interval is parsed
-// and handed over as a whole. Content that cannot be used is reported once and changes nothing, and
-// neither does a file that is gone.
+// and put in force as a whole. Content that cannot be used is reported once and changes nothing,
+// and neither does a file that is gone.
 //
 // # Concurrency
 //
-// Overlays are immutable. A Watcher has one goroutine; Close ends it and waits for it.
+// Layers are immutable. A Watcher has one goroutine; Close ends it and waits for it.
 //
 // # Errors
 //

@@ -7,14 +7,14 @@ import (
 	"github.com/primus-fl/primus/opmanager/policyfile"
 )
 
-// What a file sets comes on top of another policy; errors name the line.
+// What a file gives is laid over another policy; errors name the line.
 func Example() {
-	overlay, err := policyfile.Parse("policy.yaml", []byte("prefer: vendor\ndeny_vendors: [acme]\n"))
+	layer, err := policyfile.Parse("policy.yaml", []byte("prefer: vendor\ndeny_vendors: [acme]\n"))
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	policy := overlay.Apply(oppolicy.Default())
+	policy := layer.Policy.Over(oppolicy.Default())
 	fmt.Println(policy.Prefer, policy.Deny, policy.Sources[oppolicy.FieldPrefer])
 	// Output: vendor [acme] policy.yaml:1
 }

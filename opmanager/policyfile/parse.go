@@ -1,18 +1,19 @@
 package policyfile
 
 import (
-	"crypto/sha256"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/document/formats"
+	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
 )
 
 // Parse parses the content of a policy file. The error joins one *document.Error for each fault;
-// with an error there is no overlay.
-func Parse(file string, data []byte) (*Overlay, error) {
+// with an error there is no layer.
+func Parse(file string, data []byte) (*Layer, error) {
 	root, _, err := document.Parse(formats.YAML{}, file, data)
 	if err != nil {
 		return nil, fmt.Errorf("policy: %w", err)
@@ -24,12 +25,12 @@ func Parse(file string, data []byte) (*Overlay, error) {
 	} else {
 		r.fail(root.Origin(), "", "given %s, expected %s", root.Describe(), wantDocument())
 	}
-	o, err := r.overlay(entries)
+	l, err := r.layer(entries)
 	if err != nil {
 		return nil, err
 	}
-	o.file, o.content = file, sha256.Sum256(data)
-	return o, nil
+	l.Origin, l.Text = file, string(data)
+	return l, nil
 }
 
 // Entry is a key of a policy with its value.
@@ -43,17 +44,22 @@ type Entry struct {
 }
 
 // FromEntries reads a policy from entries that any document gave. The error joins one
-// *document.Error for each fault; with an error there is no overlay.
-func FromEntries(entries []Entry) (*Overlay, error) { return (&reader{}).overlay(entries) }
+// *document.Error for each fault; with an error there is no layer.
+func FromEntries(entries []Entry) (*Layer, error) { return (&reader{}).layer(entries) }
 
-// overlay reads the entries of a whole policy.
-func (r *reader) overlay(entries []Entry) (*Overlay, error) {
-	r.policy.Sources = map[oppolicy.Field]string{}
+// layer reads the entries of a whole policy.
+func (r *reader) layer(entries []Entry) (*Layer, error) {
+	r.policy = oppolicy.Default()
 	for _, e := range r.read(entries, "", r.keyReaders()) {
-		r.policy.Sources[oppolicy.Field(e.Key)] = e.Value.KeyOrigin().Source()
+		source := e.Value.KeyOrigin().Source()
+		if field := oppolicy.Field(e.Key); slices.Contains(pluginFields, field) {
+			r.plugins.setSource(field, source)
+		} else {
+			r.policy.SetSource(field, source)
+		}
 	}
 	if len(r.faults) > 0 {
 		return nil, errors.Join(r.faults...)
 	}
-	return &Overlay{values: r.policy, plugins: r.plugins}, nil
+	return &Layer{opmanager.PolicyLayer{Policy: r.policy}, r.plugins}, nil
 }

@@ -19,6 +19,8 @@ const (
 	FieldIsolatePlugins oppolicy.Field = "isolate_plugins"
 )
 
+var pluginFields = []oppolicy.Field{FieldPluginModules, FieldPluginSHA256, FieldIsolatePlugins}
+
 // Plugins says which shared libraries bring ops of vendors, and how far they are trusted. The
 // program that opens libraries reads it; the ranks of impls do not depend on it.
 type Plugins struct {
@@ -34,23 +36,23 @@ type Plugins struct {
 	Sources map[oppolicy.Field]string
 }
 
-// ApplyPlugins returns p with the values that the overlay gives for plugins. A nil overlay changes
+// ApplyPlugins returns p with the values that the layer gives for plugins. A nil layer changes
 // nothing.
-func (o *Overlay) ApplyPlugins(p Plugins) Plugins {
-	if o == nil {
+func (l *Layer) ApplyPlugins(p Plugins) Plugins {
+	if l == nil {
 		return p
 	}
-	for _, field := range []oppolicy.Field{FieldPluginModules, FieldPluginSHA256, FieldIsolatePlugins} {
-		source, given := o.values.Sources[field]
+	for _, field := range pluginFields {
+		source, given := l.plugins.Sources[field]
 		switch {
 		case !given:
 			continue
 		case field == FieldPluginModules:
-			p.Modules = o.plugins.Modules
+			p.Modules = l.plugins.Modules
 		case field == FieldPluginSHA256:
-			p.SHA256 = o.plugins.SHA256
+			p.SHA256 = l.plugins.SHA256
 		default:
-			p.Isolate = o.plugins.Isolate
+			p.Isolate = l.plugins.Isolate
 		}
 		p.setSource(field, source)
 	}

@@ -47,7 +47,7 @@ func TestPlugins(t *testing.T) {
 			assert.Equal(t, map[oppolicy.Field]string{"plugin_modules": "below"}, below.Sources, "the one below is as it was")
 		})
 	}
-	assert.Equal(t, below, (*policyfile.Overlay)(nil).ApplyPlugins(below))
+	assert.Equal(t, below, (*policyfile.Layer)(nil).ApplyPlugins(below))
 	assert.Equal(t, "default", below.Source(policyfile.FieldPluginSHA256))
 }
 

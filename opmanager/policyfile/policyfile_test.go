@@ -47,7 +47,7 @@ verify:
 func TestParse(t *testing.T) {
 	o, err := policyfile.Parse("p.yaml", []byte(whole))
 	require.NoError(t, err)
-	got := o.Apply(oppolicy.Default())
+	got := o.Policy
 	assert.EqualExportedValues(t, oppolicy.Policy{
 		Prefer: opregistry.KindVendor, Strict: true,
 		Allow: []string{"acme", "nvidia"}, Deny: []string{"amd", "ascend"},
@@ -72,21 +72,20 @@ func TestParse(t *testing.T) {
 	}, got)
 }
 
-func TestApplyChangesWhatIsGivenOnly(t *testing.T) {
+func TestLayerChangesWhatIsGivenOnly(t *testing.T) {
 	base, err := policyfile.Parse("base.yaml", []byte(whole))
 	require.NoError(t, err)
-	below := base.Apply(oppolicy.Default())
-	want := base.Apply(oppolicy.Default())
+	below := base.Policy.Over(oppolicy.Default())
+	want := base.Policy.Over(oppolicy.Default())
 
 	empty, err := policyfile.Parse("p.yaml", []byte("{}"))
 	require.NoError(t, err)
-	assert.Equal(t, want, empty.Apply(below))
-	assert.Equal(t, want, (*policyfile.Overlay)(nil).Apply(below))
+	assert.Equal(t, want, empty.Policy.Over(below))
 
 	off, err := policyfile.Parse("p.yaml", []byte("strict: false\nallow_vendors: []\ndeny_vendors: []\nper_op: {}\nprotect_in_place: off\n"+
 		"rules: []\nquarantine: off\nverify: 0\n"))
 	require.NoError(t, err)
-	got := off.Apply(below)
+	got := off.Policy.Over(below)
 	assert.False(t, got.Strict)
 	assert.False(t, got.ProtectInPlace)
 	assert.Empty(t, got.PerOp)
@@ -257,8 +256,8 @@ func TestScopesAndSettings(t *testing.T) {
 		t.Run(give, func(t *testing.T) {
 			o, err := policyfile.Parse("p.yaml", []byte(give))
 			require.NoError(t, err)
-			got := o.Apply(oppolicy.Policy{})
-			got.Sources = nil
+			got := o.Policy
+			got.Sources, want.Prefer = nil, opregistry.KindFlagos
 			assert.EqualExportedValues(t, want, got)
 		})
 	}
@@ -279,7 +278,7 @@ func TestAliasesAreBounded(t *testing.T) {
 func TestMergeKeys(t *testing.T) {
 	o, err := policyfile.Parse("p.yaml", []byte("rules:\n- &low {layers: 0-3, prefer: vendor}\n- {<<: *low, layers: 4-7}\n"))
 	require.NoError(t, err)
-	rules := o.Apply(oppolicy.Default()).Rules
+	rules := o.Policy.Rules
 	require.Len(t, rules, 2)
 	assert.Equal(t, opregistry.KindVendor, rules[1].Prefer)
 	assert.Equal(t, []oppolicy.LayerRange{{First: 4, Last: 7}}, rules[1].Layers)
@@ -290,7 +289,7 @@ func TestMergeKeys(t *testing.T) {
 func TestAliases(t *testing.T) {
 	o, err := policyfile.Parse("p.yaml", []byte("allow_vendors: &v [acme]\ndeny_vendors: *v\n"))
 	require.NoError(t, err)
-	p := o.Apply(oppolicy.Default())
+	p := o.Policy
 	assert.Equal(t, []string{"acme"}, p.Deny)
 	assert.Equal(t, "p.yaml:2", p.Sources[oppolicy.FieldDeny])
 }
@@ -360,7 +359,7 @@ func FuzzPolicyFile(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		o, err := policyfile.Parse("p.yaml", data)
 		if err == nil {
-			p := o.Apply(oppolicy.Default())
+			p := o.Policy
 			for _, rule := range p.PerOp {
 				assert.NotEmpty(t, rule.Order)
 				assert.Regexp(t, `^p\.yaml:\d+$`, rule.Source)

@@ -11,7 +11,7 @@ import (
 	"github.com/primus-fl/primus/opmanager/oppolicy"
 )
 
-// reader fills an overlay from a document and collects the faults.
+// reader fills a layer from a document and collects the faults.
 type reader struct {
 	// once says that a second value for a key is a fault.
 	once    bool

@@ -5,18 +5,22 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/primus-fl/primus/opmanager"
 )
 
 // Interval is how often a Watcher reads its file.
 const Interval = time.Second
 
-// WatchSettings are what a Watcher needs. All fields are required.
+// WatchSettings are what a Watcher needs. Manager and Log are required.
 type WatchSettings struct {
-	// Apply makes an overlay part of the policy and returns the generation that begins with it. When
-	// it returns an error, nothing has changed.
-	Apply func(*Overlay) (generation uint64, err error)
-	// Log receives every change and every content that cannot be used.
+	// Manager is the one whose policy has the file as its layer of kind opmanager.LayerFile.
+	Manager *opmanager.Manager
+	// Log receives every change, the names in it that are not known, and every content that cannot
+	// be used.
 	Log *slog.Logger
+	// Changed is called with every layer that has come into force.
+	Changed func(*Layer)
 }
 
 // Watcher follows a policy file. It reads the whole content each time, so that it notices a change
@@ -38,12 +42,15 @@ type Watcher struct {
 // maxRejected bounds the memory for rejected contents; when it is full, they may be reported again.
 const maxRejected = 1024
 
-// NewWatcher returns a Watcher of the file that an overlay was read from. The overlay counts as
-// applied. The Watcher does nothing until Start.
-func NewWatcher(inForce *Overlay, set WatchSettings) *Watcher {
+// fingerprint identifies the content of a file.
+type fingerprint [sha256.Size]byte
+
+// NewWatcher returns a Watcher of the file that a layer was read from, which is in force already.
+// The Watcher does nothing until Start.
+func NewWatcher(inForce *Layer, set WatchSettings) *Watcher {
+	content := fingerprint(sha256.Sum256([]byte(inForce.Text)))
 	return &Watcher{
-		file: inForce.file, set: set,
-		inForce: inForce.content, settled: inForce.content, pending: inForce.content,
+		file: inForce.Origin, set: set, inForce: content, settled: content, pending: content,
 		rejected: map[fingerprint]struct{}{}, stop: make(chan struct{}),
 	}
 }
@@ -104,12 +111,23 @@ func (w *Watcher) poll() {
 	w.set.Log.Info("policy file is in force", "file", w.file, "generation", generation)
 }
 
+// apply puts the content of the file in force.
 func (w *Watcher) apply(data []byte) (uint64, error) {
-	o, err := Parse(w.file, data)
+	l, err := Parse(w.file, data)
 	if err != nil {
 		return 0, err
 	}
-	return w.set.Apply(o)
+	generation, err := w.set.Manager.PolicyStack().Set(opmanager.LayerFile, l.PolicyLayer)
+	if err != nil {
+		return 0, err
+	}
+	for _, warning := range w.set.Manager.Warnings() {
+		w.set.Log.Warn(warning)
+	}
+	if w.set.Changed != nil {
+		w.set.Changed(l)
+	}
+	return generation, nil
 }
 
 // reject logs the reason, once for each content.

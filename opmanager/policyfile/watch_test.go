@@ -2,31 +2,32 @@ package policyfile_test
 
 import (
 	"bytes"
-	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opmanager/policyfile"
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/ops/norm"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
 // watched is a file that a Watcher follows in a bubble, where time is free.
 type watched struct {
-	t    *testing.T
-	file string
-	log  logBuffer
-
-	mu      sync.Mutex
-	applied []oppolicy.Policy
-	refuse  error
+	t       *testing.T
+	file    string
+	log     logBuffer
+	manager *opmanager.Manager
+	applied []oppolicy.Policy // the policies that came into force
 }
 
 // logBuffer is a bytes.Buffer for two goroutines.
@@ -60,18 +61,19 @@ func watch(t *testing.T, f func(*watched)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &watched{t: t, file: filepath.Join(dir, "policy.yaml")}
 		w.write(first)
-		o, err := policyfile.Read(w.file)
+		l, err := policyfile.Read(w.file)
 		require.NoError(t, err)
-		watcher := policyfile.NewWatcher(o, policyfile.WatchSettings{
-			Log: slog.New(slog.NewTextHandler(&w.log, nil)),
-			Apply: func(o *policyfile.Overlay) (uint64, error) {
-				w.mu.Lock()
-				defer w.mu.Unlock()
-				if w.refuse != nil {
-					return 0, w.refuse
-				}
-				w.applied = append(w.applied, o.Apply(oppolicy.Default()))
-				return 40 + uint64(len(w.applied)), nil
+		w.manager = opmanager.New(registry(t), oppolicy.Default(), opmanager.Settings{Layers: opmanager.PolicyLayers{
+			opmanager.LayerFile:  l.PolicyLayer,
+			opmanager.LayerFlags: {Policy: oppolicy.Policy{ProtectInPlace: true}},
+		}})
+		defer w.manager.Close()
+		watcher := policyfile.NewWatcher(l, policyfile.WatchSettings{
+			Manager: w.manager, Log: slog.New(slog.NewTextHandler(&w.log, nil)),
+			Changed: func(l *policyfile.Layer) {
+				now := w.manager.PolicyStack().State()
+				assert.Equal(t, l.PolicyLayer, now.Layers[opmanager.LayerFile])
+				w.applied = append(w.applied, now.Policy)
 			},
 		})
 		watcher.Start()
@@ -81,6 +83,21 @@ func watch(t *testing.T, f func(*watched)) {
 		watcher.Close()
 		watcher.Close()
 	})
+}
+
+// registry returns two impls of an op.
+func registry(t *testing.T) *opregistry.Registry {
+	impl := func(id string, kind opregistry.Kind, vendor string) opregistry.Impl {
+		return opregistry.Impl{
+			Op: norm.ResidualAdd, ID: id, Kind: kind, Vendor: vendor,
+			Run: func(*opregistry.Exec, norm.ResidualAddArgs) error { return nil },
+		}
+	}
+	r := opregistry.NewRegistry()
+	require.NoError(t, r.Register(opregistry.Source{Name: "test", Impls: []opregistry.Impl{
+		impl("default.flagos", opregistry.KindFlagos, ""), impl("vendor.acme", opregistry.KindVendor, "acme"),
+	}}))
+	return r
 }
 
 func (w *watched) write(text string) {
@@ -104,7 +121,8 @@ func TestWatchAppliesAChange(t *testing.T) {
 		w.pass(3)
 		require.Len(t, w.applied, 1)
 		assert.True(t, w.applied[0].Strict)
-		assert.Contains(t, w.log.take(), "generation=41")
+		assert.True(t, w.applied[0].ProtectInPlace, "which another layer gives")
+		assert.Contains(t, w.log.take(), "generation=3")
 	})
 }
 
@@ -189,18 +207,29 @@ func TestWatchKeepsThePolicyOfADeletedFile(t *testing.T) {
 	})
 }
 
-// A policy that the sources above the file make impossible changes nothing either.
+// Names that nothing registers are in the log, and the policy is in force.
+func TestWatchWarnsOfUnknownNames(t *testing.T) {
+	watch(t, func(w *watched) {
+		w.write("deny_vendors: acne\n")
+		w.pass(3)
+		require.Len(t, w.applied, 1)
+		assert.Regexp(t, `level=WARN msg=.*names vendor \\"acne\\"(.|\n)*policy file is in force`, w.log.take())
+	})
+}
+
+// A policy that the layers above the file make impossible changes nothing either.
 func TestWatchReportsARefusal(t *testing.T) {
 	watch(t, func(w *watched) {
-		w.mu.Lock()
-		w.refuse = errors.New("refused")
-		w.mu.Unlock()
-		w.write("strict: 1\n")
+		bound := opmanager.MustBind(w.manager, norm.ResidualAdd)
+		before := w.manager.PolicyStack().State()
+		w.write("per_op: {residual_add: vendor:nvidia}\n")
 		w.pass(5)
 		assert.Empty(t, w.applied)
 		log := w.log.take()
 		assert.Equal(t, 1, warnings(log), log)
-		assert.Contains(t, log, "reason=refused")
+		assert.Contains(t, log, `residual_add\" is in use`)
+		assert.Equal(t, before, w.manager.PolicyStack().State())
+		runtime.KeepAlive(bound)
 	})
 }
 

@@ -32,7 +32,7 @@ func TestPolicyReachesTheProcesses(t *testing.T) {
 			assert.Contains(t, v.Source, "policy: ")
 		}
 	}
-	read, err := oppolicy.Default().Overlay(func(name string) (string, bool) { v, ok := vars[name]; return v, ok })
+	read, err := oppolicy.FromEnvironment(func(name string) (string, bool) { v, ok := vars[name]; return v, ok })
 	require.NoError(t, err)
 	assert.Equal(t, p.Fingerprint(), read.Fingerprint(), "%v", vars)
 	assert.Len(t, vars, 3, "what nobody has set stays unset")

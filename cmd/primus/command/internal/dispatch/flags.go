@@ -75,8 +75,9 @@ func AddPolicyFlag(flags *pflag.FlagSet, flag *Flag, name, usage string) *pflag.
 	return added
 }
 
-// apply overrides a policy with the flags.
-func (f *Flags) apply(p oppolicy.Policy) (oppolicy.Policy, error) {
+// policy returns the policy that the flags give; what they do not give has its default.
+func (f *Flags) policy() (oppolicy.Policy, error) {
+	p := oppolicy.Default()
 	var faults []error
 	for _, flag := range []struct {
 		Flag

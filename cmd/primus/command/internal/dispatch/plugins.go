@@ -57,8 +57,8 @@ func (f *PluginFlags) Limit() time.Duration { return cmp.Or(f.timeout, defaultPl
 
 // Plugins returns what the sources of a policy say about plugins; file is what the policy file
 // says. Faults of the experiment are left to load.
-func (s *Sources) Plugins(file *policyfile.Overlay) (policyfile.Plugins, error) {
-	experiment, _ := Overlay(s.experiment)
+func (s *Sources) Plugins(file *policyfile.Layer) (policyfile.Plugins, error) {
+	experiment, _ := experimentLayer(s.experiment)
 	p := experiment.ApplyPlugins(file.ApplyPlugins(policyfile.Plugins{}))
 	var faults []error
 	if value, ok := s.Environment().lookup(envPluginModules); ok && strings.TrimSpace(value) != "" {
@@ -74,7 +74,7 @@ func (s *Sources) Plugins(file *policyfile.Overlay) (policyfile.Plugins, error) 
 	return p, nil
 }
 
-// SamePlugins reports whether two documents ask for the same plugins.
+// SamePlugins reports whether two policies ask for the same plugins.
 func SamePlugins(a, b policyfile.Plugins) bool {
 	return slices.Equal(a.Modules, b.Modules) && slices.Equal(a.SHA256, b.SHA256) && slices.Equal(a.Isolate, b.Isolate) &&
 		(a.SHA256 == nil) == (b.SHA256 == nil)

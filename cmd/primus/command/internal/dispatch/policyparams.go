@@ -16,10 +16,11 @@ import (
 // deterministicMode is the parameter of Megatron that asks for the same bits every time.
 const deterministicMode = "deterministic_mode"
 
-// Overlay returns what the parameters of a module say about the policy: te_fl_prefer and its like,
-// the dispatch block, whose keys are those of a policy file, and deterministic_mode if it is true.
-// Parameters that are null are left out. Without a module there is no overlay, which is nil.
-func Overlay(m *config.Module) (*policyfile.Overlay, error) {
+// experimentLayer returns the policy layer that the parameters of a module give: te_fl_prefer and
+// its like, the dispatch block, whose keys are those of a policy file, and deterministic_mode if it
+// is true.
+// Parameters that are null are left out. Without a module there is no layer, which is nil.
+func experimentLayer(m *config.Module) (*policyfile.Layer, error) {
 	if m == nil {
 		return nil, nil
 	}
@@ -60,11 +61,12 @@ func Overlay(m *config.Module) (*policyfile.Overlay, error) {
 			}
 		}
 	}
-	overlay, err := policyfile.FromEntries(policy)
+	layer, err := policyfile.FromEntries(policy)
 	if err := errors.Join(append(faults, err)...); err != nil {
 		return nil, err
 	}
-	return overlay, nil
+	layer.Origin = "modules." + m.Name
+	return layer, nil
 }
 
 // perOpValue returns the orders of a text as TE_FL_PER_OP has it, as a mapping in the place of

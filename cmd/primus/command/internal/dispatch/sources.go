@@ -10,14 +10,16 @@ import (
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/internal/settings"
+	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opmanager/policyfile"
 	"github.com/primus-fl/primus/runtime/config"
 	"github.com/spf13/pflag"
 )
 
-// Sources is where the policy of a command comes from, later ones win: policy file, fleet,
-// experiment, environment, flags. The zero value is the environment of the process alone.
+// Sources is where the layers of the policy of a command come from that are known at its start:
+// tuning file, policy file, experiment, environment and flags. The zero value is the environment of
+// the process alone.
 type Sources struct {
 	file       string         // "" for none
 	fileSource string         // who names the file
@@ -60,40 +62,35 @@ func (o *Options) Sources(module *config.Module) Sources {
 	return s
 }
 
-// Load reads the policy file and returns the policy with all faults of all sources. The overlay is
-// that of the file, nil when there is none.
-func (s *Sources) Load() (oppolicy.Policy, *policyfile.Overlay, error) {
+// Load reads the files and returns the layers of the policy with all faults of all sources. The
+// second result is that of the policy file, nil when there is none.
+func (s *Sources) Load() (layers opmanager.PolicyLayers, file *policyfile.Layer, err error) {
 	if err := s.Tuning.load(); err != nil {
-		return oppolicy.Default(), nil, cli.UsageError{Err: err}
+		return layers, nil, cli.UsageError{Err: err}
 	}
-	if s.file == "" {
-		p, err := s.Over()
-		return p, nil, err
+	layers = opmanager.PolicyLayers{opmanager.LayerTuning: s.Tuning.layer()}
+	var fileErr error
+	if s.file != "" {
+		if file, fileErr = policyfile.Read(s.file); fileErr == nil {
+			layers[opmanager.LayerFile] = file.PolicyLayer
+		}
+		if _, unreadable := errors.AsType[*fs.PathError](fileErr); unreadable {
+			fileErr = fmt.Errorf("%s: %w", s.fileSource, fileErr)
+		}
 	}
-	file, fileErr := policyfile.Read(s.file)
-	if _, unreadable := errors.AsType[*fs.PathError](fileErr); unreadable {
-		fileErr = fmt.Errorf("%s: %w", s.fileSource, fileErr)
+	experiment, experimentErr := experimentLayer(s.experiment)
+	if experiment != nil {
+		layers[opmanager.LayerExperiment] = experiment.PolicyLayer
 	}
-	p, err := s.Over(file)
-	return p, file, errors.Join(fileErr, err)
-}
-
-// Over returns the policy with these documents in place of the policy file and the fleet.
-func (s *Sources) Over(documents ...*policyfile.Overlay) (oppolicy.Policy, error) {
-	p := oppolicy.Default()
-	for _, document := range documents {
-		p = document.Apply(p)
-	}
-	experiment, experimentErr := Overlay(s.experiment)
-	p = experiment.Apply(p)
-	p, envErr := p.Overlay(s.Environment().lookup)
+	environment, envErr := oppolicy.FromEnvironment(s.Environment().lookup)
+	layers[opmanager.LayerEnvironment] = opmanager.PolicyLayer{Policy: environment, Origin: "environment"}
 	logErr := oppolicy.CheckLogging(s.Environment().lookup)
-	p, flagsErr := s.Flags.apply(p)
-	s.Tuning.apply(&p)
+	flags, flagsErr := s.Flags.policy()
+	layers[opmanager.LayerFlags] = opmanager.PolicyLayer{Policy: flags, Origin: "flags"}
 	if usage := errors.Join(envErr, logErr, flagsErr); usage != nil {
-		return p, errors.Join(experimentErr, cli.UsageError{Err: usage})
+		err = cli.UsageError{Err: usage}
 	}
-	return p, experimentErr
+	return layers, file, errors.Join(fileErr, experimentErr, err)
 }
 
 // Environment returns the variables of the policy.

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 
 	"github.com/primus-fl/primus/internal/tuning"
+	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/ops"
@@ -23,7 +25,6 @@ type Tuning struct {
 	path    string
 	file    *tuning.File // nil before load
 	choices *oppolicy.Tuning
-	refused bool // it belongs to another machine
 }
 
 // load reads the file once.
@@ -49,26 +50,29 @@ func (t *Tuning) load() error {
 	return nil
 }
 
-// apply adds the choices to a policy, unless they belong to another machine.
-func (t *Tuning) apply(p *oppolicy.Policy) {
-	if t != nil && t.choices != nil && !t.refused {
-		p.UseTuning(t.choices)
+// layer returns the layer of the choices.
+func (t *Tuning) layer() opmanager.PolicyLayer {
+	if t == nil {
+		return opmanager.PolicyLayer{}
 	}
+	p := oppolicy.Default()
+	p.UseTuning(t.choices)
+	return opmanager.PolicyLayer{Policy: p, Origin: t.choices.Source}
 }
 
-// CheckTuning returns the policy without the choices of a tuning file that was not made for this
-// machine and this program, and warns of that.
-func (s *Sources) CheckTuning(p oppolicy.Policy, snap *opregistry.Snapshot, threads int, log *slog.Logger) (oppolicy.Policy, error) {
+// CheckTuning returns the layers without that of a tuning file that was not made for this machine
+// and this program, and warns of that.
+func (s *Sources) CheckTuning(layers opmanager.PolicyLayers, snap *opregistry.Snapshot, threads int, log *slog.Logger) (opmanager.PolicyLayers, error) {
 	t := s.Tuning
 	if t == nil || t.file == nil {
-		return p, nil
+		return layers, nil
 	}
 	err := t.file.Check(t.path, tuning.ThisMachine(snap, threads))
 	if elsewhere, ok := errors.AsType[*tuning.MachineError](err); ok {
-		t.refused = true
 		log.Warn(elsewhere.Error())
-		checked, _, err := s.Load()
-		return checked, err
+		layers = maps.Clone(layers)
+		delete(layers, opmanager.LayerTuning)
+		return layers, nil
 	}
-	return p, err
+	return layers, err
 }

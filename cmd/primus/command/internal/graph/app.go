@@ -144,20 +144,20 @@ type managerParams struct {
 	fx.In
 	Set       Config
 	Registry  *opregistry.Registry
-	Policy    oppolicy.Policy
+	Layers    opmanager.PolicyLayers
 	Exec      *opregistry.Exec
 	Listeners []opmanager.Listener `group:"listeners"`
 }
 
 func newManager(p managerParams, lc fx.Lifecycle) (*opmanager.Manager, error) {
-	policy, err := p.Set.Policy.CheckTuning(p.Policy, p.Registry.Snapshot(), p.Exec.Pool().Workers(), p.Set.Log)
+	layers, err := p.Set.Policy.CheckTuning(p.Layers, p.Registry.Snapshot(), p.Exec.Pool().Workers(), p.Set.Log)
 	if err != nil {
 		return nil, err
 	}
 	if p.Set.OpLog != nil {
 		p.Listeners = append(p.Listeners, opmanager.NewLogListener(slog.New(p.Set.OpLog)))
 	}
-	m := opmanager.New(p.Registry, policy, opmanager.Settings{Exec: p.Exec, Timing: p.Set.Timing, Listeners: p.Listeners})
+	m := opmanager.New(p.Registry, oppolicy.Default(), opmanager.Settings{Exec: p.Exec, Timing: p.Set.Timing, Listeners: p.Listeners, Layers: layers})
 	lc.Append(fx.StopHook(m.Close))
 	if p.Set.OpLog != nil {
 		logUnusable(p.Set.Log, m)
@@ -352,8 +352,8 @@ func cause(err error) error {
 	return whole
 }
 
-func newPolicy(set Config) (oppolicy.Policy, *policyfile.Overlay, policyfile.Plugins, error) {
-	p, file, err := set.Policy.Load()
+func newPolicy(set Config) (opmanager.PolicyLayers, oppolicy.Policy, *policyfile.Layer, policyfile.Plugins, error) {
+	layers, file, err := set.Policy.Load()
 	plugins, pluginsErr := set.Policy.Plugins(file)
-	return p, file, plugins, errors.Join(err, pluginsErr, set.Policy.CheckVariables(set.Log))
+	return layers, layers.Policy(), file, plugins, errors.Join(err, pluginsErr, set.Policy.CheckVariables(set.Log))
 }

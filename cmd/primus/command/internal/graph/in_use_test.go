@@ -31,7 +31,7 @@ func TestImplsForDevicesOnTheCPU(t *testing.T) {
 			if computes {
 				assert.Equal(t, "not needed: this process computes on the CPU", s.Reason)
 			}
-			changes, _ := m.Preview(policy)
+			changes := m.PolicyStack().DryRun(opmanager.LayerService, opmanager.PolicyLayer{Policy: policy}).Changes
 			assert.Equal(t, !computes, len(changes) > 0, "%v", changes)
 			return nil
 		})

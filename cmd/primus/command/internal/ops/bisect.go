@@ -146,7 +146,7 @@ func sideOf(base oppolicy.Policy, side, text string, snap *opregistry.Snapshot) 
 		if err != nil {
 			return base, cli.UsageError{Err: fmt.Errorf("--%s: %w", side, err)}
 		}
-		return file.Apply(oppolicy.Default()), nil
+		return file.Policy, nil
 	}
 	var order []oppolicy.Token
 	var faults []error

@@ -11,7 +11,6 @@ import (
 	"github.com/primus-fl/primus/cmd/primus/command/internal/graph"
 	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/primus-fl/primus/opmanager"
-	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opmanager/policydiff"
 	"github.com/primus-fl/primus/opmanager/policyfile"
 	"github.com/primus-fl/primus/opregistry"
@@ -89,10 +88,10 @@ func (o *diffOptions) sides(cmd *cobra.Command) (from, to dispatch.Sources, err 
 // diffSides returns the changes from one policy to the other, each with its own plugins.
 func diffSides(ctx context.Context, prog cli.Program, from, to dispatch.Sources, only []string) (changes []policydiff.Change, err error) {
 	var plugins [2]policyfile.Plugins
-	var policies [2]oppolicy.Policy
+	var layers [2]opmanager.PolicyLayers
 	for i, s := range []dispatch.Sources{from, to} {
-		var file *policyfile.Overlay
-		if policies[i], file, err = s.Load(); err != nil {
+		var file *policyfile.Layer
+		if layers[i], file, err = s.Load(); err != nil {
 			return nil, err
 		}
 		if plugins[i], err = s.Plugins(file); err != nil {
@@ -107,7 +106,7 @@ func diffSides(ctx context.Context, prog cli.Program, from, to dispatch.Sources,
 			return nil
 		}
 		if dispatch.SamePlugins(plugins[0], plugins[1]) {
-			b := a.With(policies[1])
+			b := a.With(layers[1].Policy())
 			defer b.Close()
 			return compare(b, nil)
 		}

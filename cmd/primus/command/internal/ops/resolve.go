@@ -81,7 +81,7 @@ wrong catalogue and no_candidate when nothing can be selected.`,
 
 // resolveFile returns the resolution of an op by a catalogue in a file; "-" is stdin.
 func resolveFile(sources dispatch.Sources, op, file string, stdin io.Reader) (Resolution, error) {
-	policy, _, err := sources.Load()
+	layers, _, err := sources.Load()
 	if err != nil {
 		return Resolution{}, codedError{codePolicy, err}
 	}
@@ -89,7 +89,7 @@ func resolveFile(sources dispatch.Sources, op, file string, stdin io.Reader) (Re
 	if err != nil {
 		return Resolution{}, codedError{codeCatalog, err}
 	}
-	r, err := Resolve(policy, op, entries)
+	r, err := Resolve(layers.Policy(), op, entries)
 	if err != nil {
 		return r, codedError{codeNoCandidate, err}
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/primus-fl/primus/cmd/primus/command/internal/graph"
 	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/primus-fl/primus/opmanager"
-	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opmanager/policydiff"
 	"github.com/primus-fl/primus/opmanager/policyfile"
 	"github.com/spf13/cobra"
@@ -100,11 +99,11 @@ func checkPolicies(ctx context.Context, prog cli.Program, files []string, opts p
 }
 
 func checkPolicy(m *opmanager.Manager, log *slog.Logger, file string, strict bool) error {
-	overlay, err := policyfile.Read(file)
+	layer, err := policyfile.Read(file)
 	if err != nil {
 		return err
 	}
-	view := m.With(overlay.Apply(oppolicy.Default()))
+	view := m.With(layer.Policy)
 	defer view.Close()
 	var faults []error
 	for _, warning := range append(view.Warnings(), withoutImpl(m, view)...) {

@@ -37,13 +37,13 @@ func newPolicyShowCommand(prog cli.Program) *cobra.Command {
 		Args: cli.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			sources := opts.Sources(nil)
-			policy, file, err := sources.Load()
+			layers, file, err := sources.Load()
 			plugins, pluginsErr := sources.Plugins(file)
 			log := slog.New(prog.Lines(prog.Err, slog.LevelWarn))
 			if err := errors.Join(err, pluginsErr, sources.CheckVariables(log)); err != nil {
 				return err
 			}
-			shown := shownPolicy{policy.View(), sources.Environment().Cuda(log), viewPlugins(plugins)}
+			shown := shownPolicy{layers.Policy().View(), sources.Environment().Cuda(log), viewPlugins(plugins)}
 			return output.Print(prog.Out, shown, func() error { return printPolicy(prog, shown, plugins) })
 		},
 	}

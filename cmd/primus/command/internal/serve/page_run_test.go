@@ -37,7 +37,7 @@ func TestPageFollowsRunsAndImpls(t *testing.T) {
 	manager := opmanager.New(reg, oppolicy.Default(), opmanager.Settings{Timing: true, Listeners: []opmanager.Listener{hub}})
 	t.Cleanup(manager.Close)
 	service, err := serve.New(serve.Config{Addr: "127.0.0.1:0"}, serve.Settings{
-		Manager: manager, Registry: reg, Control: serve.NewControl(manager), Hub: hub, Runs: board, Log: slog.New(slog.DiscardHandler),
+		Manager: manager, Registry: reg, Hub: hub, Runs: board, Log: slog.New(slog.DiscardHandler),
 	})
 	require.NoError(t, err)
 	require.NoError(t, service.Start())

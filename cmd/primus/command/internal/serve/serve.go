@@ -152,7 +152,7 @@ type serveParams struct {
 
 // Graph wires everything that the service alone needs.
 func Graph(set graph.Config, services service.Config) fx.Option {
-	return fx.Options(graph.Core(set), fx.Supply(services), service.Options(), service.MetricsOptions(), fx.Provide(service.NewLivePolicy, service.NewPolicyWatcher),
+	return fx.Options(graph.Core(set), fx.Supply(services), service.Options(), service.MetricsOptions(), fx.Provide(service.NewPolicyWatcher),
 		fx.Invoke(func(p serveParams) {
 			p.Dispatch.Watch(p.Manager)
 			p.Process.WatchPlugins(p.Sources)

@@ -49,14 +49,14 @@ type FleetMember struct {
 }
 
 // NewFleetMember returns the membership, which begins and ends with the graph.
-func NewFleetMember(set Config, m *opmanager.Manager, live *livePolicy, service *Service, reg *prometheus.Registry, lc fx.Lifecycle) *FleetMember {
+func NewFleetMember(set Config, m *opmanager.Manager, service *Service, reg *prometheus.Registry, lc fx.Lifecycle) *FleetMember {
 	f := &FleetMember{}
 	if len(set.Fleet.config.Endpoints) == 0 {
 		return f
 	}
 	lc.Append(fx.Hook{
 		OnStart: func(ctx context.Context) (err error) {
-			f.agent, err = fleet.NewAgent(fleet.Settings{Config: set.Fleet.config, Identity: service.identity(), Manager: m, Apply: live.setFleet, Log: set.Log})
+			f.agent, err = fleet.NewAgent(fleet.Settings{Config: set.Fleet.config, Identity: service.identity(), Manager: m, Log: set.Log})
 			if err != nil {
 				return err
 			}

@@ -32,10 +32,10 @@ func (o *Flags) AddFlags(flags *pflag.FlagSet, addr, usual, prefix string) {
 	flags.BoolVar(&o.Pprof, prefix+"pprof", false, "serve Go profiles at /debug/pprof/")
 }
 
-// Options wires the service, what it listens to, and the control of the policy.
+// Options wires the service and what it listens to.
 func Options() fx.Option {
 	return fx.Options(
-		fx.Provide(serve.NewHub, newBoard, serve.NewControl, newService),
+		fx.Provide(serve.NewHub, newBoard, newService),
 		fx.Provide(fx.Annotate(func(h *serve.Hub) opmanager.Listener { return h }, fx.ResultTags(graph.Listeners))),
 	)
 }
@@ -50,7 +50,6 @@ type serviceParams struct {
 	Set      Config
 	Manager  *opmanager.Manager
 	Registry *opregistry.Registry
-	Control  *serve.Control
 	Hub      *serve.Hub
 	Board    *runs.Board
 	Metrics  *metrics.Scrapes
@@ -77,7 +76,7 @@ func newService(p serviceParams, lc fx.Lifecycle) *Service {
 		shown = p.Set.Archive
 	}
 	settings := serve.Settings{
-		Manager: p.Manager, Registry: p.Registry, Control: p.Control, Hub: p.Hub, Runs: shown, Archive: p.Set.Archive != nil, Log: p.Set.Log, Operator: p.Set.Operator,
+		Manager: p.Manager, Registry: p.Registry, Hub: p.Hub, Runs: shown, Archive: p.Set.Archive != nil, Log: p.Set.Log, Operator: p.Set.Operator,
 		Version: buildinfo.Read().Version, Gatherer: p.Metrics,
 		Plugins: func(context.Context) (any, error) { return p.Sources.Rows(), nil },
 		Backends: func(context.Context) (any, error) {

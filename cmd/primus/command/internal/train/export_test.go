@@ -20,10 +20,11 @@ func PolicyOf(args []string) (values map[string]string, problem error) {
 		return nil, err
 	}
 	sources := opts.PolicySources(module)
-	p, _, err := sources.Load()
+	layers, _, err := sources.Load()
 	if err != nil {
 		return nil, err
 	}
+	p := layers.Policy()
 	patterns := []string{}
 	for _, rule := range p.PerOp {
 		patterns = append(patterns, rule.Pattern)

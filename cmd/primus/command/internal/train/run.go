@@ -239,5 +239,5 @@ type Params struct {
 
 // Graph wires everything that training needs and passes it to wire.
 func Graph(set graph.Config, services service.Config, wire func(Params)) fx.Option {
-	return fx.Options(graph.Core(set), fx.Supply(services), fx.Provide(service.NewLivePolicy, service.NewPolicyWatcher, service.NewFleetMember), service.MetricsOptions(), service.Options(), fx.Invoke(wire))
+	return fx.Options(graph.Core(set), fx.Supply(services), fx.Provide(service.NewPolicyWatcher, service.NewFleetMember), service.MetricsOptions(), service.Options(), fx.Invoke(wire))
 }
