@@ -102,7 +102,7 @@ chaos: ## attack training runs and check what docs/reliability.md promises (ARGS
 
 .PHONY: chaos-plugins
 chaos-plugins: ## train with plugins that misbehave and check what docs/plugins.md promises (ARGS='-every 5 -o md')
-	@CGO_ENABLED=0 go run ./internal/chaos/hostile $(ARGS)
+	@CGO_ENABLED=0 go run ./internal/chaos plugins $(ARGS)
 
 DEVICE ?= opencl:0
 .PHONY: coverage

@@ -128,7 +128,7 @@ func measureServe(ctx context.Context, o serveOptions, dir string, progress io.W
 		if err != nil {
 			return r, err
 		}
-		defer t.kill()
+		defer t.Kill()
 		runs[p.serve] = t
 		if err := t.pause(); err != nil {
 			return r, err

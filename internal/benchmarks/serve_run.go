@@ -15,6 +15,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/primus-fl/primus/internal/program"
 )
 
 // pinning returns the command that runs another one on the first CPU, or none without pinning, and
@@ -34,50 +36,18 @@ func pinning(wanted bool) ([]string, error) {
 	return []string{"taskset", "-c", "0"}, nil
 }
 
-// process is a running primus.
-type process struct {
-	cmd    *exec.Cmd
-	stderr *os.File
-}
-
-// start runs a command line after that of pin, with its messages in a file in dir.
-func start(pin []string, dir string, line ...string) (*process, error) {
-	line = append(slices.Clone(pin), line...)
-	p := &process{cmd: exec.Command(line[0], line[1:]...)}
-	p.cmd.Env = append(os.Environ(), "PRIMUS_WORKSPACE="+dir, "PRIMUS_TEAM=t", "PRIMUS_USER=u", "PRIMUS_EXP_NAME=e")
-	var err error
-	if p.stderr, err = os.Create(filepath.Join(dir, "stderr")); err != nil {
-		return nil, err
-	}
-	p.cmd.Stderr = p.stderr
-	return p, p.cmd.Start()
-}
-
-// log returns the messages of the process.
-func (p *process) log() []byte {
-	text, _ := os.ReadFile(p.stderr.Name())
-	return text
+// serveRun is a process that trains.
+type serveRun struct {
+	*program.Process
+	dir, file string // file is metrics.jsonl
 }
 
 // addr returns the address of the service of the process, or "".
-func (p *process) addr() string {
-	if found := regexp.MustCompile(`service on http://(\S+)/`).FindSubmatch(p.log()); found != nil {
-		return string(found[1])
+func (t *serveRun) addr() string {
+	if found := regexp.MustCompile(`service on http://(\S+)/`).FindStringSubmatch(t.Log.String()); found != nil {
+		return found[1]
 	}
 	return ""
-}
-
-// kill ends the process at once.
-func (p *process) kill() {
-	_ = p.cmd.Process.Kill()
-	_ = p.cmd.Wait()
-	_ = p.stderr.Close()
-}
-
-// serveRun is a process that trains.
-type serveRun struct {
-	*process
-	file string // metrics.jsonl
 }
 
 // startServeRun begins to train, with the service or without, and returns after the first step.
@@ -93,13 +63,16 @@ func startServeRun(ctx context.Context, o serveOptions, pin []string, dir string
 	if serve {
 		line = append(line, "--serve", "127.0.0.1:0", "--serve-pprof")
 	}
-	p, err := start(pin, dir, append(line, o.args...)...)
+	line = slices.Concat(pin, line, o.args)
+	cmd := exec.Command(line[0], line[1:]...)
+	cmd.Env = program.Environ("PRIMUS_WORKSPACE="+dir, "PRIMUS_TEAM=t", "PRIMUS_USER=u", "PRIMUS_EXP_NAME=e")
+	p, err := program.Start(cmd)
 	if err != nil {
 		return nil, err
 	}
-	t := &serveRun{p, filepath.Join(dir, "t", "u", "e", "metrics.jsonl")}
+	t := &serveRun{p, dir, filepath.Join(dir, "t", "u", "e", "metrics.jsonl")}
 	if _, err := t.boundary(ctx); err != nil {
-		t.kill()
+		t.Kill()
 		return nil, err
 	}
 	return t, nil
@@ -109,7 +82,7 @@ func (t *serveRun) pause() error  { return t.signal("STOP") }
 func (t *serveRun) resume() error { return t.signal("CONT") }
 
 func (t *serveRun) signal(name string) error {
-	out, err := exec.Command("kill", "-"+name, strconv.Itoa(t.cmd.Process.Pid)).CombinedOutput()
+	out, err := exec.Command("kill", "-"+name, strconv.Itoa(t.Process.Process.Pid)).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("kill -%s: %w: %s", name, err, bytes.TrimSpace(out))
 	}
@@ -134,7 +107,7 @@ func (t *serveRun) boundary(ctx context.Context) (mark, error) {
 			return mark{}, err
 		}
 		if time.Since(began) > maxStep {
-			return mark{}, fmt.Errorf("no step was finished in %v:\n%s", maxStep, t.log())
+			return mark{}, fmt.Errorf("no step was finished in %v:\n%s", maxStep, t.Tail())
 		}
 	}
 	cpu, err := t.cpu()
@@ -171,8 +144,8 @@ func (t *serveRun) stepsBetween(first, last mark) ([]float64, error) {
 
 // profile samples the process for a time. It returns a function that waits and returns the share of
 // that time in which the process served connections; 0 without the service.
-func (p *process) profile(ctx context.Context, d time.Duration) func() (float64, error) {
-	addr := p.addr()
+func (t *serveRun) profile(ctx context.Context, d time.Duration) func() (float64, error) {
+	addr := t.addr()
 	if addr == "" {
 		return func() (float64, error) { return 0, nil }
 	}
@@ -180,7 +153,7 @@ func (p *process) profile(ctx context.Context, d time.Duration) func() (float64,
 	cmd := exec.CommandContext(ctx, "go", "tool", "pprof", "-top", "-cum", "-nodefraction=0", url)
 	var out, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &stderr
-	cmd.Env = append(os.Environ(), "PPROF_TMPDIR="+filepath.Dir(p.stderr.Name()))
+	cmd.Env = append(os.Environ(), "PPROF_TMPDIR="+t.dir)
 	began := cmd.Start()
 	return func() (float64, error) {
 		if err := errors.Join(began, cmd.Wait()); err != nil {
@@ -199,8 +172,8 @@ func (p *process) profile(ctx context.Context, d time.Duration) func() (float64,
 const clockTick = 0.01
 
 // cpu returns the CPU seconds of the process.
-func (p *process) cpu() (float64, error) {
-	name := filepath.Join("/proc", strconv.Itoa(p.cmd.Process.Pid), "stat")
+func (t *serveRun) cpu() (float64, error) {
+	name := filepath.Join("/proc", strconv.Itoa(t.Process.Process.Pid), "stat")
 	text, err := os.ReadFile(name)
 	if err != nil {
 		return 0, err
@@ -219,8 +192,8 @@ func (p *process) cpu() (float64, error) {
 }
 
 // memory returns the bytes of the process that are resident.
-func (p *process) memory() (uint64, error) {
-	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(p.cmd.Process.Pid), "statm"))
+func (t *serveRun) memory() (uint64, error) {
+	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(t.Process.Process.Pid), "statm"))
 	if err != nil {
 		return 0, err
 	}

@@ -8,11 +8,13 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/primus-fl/primus/internal/primustest"
+	"github.com/primus-fl/primus/internal/program"
 )
 
 // soakOptions are the flags of soak.
@@ -66,51 +68,39 @@ func watch(ctx context.Context, o soakOptions, out io.Writer) ([]soakRow, error)
 	cmd := exec.CommandContext(ctx, o.primus, "train", "pretrain", "--config", o.config, "--metrics-addr", "127.0.0.1:0",
 		"num_layers=2", "hidden_size=64", "ffn_hidden_size=128", "num_attention_heads=2", "num_query_groups=2", "seq_length=64",
 		"micro_batch_size=1", "global_batch_size=2", "log_interval=1000", "eval_interval=1000", "save_interval=1000", fmt.Sprintf("train_iters=%d", o.steps))
-	cmd.Env = append(os.Environ(), "PRIMUS_WORKSPACE="+dir)
-	log := filepath.Join(dir, "stderr")
-	if cmd.Stderr, err = os.Create(log); err != nil {
+	cmd.Env = program.Environ("PRIMUS_WORKSPACE=" + dir)
+	p, err := program.Start(cmd)
+	if err != nil {
 		return nil, err
 	}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-
+	defer p.Kill()
 	fmt.Fprintf(out, "%8s %11s %8s %9s %13s\n", "step", "goroutines", "threads", "heap MiB", "resident MiB")
 	var rows []soakRow
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		select {
-		case err := <-ended:
-			if err != nil {
-				text, _ := os.ReadFile(log)
-				return nil, fmt.Errorf("%s: %w:\n%s", o.primus, err, text)
-			}
-			return rows, nil
-		case <-tick.C:
-		}
-		r, ok := scrape(log)
+	for p.Running() {
+		time.Sleep(20 * time.Millisecond)
+		r, ok := scrape(&p.Log)
 		if !ok || r.step < (len(rows)+1)*o.steps/(o.rows+1) {
 			continue
 		}
 		rows = append(rows, r)
 		fmt.Fprintf(out, "%8d %11d %8d %9.1f %13.1f\n", r.step, r.goroutines, r.threads, r.heap, r.resident)
 	}
+	if p.Code() != 0 {
+		return nil, fmt.Errorf("%s: exit code %d:\n%s", o.primus, p.Code(), p.Tail())
+	}
+	return rows, nil
 }
 
 var address = regexp.MustCompile(`metrics on (http://\S+)`)
 
 // scrape asks the run that writes the log. It returns false before the run answers and after it has
 // ended.
-func scrape(log string) (soakRow, bool) {
-	text, _ := os.ReadFile(log)
-	found := address.FindSubmatch(text)
+func scrape(log *primustest.Buffer) (soakRow, bool) {
+	found := address.FindStringSubmatch(log.String())
 	if found == nil {
 		return soakRow{}, false
 	}
-	answer, err := http.Get(string(found[1]))
+	answer, err := http.Get(found[1])
 	if err != nil {
 		return soakRow{}, false
 	}

@@ -50,6 +50,9 @@ func TestMistakes(t *testing.T) {
 		{"-only kil", `no drill "kil", want some of kill, signal`},
 		{"-o json", `got "json", want text or md`},
 		{"more", `unexpected argument "more"`},
+		{"plugins -o json", `got "json", want text or md`},
+		{"plugins -every 0", "want a number from 1"},
+		{"plugins more", `unexpected argument "more"`},
 	} {
 		var out, progress strings.Builder
 		assert.ErrorContains(t, run(t.Context(), strings.Fields(tt.args), &out, &progress), tt.want)

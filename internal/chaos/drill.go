@@ -6,12 +6,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"os"
 	"strings"
-	"text/tabwriter"
 	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/primus-fl/primus/internal/plaintext"
 )
 
 // drill is one way to attack a run.
@@ -116,21 +117,20 @@ func (d drill) run(ctx context.Context, y *yard, o options) (result, error) {
 	return r, nil
 }
 
-// table prints the results.
-func table(out io.Writer, format string, results []result) {
-	if format == "md" {
-		fmt.Fprint(out, "| drill | attack | promise | attacks | kept |\n|---|---|---|---:|---:|\n")
-		for _, r := range results {
-			fmt.Fprintf(out, "| %s | %s | %s | %d | %s |\n", r.name, r.attack, r.promise, r.attacks, r.outcome())
-		}
-		return
+// section returns the table of the results.
+func section(markdown bool, results []result) plaintext.Section {
+	t := plaintext.Section{Header: table.Row{"drill", "attacks", "kept", "seconds"}, Right: []int{2, 3, 4}}
+	if markdown {
+		t = plaintext.Section{Header: table.Row{"drill", "attack", "promise", "attacks", "kept"}, Right: []int{4, 5}}
 	}
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "drill\tattacks\tkept\tseconds\t")
 	for _, r := range results {
-		fmt.Fprintf(w, "%s\t%d\t%s\t%.0f\t\n", r.name, r.attacks, r.outcome(), r.took.Seconds())
+		row := table.Row{r.name, r.attacks, r.outcome(), fmt.Sprintf("%.0f", r.took.Seconds())}
+		if markdown {
+			row = table.Row{r.name, r.attack, r.promise, r.attacks, r.outcome()}
+		}
+		t.Rows = append(t.Rows, row)
 	}
-	w.Flush()
+	return t
 }
 
 func (r result) outcome() string {

@@ -89,11 +89,11 @@ func fullDisk(ctx context.Context, l *lab, random *rand.Rand) (int, error) {
 	case err != nil:
 		return 1, err
 	case code == codeNoMount:
-		return 0, fmt.Errorf("%w: this machine allows no private mounts: %s", errSkip, p.tail())
+		return 0, fmt.Errorf("%w: this machine allows no private mounts: %s", errSkip, p.Tail())
 	case code == codeWrongEnd:
-		return 1, fmt.Errorf("on a disk of %s the run ends, and not because that is full\n%s", size, p.tail())
+		return 1, fmt.Errorf("on a disk of %s the run ends, and not because that is full\n%s", size, p.Tail())
 	case code != 0:
-		return 1, fmt.Errorf("after a full disk of %s: exit code %d\n%s", size, code, p.tail())
+		return 1, fmt.Errorf("after a full disk of %s: exit code %d\n%s", size, code, p.Tail())
 	}
 	return 1, errors.Join(os.RemoveAll(workspace), os.Rename(aside, workspace), l.endsAsUndisturbed(ctx))
 }

@@ -55,18 +55,18 @@ func faults(kinds ...string) func(context.Context, *lab, *rand.Rand) (int, error
 		}
 		happened, err := l.injected()
 		if err != nil || len(happened) == 0 {
-			return 1, errors.Join(err, fmt.Errorf("no fault happened:\n%s", p.tail()))
+			return 1, errors.Join(err, fmt.Errorf("no fault happened:\n%s", p.Tail()))
 		}
-		if p.code == 0 {
+		if p.Code() == 0 {
 			return len(happened), l.endsAsUndisturbed(ctx)
 		}
 		if len(kinds) > 1 {
-			return len(happened), fmt.Errorf("exit code %d after %v\n%s", p.code, happened, p.tail())
+			return len(happened), fmt.Errorf("exit code %d after %v\n%s", p.Code(), happened, p.Tail())
 		}
 		// An operand that an op updates in place is lost when the op fails half way, so the call
 		// cannot be repeated.
-		if !strings.Contains(p.stderr.String(), "chaos: the device is lost half way") {
-			return len(happened), fmt.Errorf("exit code %d, and the error does not say why\n%s", p.code, p.tail())
+		if !p.Log.Contains("chaos: the device is lost half way") {
+			return len(happened), fmt.Errorf("exit code %d, and the error does not say why\n%s", p.Code(), p.Tail())
 		}
 		l.env = nil
 		return len(happened), l.goesOn(ctx)
@@ -86,14 +86,14 @@ func notANumber(ctx context.Context, l *lab, random *rand.Rand) (int, error) {
 	switch {
 	case err != nil:
 		return 1, err
-	case p.code == 0: // the call belonged to evaluation, or was never made
+	case p.Code() == 0: // the call belonged to evaluation, or was never made
 		return len(happened), l.endsAsUndisturbed(ctx)
-	case !strings.Contains(p.stderr.String(), "NaN"):
-		return 1, fmt.Errorf("exit code %d after %v, and the error does not say that a result is NaN\n%s", p.code, happened, p.tail())
+	case !p.Log.Contains("NaN"):
+		return 1, fmt.Errorf("exit code %d after %v, and the error does not say that a result is NaN\n%s", p.Code(), happened, p.Tail())
 	}
 	l.env = nil
 	if err := l.goesOn(ctx); err != nil {
-		return 1, fmt.Errorf("after %v: %w\nthe run that had ended before said\n%s", happened, err, p.tail())
+		return 1, fmt.Errorf("after %v: %w\nthe run that had ended before said\n%s", happened, err, p.Tail())
 	}
 	return 1, nil
 }
@@ -115,7 +115,7 @@ func wrong(ctx context.Context, l *lab, random *rand.Rand) (int, error) {
 	}
 	op := strings.TrimPrefix(happened[0], faultWrong+" ")
 	const accused = "failed verification for op"
-	for line := range strings.Lines(p.stderr.String()) {
+	for line := range strings.Lines(p.Log.String()) {
 		if !strings.Contains(line, accused) {
 			continue
 		}
@@ -124,5 +124,5 @@ func wrong(ctx context.Context, l *lab, random *rand.Rand) (int, error) {
 		}
 		return 1, nil
 	}
-	return 1, fmt.Errorf("vendor.chaos was wrong in op %s, which nobody noticed; exit code %d\n%s", op, p.code, p.tail())
+	return 1, fmt.Errorf("vendor.chaos was wrong in op %s, which nobody noticed; exit code %d\n%s", op, p.Code(), p.Tail())
 }

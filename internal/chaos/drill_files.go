@@ -65,8 +65,8 @@ func damage(ctx context.Context, l *lab, random *rand.Rand) (int, error) {
 	switch {
 	case err != nil:
 		return 0, err
-	case p.code != 0:
-		return 0, fmt.Errorf("the first half: exit code %d\n%s", p.code, p.tail())
+	case p.Code() != 0:
+		return 0, fmt.Errorf("the first half: exit code %d\n%s", p.Code(), p.Tail())
 	}
 	precious := l.checkpoint(5, "precious.bin")
 	if err := errors.Join(os.MkdirAll(filepath.Dir(precious), 0o755), os.WriteFile(precious, []byte("mine"), 0o644)); err != nil {
@@ -99,8 +99,8 @@ func (l *lab) survives(ctx context.Context, passed bool, aside string) error {
 	switch {
 	case err != nil:
 		return err
-	case p.code != 1:
-		return fmt.Errorf("exit code %d, want 1: the run must not start over\n%s", p.code, p.tail())
+	case p.Code() != 1:
+		return fmt.Errorf("exit code %d, want 1: the run must not start over\n%s", p.Code(), p.Tail())
 	}
 	if _, err := os.Lstat(l.checkpoint(half)); err != nil {
 		return fmt.Errorf("the checkpoint was removed: %w", err)

@@ -19,15 +19,15 @@ func kill(ctx context.Context, l *lab, random *rand.Rand) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		p.reach("training llama_2M")
+		p.Reach("training llama_2M")
 		until := time.Now().Add(time.Duration(random.Int64N(int64(150 * time.Millisecond))))
-		for i := 0; time.Now().Before(until) && p.running(); i++ { // the run reads the policy file now and then
+		for i := 0; time.Now().Before(until) && p.Running(); i++ { // the run reads the policy file now and then
 			if err := l.setPolicy(fmt.Sprintf("# %d\n%s", i, calm)); err != nil {
 				return 0, err
 			}
 			time.Sleep(time.Millisecond)
 		}
-		p.cmd.Process.Kill() // an error means that it has ended
+		p.Kill()
 		if _, err := p.wait(); err != nil {
 			return 0, err
 		}
@@ -56,16 +56,16 @@ func interrupt(ctx context.Context, l *lab, random *rand.Rand) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	p.reach(at.text)
+	p.Reach(at.text)
 	time.Sleep(time.Duration(random.Int64N(int64(30 * time.Millisecond))))
-	if !p.running() {
+	if !p.Running() {
 		return 0, l.endsAsUndisturbed(ctx) // it ended before the signal
 	}
-	p.cmd.Process.Signal(signal)
+	p.Process.Process.Signal(signal)
 	code, err := p.wait()
 	early := at.name == "start" && code == -1 // no handler yet: nothing was trained
 	if err == nil && code != 130 && code != 0 && !early {
-		err = fmt.Errorf("exit code %d, want 130\n%s", code, p.tail())
+		err = fmt.Errorf("exit code %d, want 130\n%s", code, p.Tail())
 	}
 	if err == nil && code == 0 { // the signal came after the last step
 		err = l.endsAsUndisturbed(ctx)

@@ -44,10 +44,10 @@ func (l *lab) serve(ctx context.Context) (*served, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.reach("step 1/")
-	address := servedAt.FindString(p.stderr.String())
+	p.Reach("step 1/")
+	address := servedAt.FindString(p.Log.String())
 	if address == "" {
-		return nil, fmt.Errorf("no service\n%s", p.tail())
+		return nil, fmt.Errorf("no service\n%s", p.Tail())
 	}
 	return &served{p, address}, nil
 }
@@ -87,17 +87,17 @@ func (s *served) put(client *http.Client, body string) (int, string, error) {
 
 // endsEarly interrupts a run and compares it with an undisturbed one of the same number of steps.
 func (l *lab) endsEarly(ctx context.Context, s *served) error {
-	s.cmd.Process.Signal(syscall.SIGTERM) // an error means that it has ended
+	s.Process.Process.Signal(syscall.SIGTERM) // an error means that it has ended
 	code, err := s.wait()
 	if err == nil && code != 130 {
-		err = fmt.Errorf("exit code %d, want 130\n%s", code, s.tail())
+		err = fmt.Errorf("exit code %d, want 130\n%s", code, s.Tail())
 	}
 	if err != nil {
 		return err
 	}
 	saved, err := filepath.Glob(l.path("checkpoints", "step-*"))
 	if err != nil || len(saved) == 0 {
-		return errors.Join(err, fmt.Errorf("nothing is saved\n%s", s.tail()))
+		return errors.Join(err, fmt.Errorf("nothing is saved\n%s", s.Tail()))
 	}
 	if _, err := fmt.Sscanf(filepath.Base(saved[len(saved)-1]), "step-%d", &l.steps); err != nil {
 		return err
@@ -118,7 +118,7 @@ func flood(ctx context.Context, l *lab, _ *rand.Rand) (int, error) {
 	for i := range 8 {
 		strangers.Go(func() {
 			client := &http.Client{Timeout: 10 * time.Second}
-			for flooding.Err() == nil && s.running() {
+			for flooding.Err() == nil && s.Running() {
 				method, path := http.MethodPut, "/v1/policy?expected_generation=1"
 				if i%2 == 0 {
 					method, path = http.MethodGet, "/v1/explain"
@@ -142,7 +142,7 @@ func flood(ctx context.Context, l *lab, _ *rand.Rand) (int, error) {
 func (s *served) friends(asked *atomic.Int64) (refused []string) {
 	client := &http.Client{Timeout: 10 * time.Second}
 	until := time.Now().Add(attackTime)
-	for i := 0; (time.Now().Before(until) || asked.Load() < 2000) && s.running(); i++ {
+	for i := 0; (time.Now().Before(until) || asked.Load() < 2000) && s.Running(); i++ {
 		for _, path := range []string{"/healthz", "/readyz", "/metrics"} {
 			if code, text, err := s.ask(client, http.MethodGet, path, "", false); code != http.StatusOK {
 				refused = append(refused, fmt.Sprintf("GET %s: %d %v %.100s", path, code, err, text))
@@ -187,7 +187,7 @@ func policies(ctx context.Context, l *lab, random *rand.Rand) (int, error) {
 	attacks := 0
 	client := &http.Client{Timeout: 10 * time.Second}
 	until := time.Now().Add(attackTime)
-	for i := 0; time.Now().Before(until) && s.running(); i++ {
+	for i := 0; time.Now().Before(until) && s.Running(); i++ {
 		body := policyTexts[random.IntN(len(policyTexts))]
 		if i%10 == 0 { // the run reads the file every second
 			err = l.setPolicy(policyTexts[random.IntN(len(policyTexts))])

@@ -13,12 +13,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
-	"syscall"
 	"time"
 
-	"github.com/primus-fl/primus/internal/primustest"
-	"github.com/primus-fl/primus/internal/settings"
+	"github.com/primus-fl/primus/internal/program"
 )
 
 // steps is how many steps most runs train.
@@ -69,8 +66,6 @@ func newYard(dir string, progress io.Writer) (*yard, error) {
 	}
 	return &yard{dir: dir, progress: progress, wants: map[int]end{}}, err
 }
-
-func (y *yard) remove() error { return os.RemoveAll(y.dir) }
 
 // undisturbed returns the end of a run of this many steps that nobody attacks.
 func (y *yard) undisturbed(ctx context.Context, steps int) (end, error) {
@@ -128,14 +123,6 @@ func corpus() []byte {
 	return text.Bytes()
 }
 
-// process is a run that was started.
-type process struct {
-	cmd    *exec.Cmd
-	stderr primustest.Buffer
-	ended  chan struct{}
-	code   int // -1 when a signal ended it; valid after ended
-}
-
 // command returns the command line of a run.
 func (l *lab) command(more ...string) []string {
 	args := []string{"train", "pretrain", "--config", l.experiment, "--policy", l.policy, fmt.Sprint("train_iters=", l.steps)}
@@ -147,24 +134,24 @@ func (l *lab) start(ctx context.Context, more ...string) (*process, error) {
 	return l.launch(ctx, func(cmd *exec.Cmd) { cmd.Args = append(cmd.Args, l.command(more...)...) })
 }
 
+// process is a run that was started.
+type process struct {
+	*program.Process
+	log string // the file that keeps what it has written
+}
+
 // launch starts this program in the role primus, unless change sets another one.
 func (l *lab) launch(ctx context.Context, change func(*exec.Cmd)) (*process, error) {
-	p := &process{cmd: exec.CommandContext(ctx, self()), ended: make(chan struct{})}
-	p.cmd.Env = append(cleanEnvironment(), l.env...)
-	p.cmd.Stderr = &p.stderr
-	change(p.cmd)
-	if err := p.cmd.Start(); err != nil {
+	cmd := exec.CommandContext(ctx, self())
+	cmd.Env = append(cleanEnvironment(), l.env...)
+	cmd.WaitDelay = time.Second // for the output of what the run has left behind
+	change(cmd)
+	p, err := program.Start(cmd)
+	if err != nil {
 		return nil, err
 	}
 	l.starts++
-	log := filepath.Join(l.dir, fmt.Sprintf("stderr-%d", l.starts))
-	go func() {
-		defer close(p.ended)
-		p.cmd.Wait()                                        // the state has the exit code; nothing else is needed
-		os.WriteFile(log, []byte(p.stderr.String()), 0o644) // for the analysis of a try that broke a promise
-		p.code = p.cmd.ProcessState.ExitCode()
-	}()
-	return p, nil
+	return &process{p, filepath.Join(l.dir, fmt.Sprintf("stderr-%d", l.starts))}, nil
 }
 
 // self returns the program to start in a role.
@@ -176,57 +163,16 @@ func self() string {
 	return path
 }
 
-// cleanEnvironment returns the environment of the runs: without the variables that the user has set
-// for primus.
-func cleanEnvironment() []string {
-	keep := slices.DeleteFunc(os.Environ(), func(v string) bool {
-		return strings.HasPrefix(v, "PRIMUS_") || strings.HasPrefix(v, "TE_FL_") || strings.HasPrefix(v, "TEFL_")
-	})
-	return append(keep, roleVariable+"="+rolePrimus, settings.EnvFile+"=none", "TEFL_LOG_LEVEL=INFO")
-}
+func cleanEnvironment() []string { return program.Environ(roleVariable + "=" + rolePrimus) }
 
 // maxRun is how long a run may take; a run that takes longer hangs.
 const maxRun = 5 * time.Minute
 
-// wait returns the exit code of a run, and an error when it hangs.
+// wait returns the exit code of a run, and an error when it hangs. It keeps what the run has
+// written, for the analysis of a try that broke a promise.
 func (p *process) wait() (int, error) {
-	select {
-	case <-p.ended:
-		return p.code, nil
-	case <-time.After(maxRun):
-		p.cmd.Process.Signal(syscall.SIGQUIT) // prints the goroutines
-		<-p.ended
-		return p.code, fmt.Errorf("the run hangs:\n%s", p.tail())
-	}
-}
-
-// reach returns when the run has written some text, or has ended.
-func (p *process) reach(text string) {
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for !strings.Contains(p.stderr.String(), text) {
-		select {
-		case <-p.ended:
-			return
-		case <-tick.C:
-		}
-	}
-}
-
-// running reports whether the run has not ended.
-func (p *process) running() bool {
-	select {
-	case <-p.ended:
-		return false
-	default:
-		return true
-	}
-}
-
-// tail returns the last lines that a run wrote, for errors.
-func (p *process) tail() string {
-	lines := strings.Split(strings.TrimSpace(p.stderr.String()), "\n")
-	return "    " + strings.Join(lines[max(0, len(lines)-12):], "\n    ")
+	err := p.Await(maxRun)
+	return p.Code(), errors.Join(err, os.WriteFile(p.log, []byte(p.Log.String()), 0o644))
 }
 
 // once runs to the end and returns the process.
@@ -242,8 +188,8 @@ func (l *lab) once(ctx context.Context, more ...string) (*process, error) {
 // finish lets the run continue to its end. The run must succeed.
 func (l *lab) finish(ctx context.Context) error {
 	p, err := l.once(ctx)
-	if err == nil && p.code != 0 {
-		err = fmt.Errorf("the run does not go on: exit code %d\n%s", p.code, p.tail())
+	if err == nil && p.Code() != 0 {
+		err = fmt.Errorf("the run does not go on: exit code %d\n%s", p.Code(), p.Tail())
 	}
 	return err
 }
@@ -254,18 +200,22 @@ type end struct {
 	weights []byte
 }
 
-func (l *lab) end() (end, error) {
-	var e end
+// losses returns the loss of each step so far.
+func (l *lab) losses() (all []float64, err error) {
 	text, err := os.ReadFile(l.path("metrics.jsonl"))
-	if err != nil {
-		return e, err
-	}
 	for line := range bytes.Lines(text) {
 		var record struct{ Loss float64 }
 		if err := json.Unmarshal(line, &record); err != nil {
-			return e, fmt.Errorf("metrics.jsonl: %w: %q", err, line)
+			return nil, fmt.Errorf("metrics.jsonl: %w: %q", err, line)
 		}
-		e.losses = append(e.losses, record.Loss)
+		all = append(all, record.Loss)
+	}
+	return all, err
+}
+
+func (l *lab) end() (e end, err error) {
+	if e.losses, err = l.losses(); err != nil {
+		return e, err
 	}
 	for _, name := range []string{"model.safetensors", "optimizer.safetensors"} {
 		file, err := os.ReadFile(l.checkpoint(l.steps, name))

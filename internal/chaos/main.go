@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/primus-fl/primus/internal/program"
 )
 
@@ -22,6 +23,8 @@ type options struct {
 	only   string
 	output string
 	dir    string
+
+	markdown bool
 }
 
 func main() {
@@ -32,25 +35,20 @@ func main() {
 }
 
 func run(ctx context.Context, args []string, out, progress io.Writer) error {
+	if len(args) > 0 && args[0] == "plugins" {
+		return attackWithPlugins(ctx, args[1:], out, progress)
+	}
 	o := options{seed: rand.Uint64() % 1e6}
-	flags := flag.NewFlagSet("chaos", flag.ContinueOnError)
-	flags.SetOutput(progress)
+	flags := newFlags("chaos", &o, progress)
 	flags.Uint64Var(&o.seed, "seed", o.seed, "what moments and faults are drawn from; another one each time without it")
 	flags.BoolVar(&o.short, "short", false, "a few tries of each drill")
 	flags.StringVar(&o.only, "only", "", "the drills to run, with commas: "+strings.Join(names(drills), ", "))
-	flags.StringVar(&o.output, "o", "text", "text, or md for the table of docs/reliability.md")
-	flags.StringVar(&o.dir, "dir", "", "where to work; a temporary directory without it")
-	if err := flags.Parse(args); err != nil {
+	if err := o.parse(flags, args); err != nil {
 		return err
 	}
 	selected, err := choose(o.only)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case flags.NArg() > 0:
-		return fmt.Errorf("unexpected argument %q", flags.Arg(0))
-	case o.output != "text" && o.output != "md":
-		return fmt.Errorf("-o: got %q, want text or md", o.output)
 	}
 	yard, err := newYard(o.dir, progress)
 	if err != nil {
@@ -58,22 +56,51 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	}
 	fmt.Fprintf(progress, "seed %d, in %s\n", o.seed, yard.dir)
 	var results []result
+	broken := 0
 	for _, d := range selected {
 		r, err := d.run(ctx, yard, o)
 		if err != nil {
 			return fmt.Errorf("%s: %w", d.name, err)
 		}
 		results = append(results, r)
-	}
-	table(out, o.output, results)
-	broken := 0
-	for _, r := range results {
 		broken += r.broken
 	}
-	if broken > 0 {
-		return fmt.Errorf("%d tries broke a promise; their directories are kept in %s", broken, yard.dir)
+	return yard.close(out, section(o.markdown, results), o.markdown, broken)
+}
+
+// newFlags returns flags with those that drills and plugins have in common.
+func newFlags(name string, o *options, progress io.Writer) *flag.FlagSet {
+	flags := flag.NewFlagSet(name, flag.ContinueOnError)
+	flags.SetOutput(progress)
+	flags.StringVar(&o.output, "o", "text", "text, or md for a table of Markdown")
+	flags.StringVar(&o.dir, "dir", "", "where to work; a temporary directory without it")
+	return flags
+}
+
+// parse reads the flags.
+func (o *options) parse(flags *flag.FlagSet, args []string) error {
+	if err := flags.Parse(args); err != nil {
+		return err
 	}
-	return yard.remove()
+	switch {
+	case flags.NArg() > 0:
+		return fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	case o.output != "text" && o.output != "md":
+		return fmt.Errorf("-o: got %q, want text or md", o.output)
+	}
+	o.markdown = o.output == "md"
+	return nil
+}
+
+// close prints the results and removes the directory, unless a promise was broken.
+func (y *yard) close(out io.Writer, results plaintext.Section, markdown bool, broken int) error {
+	if err := plaintext.WriteSections(out, markdown, []plaintext.Section{results}); err != nil {
+		return err
+	}
+	if broken > 0 {
+		return fmt.Errorf("%d tries broke a promise; their directories are kept in %s", broken, y.dir)
+	}
+	return os.RemoveAll(y.dir)
 }
 
 // choose returns the drills with these names, or all drills when none is given.

@@ -1,4 +1,5 @@
-// Package program is the main function of programs that measure and attack.
+// Package program is what programs that measure and attack have in common: their main function, and
+// the programs that they start.
 package program
 
 import (

@@ -16,7 +16,7 @@ import (
 
 	"github.com/primus-fl/primus/cmd/primus/command"
 	"github.com/primus-fl/primus/internal/primustest"
-	"github.com/primus-fl/primus/internal/settings"
+	"github.com/primus-fl/primus/internal/program"
 	"github.com/stretchr/testify/require"
 )
 
@@ -38,10 +38,7 @@ func Run(t *testing.T, args ...string) Outcome {
 // of the op manager on its standard error, and these variables.
 func Child(ctx context.Context, env []string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, os.Args[0], args...)
-	keep := slices.DeleteFunc(os.Environ(), func(v string) bool {
-		return strings.HasPrefix(v, "PRIMUS_") || strings.HasPrefix(v, "TE_FL_") || strings.HasPrefix(v, "TEFL_")
-	})
-	cmd.Env = slices.Concat(keep, []string{RoleEnv + "=primus", settings.EnvFile + "=none", "TEFL_LOG_LEVEL=INFO"}, env)
+	cmd.Env = program.Environ(append([]string{RoleEnv + "=primus"}, env...)...)
 	return cmd
 }
 

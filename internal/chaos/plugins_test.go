@@ -8,17 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/primus-fl/primus/cmd/primus/command"
+	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
-
-func TestMain(m *testing.M) {
-	if os.Getenv(roleVariable) != "" {
-		os.Exit(command.Main(os.Args[1:], command.StandardStreams()))
-	}
-	os.Exit(m.Run())
-}
 
 // TestHostileLibraries is the short form of make chaos-plugins.
 func TestHostileLibraries(t *testing.T) {
@@ -26,7 +19,7 @@ func TestHostileLibraries(t *testing.T) {
 		t.Skip("no C compiler: ", err)
 	}
 	var out, progress strings.Builder
-	err := run(t.Context(), []string{"-every", "7", "-o", "md"}, &out, &progress)
+	err := run(t.Context(), []string{"plugins", "-every", "7", "-o", "md"}, &out, &progress)
 	require.NoError(t, err, progress.String())
 	t.Log("\n" + out.String())
 	assert.Contains(t, out.String(), "| run | "+string(contained)+" | ")
@@ -48,22 +41,11 @@ func TestMatrix(t *testing.T) {
 }
 
 // The table of docs/plugins.md is the table of this matrix, with every attack kept.
-func TestTable(t *testing.T) {
+func TestPluginTable(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../../docs/plugins.md")
+	page, err := os.ReadFile("../../docs/plugins.md")
 	require.NoError(t, err)
 	var want strings.Builder
-	table(&want, "md", attacks(), make([]error, len(attacks())))
+	require.NoError(t, plaintext.WriteSections(&want, true, []plaintext.Section{pluginSection(attacks(), make([]error, len(attacks())))}))
 	assert.Contains(t, string(page), want.String(), "make chaos-plugins ARGS='-o md' prints it")
-}
-
-func TestMistakes(t *testing.T) {
-	t.Parallel()
-	for args, want := range map[string]string{
-		"-o json": `got "json", want text or md`, "-every 0": "want a number from 1", "more": `unexpected argument "more"`,
-	} {
-		var out, progress strings.Builder
-		assert.ErrorContains(t, run(t.Context(), strings.Fields(args), &out, &progress), want)
-		assert.Empty(t, out.String())
-	}
 }
