@@ -2,184 +2,86 @@ package flagos_test
 
 import (
 	"fmt"
+	"math"
 	"testing"
+	"time"
 
+	"github.com/primus-fl/primus/device/cpu"
+	"github.com/primus-fl/primus/impls/flagos"
+	"github.com/primus-fl/primus/internal/cpufeat/cpufeattest"
+	"github.com/primus-fl/primus/internal/opbench"
 	"github.com/primus-fl/primus/internal/parallel"
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/ops/activation"
 	"github.com/primus-fl/primus/ops/attention"
-	"github.com/primus-fl/primus/ops/embedding"
-	"github.com/primus-fl/primus/ops/loss"
-	"github.com/primus-fl/primus/ops/norm"
-	"github.com/primus-fl/primus/ops/optim"
-	"github.com/primus-fl/primus/ops/rope"
 	"github.com/primus-fl/primus/tensor"
 )
 
-// The shapes of one micro-batch of a small language model.
-const (
-	benchRows  = 2048
-	benchCols  = 512
-	benchVocab = 4096
-)
-
-func BenchmarkRMSNormFwd(b *testing.B) {
-	m := newMaker(b, 1, true)
-	bench(b, norm.RMSNormFwd, norm.RMSNormFwdArgs{
-		Input: m.plain(benchRows, benchCols), Weight: m.plain(benchCols), Output: m.plain(benchRows, benchCols),
-		RSigma: m.plain(benchRows), Eps: 1e-5, Saved: &opregistry.Saved{},
-	})
-}
-
-func BenchmarkRMSNormBwd(b *testing.B) {
-	m := newMaker(b, 1, true)
-	bench(b, norm.RMSNormBwd, norm.RMSNormBwdArgs{
-		DZ: m.plain(benchRows, benchCols), X: m.plain(benchRows, benchCols), RSigma: m.plain(benchRows),
-		Gamma: m.plain(benchCols), DX: m.plain(benchRows, benchCols), DGamma: m.plain(benchCols), Saved: &opregistry.Saved{},
-	})
-}
-
-func BenchmarkSwiGLU(b *testing.B) {
-	m := newMaker(b, 1, true)
-	bench(b, activation.SwiGLU, activation.SwiGLUArgs{Input: m.plain(benchRows, 2*benchCols), Output: m.plain(benchRows, benchCols)})
-}
-
-func BenchmarkDSwiGLU(b *testing.B) {
-	m := newMaker(b, 1, true)
-	bench(b, activation.DSwiGLU, activation.DSwiGLUArgs{
-		Grad: m.plain(benchRows, benchCols), FwdInput: m.plain(benchRows, 2*benchCols), Output: m.plain(benchRows, 2*benchCols),
-	})
-}
-
-func BenchmarkResidualAdd(b *testing.B) {
-	m := newMaker(b, 1, true)
-	bench(b, norm.ResidualAdd, norm.ResidualAddArgs{
-		A: m.plain(benchRows, benchCols), B: m.plain(benchRows, benchCols), Output: m.plain(benchRows, benchCols),
-	})
-}
-
-func BenchmarkFusedRopeForward(b *testing.B) {
-	for _, batch := range []int{1, 4} {
-		b.Run(fmt.Sprintf("batch=%d", batch), func(b *testing.B) {
-			m := newMaker(b, 1, true)
-			freqs := m.plain(benchRows/batch, 64)
-			repeatHalves(m, freqs)
-			bench(b, rope.FusedRopeForward, rope.FusedRopeArgs{
-				Input: m.plain(benchRows/batch, batch, 8, 64), Output: m.plain(benchRows/batch, batch, 8, 64),
-				Freqs: freqs, QKVFormat: attention.SBHD,
-			})
-		})
-	}
-}
-
-func BenchmarkEmbeddingFwd(b *testing.B) {
-	m := newMaker(b, 1, true)
-	bench(b, embedding.EmbeddingFwd, embedding.EmbeddingFwdArgs{
-		Indices: m.indexes(benchRows, benchVocab, 0), Weight: m.plain(benchVocab, benchCols), Output: m.plain(benchRows, benchCols),
-	})
-}
-
-func BenchmarkEmbeddingBwd(b *testing.B) {
-	for _, accumulate := range []bool{false, true} {
-		b.Run(fmt.Sprintf("accumulate=%v", accumulate), func(b *testing.B) {
-			m := newMaker(b, 1, true)
-			bench(b, embedding.EmbeddingBwd, embedding.EmbeddingBwdArgs{
-				Indices: m.indexes(benchRows, benchVocab, 0), Grad: m.plain(benchRows, benchCols),
-				DWeight: m.plain(benchVocab, benchCols), Accumulate: accumulate,
-			})
-		})
-	}
-}
-
-func BenchmarkCrossEntropyFwd(b *testing.B) {
-	m := newMaker(b, 1, true)
-	bench(b, loss.CrossEntropyFwd, loss.CrossEntropyFwdArgs{
-		Logits: m.plain(benchRows, benchVocab), Targets: m.indexes(benchRows, benchVocab, 0),
-		Losses: m.plain(benchRows), LSE: m.plain(benchRows), IgnoreIndex: ignored, Saved: &opregistry.Saved{},
-	})
-}
-
-func BenchmarkCrossEntropyBwd(b *testing.B) {
-	m := newMaker(b, 1, true)
-	bench(b, loss.CrossEntropyBwd, loss.CrossEntropyBwdArgs{
-		Logits: m.plain(benchRows, benchVocab), Targets: m.indexes(benchRows, benchVocab, 0), LSE: m.plain(benchRows),
-		DLosses: m.plain(benchRows), DLogits: m.plain(benchRows, benchVocab), IgnoreIndex: ignored, Saved: &opregistry.Saved{},
-	})
-}
-
-// benchParameters is the number of elements of the optimizer's benchmarks.
-const benchParameters = 10_000_000
-
-func BenchmarkMultiTensorAdam(b *testing.B) {
-	m := newMaker(b, 1, true)
-	lists := make([][]*tensor.Tensor, 4)
-	for l := range lists {
-		lists[l] = []*tensor.Tensor{m.plain(benchParameters)}
-	}
-	a := optim.MultiTensorAdamArgs{
-		NoopFlag: m.dense(tensor.I32, 1), TensorLists: lists, LR: 1e-3, Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8,
-		Step: 10, Mode: optim.AdamDecay, BiasCorrection: true, WeightDecay: 0.1,
-	}
-	bench(b, optim.MultiTensorAdam, a)
-}
-
-func BenchmarkMultiTensorL2Norm(b *testing.B) {
-	m := newMaker(b, 1, true)
-	bench(b, optim.MultiTensorL2Norm, optim.MultiTensorL2NormArgs{
-		NoopFlag: m.dense(tensor.I32, 1), TensorLists: [][]*tensor.Tensor{{m.plain(benchParameters)}}, Norm: m.plain(1),
-	})
-}
-
-func BenchmarkMultiTensorScale(b *testing.B) {
-	m := newMaker(b, 1, true)
-	in := []*tensor.Tensor{m.plain(benchParameters)}
-	bench(b, optim.MultiTensorScale, optim.MultiTensorScaleArgs{
-		NoopFlag: m.dense(tensor.I32, 1), TensorLists: [][]*tensor.Tensor{in, in}, Scale: 1,
-	})
-}
-
-// plain makes a dense tensor of values that stay in range however often an op runs over them.
-func (m *maker) plain(shape ...int) *tensor.Tensor {
-	m.t.Helper()
-	values := make([]float32, tensor.Shape(shape).NumElements())
-	for i := range values {
-		values[i] = m.rng.Float32()
-	}
-	x, err := tensor.FromSlice(values, shape...)
+// benchmarkCase makes a case and calls its impl on some workers. It reports the fastest call, too,
+// which other load on the machine disturbs least. `primus benchmark` compares impls with each
+// other.
+func benchmarkCase(b *testing.B, workers int, build func(m *opbench.Maker) (opbench.Case, error)) {
+	backend := cpu.New()
+	m := opbench.NewMaker(backend, tensor.F32)
+	c, err := build(m)
 	if err != nil {
-		m.t.Fatal(err)
-	}
-	return x
-}
-
-// bench runs the impl of an op on one and two workers and counts the bytes of
-// every operand once for a read and once for a write.
-func bench[A any](b *testing.B, op *opregistry.Op[A], a A) {
-	b.Helper()
-	if err := op.Validate(a); err != nil {
 		b.Fatal(err)
 	}
-	bytes := 0
-	for _, o := range op.Operands(a) {
-		n := o.Tensor.NumElements() * o.Tensor.DType().Size()
-		if o.Access == opregistry.AccessUpdate {
-			n *= 2
+	reg, pool := opregistry.NewRegistry(), parallel.New(workers)
+	if err := reg.Register(flagos.Source()); err != nil {
+		b.Fatal(err)
+	}
+	snap := reg.Snapshot()
+	op, _ := snap.Index(c.Op.Name())
+	s := c.Side(opbench.Elapsed(), snap, &snap.Impls(op)[0], opregistry.NewExec(pool, 0))
+	s.WarmUp(0) // a backward op reads what its forward op has saved
+	s.Before = nil
+	best := time.Duration(math.MaxInt64)
+	b.SetBytes(int64(c.Bytes))
+	b.ReportAllocs()
+	for b.Loop() {
+		took, err := s.Time(1)
+		if err != nil {
+			b.Fatal(err)
 		}
-		bytes += n
+		best = min(best, took)
 	}
-	run := runOf(b, fastSource, op)
-	for _, workers := range []int{1, 2} {
-		b.Run(fmt.Sprintf("workers=%d", workers), func(b *testing.B) {
-			pool := parallel.New(workers)
-			defer pool.Close()
-			e := opregistry.NewExec(pool, 0)
-			b.SetBytes(int64(bytes))
-			b.ReportAllocs()
-			for b.Loop() {
-				if err := run(e, a); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
+	if c.FLOPs > 0 {
+		b.ReportMetric(c.FLOPs*float64(b.N)/float64(b.Elapsed().Nanoseconds()), "GFLOP/s")
+		b.ReportMetric(c.FLOPs/float64(best.Nanoseconds()), "best-GFLOP/s")
 	}
+	pool.Close()
+	if err := m.Close(); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// BenchmarkOps measures the ops of a training step of 2048 tokens.
+func BenchmarkOps(b *testing.B) {
+	each := func(name string, build func(m *opbench.Maker) (opbench.Case, error)) {
+		for _, workers := range []int{1, 2} {
+			b.Run(fmt.Sprintf("%s/workers=%d", name, workers), func(b *testing.B) { benchmarkCase(b, workers, build) })
+		}
+	}
+	for _, op := range opbench.Ops() {
+		each(op, func(m *opbench.Maker) (opbench.Case, error) { return m.Op(op, 2048, 512) })
+	}
+	for _, s := range [][3]int{{64, 64, 64}, {512, 512, 512}, {2048, 192, 192}, {2048, 864, 288}, {2048, 1536, 512}, {2048, 512, 1376}, {2048, 4096, 512}, {1, 512, 512}} {
+		for _, l := range opbench.Layouts() {
+			each(fmt.Sprintf("generic_gemm/%s/%dx%dx%d", l, s[0], s[1], s[2]), func(m *opbench.Maker) (opbench.Case, error) { return m.GEMM(s[0], s[1], s[2], l) })
+		}
+	}
+	for _, s := range [][5]int{{8, 256, 6, 2, 32}, {8, 256, 6, 6, 48}, {4, 512, 8, 8, 64}, {2, 1024, 8, 2, 64}} {
+		pair := func(m *opbench.Maker) (fwd, bwd opbench.Case, err error) {
+			return m.Attention(s[0], s[1], s[2], s[3], s[4], attention.CausalMask, nil)
+		}
+		each(fmt.Sprintf("fused_attn_fwd/%v", s), func(m *opbench.Maker) (opbench.Case, error) { c, _, err := pair(m); return c, err })
+		each(fmt.Sprintf("fused_attn_bwd/%v", s), func(m *opbench.Maker) (opbench.Case, error) { _, c, err := pair(m); return c, err })
+	}
+}
+
+// BenchmarkGemmISA measures a product with each instruction set.
+func BenchmarkGemmISA(b *testing.B) {
+	cpufeattest.Each(b, func(b *testing.B) {
+		benchmarkCase(b, 1, func(m *opbench.Maker) (opbench.Case, error) { return m.GEMM(512, 512, 512, opbench.Forward) })
+	})
 }
