@@ -3,6 +3,7 @@ package opscases
 import (
 	"fmt"
 
+	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/ops/activation"
 	"github.com/primus-fl/primus/ops/attention"
 	"github.com/primus-fl/primus/ops/collective"
@@ -182,58 +183,52 @@ func Gemm() opstest.Kit {
 
 // Activation returns the cases of the ops of package activation.
 func Activation() opstest.Kit {
-	return opstest.Kit{
+	kit := opstest.Kit{
 		Suites: []*opstest.Suite{
+			opstest.Spec[activation.ClampedSwiGLUArgs]{Op: activation.ClampedSwiGLU, Cases: clampedSwiGLUCases}.Suite(),
+			opstest.Spec[activation.ClampedDSwiGLUArgs]{Op: activation.ClampedDSwiGLU, Cases: clampedDSwiGLUCases}.Suite(),
 			opstest.Spec[activation.SwiGLUArgs]{Op: activation.SwiGLU, Cases: swigluCases}.Suite(),
 			opstest.Spec[activation.DSwiGLUArgs]{Op: activation.DSwiGLU, Cases: dswigluCases}.Suite(),
-			opstest.Spec[activation.ActivationArgs]{Op: activation.GELU, Cases: activationCases}.Suite(),
-			opstest.Spec[activation.ActivationArgs]{Op: activation.QGELU, Cases: activationCases}.Suite(),
-			opstest.Spec[activation.ActivationArgs]{Op: activation.ReLU, Cases: activationCases}.Suite(),
-			opstest.Spec[activation.ActivationArgs]{Op: activation.SReLU, Cases: activationCases}.Suite(),
-			opstest.Spec[activation.ActivationArgs]{Op: activation.SiLU, Cases: activationCases}.Suite(),
-			opstest.Spec[activation.ActivationArgs]{Op: activation.GEGLU, Cases: gluCases}.Suite(),
-			opstest.Spec[activation.ActivationArgs]{Op: activation.GLU, Cases: gluCases}.Suite(),
-			opstest.Spec[activation.ActivationArgs]{Op: activation.QGEGLU, Cases: gluCases}.Suite(),
-			opstest.Spec[activation.ActivationArgs]{Op: activation.ReGLU, Cases: gluCases}.Suite(),
-			opstest.Spec[activation.ActivationArgs]{Op: activation.SReGLU, Cases: gluCases}.Suite(),
-			opstest.Spec[activation.ClampedSwiGLUArgs]{Op: activation.ClampedSwiGLU, Cases: clampedSwiGLUCases}.Suite(),
-			opstest.Spec[activation.DActivationArgs]{Op: activation.DGELU, Cases: dactivationCases}.Suite(),
-			opstest.Spec[activation.DActivationArgs]{Op: activation.DQGELU, Cases: dactivationCases}.Suite(),
-			opstest.Spec[activation.DActivationArgs]{Op: activation.DReLU, Cases: dactivationCases}.Suite(),
-			opstest.Spec[activation.DActivationArgs]{Op: activation.DSReLU, Cases: dactivationCases}.Suite(),
-			opstest.Spec[activation.DActivationArgs]{Op: activation.DSiLU, Cases: dactivationCases}.Suite(),
-			opstest.Spec[activation.DActivationArgs]{Op: activation.DGEGLU, Cases: dgluCases}.Suite(),
-			opstest.Spec[activation.DActivationArgs]{Op: activation.DGLU, Cases: dgluCases}.Suite(),
-			opstest.Spec[activation.DActivationArgs]{Op: activation.DQGEGLU, Cases: dgluCases}.Suite(),
-			opstest.Spec[activation.DActivationArgs]{Op: activation.DReGLU, Cases: dgluCases}.Suite(),
-			opstest.Spec[activation.DActivationArgs]{Op: activation.DSReGLU, Cases: dgluCases}.Suite(),
-			opstest.Spec[activation.ClampedDSwiGLUArgs]{Op: activation.ClampedDSwiGLU, Cases: clampedDSwiGLUCases}.Suite(),
-			opstest.Spec[activation.DBiasDActivationArgs]{Op: activation.DBiasDGELU, Cases: dbiasCases}.Suite(),
-			opstest.Spec[activation.DBiasDActivationArgs]{Op: activation.DBiasDSiLU, Cases: dbiasCases}.Suite(),
-			opstest.Spec[activation.DBiasDActivationArgs]{Op: activation.DBiasDReLU, Cases: dbiasCases}.Suite(),
-			opstest.Spec[activation.DBiasDActivationArgs]{Op: activation.DBiasDQGELU, Cases: dbiasCases}.Suite(),
-			opstest.Spec[activation.DBiasDActivationArgs]{Op: activation.DBiasDSReLU, Cases: dbiasCases}.Suite(),
 		},
 		Gradients: []opstest.Gradient{
-			{Backward: activation.DSwiGLU, Forward: activation.SwiGLU, Cases: gluGradCases(activation.SwiGLU, activation.DSwiGLU)},
-			{Backward: activation.DGELU, Forward: activation.GELU, Cases: activationGradCases(activation.GELU, activation.DGELU)},
-			{Backward: activation.DQGELU, Forward: activation.QGELU, Cases: activationGradCases(activation.QGELU, activation.DQGELU)},
-			{Backward: activation.DReLU, Forward: activation.ReLU, Cases: activationGradCases(activation.ReLU, activation.DReLU)},
-			{Backward: activation.DSReLU, Forward: activation.SReLU, Cases: activationGradCases(activation.SReLU, activation.DSReLU)},
-			{Backward: activation.DSiLU, Forward: activation.SiLU, Cases: activationGradCases(activation.SiLU, activation.DSiLU)},
-			{Backward: activation.DGEGLU, Forward: activation.GEGLU, Cases: gluGradCases(activation.GEGLU, activation.DGEGLU)},
-			{Backward: activation.DGLU, Forward: activation.GLU, Cases: gluGradCases(activation.GLU, activation.DGLU)},
-			{Backward: activation.DQGEGLU, Forward: activation.QGEGLU, Cases: gluGradCases(activation.QGEGLU, activation.DQGEGLU)},
-			{Backward: activation.DReGLU, Forward: activation.ReGLU, Cases: gluGradCases(activation.ReGLU, activation.DReGLU)},
-			{Backward: activation.DSReGLU, Forward: activation.SReGLU, Cases: gluGradCases(activation.SReGLU, activation.DSReGLU)},
 			{Backward: activation.ClampedDSwiGLU, Forward: activation.ClampedSwiGLU, Cases: clampedGradCases},
-			{Backward: activation.DBiasDGELU, Forward: activation.GELU, Cases: dbiasGradCases(activation.GELU, activation.DBiasDGELU)},
-			{Backward: activation.DBiasDSiLU, Forward: activation.SiLU, Cases: dbiasGradCases(activation.SiLU, activation.DBiasDSiLU)},
-			{Backward: activation.DBiasDReLU, Forward: activation.ReLU, Cases: dbiasGradCases(activation.ReLU, activation.DBiasDReLU)},
-			{Backward: activation.DBiasDQGELU, Forward: activation.QGELU, Cases: dbiasGradCases(activation.QGELU, activation.DBiasDQGELU)},
-			{Backward: activation.DBiasDSReLU, Forward: activation.SReLU, Cases: dbiasGradCases(activation.SReLU, activation.DBiasDSReLU)},
+			{Backward: activation.DSwiGLU, Forward: activation.SwiGLU, Cases: gluGradCases(activation.SwiGLU, activation.DSwiGLU)},
 		},
 	}
+	type forward = *opregistry.Op[activation.ActivationArgs]
+	type backward = *opregistry.Op[activation.DActivationArgs]
+	for _, f := range []struct {
+		fwd   forward
+		bwd   backward
+		dbias *opregistry.Op[activation.DBiasDActivationArgs]
+	}{
+		{activation.GELU, activation.DGELU, activation.DBiasDGELU},
+		{activation.QGELU, activation.DQGELU, activation.DBiasDQGELU},
+		{activation.ReLU, activation.DReLU, activation.DBiasDReLU},
+		{activation.SReLU, activation.DSReLU, activation.DBiasDSReLU},
+		{activation.SiLU, activation.DSiLU, activation.DBiasDSiLU},
+	} {
+		kit.Suites = append(kit.Suites,
+			opstest.Spec[activation.ActivationArgs]{Op: f.fwd, Cases: activationCases}.Suite(),
+			opstest.Spec[activation.DActivationArgs]{Op: f.bwd, Cases: dactivationCases}.Suite(),
+			opstest.Spec[activation.DBiasDActivationArgs]{Op: f.dbias, Cases: dbiasCases}.Suite())
+		kit.Gradients = append(kit.Gradients,
+			opstest.Gradient{Backward: f.bwd, Forward: f.fwd, Cases: activationGradCases(f.fwd, f.bwd)},
+			opstest.Gradient{Backward: f.dbias, Forward: f.fwd, Cases: dbiasGradCases(f.fwd, f.dbias)})
+	}
+	for _, f := range []struct {
+		fwd forward
+		bwd backward
+	}{
+		{activation.GEGLU, activation.DGEGLU}, {activation.GLU, activation.DGLU}, {activation.QGEGLU, activation.DQGEGLU},
+		{activation.ReGLU, activation.DReGLU}, {activation.SReGLU, activation.DSReGLU},
+	} {
+		kit.Suites = append(kit.Suites,
+			opstest.Spec[activation.ActivationArgs]{Op: f.fwd, Cases: gluCases}.Suite(),
+			opstest.Spec[activation.DActivationArgs]{Op: f.bwd, Cases: dgluCases}.Suite())
+		kit.Gradients = append(kit.Gradients, opstest.Gradient{Backward: f.bwd, Forward: f.fwd, Cases: gluGradCases(f.fwd, f.bwd)})
+	}
+	return kit
 }
 
 // Loss returns the cases of the ops of package loss.

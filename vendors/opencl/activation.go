@@ -27,45 +27,51 @@ const (
 // Impls returns the impls of the family.
 func Impls() []opregistry.Impl {
 	return []opregistry.Impl{
-		gelu.forward(activation.GELU), gelu.backward(activation.DGELU), gelu.withBias(activation.DBiasDGELU),
-		qgelu.forward(activation.QGELU), qgelu.backward(activation.DQGELU), qgelu.withBias(activation.DBiasDQGELU),
-		relu.forward(activation.ReLU), relu.backward(activation.DReLU), relu.withBias(activation.DBiasDReLU),
-		srelu.forward(activation.SReLU), srelu.backward(activation.DSReLU), srelu.withBias(activation.DBiasDSReLU),
-		silu.forward(activation.SiLU), silu.backward(activation.DSiLU), silu.withBias(activation.DBiasDSiLU),
+		gelu.forward(activation.GELU, plain), gelu.backward(activation.DGELU, plain), gelu.withBias(activation.DBiasDGELU),
+		qgelu.forward(activation.QGELU, plain), qgelu.backward(activation.DQGELU, plain), qgelu.withBias(activation.DBiasDQGELU),
+		relu.forward(activation.ReLU, plain), relu.backward(activation.DReLU, plain), relu.withBias(activation.DBiasDReLU),
+		srelu.forward(activation.SReLU, plain), srelu.backward(activation.DSReLU, plain), srelu.withBias(activation.DBiasDSReLU),
+		silu.forward(activation.SiLU, plain), silu.backward(activation.DSiLU, plain), silu.withBias(activation.DBiasDSiLU),
 
-		silu.gate(activation.SwiGLU), silu.gateGradient(activation.DSwiGLU),
-		gelu.gate(activation.GEGLU), gelu.gateGradient(activation.DGEGLU),
-		logistic.gate(activation.GLU), logistic.gateGradient(activation.DGLU),
-		qgelu.gate(activation.QGEGLU), qgelu.gateGradient(activation.DQGEGLU),
-		relu.gate(activation.ReGLU), relu.gateGradient(activation.DReGLU),
-		srelu.gate(activation.SReGLU), srelu.gateGradient(activation.DSReGLU),
+		silu.forward(activation.SwiGLU, gate), silu.backward(activation.DSwiGLU, gate),
+		gelu.forward(activation.GEGLU, gate), gelu.backward(activation.DGEGLU, gate),
+		logistic.forward(activation.GLU, gate), logistic.backward(activation.DGLU, gate),
+		qgelu.forward(activation.QGEGLU, gate), qgelu.backward(activation.DQGEGLU, gate),
+		relu.forward(activation.ReGLU, gate), relu.backward(activation.DReGLU, gate),
+		srelu.forward(activation.SReGLU, gate), srelu.backward(activation.DSReGLU, gate),
 
 		Impl(activation.ClampedSwiGLU, clampedForward, Storage),
 		Impl(activation.ClampedDSwiGLU, clampedBackward, Storage),
 	}
 }
 
-// forward returns the impl of an elementwise function.
-func (f function) forward(op *opregistry.Op[activation.ActivationArgs]) opregistry.Impl {
+// The kernels of functions that gate the other half of a row or do not.
+const (
+	plain = "act"
+	gate  = "glu"
+)
+
+// forward returns the impl of a function.
+func (f function) forward(op *opregistry.Op[activation.ActivationArgs], kernel string) opregistry.Impl {
 	return Impl(op, func(e *opregistry.Exec, a activation.ActivationArgs) error {
 		c := Begin(e)
 		x, y := c.Rows("input", a.Input), c.Rows("output", a.Output)
 		if c.Err != nil {
 			return c.Err
 		}
-		return c.Each(program, "act_fwd", Types{a.Input.DType()}, 0, x.Rows, x.Cols, x, y).I32(int32(f)).Run()
+		return c.Each(program, kernel+"_fwd", Types{a.Input.DType()}, 0, y.Rows, y.Cols, x, y).I32(int32(f)).Run()
 	}, Storage)
 }
 
-// backward returns the impl of the gradient of an elementwise function.
-func (f function) backward(op *opregistry.Op[activation.DActivationArgs]) opregistry.Impl {
+// backward returns the impl of the gradient of a function.
+func (f function) backward(op *opregistry.Op[activation.DActivationArgs], kernel string) opregistry.Impl {
 	return Impl(op, func(e *opregistry.Exec, a activation.DActivationArgs) error {
 		c := Begin(e)
 		dy, x, dx := c.Rows("grad", a.Grad), c.Rows("fwd_input", a.FwdInput), c.Rows("output", a.Output)
 		if c.Err != nil {
 			return c.Err
 		}
-		return c.Each(program, "act_bwd", Types{a.FwdInput.DType()}, 0, x.Rows, x.Cols, dy, x, dx).I32(int32(f)).Run()
+		return c.Each(program, kernel+"_bwd", Types{a.FwdInput.DType()}, 0, dy.Rows, dy.Cols, dy, x, dx).I32(int32(f)).Run()
 	}, Storage)
 }
 
@@ -89,30 +95,6 @@ func (f function) withBias(op *opregistry.Op[activation.DBiasDActivationArgs]) o
 			return err
 		}
 		return sums.Add(a.DBias, 0)
-	}, Storage)
-}
-
-// gate returns the impl of a gated function.
-func (f function) gate(op *opregistry.Op[activation.ActivationArgs]) opregistry.Impl {
-	return Impl(op, func(e *opregistry.Exec, a activation.ActivationArgs) error {
-		c := Begin(e)
-		x, y := c.Rows("input", a.Input), c.Rows("output", a.Output)
-		if c.Err != nil {
-			return c.Err
-		}
-		return c.Each(program, "glu_fwd", Types{a.Input.DType()}, 0, y.Rows, y.Cols, x, y).I32(int32(f)).Run()
-	}, Storage)
-}
-
-// gateGradient returns the impl of the gradient of a gated function.
-func (f function) gateGradient(op *opregistry.Op[activation.DActivationArgs]) opregistry.Impl {
-	return Impl(op, func(e *opregistry.Exec, a activation.DActivationArgs) error {
-		c := Begin(e)
-		dy, x, dx := c.Rows("grad", a.Grad), c.Rows("fwd_input", a.FwdInput), c.Rows("output", a.Output)
-		if c.Err != nil {
-			return c.Err
-		}
-		return c.Each(program, "glu_bwd", Types{a.FwdInput.DType()}, 0, dy.Rows, dy.Cols, dy, x, dx).I32(int32(f)).Run()
 	}, Storage)
 }
 
