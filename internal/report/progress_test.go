@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/primus-fl/primus/device"
+	"github.com/primus-fl/primus/internal/goldentest"
 	"github.com/primus-fl/primus/internal/plaintext"
-	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/runtime/backend"
@@ -43,8 +43,8 @@ func TestProgress(t *testing.T) {
 			p.StepDone(s)
 		}
 		p.RunEnded(backend.Result{})
-		primustest.Check(t, "progress.screen.txt", strings.ReplaceAll(strings.ReplaceAll(screen.String(), "\r", "<CR>"), "\x1b[K", "<ERASE>\n"))
-		primustest.Check(t, "progress.file.txt", file.String())
+		goldentest.Check(t, "progress.screen.txt", strings.ReplaceAll(strings.ReplaceAll(screen.String(), "\r", "<CR>"), "\x1b[K", "<ERASE>\n"))
+		goldentest.Check(t, "progress.file.txt", file.String())
 	})
 }
 
@@ -112,7 +112,7 @@ func TestSummary(t *testing.T) {
 			var out bytes.Buffer
 			tt.give.Impls = tt.stats
 			require.NoError(t, Summary(&out, tt.give))
-			primustest.Check(t, "summary."+strings.ReplaceAll(tt.name, " ", "_")+".txt", out.String())
+			goldentest.Check(t, "summary."+strings.ReplaceAll(tt.name, " ", "_")+".txt", out.String())
 		})
 	}
 }

@@ -24,7 +24,7 @@ func TestBackendsCommands(t *testing.T) {
 	thirdParty := filepath.Join(checkout, "third_party")
 	require.NoError(t, os.MkdirAll(filepath.Join(thirdParty, "Megatron-Bridge", "src"), 0o755))
 	for framework, tree := range map[string]string{"megatron": "Megatron-LM", "torchtitan": "torchtitan", "maxtext": "maxtext"} {
-		require.NoError(t, os.Symlink(filepath.Join(root, "runtime", "backends", framework, "testdata", tree), filepath.Join(thirdParty, tree)))
+		require.NoError(t, os.Symlink(filepath.Join(root, "internal", "backends", framework, "testdata", tree), filepath.Join(thirdParty, tree)))
 	}
 	commands, output := 0, ""
 	for _, b := range commandtest.Blocks(string(text)) {

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/commandtest"
-	"github.com/primus-fl/primus/internal/primustest"
+	"github.com/primus-fl/primus/internal/goldentest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -76,7 +76,7 @@ func runConsole(t *testing.T, page, text string) {
 		return "```console\n" + out.String() + "```\n"
 	})
 	assert.Positive(t, commands)
-	if *primustest.Update {
+	if *goldentest.Update {
 		require.NoError(t, os.WriteFile(page, []byte(rewritten), 0o644))
 		return
 	}

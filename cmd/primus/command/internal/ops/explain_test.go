@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/commandtest"
-	"github.com/primus-fl/primus/internal/primustest"
+	"github.com/primus-fl/primus/internal/goldentest"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/ops"
 	"github.com/stretchr/testify/assert"
@@ -25,7 +25,7 @@ func TestExplainGolden(t *testing.T) {
 			got := commandtest.Run(t, args...)
 			require.Zero(t, got.Code, got.Stderr)
 			assert.Empty(t, got.Stderr)
-			primustest.Check(t, name, got.Out)
+			goldentest.Check(t, name, got.Out)
 		})
 	}
 }

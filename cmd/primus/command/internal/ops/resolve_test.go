@@ -10,6 +10,7 @@ import (
 
 	"github.com/primus-fl/primus/cmd/primus/command"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/commandtest"
+	"github.com/primus-fl/primus/internal/goldentest"
 	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -133,21 +134,21 @@ func TestResolveGolden(t *testing.T) {
 	t.Setenv("TE_FL_PER_OP", "gemm=reference|vendor;nrom=flagos|default")
 	_, got := resolveOp(t, "gemm", smallCatalog)
 	assert.Zero(t, got.Code)
-	primustest.Check(t, "resolve.json", got.Out)
+	goldentest.Check(t, "resolve.json", got.Out)
 }
 
 func TestResolveErrorGolden(t *testing.T) {
 	t.Setenv("TE_FL_PER_OP", "gemm=reference")
 	_, got := resolveOp(t, "gemm", smallCatalog)
 	assert.Equal(t, 1, got.Code)
-	primustest.Check(t, "resolve_no_candidate.json", got.Out)
+	goldentest.Check(t, "resolve_no_candidate.json", got.Out)
 }
 
 func TestResolveTable(t *testing.T) {
 	t.Setenv("TE_FL_DENY_VENDORS", "acmee")
 	got := commandtest.Run(t, "ops", "resolve", "norm", "--catalog", writeCatalog(t, smallCatalog))
 	assert.Zero(t, got.Code)
-	primustest.Check(t, "resolve.txt", got.Out)
+	goldentest.Check(t, "resolve.txt", got.Out)
 	assert.Contains(t, got.Stderr, `WARN  policy: environment TE_FL_DENY_VENDORS names vendor "acmee", which the catalogue does not list; did you mean "acme"?`)
 }
 

@@ -1,4 +1,5 @@
-package primustest
+// Package goldentest compares what a test got with golden files.
+package goldentest
 
 import (
 	"flag"
