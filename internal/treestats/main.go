@@ -61,7 +61,7 @@ func run(dir string, out io.Writer) error {
 
 // listed is what go list says about a package.
 type listed struct {
-	ImportPath, Name, Dir              string
+	ImportPath, Name, Dir             string
 	GoFiles, CgoFiles, IgnoredGoFiles []string
 }
 
