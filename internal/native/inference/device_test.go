@@ -207,7 +207,7 @@ func TestTextsThatDoNotFitADevice(t *testing.T) {
 	m, err := model.NewFrozen(llama(), far)
 	require.NoError(t, err)
 	_, err = inference.New(m, tokenizer.Byte{}, newManager(t), inference.Settings{Slots: 40, Capacity: 1000})
-	assert.ErrorContains(t, err, "the keys and values of 40 texts of 1000 tokens take 10")
+	assert.ErrorContains(t, err, "the keys and values of 40 texts of 1000 tokens take 9.89 MiB")
 	assert.ErrorContains(t, err, "the device has 1")
 	_, err = inference.NewScorer(m, newManager(t), 100_000)
 	assert.ErrorContains(t, err, "fewer or shorter texts")
