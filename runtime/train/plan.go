@@ -8,8 +8,8 @@ import (
 
 	"github.com/primus-fl/primus/internal/launch"
 	"github.com/primus-fl/primus/internal/secret"
+	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
-	"github.com/primus-fl/primus/opmanager/policydiff"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/patch"
 )
@@ -32,7 +32,7 @@ type Plan struct {
 	Problems       []string          // the known reasons why Run would fail
 	// WithoutImpl are the ops that the policy leaves without an impl although this program has one. It
 	// is empty for frameworks that train in processes of their own.
-	WithoutImpl []policydiff.Change
+	WithoutImpl []opmanager.Difference
 }
 
 // PhasePlan describes what would happen to each patch in a phase.
@@ -72,7 +72,7 @@ func NewPlan(ctx context.Context, s Settings) (*Plan, error) {
 	if s.Manager != nil && !r.factory.Launches {
 		unrestricted := s.Manager.With(oppolicy.Default())
 		defer unrestricted.Close()
-		r.plan.WithoutImpl = policydiff.WithoutImpl(unrestricted, s.Manager)
+		r.plan.WithoutImpl = opmanager.WithoutImpl(unrestricted, s.Manager)
 	}
 	if r.factory.Launches {
 		r.plan.UnknownPatches = fmt.Sprintf("Primus has more patches for %s, which its Python process makes", r.factory.Framework)

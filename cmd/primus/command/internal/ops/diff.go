@@ -11,7 +11,6 @@ import (
 	"github.com/primus-fl/primus/cmd/primus/command/internal/graph"
 	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/primus-fl/primus/opmanager"
-	"github.com/primus-fl/primus/opmanager/policydiff"
 	"github.com/primus-fl/primus/opmanager/policyfile"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/spf13/cobra"
@@ -86,7 +85,7 @@ func (o *diffOptions) sides(cmd *cobra.Command) (from, to dispatch.Sources, err 
 }
 
 // diffSides returns the changes from one policy to the other, each with its own plugins.
-func diffSides(ctx context.Context, prog cli.Program, from, to dispatch.Sources, only []string) (changes []policydiff.Change, err error) {
+func diffSides(ctx context.Context, prog cli.Program, from, to dispatch.Sources, only []string) (changes []opmanager.Difference, err error) {
 	var plugins [2]policyfile.Plugins
 	var layers [2]opmanager.PolicyLayers
 	for i, s := range []dispatch.Sources{from, to} {
@@ -100,7 +99,7 @@ func diffSides(ctx context.Context, prog cli.Program, from, to dispatch.Sources,
 	}
 	err = graph.WithManager(ctx, prog, from, func(a *opmanager.Manager, _ *opregistry.Snapshot) error {
 		compare := func(b *opmanager.Manager, _ *opregistry.Snapshot) (err error) {
-			if changes, err = policydiff.Compare(a, b, only); err != nil {
+			if changes, err = opmanager.Compare(a, b, only); err != nil {
 				return cli.UsageError{Err: err}
 			}
 			return nil
@@ -116,7 +115,7 @@ func diffSides(ctx context.Context, prog cli.Program, from, to dispatch.Sources,
 	return changes, err
 }
 
-func printChanges(out io.Writer, changes []policydiff.Change) error {
+func printChanges(out io.Writer, changes []opmanager.Difference) error {
 	if len(changes) == 0 {
 		_, err := fmt.Fprintln(out, "no op changes its impl")
 		return err

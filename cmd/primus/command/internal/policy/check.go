@@ -12,7 +12,6 @@ import (
 	"github.com/primus-fl/primus/cmd/primus/command/internal/graph"
 	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/primus-fl/primus/opmanager"
-	"github.com/primus-fl/primus/opmanager/policydiff"
 	"github.com/primus-fl/primus/opmanager/policyfile"
 	"github.com/spf13/cobra"
 )
@@ -120,7 +119,7 @@ func checkPolicy(m *opmanager.Manager, log *slog.Logger, file string, strict boo
 // policy of m.
 func withoutImpl(m, view *opmanager.Manager) []string {
 	var found []string
-	for _, c := range policydiff.WithoutImpl(m, view) {
+	for _, c := range opmanager.WithoutImpl(m, view) {
 		found = append(found, fmt.Sprintf("policy: op %q would have no impl%s: impl %q: %s; a run that uses the op refuses the policy", c.Op, c.Where(), c.From, c.Reason))
 	}
 	return found

@@ -1,16 +1,13 @@
-// Package policydiff compares which impls two policies select.
-// Compare asks two managers which impl would serve each op and class of calls, and runs none.
-package policydiff
+package opmanager
 
 import (
 	"slices"
 
-	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
 )
 
-// Change is an op that two policies give to different impls.
-type Change struct {
+// Difference is an op that the policies of two managers give to different impls.
+type Difference struct {
 	Op     string `json:"op"`
 	Layers string `json:"layers,omitempty"` // "" for calls outside of layers, and for calls of all layers
 	Phase  string `json:"phase,omitempty"`  // "" for both
@@ -19,8 +16,8 @@ type Change struct {
 	Reason string `json:"reason"` // why the second policy does not select From
 }
 
-// Where returns the layers and the phase of the change with a space in front, "" for all calls.
-func (c Change) Where() string {
+// Where returns the layers and the phase of the difference with a space in front, "" for all calls.
+func (c Difference) Where() string {
 	text := ""
 	if c.Layers != "" {
 		text += " in layers " + c.Layers
@@ -31,10 +28,10 @@ func (c Change) Where() string {
 	return text
 }
 
-// Compare returns the changes from one manager to another for the ops with these names, for all ops
-// if there are none. Changes of calls outside of layers come first; a layer or phase follows where
-// its change differs from that. The error says which name is not an op of from.
-func Compare(from, to *opmanager.Manager, names []string) ([]Change, error) {
+// Compare returns the differences from one manager to another for the ops with these names, for all
+// ops if there are none. It runs no op. Differences of calls outside of layers come first; a layer
+// or phase follows where it differs from that. The error says which name is not an op of from.
+func Compare(from, to *Manager, names []string) ([]Difference, error) {
 	if len(names) == 0 {
 		for _, e := range from.ExplainAll() {
 			names = append(names, e.Op)
@@ -66,39 +63,39 @@ func Compare(from, to *opmanager.Manager, names []string) ([]Change, error) {
 	return mergePhases(changes), nil
 }
 
-// WithoutImpl returns the changes from one manager to another that leave an op without an impl.
-func WithoutImpl(from, to *opmanager.Manager) []Change {
+// WithoutImpl returns the differences from one manager to another that leave an op without an impl.
+func WithoutImpl(from, to *Manager) []Difference {
 	changes, _ := Compare(from, to, nil) // which only refuses names
-	return slices.DeleteFunc(changes, func(c Change) bool { return c.From == "" || c.To != "" })
+	return slices.DeleteFunc(changes, func(c Difference) bool { return c.From == "" || c.To != "" })
 }
 
-// compareAt returns the changes for calls of one layer and phase.
-func compareAt(from, to *opmanager.Manager, names []string, layer int, phase oppolicy.Phase) []Change {
-	var changes []Change
+// compareAt returns the differences for calls of one layer and phase.
+func compareAt(from, to *Manager, names []string, layer int, phase oppolicy.Phase) []Difference {
+	var changes []Difference
 	before, after := from.ExplainIn(layer, phase, nil), to.ExplainIn(layer, phase, nil)
 	for _, op := range names {
 		a, b := explanationOf(before, op), explanationOf(after, op)
 		if a.Selected != b.Selected {
-			changes = append(changes, Change{Op: op, From: a.Selected, To: b.Selected, Reason: b.ReasonOf(a.Selected)})
+			changes = append(changes, Difference{Op: op, From: a.Selected, To: b.Selected, Reason: b.ReasonOf(a.Selected)})
 		}
 	}
 	return changes
 }
 
 // explanationOf returns the explanation of an op, or one without impls if there is none.
-func explanationOf(all []opmanager.Explanation, op string) opmanager.Explanation {
-	i := slices.IndexFunc(all, func(e opmanager.Explanation) bool { return e.Op == op })
+func explanationOf(all []Explanation, op string) Explanation {
+	i := slices.IndexFunc(all, func(e Explanation) bool { return e.Op == op })
 	if i < 0 {
-		return opmanager.Explanation{Op: op}
+		return Explanation{Op: op}
 	}
 	return all[i]
 }
 
-// mergePhases joins changes that are the same in both phases of the same layers.
-func mergePhases(changes []Change) []Change {
-	merged := []Change{}
+// mergePhases joins differences that are the same in both phases of the same layers.
+func mergePhases(changes []Difference) []Difference {
+	merged := []Difference{}
 	for _, c := range changes {
-		twin := slices.IndexFunc(merged, func(o Change) bool {
+		twin := slices.IndexFunc(merged, func(o Difference) bool {
 			return o.Phase != "" && c.Phase != "" && o.Op == c.Op && o.Layers == c.Layers && o.From == c.From && o.To == c.To
 		})
 		if twin >= 0 && c.Layers != "" {

@@ -1,4 +1,4 @@
-package policydiff_test
+package opmanager_test
 
 import (
 	"fmt"
@@ -8,11 +8,10 @@ import (
 	"github.com/primus-fl/primus/impls/reference"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
-	"github.com/primus-fl/primus/opmanager/policydiff"
 	"github.com/primus-fl/primus/opregistry"
 )
 
-func Example() {
+func ExampleCompare() {
 	registry := opregistry.NewRegistry()
 	for _, src := range []opregistry.Source{flagos.Source(), reference.Source()} {
 		if err := registry.Register(src); err != nil {
@@ -28,14 +27,14 @@ func Example() {
 	view := today.With(tomorrow)
 	defer view.Close()
 
-	changes, err := policydiff.Compare(today, view, nil)
+	changes, err := opmanager.Compare(today, view, nil)
 	if err != nil {
 		log.Fatal(err)
 	}
 	for _, c := range changes {
 		fmt.Printf("%s: %s -> %q\n", c.Op, c.From, c.To)
 	}
-	for _, c := range policydiff.WithoutImpl(today, view) {
+	for _, c := range opmanager.WithoutImpl(today, view) {
 		fmt.Println("without an impl:", c.Op)
 	}
 	// Output:
