@@ -3,7 +3,6 @@ package model
 import (
 	"github.com/primus-fl/primus/internal/native/architecture"
 	"github.com/primus-fl/primus/internal/native/fp8"
-	"github.com/primus-fl/primus/internal/native/layout"
 	"github.com/primus-fl/primus/internal/native/memory"
 	"github.com/primus-fl/primus/internal/native/world"
 	"github.com/primus-fl/primus/opmanager"
@@ -44,11 +43,11 @@ type Builder struct {
 	wide       *wide        // of routers; nil without
 	Part       Part
 	stream     *Stream
-	RowBuffers *[4]layout.RowBuffer // scratch of layers whose experts several ranks share
-	again      *memory.Pool         // memory of what backward computes again, which layers share; nil for a forward-only pass
-	narrow     *memory.Pool         // memory of operands of fp8, which layers share
-	Scales     *fp8.Scales          // of operands of fp8; nil unless scaling is delayed
-	scaled     int                  // how many linear layers have operands of fp8
+	RowBuffers *[4]RowBuffer // scratch of layers whose experts several ranks share
+	again      *memory.Pool  // memory of what backward computes again, which layers share; nil for a forward-only pass
+	narrow     *memory.Pool  // memory of operands of fp8, which layers share
+	Scales     *fp8.Scales   // of operands of fp8; nil unless scaling is delayed
+	scaled     int           // how many linear layers have operands of fp8
 }
 
 // At moves on to a part of the model, with memory of its own or that of the part before.

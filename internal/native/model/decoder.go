@@ -8,7 +8,6 @@ import (
 
 	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/internal/native/architecture"
-	"github.com/primus-fl/primus/internal/native/layout"
 	"github.com/primus-fl/primus/internal/native/memory"
 	"github.com/primus-fl/primus/opmanager"
 	embeddingops "github.com/primus-fl/primus/ops/embedding"
@@ -223,7 +222,7 @@ func (d *Decoder) build(n int) *decoderPass {
 	own := &memory.Pool{Arena: d.memory}
 	part := d.m.part
 	part.Sequence = false // there are few rows
-	b := Builder{Config: c, Batch: 1, Seq: n, Keep: own, Cache: d.cache, Scales: d.m.scales, Part: part, RowBuffers: new([4]layout.RowBuffer)}
+	b := Builder{Config: c, Batch: 1, Seq: n, Keep: own, Cache: d.cache, Scales: d.m.scales, Part: part, RowBuffers: new([4]RowBuffer)}
 	b.At(d.mgr)
 	b.Stream()
 	p := &decoderPass{

@@ -11,8 +11,9 @@
 // activations for one batch size and sequence length and runs forward and backward over them. A
 // step allocates nothing except the views of the rows that go to each expert.
 //
-// Its configuration is of package architecture, its weights are of package param, and a Pass or a
-// Decoder is made of the blocks of package block, which are chosen when it is built.
+// Its configuration is of package architecture. A Pass or a Decoder is made of blocks, which are
+// chosen when it is built. A rank may have a part of the model: a Slice says which part of a weight
+// it has, and Routes bring rows of activations to the rank that has the weights for them.
 //
 // # Concurrency
 //
@@ -21,5 +22,6 @@
 // # Errors
 //
 // Errors begin with the part of the model ("layer 3 attention"). *NonFiniteError names the first op
-// whose result is NaN or infinite.
+// whose result is NaN or infinite. A failed collective is a *world.Error, after which the run has
+// to end on all ranks.
 package model

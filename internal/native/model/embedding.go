@@ -3,7 +3,6 @@ package model
 import (
 	"fmt"
 
-	"github.com/primus-fl/primus/internal/native/layout"
 	"github.com/primus-fl/primus/internal/native/memory"
 	"github.com/primus-fl/primus/internal/native/world"
 	"github.com/primus-fl/primus/opmanager"
@@ -111,7 +110,7 @@ type tableParts struct {
 
 func (b *Builder) tableParts(tokens *Param) *tableParts {
 	t, ranks, whole := b.tokens(), b.Part.Tensor, tokens.Slice.Whole[0]
-	part := layout.Portion(whole, ranks.Rank, ranks.Ranks)
+	part := Portion(whole, ranks.Rank, ranks.Ranks)
 	return &tableParts{
 		ranks: ranks, first: part.Lo, last: part.Hi, whole: whole,
 		ids: b.Keep.New(tensor.I32, t), at: b.Keep.New(tensor.I32, t), vectors: b.Act(t, b.Config.HiddenSize),

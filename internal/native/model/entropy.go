@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/primus-fl/primus/internal/native/layout"
 	"github.com/primus-fl/primus/internal/native/memory"
 	"github.com/primus-fl/primus/internal/native/world"
 	"github.com/primus-fl/primus/opmanager"
@@ -116,8 +115,8 @@ func (p *vocabularyParts) place(r *Run, targets *tensor.Tensor) {
 			r.fail(fmt.Errorf("target %d: want an id below vocab_size %d", target, p.whole))
 			return
 		}
-		has := layout.PortionOf(int(target), p.whole, p.ranks.Ranks)
-		at := int32(int(target) - layout.Portion(p.whole, has, p.ranks.Ranks).Lo)
+		has := PortionOf(int(target), p.whole, p.ranks.Ranks)
+		at := int32(int(target) - Portion(p.whole, has, p.ranks.Ranks).Lo)
 		own[i], column[i], rank[i] = noIgnore, last, int32(has)
 		if has == p.ranks.Rank {
 			own[i], column[i] = at, at

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/primus-fl/primus/internal/native/architecture"
-	"github.com/primus-fl/primus/internal/native/layout"
 	"github.com/primus-fl/primus/internal/native/memory"
 	"github.com/primus-fl/primus/internal/native/world"
 	"github.com/primus-fl/primus/opmanager"
@@ -43,9 +42,9 @@ type experts struct {
 	dHidden         *tensor.Tensor // [T h], by way of the router
 	dRouted         *tensor.Tensor // dHidden in f32, which it is where activations are f32
 
-	work    layout.Work
-	routes  *layout.Routes     // nil where this rank has all experts
-	buffers layout.WorkBuffers // of work, with routes
+	work    Work
+	routes  *Routes     // nil where this rank has all experts
+	buffers WorkBuffers // of work, with routes
 
 	up, down                  grouped
 	savedChoice, savedPermute *opregistry.Saved
@@ -77,9 +76,9 @@ func (b *Builder) experts(w ExpertWeights) *experts {
 		addBwd: opmanager.MustBind(b.Bwd, norm.ResidualAdd),
 	}
 	if b.Part.Experts != nil {
-		e.routes, e.buffers = layout.NewRoutes(b.Part.Experts, n, h, b.Config.Compute()), layout.WorkBuffers{Scratch: b.RowBuffers}
+		e.routes, e.buffers = NewRoutes(b.Part.Experts, n, h, b.Config.Compute()), WorkBuffers{Scratch: b.RowBuffers}
 	} else {
-		e.work = layout.Work{
+		e.work = Work{
 			In: e.in, Out: e.out, GateUp: b.Act(t*k, 2*f), Act: b.Act(t*k, f), DOut: e.dOut, DIn: e.dIn, DAct: b.scratch(t*k, f),
 		}
 	}

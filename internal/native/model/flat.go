@@ -3,7 +3,6 @@ package model
 import (
 	"slices"
 
-	"github.com/primus-fl/primus/internal/native/layout"
 	"github.com/primus-fl/primus/internal/native/memory"
 	"github.com/primus-fl/primus/tensor"
 )
@@ -112,4 +111,4 @@ func (m *Model) place(trained, others []*Param) Flat {
 }
 
 // Watch replaces what follows the weights of the pass from now on.
-func (p *Pass) Watch(w layout.Watch) { p.watch = w }
+func (p *Pass) Watch(w Watch) { p.watch = w }

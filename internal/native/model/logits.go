@@ -1,7 +1,6 @@
 package model
 
 import (
-	"github.com/primus-fl/primus/internal/native/layout"
 	"github.com/primus-fl/primus/internal/native/memory"
 	"github.com/primus-fl/primus/internal/native/world"
 	"github.com/primus-fl/primus/tensor"
@@ -26,7 +25,7 @@ func (p *logitParts) room() int { return (p.whole + p.ranks.Ranks - 1) / p.ranks
 
 // size is that of the part of a rank.
 func (p *logitParts) size(rank int) int {
-	part := layout.Portion(p.whole, rank, p.ranks.Ranks)
+	part := Portion(p.whole, rank, p.ranks.Ranks)
 	return part.Hi - part.Lo
 }
 

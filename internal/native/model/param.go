@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 
-	"github.com/primus-fl/primus/internal/native/layout"
 	"github.com/primus-fl/primus/internal/native/memory"
 	"github.com/primus-fl/primus/tensor"
 )
@@ -22,8 +21,8 @@ type Param struct {
 
 	start Start
 	Parts []part
-	Slice layout.Slice // which part of the whole weight this is; the zero value is all of it
-	Apart bool         // it lies in a Flat of its own, because other ranks have other such weights
+	Slice Slice // which part of the whole weight this is; the zero value is all of it
+	Apart bool  // it lies in a Flat of its own, because other ranks have other such weights
 
 	matrices []int // the rows of the matrices of a layer that the weight holds; nil without
 	fused    bool  // parts are queries, keys and values

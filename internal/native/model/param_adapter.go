@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/primus-fl/primus/internal/native/layout"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -50,22 +49,22 @@ func (b *WeightBuilder) adapt(name string, out, in int, parts []part) []AdapterW
 func (w *AdapterWeights) share(groups []int, rank, ranks int) {
 	if groups == nil {
 		in := w.A.Shape[1]
-		w.A.Slice = layout.Slice{Whole: w.A.Shape, Cols: []layout.Range{layout.Share(in, rank, ranks)}}
+		w.A.Slice = Slice{Whole: w.A.Shape, Cols: []Range{Share(in, rank, ranks)}}
 		w.A.Shape = w.A.Slice.Shape()
 		return
 	}
-	rows := []layout.Range{} // those of the adapter
+	rows := []Range{} // those of the adapter
 	lo, hi, at := w.Lo, w.Hi, 0
-	for _, r := range layout.Shares(groups, rank, ranks) {
+	for _, r := range Shares(groups, rank, ranks) {
 		switch {
 		case r.Hi <= lo:
 			w.Lo = at + r.Hi - r.Lo
 		case r.Lo < hi:
-			rows = append(rows, layout.Range{Lo: r.Lo - lo, Hi: r.Hi - lo})
+			rows = append(rows, Range{Lo: r.Lo - lo, Hi: r.Hi - lo})
 			w.Hi = at + r.Hi - r.Lo
 		}
 		at += r.Hi - r.Lo
 	}
-	w.B.Slice = layout.Slice{Whole: w.B.Shape, Rows: rows}
+	w.B.Slice = Slice{Whole: w.B.Shape, Rows: rows}
 	w.B.Shape = w.B.Slice.Shape()
 }

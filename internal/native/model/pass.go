@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/primus-fl/primus/internal/native/layout"
 	"github.com/primus-fl/primus/internal/native/memory"
 	"github.com/primus-fl/primus/internal/random"
 	"github.com/primus-fl/primus/opmanager"
@@ -43,7 +42,7 @@ type Pass struct {
 	head      Linear
 	entropy   *BlockCrossEntropy
 	grad      *Gradients // nil for a forward-only pass
-	watch     layout.Watch
+	watch     Watch
 
 	updateScales *opmanager.Bound[quant.FusedAmaxAndScaleUpdateArgs] // with delayed scaling
 }
@@ -78,7 +77,7 @@ func (m *Model) NewPass(mgr *opmanager.Manager, batch, seq int, train bool) (*Pa
 func (p *Pass) build(mgr *opmanager.Manager, train bool) {
 	m, c, t := p.m, p.m.cfg, p.batch*p.seq
 	own := &memory.Pool{Arena: p.memory}
-	outside := Builder{Config: m.local(), Batch: p.batch, Seq: p.seq, Keep: own, Part: m.part, RowBuffers: new([4]layout.RowBuffer)}
+	outside := Builder{Config: m.local(), Batch: p.batch, Seq: p.seq, Keep: own, Part: m.part, RowBuffers: new([4]RowBuffer)}
 	if train {
 		outside.Spare = &memory.Pool{Arena: p.memory}
 		p.grad = outside.Gradients()

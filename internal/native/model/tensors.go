@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"github.com/primus-fl/primus/internal/native/layout"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -32,7 +31,7 @@ type Place struct {
 	Name   string
 	Param  *Param
 	Lo, Hi int
-	Slice  layout.Slice
+	Slice  Slice
 }
 
 // Places returns where the tensors of a checkpoint lie that are trained.
@@ -57,9 +56,9 @@ func places(params []*Param) []Place {
 			shape := slices.Clone(p.Shape)
 			shape[0] = part.Rows
 			hi := lo + shape.NumElements()
-			s := layout.Slice{Whole: shape}
+			s := Slice{Whole: shape}
 			if part.Whole > 0 {
-				shape[0], s.Rows = part.Whole, []layout.Range{{Lo: part.From, Hi: part.From + part.Rows}}
+				shape[0], s.Rows = part.Whole, []Range{{Lo: part.From, Hi: part.From + part.Rows}}
 			}
 			all = append(all, Place{part.Name, p, lo, hi, s})
 			lo = hi

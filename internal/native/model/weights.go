@@ -6,7 +6,6 @@ import (
 	"strconv"
 
 	"github.com/primus-fl/primus/internal/native/architecture"
-	"github.com/primus-fl/primus/internal/native/layout"
 	"github.com/primus-fl/primus/internal/native/world"
 	"github.com/primus-fl/primus/tensor"
 )
@@ -80,7 +79,7 @@ func (b *WeightBuilder) Param(name string, s Start, shape ...int) *Param {
 func (b *WeightBuilder) Table(name string, s Start, rows, cols int) *Param {
 	p := b.Param(name, s, rows, cols)
 	if t := b.part.Tensor; t != nil {
-		p.Slice = layout.Slice{Whole: p.Shape, Rows: []layout.Range{layout.Portion(rows, t.Rank, t.Ranks)}}
+		p.Slice = Slice{Whole: p.Shape, Rows: []Range{Portion(rows, t.Rank, t.Ranks)}}
 		p.Shape = p.Slice.Shape()
 	}
 	return p
@@ -126,9 +125,9 @@ func (b *WeightBuilder) share(w *LinearWeights, groups ...int) {
 		return
 	}
 	w.Shared, w.Sums = t, groups == nil
-	slice, bias := layout.Projection(w.Weight.Shape, w.InOut, groups, t.Rank, t.Ranks)
+	slice, bias := Projection(w.Weight.Shape, w.InOut, groups, t.Rank, t.Ranks)
 	params := []*Param{w.Weight, w.Bias}
-	for i, s := range []layout.Slice{slice, bias} {
+	for i, s := range []Slice{slice, bias} {
 		p := params[i]
 		if p == nil || s.Rows == nil && s.Cols == nil {
 			continue
@@ -203,7 +202,7 @@ func (b *WeightBuilder) experts(at string, std, residual float64) ExpertWeights 
 		p := b.Param(at+n.Experts+name+".weight", s, num*size, in)
 		p.Apart = share != nil || b.part.Tensor != nil // rows of activations of other ranks come to it, or have copies of it
 		if share != nil {
-			p.Slice = layout.Slice{Whole: tensor.Shape{c.NumExperts * size, in}, Rows: []layout.Range{{Lo: first * size, Hi: (first + num) * size}}}
+			p.Slice = Slice{Whole: tensor.Shape{c.NumExperts * size, in}, Rows: []Range{{Lo: first * size, Hi: (first + num) * size}}}
 		}
 		return p
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/internal/buildinfo"
 	"github.com/primus-fl/primus/internal/durable"
-	"github.com/primus-fl/primus/internal/native/layout"
 	"github.com/primus-fl/primus/internal/native/model"
 	"github.com/primus-fl/primus/internal/native/optim"
 	"github.com/primus-fl/primus/internal/native/weights"
@@ -322,7 +321,7 @@ func (e *engine) connect() error {
 			return err
 		}
 	}
-	e.pass.Watch(layout.Watch{Needs: e.links.Need, Final: func(depth int) {
+	e.pass.Watch(model.Watch{Needs: e.links.Need, Final: func(depth int) {
 		if e.early {
 			e.links.Send(depth)
 		}

@@ -1,4 +1,4 @@
-package layout
+package model
 
 // Watch follows the weights of a pass. Functions may be nil.
 type Watch struct {
