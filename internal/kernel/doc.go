@@ -1,5 +1,5 @@
-// Package kernel prefetches; the packages below it are the inner loops of the fast impls, one
-// for each family, and this text says how one is written.
+// Package kernel has what the kernels share. The packages below it are the inner loops of the fast
+// impls, one for each family, and this text says how one is written.
 //
 // # Files
 //

@@ -4,7 +4,7 @@ package delta
 
 import (
 	"github.com/primus-fl/primus/internal/cpufeat"
-	"github.com/primus-fl/primus/internal/kernel/internal/lanes"
+	"github.com/primus-fl/primus/internal/kernel"
 )
 
 // stepVector returns how many columns it has done.
@@ -15,7 +15,7 @@ func stepVector(state []float32, p *Position, v, o []float32) (done int) {
 		}
 		return done
 	}
-	if done = lanes.Whole(len(v)); done > 0 {
+	if done = kernel.WholeLanes(len(v)); done > 0 {
 		stepAVX2(&state[0], &p.K[0], &p.Q[0], &v[0], &o[0], len(p.K), done, len(v), p.Product, p.Decay, p.Beta)
 	}
 	return done

@@ -6,14 +6,14 @@ import (
 	"unsafe"
 
 	"github.com/primus-fl/primus/internal/cpufeat"
-	"github.com/primus-fl/primus/internal/kernel/internal/lanes"
+	"github.com/primus-fl/primus/internal/kernel"
 )
 
 func momentsVector(x []float32) (done int, sum, squares float64) {
 	if cpufeat.Has(cpufeat.AVX512) {
-		done = len(x) &^ (2*lanes.Count - 1)
+		done = len(x) &^ (2*kernel.Lanes - 1)
 	} else {
-		done = lanes.Whole(len(x))
+		done = kernel.WholeLanes(len(x))
 	}
 	switch {
 	case done == 0:

@@ -2,10 +2,10 @@
 
 package optim
 
-import "github.com/primus-fl/primus/internal/kernel/internal/lanes"
+import "github.com/primus-fl/primus/internal/kernel"
 
 func adamVector(p, m, v, g []float32, step *AdamStep) int {
-	n := lanes.Whole(len(p))
+	n := kernel.WholeLanes(len(p))
 	if n > 0 {
 		adamAVX2(&p[0], &m[0], &v[0], &g[0], n, step)
 	}
@@ -13,7 +13,7 @@ func adamVector(p, m, v, g []float32, step *AdamStep) int {
 }
 
 func adamLargestVector(p, m, v, g []float32, step *AdamStep) (done int, largest float32) {
-	n := lanes.Whole(len(p))
+	n := kernel.WholeLanes(len(p))
 	if n > 0 {
 		largest = adamLargestAVX2(&p[0], &m[0], &v[0], &g[0], n, step)
 	}

@@ -4,7 +4,7 @@ package rope
 
 import (
 	"github.com/primus-fl/primus/internal/cpufeat"
-	"github.com/primus-fl/primus/internal/kernel/internal/lanes"
+	"github.com/primus-fl/primus/internal/kernel"
 )
 
 func rotateHalvesVector(t Turns, y0, y1 []float32, y Pitch, x0, x1 []float32, x Pitch, c0, c1, s0, s1 []float32) int {
@@ -12,7 +12,7 @@ func rotateHalvesVector(t Turns, y0, y1 []float32, y Pitch, x0, x1 []float32, x 
 		rotateHalvesAVX512(&t, &y, &x, &y0[0], &y1[0], &x0[0], &x1[0], &c0[0], &c1[0], &s0[0], &s1[0])
 		return t.Columns
 	}
-	n := lanes.Whole(t.Columns)
+	n := kernel.WholeLanes(t.Columns)
 	if n == 0 {
 		return 0
 	}
@@ -35,7 +35,7 @@ func copyHeadsVector(t Turns, y []float32, to Pitch, x []float32, from Pitch) bo
 }
 
 func rotatePairsVector(y, x, c, s []float32) int {
-	n := lanes.Whole(len(y))
+	n := kernel.WholeLanes(len(y))
 	if n > 0 {
 		rotatePairsAVX2(&y[0], &x[0], &c[0], &s[0], n)
 	}
@@ -43,7 +43,7 @@ func rotatePairsVector(y, x, c, s []float32) int {
 }
 
 func sinCosVector(sin, cos, theta []float32) int {
-	n := lanes.Whole(len(theta))
+	n := kernel.WholeLanes(len(theta))
 	switch {
 	case n == 0:
 	case cpufeat.Has(cpufeat.AVX512):

@@ -4,7 +4,7 @@ package vector
 
 import (
 	"github.com/primus-fl/primus/internal/cpufeat"
-	"github.com/primus-fl/primus/internal/kernel/internal/lanes"
+	"github.com/primus-fl/primus/internal/kernel"
 )
 
 func dot(x, y []float32) float32 {
@@ -177,7 +177,7 @@ func keep(dst, y, x []float32, lo, hi float32) {
 }
 
 func mulScaleVector(dst, x, w []float32, scale float32) int {
-	n := lanes.Whole(len(x))
+	n := kernel.WholeLanes(len(x))
 	if n > 0 {
 		mulScaleAVX2(&dst[0], &x[0], &w[0], n, scale)
 	}
@@ -185,7 +185,7 @@ func mulScaleVector(dst, x, w []float32, scale float32) int {
 }
 
 func scaleFiniteVector(dst, x []float32, scale float32) (int, bool) {
-	n := lanes.Whole(len(x))
+	n := kernel.WholeLanes(len(x))
 	if n == 0 {
 		return 0, true
 	}
@@ -193,7 +193,7 @@ func scaleFiniteVector(dst, x []float32, scale float32) (int, bool) {
 }
 
 func sumSquaresVector(x []float32) (int, float64) {
-	n := lanes.Whole(len(x))
+	n := kernel.WholeLanes(len(x))
 	if n == 0 {
 		return 0, 0
 	}
