@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/primus-fl/primus/device"
-	"github.com/primus-fl/primus/internal/peak"
 	"github.com/primus-fl/primus/internal/stats"
 	"github.com/primus-fl/primus/internal/suggest"
 	"github.com/primus-fl/primus/opregistry"
@@ -121,10 +120,10 @@ func (b *Bench) peak(bound Bound) float64 {
 	if _, ok := b.peaks[bound]; !ok {
 		if bound == Compute {
 			for range peakMeasurements {
-				b.peaks[bound] = max(b.peaks[bound], peak.FLOPS(b.Exec.Pool()))
+				b.peaks[bound] = max(b.peaks[bound], PeakFLOPS(b.Exec.Pool()))
 			}
 		} else {
-			b.peaks[bound] = peak.Bandwidth(b.Exec.Pool())
+			b.peaks[bound] = PeakBandwidth(b.Exec.Pool())
 		}
 	}
 	return b.peaks[bound]

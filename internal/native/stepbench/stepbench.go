@@ -11,7 +11,7 @@ import (
 
 	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/internal/native/model"
-	"github.com/primus-fl/primus/internal/peak"
+	"github.com/primus-fl/primus/internal/opbench"
 	"github.com/primus-fl/primus/internal/stats"
 	"github.com/primus-fl/primus/internal/sysmem"
 	"github.com/primus-fl/primus/opmanager"
@@ -100,7 +100,7 @@ func Measure(ctx context.Context, s Settings) (r Result, err error) {
 			before = s.Manager.Stats()
 		}
 		if i >= s.Warmup {
-			peaks = append(peaks, peak.FLOPS(s.Pool))
+			peaks = append(peaks, opbench.PeakFLOPS(s.Pool))
 		}
 		begin := time.Now()
 		if r.Loss, err = bench.Step(ctx); err != nil {

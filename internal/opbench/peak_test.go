@@ -1,11 +1,11 @@
-package peak_test
+package opbench_test
 
 import (
 	"testing"
 
 	"github.com/primus-fl/primus/internal/cpufeat"
+	"github.com/primus-fl/primus/internal/opbench"
 	"github.com/primus-fl/primus/internal/parallel"
-	"github.com/primus-fl/primus/internal/peak"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/stretchr/testify/assert"
 )
@@ -13,7 +13,7 @@ import (
 // No current CPU exceeds these bounds. There is no lower bound: another program may have used the
 // CPU.
 func TestFLOPS(t *testing.T) {
-	widest := peak.FLOPS(opregistry.Serial{})
+	widest := opbench.PeakFLOPS(opregistry.Serial{})
 	if !cpufeat.Has(cpufeat.AVX2) {
 		assert.Zero(t, widest)
 		return
@@ -21,16 +21,16 @@ func TestFLOPS(t *testing.T) {
 	assert.Positive(t, widest)
 	assert.Less(t, widest, 500e9)
 	defer cpufeat.Disable(cpufeat.AVX512)()
-	narrow := peak.FLOPS(opregistry.Serial{})
+	narrow := opbench.PeakFLOPS(opregistry.Serial{})
 	assert.Positive(t, narrow)
 	defer cpufeat.Disable(cpufeat.AVX2)()
-	assert.Zero(t, peak.FLOPS(opregistry.Serial{}))
+	assert.Zero(t, opbench.PeakFLOPS(opregistry.Serial{}))
 }
 
 func TestBandwidth(t *testing.T) {
 	pool := parallel.New(2)
 	defer pool.Close()
-	moved := peak.Bandwidth(pool)
+	moved := opbench.PeakBandwidth(pool)
 	assert.Positive(t, moved)
 	assert.Less(t, moved, 5e12)
 }

@@ -1,6 +1,4 @@
-// Package peak measures the limits of the CPU: fused multiply-adds in registers and the sum of
-// arrays in memory. Efficiency is a share of these.
-package peak
+package opbench
 
 import (
 	"math"
@@ -23,11 +21,11 @@ const (
 	pause          = 5 * time.Millisecond
 )
 
-// FLOPS returns the f32 operations per second, of which a fused multiply-add is two, that the
+// PeakFLOPS returns the f32 operations per second, of which a fused multiply-add is two, that the
 // workers of a pool reach at the same time with the widest vectors of this CPU: the sum of their
 // means over 20 ms, which include the effect of other load. It is 0 where this package has no
 // kernel: everywhere except on amd64 with FMA.
-func FLOPS(pool opregistry.Pool) float64 {
+func PeakFLOPS(pool opregistry.Pool) float64 {
 	kernel, perRound := fmaKernel()
 	if kernel == nil {
 		return 0
@@ -48,14 +46,14 @@ func FLOPS(pool opregistry.Pool) float64 {
 	return sum
 }
 
-// sumElements is the number of elements of an array of Bandwidth: 64 MiB, more than the caches of a
-// few cores hold.
+// sumElements is the number of elements of an array of PeakBandwidth: 64 MiB, more than the caches
+// of a few cores hold.
 const sumElements = 16 << 20
 
-// Bandwidth returns the bytes per second that all workers of a pool move together when they add two
-// arrays of f32 into a third, counted as two reads and one write: the fastest of several runs. It
-// takes about a second and 192 MiB.
-func Bandwidth(pool opregistry.Pool) float64 {
+// PeakBandwidth returns the bytes per second that all workers of a pool move together when they add
+// two arrays of f32 into a third, counted as two reads and one write: the fastest of several runs.
+// It takes about a second and 192 MiB.
+func PeakBandwidth(pool opregistry.Pool) float64 {
 	parts := partsPerWorker * pool.Workers()
 	a, b, sum := make([]float32, sumElements), make([]float32, sumElements), make([]float32, sumElements)
 	for i := range a {

@@ -1,6 +1,6 @@
 //go:build !noasm
 
-package peak
+package opbench
 
 import "github.com/primus-fl/primus/internal/cpufeat"
 

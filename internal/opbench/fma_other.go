@@ -1,5 +1,5 @@
 //go:build !amd64 || noasm
 
-package peak
+package opbench
 
 func fmaKernel() (kernel func(rounds int), perRound float64) { return nil, 0 }
