@@ -12,10 +12,8 @@ import (
 	"github.com/primus-fl/primus/cmd/primus/command/internal/config"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/data"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/devices"
-	"github.com/primus-fl/primus/cmd/primus/command/internal/evaluate"
-	"github.com/primus-fl/primus/cmd/primus/command/internal/export"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/fleet"
-	"github.com/primus-fl/primus/cmd/primus/command/internal/generate"
+	"github.com/primus-fl/primus/cmd/primus/command/internal/models"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/ops"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/patches"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/plugins"
@@ -145,7 +143,7 @@ framework that fails ends train with the code of the first rank that failed.`,
 	root.Flags().BoolVarP(&version, "version", "v", false, "version for primus")
 	root.SetFlagErrorFunc(cli.FlagError)
 	root.AddCommand(train.New(prog), config.New(prog, newRoot), ops.New(prog), policy.New(prog), plugins.New(prog),
-		patches.New(prog), backends.New(prog), devices.New(prog), preflight.New(prog), preflight.NewSmoke(prog), projection.New(prog), benchmark.New(prog), generate.New(prog), evaluate.New(prog), export.New(prog), serve.New(prog), runs.New(prog), fleet.New(prog),
+		patches.New(prog), backends.New(prog), devices.New(prog), preflight.New(prog), preflight.NewSmoke(prog), projection.New(prog), benchmark.New(prog), models.NewGenerate(prog), models.NewEvaluate(prog), models.NewExport(prog), serve.New(prog), runs.New(prog), fleet.New(prog),
 		tokenizer.New(prog), data.New(prog),
 		newVersionCommand(prog), newManCommand())
 	refineBuiltins(root)

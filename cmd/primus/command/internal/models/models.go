@@ -1,4 +1,5 @@
-// Package models gives the commands that use a trained model the flags for it, and the model.
+// Package models has the commands that use a trained model (evaluate, export and generate), and
+// gives others the flags for a model and the model.
 package models
 
 import (

@@ -1,4 +1,4 @@
-package generate_test
+package models_test
 
 import (
 	"encoding/json"

@@ -1,4 +1,4 @@
-package generate
+package models
 
 import (
 	"bufio"
@@ -16,7 +16,7 @@ import (
 const maxLine = 16 << 20
 
 // read returns the prompts of the file; - is stdin. Empty lines are passed over.
-func (o *options) read(stdin io.Reader) ([]request, error) {
+func (o *generateOptions) read(stdin io.Reader) ([]generateRequest, error) {
 	name, in := "standard input", stdin
 	if o.prompts != "-" {
 		name = o.prompts
@@ -27,7 +27,7 @@ func (o *options) read(stdin io.Reader) ([]request, error) {
 		defer file.Close()
 		in = file
 	}
-	var all []request
+	var all []generateRequest
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, maxLine)
 	for number := 1; lines.Scan(); number++ {
@@ -56,7 +56,7 @@ func (o *options) read(stdin io.Reader) ([]request, error) {
 }
 
 // parse reads a line of JSON: a string, or an object with the prompt and its parameters.
-func (o *options) parse(text []byte) (request, error) {
+func (o *generateOptions) parse(text []byte) (generateRequest, error) {
 	r := o.request("")
 	if text = bytes.TrimSpace(text); text[0] == '"' {
 		return r, json.Unmarshal(text, &r.Prompt)

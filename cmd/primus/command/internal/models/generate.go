@@ -1,5 +1,4 @@
-// Package generate is the command that continues texts with a trained model.
-package generate
+package models
 
 import (
 	"cmp"
@@ -14,7 +13,6 @@ import (
 	"time"
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
-	"github.com/primus-fl/primus/cmd/primus/command/internal/models"
 	"github.com/primus-fl/primus/internal/native/inference"
 	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/primus-fl/primus/internal/tokenizer"
@@ -23,9 +21,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// options are the flags of the command.
-type options struct {
-	models.Options
+// generateOptions are the flags of the command.
+type generateOptions struct {
+	Options
 	inference.Sampling
 	prompt, prompts, system string
 	template                string
@@ -36,9 +34,9 @@ type options struct {
 	output                  cli.TextOrJSON
 }
 
-// New returns the command `primus generate`.
-func New(prog cli.Program) *cobra.Command {
-	var o options
+// NewGenerate returns the command `primus generate`.
+func NewGenerate(prog cli.Program) *cobra.Command {
+	var o generateOptions
 	cmd := &cobra.Command{
 		Use:   "generate --checkpoint DIR --prompt TEXT",
 		Short: "Continue a text with a trained model",
@@ -94,7 +92,7 @@ the tokenizer or of --chat-template; the text ends with the answer.`,
 }
 
 // check returns the first mistake in the flags.
-func (o *options) check(cmd *cobra.Command) error {
+func (o *generateOptions) check(cmd *cobra.Command) error {
 	if err := o.Options.Check(cmd); err != nil {
 		return err
 	}
@@ -114,18 +112,18 @@ func (o *options) check(cmd *cobra.Command) error {
 	return nil
 }
 
-// request is a prompt with its parameters.
-type request struct {
+// generateRequest is a prompt with its parameters.
+type generateRequest struct {
 	Prompt string
 	inference.Request
 }
 
-func (o *options) request(prompt string) request {
-	return request{prompt, inference.Request{MaxTokens: int(o.maxTokens), Sampling: o.Sampling, Stop: o.stop}}
+func (o *generateOptions) request(prompt string) generateRequest {
+	return generateRequest{prompt, inference.Request{MaxTokens: int(o.maxTokens), Sampling: o.Sampling, Stop: o.stop}}
 }
 
-func (o *options) run(ctx context.Context, prog cli.Program, stdin io.Reader) error {
-	requests := []request{o.request(o.prompt)}
+func (o *generateOptions) run(ctx context.Context, prog cli.Program, stdin io.Reader) error {
+	requests := []generateRequest{o.request(o.prompt)}
 	if o.prompts != "" {
 		var err error
 		if requests, err = o.read(stdin); err != nil {
@@ -166,7 +164,7 @@ func (o *options) run(ctx context.Context, prog cli.Program, stdin io.Reader) er
 }
 
 // encode sets the tokens of a prompt. In a conversation what ends an answer also ends the text.
-func (o *options) encode(r *request, tok tokenizer.Tokenizer, form *inference.Chat) (err error) {
+func (o *generateOptions) encode(r *generateRequest, tok tokenizer.Tokenizer, form *inference.Chat) (err error) {
 	if form == nil {
 		r.Request.Prompt = inference.Prompt(tok, r.Prompt)
 		return nil
@@ -181,7 +179,7 @@ func (o *options) encode(r *request, tok tokenizer.Tokenizer, form *inference.Ch
 }
 
 // at adds the number of the prompt to an error if there are several.
-func (o *options) at(i int, err error) error {
+func (o *generateOptions) at(i int, err error) error {
 	if o.prompts == "" || err == nil {
 		return err
 	}
@@ -189,7 +187,7 @@ func (o *options) at(i int, err error) error {
 }
 
 // stream prints a continuation as it comes.
-func (o *options) stream(ctx context.Context, out io.Writer, e *inference.Engine, r request) (int, error) {
+func (o *generateOptions) stream(ctx context.Context, out io.Writer, e *inference.Engine, r generateRequest) (int, error) {
 	prefix := ""
 	if o.echo {
 		prefix = r.Prompt
@@ -206,8 +204,8 @@ func (o *options) stream(ctx context.Context, out io.Writer, e *inference.Engine
 	return len(result.IDs), errors.Join(err, newline)
 }
 
-// line is what -o json prints for a prompt.
-type line struct {
+// generateLine is what -o json prints for a prompt.
+type generateLine struct {
 	Prompt string           `json:"prompt"`
 	Text   string           `json:"text"`
 	Tokens int              `json:"tokens"`
@@ -216,7 +214,7 @@ type line struct {
 
 // all computes several prompts at once and prints the results in the order of the prompts, each as
 // soon as those before it are there.
-func (o *options) all(ctx context.Context, out io.Writer, e *inference.Engine, requests []request, parallel int) (made int, err error) {
+func (o *generateOptions) all(ctx context.Context, out io.Writer, e *inference.Engine, requests []generateRequest, parallel int) (made int, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	results := make([]chan inference.Result, len(requests))
 	for i := range results {
@@ -252,11 +250,11 @@ func (o *options) all(ctx context.Context, out io.Writer, e *inference.Engine, r
 	return made, nil
 }
 
-func (o *options) print(out io.Writer, r request, got inference.Result) error {
+func (o *generateOptions) print(out io.Writer, r generateRequest, got inference.Result) error {
 	if o.output.OutputFormat == cli.OutputJSON {
 		encoder := json.NewEncoder(out)
 		encoder.SetEscapeHTML(false)
-		return encoder.Encode(line{r.Prompt, got.Text, len(got.IDs), got.Finish})
+		return encoder.Encode(generateLine{r.Prompt, got.Text, len(got.IDs), got.Finish})
 	}
 	if o.echo {
 		got.Text = r.Prompt + got.Text

@@ -1,5 +1,4 @@
-// Package evaluate is the command that measures how well a trained model predicts texts.
-package evaluate
+package models
 
 import (
 	"context"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
-	"github.com/primus-fl/primus/cmd/primus/command/internal/models"
 	"github.com/primus-fl/primus/internal/native/data"
 	"github.com/primus-fl/primus/internal/native/data/corpus"
 	"github.com/primus-fl/primus/internal/native/inference"
@@ -21,9 +19,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// options are the flags of the command.
-type options struct {
-	models.Options
+// evaluateOptions are the flags of the command.
+type evaluateOptions struct {
+	Options
 	data, tasks []string
 	maxBytes    uint64
 	stride      uint
@@ -31,9 +29,9 @@ type options struct {
 	output      cli.OutputFormat
 }
 
-// New returns the command `primus evaluate`.
-func New(prog cli.Program) *cobra.Command {
-	var o options
+// NewEvaluate returns the command `primus evaluate`.
+func NewEvaluate(prog cli.Program) *cobra.Command {
+	var o evaluateOptions
 	cmd := &cobra.Command{
 		Use:   "evaluate --checkpoint DIR --data FILE",
 		Short: "Measure how well a trained model predicts texts",
@@ -78,7 +76,7 @@ of multiple_choice tasks of lm-evaluation-harness.`,
 }
 
 // check returns the first mistake in the flags.
-func (o *options) check(cmd *cobra.Command) error {
+func (o *evaluateOptions) check(cmd *cobra.Command) error {
 	if err := o.Options.Check(cmd); err != nil {
 		return err
 	}
@@ -104,14 +102,14 @@ type taskResult struct {
 	inference.TaskResult
 }
 
-// results are what the command prints.
-type results struct {
+// evaluateResults are what the command prints.
+type evaluateResults struct {
 	Checkpoint string       `json:"checkpoint"`
 	Data       []textResult `json:"data"`
 	Tasks      []taskResult `json:"tasks"`
 }
 
-func (o *options) run(ctx context.Context, prog cli.Program) error {
+func (o *evaluateOptions) run(ctx context.Context, prog cli.Program) error {
 	tasks := make([][]inference.Question, len(o.tasks))
 	for i, path := range o.tasks {
 		file, err := os.Open(path)
@@ -129,7 +127,7 @@ func (o *options) run(ctx context.Context, prog cli.Program) error {
 			return err
 		}
 		defer func() { err = errors.Join(err, s.Close()) }()
-		all := results{Checkpoint: m.Path, Data: []textResult{}, Tasks: []taskResult{}}
+		all := evaluateResults{Checkpoint: m.Path, Data: []textResult{}, Tasks: []taskResult{}}
 		texts, err := o.find(ctx, m.Tokenizer)
 		if err != nil {
 			return err
@@ -153,7 +151,7 @@ func (o *options) run(ctx context.Context, prog cli.Program) error {
 }
 
 // find looks for all texts, so that none is missing when the others have been predicted.
-func (o *options) find(ctx context.Context, tok tokenizer.Tokenizer) ([]*data.Source, error) {
+func (o *evaluateOptions) find(ctx context.Context, tok tokenizer.Tokenizer) ([]*data.Source, error) {
 	texts := make([]*data.Source, len(o.data))
 	for i, path := range o.data {
 		var err error
@@ -166,7 +164,7 @@ func (o *options) find(ctx context.Context, tok tokenizer.Tokenizer) ([]*data.So
 }
 
 // text predicts the text of a path.
-func (o *options) text(ctx context.Context, s *inference.Scorer, tok tokenizer.Tokenizer, path string, text *data.Source) (r textResult, err error) {
+func (o *evaluateOptions) text(ctx context.Context, s *inference.Scorer, tok tokenizer.Tokenizer, path string, text *data.Source) (r textResult, err error) {
 	tokens, _, err := text.Load(ctx)
 	if err != nil {
 		return r, err
@@ -201,7 +199,7 @@ func bytesOf(tokens *data.Tokens, tok tokenizer.Tokenizer) (int, error) {
 	return total, nil
 }
 
-func (r results) print(prog cli.Program) error {
+func (r evaluateResults) print(prog cli.Program) error {
 	var parts []string
 	if len(r.Data) > 0 {
 		t := plaintext.NewTable(table.Row{"data", "tokens", "bytes", "loss", "perplexity", "bits per byte"}, 2, 3, 4, 5, 6)

@@ -1,5 +1,4 @@
-// Package export is the command that writes a model for other programs.
-package export
+package models
 
 import (
 	"errors"
@@ -9,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
-	"github.com/primus-fl/primus/cmd/primus/command/internal/models"
 	"github.com/primus-fl/primus/internal/native/weights"
 	"github.com/primus-fl/primus/internal/native/weights/export"
 	"github.com/primus-fl/primus/internal/plaintext"
@@ -17,8 +15,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// options are the flags of the command.
-type options struct {
+// exportOptions are the flags of the command.
+type exportOptions struct {
 	checkpoint, format, dtype, maxShard, output string
 	weights                                     weights.Settings
 }
@@ -30,12 +28,12 @@ const (
 	keep = "keep" // the type of each weight
 )
 
-// dtypes are the types of weights of each format.
-var dtypes = map[string][]string{formatHF: {keep, "f32", "bf16", "f16"}, formatGGUF: {"f32", "f16", "bf16", "q8_0"}}
+// exportTypes are the types of weights of each format.
+var exportTypes = map[string][]string{formatHF: {keep, "f32", "bf16", "f16"}, formatGGUF: {"f32", "f16", "bf16", "q8_0"}}
 
-// New returns the command `primus export`.
-func New(prog cli.Program) *cobra.Command {
-	var o options
+// NewExport returns the command `primus export`.
+func NewExport(prog cli.Program) *cobra.Command {
+	var o exportOptions
 	cmd := &cobra.Command{
 		Use:   "export --checkpoint DIR --format hf|gguf -o PATH",
 		Short: "Write a trained model for other programs",
@@ -62,7 +60,7 @@ Existing files are not replaced.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&o.checkpoint, "checkpoint", "", "`DIR` with the weights: a checkpoint, a run, whose newest checkpoint is used, or a folder of Hugging Face")
-	models.AddWeightsFlags(cmd, &o.weights)
+	AddWeightsFlags(cmd, &o.weights)
 	flags.StringVar(&o.format, "format", formatHF, "`FORMAT`: hf or gguf")
 	flags.StringVar(&o.dtype, "dtype", "", "`TYPE` of the weights: keep, f32, bf16 or f16, and with gguf f32, f16, bf16 or q8_0")
 	flags.StringVar(&o.maxShard, "max-shard-size", "5GB", "with hf, weights of at most this `SIZE` in a file")
@@ -77,14 +75,14 @@ Existing files are not replaced.`,
 }
 
 // check returns the first mistake in the flags, and completes them.
-func (o *options) check(cmd *cobra.Command) error {
+func (o *exportOptions) check(cmd *cobra.Command) error {
 	if o.checkpoint == "" {
 		return cli.Usagef(cmd, "no model given, want --checkpoint DIR")
 	}
 	if o.output == "" {
 		return cli.Usagef(cmd, "no place for the result given, want -o PATH")
 	}
-	known, ok := dtypes[o.format]
+	known, ok := exportTypes[o.format]
 	if !ok {
 		return cli.Usagef(cmd, "--format: got %q, want hf or gguf", o.format)
 	}
@@ -106,7 +104,7 @@ func (o *options) check(cmd *cobra.Command) error {
 	return nil
 }
 
-func (o *options) run(cmd *cobra.Command, prog cli.Program) (err error) {
+func (o *exportOptions) run(cmd *cobra.Command, prog cli.Program) (err error) {
 	folder, err := weights.Open(o.checkpoint, o.weights)
 	if err != nil {
 		return err
@@ -140,7 +138,7 @@ func (o *options) run(cmd *cobra.Command, prog cli.Program) (err error) {
 }
 
 // report prints what was written.
-func (o *options) report(prog cli.Program, m *export.Model, kind string) error {
+func (o *exportOptions) report(prog cli.Program, m *export.Model, kind string) error {
 	types := []string{o.dtype}
 	if o.dtype == keep {
 		types = nil

@@ -1,4 +1,4 @@
-package evaluate_test
+package models_test
 
 import (
 	"testing"
