@@ -20,6 +20,9 @@ type ImplStatus struct {
 	Supports string `json:"supports,omitempty"`
 	// Determinism is the declaration of the impl about the bits of its results.
 	Determinism opregistry.Determinism `json:"determinism"`
+	// FlushesSubnormals are the dtypes of the lead operand for which the impl declares that it takes
+	// subnormal numbers as 0.
+	FlushesSubnormals []tensor.DType `json:"flushes_subnormals,omitempty"`
 	// Measured is the measured speed that the impl declares, nil if it declares none.
 	Measured *opregistry.Measurement `json:"measured,omitempty"`
 	// Reason is the reason why the impl does not serve calls, "" for the impl that does.
@@ -256,7 +259,7 @@ func (t *table) statusOf(e opregistry.Entry, reason string) ImplStatus {
 	c := asCandidate(e)
 	c.Unusable = t.unavailable[e.Number]
 	s := statusOf(c, reason)
-	s.Source, s.Supports = e.Source, e.Support.String()
+	s.Source, s.Supports, s.FlushesSubnormals = e.Source, e.Support.String(), e.FlushesSubnormals
 	return s
 }
 

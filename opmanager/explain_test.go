@@ -215,3 +215,22 @@ rank  impl          kind       vendor  priority  reason
 	e = opmanager.Explain(policy, "rmsnorm_fwd", nil, resolve)
 	assert.Contains(t, e.String(), "rmsnorm_fwd: no impl can be selected, so calls fail\n")
 }
+
+// What an impl declares about subnormal numbers stands in the explanation and in its table.
+func TestExplainSubnormals(t *testing.T) {
+	f := newManager(t, nil, opmanager.Settings{})
+	e, err := f.Explain("add_one")
+	require.NoError(t, err)
+	assert.NotContains(t, e.String(), "subnormals")
+	require.NoError(t, f.registry.Register(opregistry.Source{Name: "other", Impls: []opregistry.Impl{{
+		Op: addOne, ID: "vendor.flush", Kind: opregistry.KindVendor, Vendor: "flush", Run: runOf(addOne, f.vendor.run),
+		FlushesSubnormals: []tensor.DType{tensor.BF16, tensor.F16},
+	}}}))
+	e, err = f.Explain("add_one")
+	require.NoError(t, err)
+	for _, s := range e.Order {
+		assert.Equal(t, s.ID == "vendor.flush", len(s.FlushesSubnormals) == 2, s.ID)
+	}
+	assert.Regexp(t, `(?m)subnormals are 0 `, e.String())
+	assert.Regexp(t, `(?m) vendor\.flush .* bf16, f16 `, e.String())
+}

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/tensor"
 )
 
 var _ fmt.Stringer = Explanation{}
@@ -86,10 +87,23 @@ func (e Explanation) columns() []column {
 			return s.Determinism.String()
 		}))
 	}
+	if slices.ContainsFunc(impls, func(s ImplStatus) bool { return len(s.FlushesSubnormals) > 0 }) {
+		columns = append(columns, of("subnormals are 0", func(_ int, s ImplStatus) string {
+			return orDash(dtypeNames(s.FlushesSubnormals))
+		}))
+	}
 	if slices.ContainsFunc(impls, func(s ImplStatus) bool { return s.Supports != "" }) {
 		columns = append(columns, of("supports", func(_ int, s ImplStatus) string { return orDash(s.Supports) }))
 	}
 	return append(columns, of("reason", func(_ int, s ImplStatus) string { return s.Reason }))
+}
+
+func dtypeNames(dtypes []tensor.DType) string {
+	names := make([]string, len(dtypes))
+	for i, d := range dtypes {
+		names[i] = d.String()
+	}
+	return strings.Join(names, ", ")
 }
 
 func orDash(s string) string {

@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"regexp"
 	"strings"
+
+	"github.com/primus-fl/primus/tensor"
 )
 
 // Impl is one implementation of an op.
@@ -35,6 +37,11 @@ type Impl struct {
 
 	// Determinism declares when equal operands give equal bits.
 	Determinism Determinism
+
+	// FlushesSubnormals are the dtypes of the lead operand for which the impl takes numbers below the
+	// least normal one of f32, or of the dtype if that is larger, as 0: operands, products, sums and
+	// results. With all other dtypes it keeps them, as package ops requires.
+	FlushesSubnormals []tensor.DType
 
 	// Measured ranks the impl among those with the same priority.
 	Measured Measurement

@@ -194,6 +194,7 @@ func (p *Plugin) makeImpls() error {
 		p.impls = append(p.impls, opregistry.Impl{
 			Op: op, ID: e.implID, Kind: opregistry.KindVendor, Vendor: e.vendor, Priority: min(e.priority, MaxPriority),
 			Run: opregistry.Untyped(op, o.run), Available: o.available, Determinism: determinism(e.flags), Support: o.support,
+			FlushesSubnormals: flushes(e.flags),
 		})
 	}
 	return nil

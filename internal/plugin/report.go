@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/tensor"
 	"github.com/primus-fl/primus/vendors/abi"
 )
 
@@ -40,7 +41,7 @@ type OpReport struct {
 var flagNames = []struct {
 	bit  uint32
 	name string
-}{{abi.ThreadSafe, "thread_safe"}, {abi.Deterministic, "deterministic"}, {abi.SameThread, "same_thread"}, {abi.Async, "async"}}
+}{{abi.ThreadSafe, "thread_safe"}, {abi.Deterministic, "deterministic"}, {abi.SameThread, "same_thread"}, {abi.Async, "async"}, {abi.FlushesSubnormals, "flushes_subnormals"}}
 
 // determinism returns what the flags of an op declare: a plugin does not know how many workers
 // there are.
@@ -59,6 +60,25 @@ func (o *OpReport) Determinism() opregistry.Determinism {
 		}
 	}
 	return opregistry.DeterminismUndeclared
+}
+
+// flushes returns the dtypes for which the flags of an op declare that subnormal numbers count as
+// 0: all or none.
+func flushes(flags uint32) []tensor.DType {
+	if flags&abi.FlushesSubnormals == 0 {
+		return nil
+	}
+	return []tensor.DType{tensor.F64, tensor.F32, tensor.F16, tensor.BF16}
+}
+
+// FlushesSubnormals returns the dtypes for which the op declares that subnormal numbers count as 0.
+func (o *OpReport) FlushesSubnormals() []tensor.DType {
+	for _, f := range flagNames {
+		if f.bit == abi.FlushesSubnormals && slices.Contains(o.Flags, f.name) {
+			return flushes(f.bit)
+		}
+	}
+	return nil
 }
 
 // Report asks every op whether it can run on this machine.

@@ -165,7 +165,7 @@ func readOp(p uintptr, what string) (entry, error) {
 		return e, fmt.Errorf("%s.run of op %q is NULL", what, e.op)
 	case e.kind != abi.KindVendor:
 		return e, fmt.Errorf("%s.kind of op %q is %s; impls of that kind are this program's own, want PRIMUS_KIND_VENDOR", what, e.op, kindName(e.kind))
-	case e.flags&^uint32(abi.ThreadSafe|abi.Deterministic|abi.SameThread|abi.Async) != 0:
+	case e.flags&^uint32(abi.ThreadSafe|abi.Deterministic|abi.SameThread|abi.Async|abi.FlushesSubnormals) != 0:
 		return e, fmt.Errorf("%s.flags of op %q is %#x, which has unknown bits", what, e.op, e.flags)
 	}
 	e.devices, err = readDevices(&op, what, e.op)

@@ -36,6 +36,8 @@ const (
 	Deterministic = 2
 	SameThread    = 4
 	Async         = 8
+
+	FlushesSubnormals = 16
 )
 
 // Types of devices, with the values of device.Type.

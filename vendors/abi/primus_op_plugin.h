@@ -75,6 +75,7 @@ extern "C" {
 #define PRIMUS_FLAG_DETERMINISTIC 2u /* equal operands give equal results, bit for bit */
 #define PRIMUS_FLAG_SAME_THREAD 4u   /* every call must come from one thread */
 #define PRIMUS_FLAG_ASYNC 8u         /* run may return before its work on the stream is done */
+#define PRIMUS_FLAG_FLUSHES_SUBNORMALS 16u /* subnormal numbers count as 0, in operands or results */
 
 /* Sorts of an argument. */
 #define PRIMUS_ARG_ABSENT 0u      /* an operand or number that the caller left out */

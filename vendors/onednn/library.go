@@ -50,7 +50,7 @@ var measured = opregistry.Measurement{Rate: 0.85, By: "make bench-train"}
 // New returns a Library. Nothing is loaded yet.
 func New(opts Options) *Library {
 	once := sync.OnceValues(func() (*handle, error) { return open(opts) })
-	limits := blas.Limits{MinFLOP: minFLOP, MinBF16: minBF16, MaxDim: math.MaxInt}
+	limits := blas.Limits{MinFLOP: minFLOP, MinBF16: minBF16, MaxDim: math.MaxInt, Flushes: []tensor.DType{tensor.BF16}}
 	return &Library{open: once, gemm: blas.NewLibrary("onednn", limits, measured, func() (blas.Handle, error) { return once() })}
 }
 

@@ -289,7 +289,7 @@ func flagWords(flags uint32) []string {
 	for _, f := range []struct {
 		bit  uint32
 		name string
-	}{{abi.ThreadSafe, "thread_safe"}, {abi.Deterministic, "deterministic"}, {abi.SameThread, "same_thread"}, {abi.Async, "async"}} {
+	}{{abi.ThreadSafe, "thread_safe"}, {abi.Deterministic, "deterministic"}, {abi.SameThread, "same_thread"}, {abi.Async, "async"}, {abi.FlushesSubnormals, "flushes_subnormals"}} {
 		if flags&f.bit != 0 {
 			words = append(words, f.name)
 		}

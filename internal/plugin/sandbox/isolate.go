@@ -66,6 +66,7 @@ func Isolate(path string, report *plugin.Report, catalogue []opregistry.Handle, 
 			Op: op, ID: o.Impl, Kind: opregistry.KindVendor, Vendor: o.Vendor, Priority: min(o.Priority, plugin.MaxPriority),
 			Run:       opregistry.Untyped(op, func(_ *opregistry.Exec, args any) error { return i.call(n, args) }),
 			Available: func() error { return report.Availability(o.Op, o.Impl) }, Determinism: o.Determinism(),
+			FlushesSubnormals: o.FlushesSubnormals(),
 		})
 	}
 	i.list = implList(i.impls)

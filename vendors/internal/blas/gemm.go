@@ -17,6 +17,9 @@ type Limits struct {
 	// for operands in bf16, or 0 for a library that does not multiply them.
 	MinFLOP, MinBF16 float64
 
+	// Flushes are the dtypes of operands that the library takes as 0 where they are subnormal.
+	Flushes []tensor.DType
+
 	// MaxDim is the largest size and leading dimension that fits the library's integers.
 	MaxDim int
 }

@@ -61,6 +61,8 @@ func (l *Library) Source() opregistry.Source {
 			Support:   opregistry.Support{DTypes: dtypes},
 			Available: l.Available,
 			Measured:  l.measured,
+
+			FlushesSubnormals: l.limits.Flushes,
 		}},
 	}
 }
