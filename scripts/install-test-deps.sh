@@ -14,7 +14,7 @@
 set -uo pipefail
 
 packages=(gcc libc6-dev libopenblas0-pthread libdnnl2 etcd-server etcd-client prometheus chromium python3-torch python3-numpy
-	python3-yaml python3-jinja2 sentencepiece bash-completion man-db openmpi-bin mpich slurm-wlm munge podman runc
+	python3-yaml python3-jinja2 sentencepiece bash-completion man-db openmpi-bin mpich slurm-wlm libpmix-dev munge podman runc
 	pocl-opencl-icd oclgrind libclblast1 opencl-c-headers)
 command -v npm >/dev/null || packages+=(nodejs npm)
 case ${1:-} in

@@ -47,7 +47,7 @@ func shapedRun(t *testing.T) (flags []string, dir string) {
 	require.NoError(t, os.WriteFile(exp, []byte(strings.Replace(shaped, "WORKSPACE", dir, 1)), 0o644))
 	_, port, err := net.SplitHostPort(commandtest.FreeAddress(t))
 	require.NoError(t, err)
-	tree := filepath.Join(primustest.ModuleRoot(t), "runtime", "backends", "megatron", "testdata", "Megatron-LM")
+	tree := filepath.Join(primustest.ModuleRoot(t), "internal", "backends", "megatron", "testdata", "Megatron-LM")
 	return []string{
 		"train", "pretrain", "--config", exp, "--backend-path", tree, "--python", python, "--nproc-per-node", "2", "--master-port", port,
 	}, filepath.Join(dir, "g", "u", "e")
@@ -176,6 +176,9 @@ func TestSlurm(t *testing.T) {
 			l := commandtest.NewLab(t)
 			args := append([]string{"--ntasks=2", "--overcommit", "--mpi=" + tt.plugin, os.Args[0]}, l.Args("train_iters=3")...)
 			out, err := exec.Command("srun", args...).CombinedOutput()
+			if strings.Contains(string(out), "can not load PMIx library") {
+				t.Skip("the plugin of this Slurm looks for libpmix.so, which the package libpmix-dev has")
+			}
 			require.NoError(t, err, string(out))
 			assert.Equal(t, 1, strings.Count(string(out), " finished\n"), string(out))
 			assert.Regexp(t, "all_reduce .*"+tt.vendor, string(out))

@@ -152,7 +152,7 @@ func TestDryRunOfRanks(t *testing.T) {
 		require.Zero(t, got.Code, got.Stderr)
 		var n float64
 		_, found, _ := strings.Cut(got.Out, "weights with gradients and moments ")
-		_, err := fmt.Sscanf(found, "%f MB", &n)
+		_, err := fmt.Sscanf(found, "%f MiB", &n)
 		require.NoError(t, err, got.Out)
 		return n
 	}
