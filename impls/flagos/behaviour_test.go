@@ -85,7 +85,7 @@ func TestCrossEntropyOfInfiniteLogits(t *testing.T) {
 	}{
 		{"masked with -Inf", []float64{-inf, 0, -inf}, 1, 0, 0},
 		{"target is masked", []float64{-inf, 0, -inf}, 0, 0, inf},
-		{"one is +Inf", []float64{0, inf, 1}, 0, inf, inf},
+		{"one is +Inf", []float64{0, inf, 1}, 0, inf, nan},
 		{"target is +Inf", []float64{0, inf, 1}, 1, inf, nan},
 		{"all are -Inf", []float64{-inf, -inf, -inf}, 1, -inf, nan},
 		{"one is NaN", []float64{0, nan, 1}, 0, nan, nan},
@@ -103,6 +103,15 @@ func TestCrossEntropyOfInfiniteLogits(t *testing.T) {
 			require.NoError(t, call(t, loss.CrossEntropyFwd, a))
 			tensortest.CloseTo(t, []float64{tt.wantLSE}, a.LSE, tensortest.Tolerance{ULP: 1})
 			tensortest.CloseTo(t, []float64{tt.wantLoss}, a.Losses, tensortest.Tolerance{ULP: 1})
+			if !math.IsNaN(tt.wantLoss) || math.IsNaN(tt.wantLSE) {
+				return
+			}
+			b := loss.CrossEntropyBwdArgs{
+				Logits: a.Logits, Targets: a.Targets, LSE: a.LSE, DLosses: vector(t, 1), DLogits: m.dense(tensor.F32, 1, 3),
+				IgnoreIndex: ignored, Saved: a.Saved,
+			}
+			require.NoError(t, call(t, loss.CrossEntropyBwd, b))
+			tensortest.CloseTo(t, []float64{nan, nan, nan}, b.DLogits, tensortest.Tolerance{})
 		})
 	}
 }
@@ -136,6 +145,58 @@ func TestCrossEntropyBwdKeepsTheDigitsOfASureTarget(t *testing.T) {
 	}
 	require.NoError(t, call(t, loss.CrossEntropyBwd, a))
 	assert.InEpsilon(t, -math.Exp(-17), a.DLogits.At(0, 0), 1e-5)
+}
+
+// The log-sum-exp of large logits loses digits in f32, which the gradient must not.
+func TestCrossEntropyBwdOfLargeLogits(t *testing.T) {
+	for _, cols := range []int{3, 17, 4095, 4097, 50257} {
+		for _, size := range []float64{-1e6, -1e4, -40, -32, 0, 31, 33, 1e2, 1e3, 1e4, 1e5, 1e6} {
+			m := newMaker(t, uint64(cols), false)
+			logits := m.fill(m.dense(tensor.F32, 2, cols))
+			x := logits.Float64s()
+			for i := range x {
+				x[i] = float64(float32(size + 3*x[i]))
+			}
+			require.NoError(t, logits.SetFloat64s(x))
+			saved, lse := &opregistry.Saved{}, vector(t, 0, 0)
+			targets := set(t, m.dense(tensor.I32, 2), float64(cols/2), 0)
+			require.NoError(t, call(t, loss.CrossEntropyFwd, loss.CrossEntropyFwdArgs{
+				Logits: logits, Targets: targets, Losses: vector(t, 0, 0), LSE: lse, IgnoreIndex: ignored, Saved: saved,
+			}))
+			d := logits
+			require.NoError(t, call(t, loss.CrossEntropyBwd, loss.CrossEntropyBwdArgs{
+				Logits: logits, Targets: targets, LSE: lse, DLosses: vector(t, 2, -3), DLogits: d, IgnoreIndex: ignored, Saved: saved,
+			}))
+			for r, g := range []float64{2, -3} {
+				row, most, sum := x[r*cols:][:cols], math.Inf(-1), 0.
+				for _, v := range row {
+					most = max(most, v)
+				}
+				for _, v := range row {
+					sum += math.Exp(v - most)
+				}
+				for i, v := range row {
+					p, target := math.Exp(v-most)/sum, 0.
+					if i == int(targets.At(r)) {
+						target = 1
+					}
+					require.InDelta(t, g*(p-target), d.At(r, i), 8e-6*p+1e-6*math.Abs(p-target), "%d logits near %g, %d", cols, size, i)
+				}
+			}
+		}
+	}
+}
+
+// A rank that has a part of the vocabulary passes the log-sum-exp of all of it.
+func TestCrossEntropyBwdOfAPartOfTheVocabulary(t *testing.T) {
+	m := newMaker(t, 1, false)
+	x := []float64{1000, 1001, 999}
+	d := m.dense(tensor.F32, 1, 3)
+	require.NoError(t, call(t, loss.CrossEntropyBwd, loss.CrossEntropyBwdArgs{
+		Logits: set(t, m.dense(tensor.F32, 1, 3), x...), Targets: set(t, m.dense(tensor.I32, 1), 0), LSE: vector(t, 1003), DLosses: vector(t, 1),
+		DLogits: d, IgnoreIndex: ignored, Saved: &opregistry.Saved{},
+	}))
+	tensortest.CloseTo(t, []float64{math.Exp(-3) - 1, math.Exp(-2), math.Exp(-4)}, d, tensortest.Tolerance{Rel: 1e-6})
 }
 
 func TestScaleSetsTheFlagAndNeverClearsIt(t *testing.T) {

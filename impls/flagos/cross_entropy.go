@@ -67,7 +67,11 @@ func (c *entropy) block(lo, hi int) {
 		lse := logs[r-lo]
 		c.lse[r] = float32(lse)
 		c.losses[r] = 0
-		if target := c.targets.At(r); target != c.ignore {
+		switch target := c.targets.At(r); {
+		case target == c.ignore:
+		case math.IsInf(lse, 0):
+			c.losses[r] = float32(math.NaN())
+		default:
 			c.losses[r] = float32(max(lse-float64(c.logits.Row(r)[target]), 0)) // rounding must not make it negative
 		}
 	}
@@ -104,8 +108,17 @@ func crossEntropyBwd(e *opregistry.Exec, a loss.CrossEntropyBwdArgs) error {
 	return nil
 }
 
-// logHalf is ln ½.
-const logHalf = -math.Ln2
+const (
+	// logHalf is ln ½.
+	logHalf = -math.Ln2
+
+	// largeLSE is the log-sum-exp from which its rounding to f32 counts: below it, the relative error
+	// of an exponential is at most 2⁻²⁰.
+	largeLSE = 32
+
+	// lseStretch is the number of elements of a row whose sum is f32.
+	lseStretch = 1 << 12
+)
 
 func (c *entropyGrad) part(part int) {
 	lo, hi := c.Bounds(part)
@@ -117,12 +130,45 @@ func (c *entropyGrad) part(part int) {
 		}
 		lse, dloss := c.lse[r], c.dlosses[r]
 		log := float64(x[target]) - float64(lse)
-		vector.ExpScale(dx, x, lse, dloss)
+		switch size := math.Abs(float64(lse)); {
+		case math.IsInf(size, 0):
+			fill(dx, float32(math.NaN()))
+			continue
+		case size < largeLSE:
+			vector.ExpScale(dx, x, lse, dloss)
+		default:
+			log -= expScaleLarge(dx, x, lse, dloss)
+		}
 		if log > logHalf {
 			// p−1 has lost digits where p is close to 1.
 			dx[target] = float32(float64(dloss) * math.Expm1(log))
 		} else {
 			dx[target] -= dloss
 		}
+	}
+}
+
+// expScaleLarge stores dloss·eˣ⁻ˡˢᵉ for an lse that may be a rounded log-sum-exp of x: the sum of
+// the exponentials is then 1 but for that rounding, and they are divided by it. A sum that is
+// further from 1 has another reason, such as an lse of more logits than these. It returns what the
+// lse of x is above lse.
+func expScaleLarge(dx, x []float32, lse, dloss float32) float64 {
+	sum := 0.
+	for at := 0; at < len(x); at += lseStretch {
+		end := min(at+lseStretch, len(x))
+		sum += float64(vector.ExpSum(dx[at:end], x[at:end], lse))
+	}
+	above := 0.
+	if math.Abs(sum-1) <= math.Abs(float64(lse))*0x1p-23 {
+		above = math.Log(sum)
+		dloss = float32(float64(dloss) / sum)
+	}
+	vector.Scale(dloss, dx, dx)
+	return above
+}
+
+func fill(to []float32, v float32) {
+	for i := range to {
+		to[i] = v
 	}
 }

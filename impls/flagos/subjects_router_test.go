@@ -239,6 +239,7 @@ func TestRoutesOfEqualInfiniteAndMissingScores(t *testing.T) {
 			Logits: zeros(tensor.F32, tokens, experts), Topk: 1 + r.IntN(min(experts, 20)), ScoreFunction: moe.SoftmaxScore,
 			Probs: zeros(tensor.F32, tokens, experts), RoutingMap: zeros(tensor.Bool, tokens, experts),
 			IntermediateOutput: zeros(tensor.F32, tokens, experts), Saved: new(opregistry.Saved),
+			UsePreSoftmax: r.IntN(2) == 0,
 		}
 		if r.IntN(2) == 0 {
 			a.NumGroups, a.GroupTopk = groups, 1+r.IntN(groups)
@@ -253,7 +254,8 @@ func TestRoutesOfEqualInfiniteAndMissingScores(t *testing.T) {
 		got, probs := run(flagos.Source())
 		require.Equal(t, want, got, "%d of %d experts, %d of %d groups, logits %v", a.Topk, experts, a.GroupTopk, a.NumGroups, logits)
 		for i, w := range wantProbs {
-			if !math.IsNaN(w) { // of a token with an infinite or missing score
+			require.Equal(t, math.IsNaN(w), math.IsNaN(probs[i]), "weight %d", i)
+			if !math.IsNaN(w) {
 				require.InDelta(t, w, probs[i], 1e-6, "weight %d", i)
 			}
 		}

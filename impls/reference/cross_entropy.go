@@ -14,7 +14,11 @@ func crossEntropyFwd(a loss.CrossEntropyFwdArgs) error {
 	for i, target := range targets {
 		row := logits[i*vocab : (i+1)*vocab]
 		lse[i] = LogSumExp(row)
-		if target != a.IgnoreIndex {
+		switch {
+		case target == a.IgnoreIndex:
+		case math.IsInf(lse[i], 0):
+			losses[i] = math.NaN()
+		default:
 			losses[i] = lse[i] - row[target]
 		}
 	}
@@ -33,8 +37,15 @@ func crossEntropyBwd(a loss.CrossEntropyBwdArgs) error {
 		if target == a.IgnoreIndex {
 			continue
 		}
+		row, shift := logits[i*vocab:(i+1)*vocab], lse[i]
+		if exact := LogSumExp(row); math.Abs(exact-shift) <= math.Abs(exact)*0x1p-22 {
+			shift = exact // some ulps apart: lse is that of this row, rounded
+		}
 		for v := range vocab {
-			p := math.Exp(logits[i*vocab+v] - lse[i])
+			p := math.NaN()
+			if !math.IsInf(shift, 0) {
+				p = math.Exp(row[v] - shift)
+			}
 			if v == target {
 				p--
 			}

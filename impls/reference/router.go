@@ -66,6 +66,9 @@ func scores(x []float64, f moe.ScoreFunction) []float64 {
 			s[e] = math.Sqrt(softplus(v))
 		default:
 			s[e] = math.Exp(v - lse)
+			if math.IsInf(lse, 0) {
+				s[e] = math.NaN()
+			}
 		}
 	}
 	return s
@@ -100,15 +103,15 @@ func considered(a moe.FusedTopkWithScoreFunctionFwdArgs, value []float64) []int 
 }
 
 // topmost returns the n of some indexes with the largest values; of equal values the first comes
-// first, and NaN comes last.
+// first, and NaN comes before all numbers.
 func topmost(value []float64, index []int, n int) []int {
 	index = slices.Clone(index)
 	slices.SortStableFunc(index, func(i, j int) int {
 		x, y := value[i], value[j]
 		switch {
-		case x > y || math.IsNaN(y) && !math.IsNaN(x):
+		case x > y || math.IsNaN(x) && !math.IsNaN(y):
 			return -1
-		case x < y || math.IsNaN(x) && !math.IsNaN(y):
+		case x < y || math.IsNaN(y) && !math.IsNaN(x):
 			return 1
 		default:
 			return 0

@@ -104,3 +104,26 @@ func TestMoEAuxLoss(t *testing.T) {
 	run(t, moe.FusedMoEAuxLossBwd, b)
 	want(t, b.GradProbs, 6, 3, 6, 3)
 }
+
+// As torch does: a softmax over +Inf has no numbers, and a NaN is chosen before all of them.
+func TestRouterOfInfiniteAndMissingScores(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		logits, want []float64
+		pre          bool
+	}{
+		{[]float64{0, 1, inf, 2}, []float64{nan, nan, 0, 0}, true},
+		{[]float64{0, 1, inf, 2}, []float64{0, 0, nan, nan}, false},
+		{[]float64{0, 1, nan, 2}, []float64{nan, nan, 0, 0}, true},
+		{[]float64{0, 1, nan, 2}, []float64{0, 0, nan, nan}, false},
+		{[]float64{-inf, -inf, -inf, -inf}, []float64{nan, nan, 0, 0}, true},
+		{[]float64{-inf, 0, -inf, 0}, []float64{0, 0.5, 0, 0.5}, true},
+	} {
+		a := moe.FusedTopkWithScoreFunctionFwdArgs{
+			Logits: f64(t, []int{1, 4}, tt.logits...), Topk: 2, UsePreSoftmax: tt.pre, ScoreFunction: moe.SoftmaxScore, Probs: out(t, tensor.F64, 1, 4),
+			RoutingMap: out(t, tensor.Bool, 1, 4), IntermediateOutput: out(t, tensor.F32, 1, 4), Saved: new(opregistry.Saved),
+		}
+		run(t, moe.FusedTopkWithScoreFunctionFwd, a)
+		want(t, a.Probs, tt.want...)
+	}
+}

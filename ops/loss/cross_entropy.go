@@ -21,7 +21,8 @@ type CrossEntropyFwdArgs struct {
 //	lse[i]  = ln Σ_v exp(logits[i,v])
 //	loss[i] = lse[i] − logits[i, target[i]], or 0 where target[i] = ignore_index
 //
-// The log-sum-exp subtracts the maximum and is f32 or better. A target outside [0, vocab) other
+// The log-sum-exp subtracts the maximum and is f32 or better. Where it is infinite, because a logit
+// is +Inf or all are −Inf, the loss is NaN. A target outside [0, vocab) other
 // than ignore_index is an argument error.
 var CrossEntropyFwd = opregistry.NewOp("cross_entropy_fwd", opregistry.Schema[CrossEntropyFwdArgs]{
 	Doc:       "negative log-likelihood of targets under a softmax of rows",
@@ -46,7 +47,9 @@ type CrossEntropyBwdArgs struct {
 //
 //	dlogits[i,v] = dlosses[i] · (exp(logits[i,v] − lse[i]) − [v = target[i]])
 //
-// and 0 in rows whose target is ignore_index.
+// and 0 in rows whose target is ignore_index, NaN in others whose lse is infinite. A large lse
+// loses digits in f32: an impl that finds that it is the rounded log-sum-exp of the row uses the
+// exact one. It may also be that of more logits, of which these are a part.
 var CrossEntropyBwd = opregistry.NewOp("cross_entropy_bwd", opregistry.Schema[CrossEntropyBwdArgs]{
 	Doc:       "gradient of cross_entropy_fwd",
 	Family:    "cross_entropy",

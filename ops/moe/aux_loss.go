@@ -23,7 +23,7 @@ type FusedScoreForMoEAuxLossFwdArgs struct {
 //	sigmoid:       s = σ(x)              scores = s / (Σ s + ε), s when topk is 1
 //	sqrtsoftplus:  s = √ln(1 + eˣ)       scores as sigmoid
 //
-// Of equal scores the first is chosen; a NaN is chosen last. Intermediate_output is s, or x for
+// Of equal scores the first is chosen; a NaN is chosen first. Intermediate_output is s, or x for
 // sqrtsoftplus. Arithmetic is in f32 or better. Source: TransformerEngine 2.14.
 var FusedScoreForMoEAuxLossFwd = opregistry.NewOp("fused_score_for_moe_aux_loss_fwd", opregistry.Schema[FusedScoreForMoEAuxLossFwdArgs]{
 	Doc:     "scores of all experts for the load-balancing loss",

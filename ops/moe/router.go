@@ -54,8 +54,9 @@ type FusedTopkWithScoreFunctionFwdArgs struct {
 //
 // The experts with the topk largest s + expert_bias are chosen, of equal ones the first; the bias
 // does not enter p. With group_topk only the experts of the best group_topk groups are considered;
-// the value of a group is the sum of its topk/group_topk largest values. A NaN is chosen last.
-// Routing_map marks the chosen experts.
+// the value of a group is the sum of its topk/group_topk largest values. A NaN is chosen first, as
+// by torch.topk, and all of a softmax over +Inf, or over −Inf alone, is NaN. Routing_map marks the
+// chosen experts.
 //
 // Intermediate_output is what the gradient needs: s for softmax, pre, and sigmoid; p where chosen
 // and −∞ elsewhere for softmax; x for sqrtsoftplus.

@@ -73,6 +73,7 @@ func crossEntropyFwdCases(d tensor.DType) []opstest.Case[loss.CrossEntropyFwdArg
 		}
 	})
 	edit("nan", func(_ *opstest.Stage, a *loss.CrossEntropyFwdArgs) { a.Logits.Set(math.NaN(), 1, 4) })
+	edit("infinite_lse", func(_ *opstest.Stage, a *loss.CrossEntropyFwdArgs) { infiniteLSE(a.Logits) })
 	return cases
 }
 
@@ -121,6 +122,14 @@ func crossEntropyRefresh(t tensortest.TB, x *opregistry.Exec, a loss.CrossEntrop
 	})
 }
 
+// infiniteLSE makes the log-sum-exp of two rows infinite.
+func infiniteLSE(logits *tensor.Tensor) {
+	logits.Set(math.Inf(1), 1, 4)
+	for v := range logits.Shape().Cols() {
+		logits.Set(math.Inf(-1), 3, v)
+	}
+}
+
 func crossEntropyBwdCases(d tensor.DType) []opstest.Case[loss.CrossEntropyBwdArgs] {
 	var cases []opstest.Case[loss.CrossEntropyBwdArgs]
 	add := func(name string, make func(*opstest.Stage) loss.CrossEntropyBwdArgs) {
@@ -152,6 +161,8 @@ func crossEntropyBwdCases(d tensor.DType) []opstest.Case[loss.CrossEntropyBwdArg
 		a.Targets, a.IgnoreIndex = s.Values(tensor.I32, 0, 3, 0, 11, 1), 0
 	})
 	edit("large_logits", func(s *opstest.Stage, a *loss.CrossEntropyBwdArgs) { shift(s, a.Logits, 190) })
+	edit("larger_logits", func(s *opstest.Stage, a *loss.CrossEntropyBwdArgs) { shift(s, a.Logits, 690) })
+	edit("infinite_lse", func(_ *opstest.Stage, a *loss.CrossEntropyBwdArgs) { infiniteLSE(a.Logits) })
 	edit("masked_vocabulary", func(s *opstest.Stage, a *loss.CrossEntropyBwdArgs) {
 		a.Targets = s.Values(tensor.I32, 1, 2, ignored, 3, 4)
 		for r := range 5 {

@@ -106,6 +106,14 @@ func topkCases(d tensor.DType) []opstest.Case[moe.FusedTopkWithScoreFunctionFwdA
 			return a
 		})
 	}
+	for _, pre := range []bool{false, true} {
+		add(fmt.Sprintf("infinite_or_missing/pre=%v", pre), func(s *opstest.Stage) args {
+			a := topkArgs(s, opstest.Dense, d, routerCase{tokens: 4, experts: 5, topk: 2, score: moe.SoftmaxScore, pre: pre})
+			inf := math.Inf(1)
+			s.Fill(a.Logits, []float64{0, 1, inf, 2, 3, 4, math.NaN(), 0, 5, 1, -inf, -inf, -inf, -inf, -inf, -inf, 2, -inf, 1, 2})
+			return a
+		})
+	}
 	return cases
 }
 

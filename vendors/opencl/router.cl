@@ -33,21 +33,28 @@ KERNEL void router(MAT(X, logits), MAT(Y, probs), MAT(U8, map), MAT(F32, saved),
     __global uchar *map = ROW(map, t);
     __global float *saved = ROW(saved, t);
     float top = -INFINITY, sum = 0.0f;
+    bool nan = false;
     for (uint e = 0; e < experts; e++) {
       top = fmax(top, LOAD(X, x + e, 0));
+      nan |= isnan(LOAD(X, x + e, 0));
       map[e] = 0;
     }
+#if SCORE == SOFTMAX && defined(ALL)
+    nan |= isinf(top);
+#else
+    nan = false;
+#endif
     for (uint k = 0; k < topk; k++) {
       int best = -1;
-      float most = NAN;
+      float most = -INFINITY;
       for (uint e = 0; e < experts; e++) {
         if (map[e])
           continue;
-        float v = LOAD(X, x + e, 0);
+        float v = nan ? NAN : LOAD(X, x + e, 0);
 #ifdef BIAS
         v = score(v, top) + LOAD(B, AT(bias) + e, 0);
 #endif
-        if (best < 0 || v > most || isnan(most) && !isnan(v)) {
+        if (best < 0 || !isnan(most) && (v > most || isnan(v))) {
           best = (int)e;
           most = v;
         }

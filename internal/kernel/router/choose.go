@@ -30,7 +30,7 @@ func Ranks(k int) int {
 //
 //	top[r·Tokens+t] = the score of rank r among x[e·Tokens+t] for every expert e
 //
-// NaN counts as −Inf, and so does an expert that is missing. Zeros may change their signs.
+// NaN counts as +Inf, and an expert that is missing as −Inf. Zeros may change their signs.
 func Largest(top, x []float32) {
 	race.Read(x)
 	race.Write(top)
@@ -46,7 +46,10 @@ func largestGo(top, x []float32, ranks int) {
 	}
 	for ; len(x) >= Tokens; x = x[Tokens:] {
 		for t, v := range x[:Tokens] {
-			for r := t; r < ranks*Tokens && v == v; r += Tokens {
+			if v != v {
+				v = float32(math.Inf(1))
+			}
+			for r := t; r < ranks*Tokens; r += Tokens {
 				if v > top[r] {
 					v, top[r] = top[r], v
 				}

@@ -1,11 +1,12 @@
 // What the functions of one kind begin with: go vet does not take arguments for those of the function
 // before in a header.
 
-// BEGIN loads the arguments of a function largest, and -Inf.
+// BEGIN loads the arguments of a function largest, -Inf and +Inf.
 #define BEGIN \
 	MOVQ top+0(FP), DI \
 	MOVQ x+8(FP), SI   \
 	MOVQ n+16(FP), CX  \
+	VBROADCASTSS constants<>+12(SB), Z28 \
 	VBROADCASTSS constants<>+0(SB), Z29
 
 // Registers of the gradients: DI results, SI scores, DX gradients, BX choice, R10 to R13 bytes from

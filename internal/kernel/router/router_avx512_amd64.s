@@ -6,7 +6,8 @@
 DATA constants<>+0(SB)/4, $0xff800000 // -Inf
 DATA constants<>+4(SB)/4, $0x3f800000 // 1
 DATA constants<>+8(SB)/4, $0x1e3ce508 // 1e-20
-GLOBL constants<>(SB), RODATA|NOPTR, $12
+DATA constants<>+12(SB)/4, $0x7f800000 // +Inf
+GLOBL constants<>(SB), RODATA|NOPTR, $16
 
 // RANK sorts a score of each token, from, into the scores of a rank; the smaller one is left in
 // rest.
@@ -17,10 +18,10 @@ GLOBL constants<>(SB), RODATA|NOPTR, $12
 	RANK(a, Z30, Z31) \
 	RANK(b, Z31, Z30)
 
-// NEXT loads the scores of an expert; NaN becomes -Inf.
+// NEXT loads the scores of an expert; NaN becomes +Inf.
 #define NEXT \
 	VMOVUPS (SI), Z30       \
-	VMAXPS  Z29, Z30, Z30
+	VMINPS  Z28, Z30, Z30
 
 // FILL, RANKS and STORE prepare, use and store so many ranks, from Z0 on.
 #define FILL2 \

@@ -42,9 +42,11 @@ func TestLargestSortsTheScoresOfTokens(t *testing.T) {
 				for token := range router.Tokens {
 					want := slices.Repeat([]float32{-infinity}, ranks)
 					for e := range experts {
-						if v := x[e*router.Tokens+token]; v == v {
-							want = append(want, v)
+						v := x[e*router.Tokens+token]
+						if v != v {
+							v = infinity
 						}
+						want = append(want, v)
 					}
 					slices.Sort(want)
 					slices.Reverse(want)

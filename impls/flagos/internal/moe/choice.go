@@ -10,7 +10,7 @@ import (
 )
 
 // choice chooses the k best of the scores of each of up to kernel.Tokens tokens; of equal ones the
-// first comes first, and NaN comes last.
+// first comes first, and NaN comes before all numbers.
 type choice struct {
 	k, ranks int       // ranks is 0 where k is too large to sort scores of several tokens at a time
 	columns  []float32 // scores, those of an expert side by side
@@ -70,13 +70,19 @@ func (c *choice) softmax(p, x []float32, token int, sorted bool) {
 	softmax(p, x)
 }
 
+// certain reports whether rank found which scores of a token are the best: no NaN, which counts as
+// +Inf there, and as many as are chosen that are not −Inf, as those which do not take part are.
+func (c *choice) certain(token int) bool {
+	return c.ranks > 0 && !math.IsInf(float64(c.top[token]), 1) && !math.IsInf(float64(c.top[(c.k-1)*kernel.Tokens+token]), -1)
+}
+
 // mark marks the chosen ones of the scores x of a token that was ranked, and copies them to kept;
 // the others become −Inf. Experts are those of the groups of some size, in ascending order, or all
-// of them if groups is nil; the scores of other groups are NaN. It reports whether those chosen are
-// the best ones that rank found.
+// of them if groups is nil; the scores of other groups are −Inf. It reports whether those chosen
+// are the best ones that rank found.
 func (c *choice) mark(routes []byte, kept, x []float32, token int, groups []int32, size int) (sorted bool) {
 	negative := float32(math.Inf(-1))
-	if c.ranks > 0 {
+	if c.certain(token) {
 		least := c.top[(c.k-1)*kernel.Tokens+token]
 		count := kernel.Choose(routes, kept, x, least)
 		for e := len(x) - 1; count > c.k; e-- {
@@ -113,7 +119,7 @@ type groupChoice struct {
 	within choice  // of the experts of a group
 	groups best
 	worth  []float32
-	none   []float32 // NaN for each expert of a group
+	none   []float32 // −Inf for each expert of a group
 }
 
 // groupScratch returns the size of the memory for a choice of n groups, by the sums of k scores.
@@ -127,7 +133,7 @@ func newGroupChoice(k, n, groups, size int, memory []float32) groupChoice {
 	rest = rest[(kernel.Tokens+2)*n:]
 	g.worth, g.none = rest[:groups], rest[groups:][:size]
 	for i := range g.none {
-		g.none[i] = float32(math.NaN())
+		g.none[i] = float32(math.Inf(-1))
 	}
 	return g
 }
@@ -138,7 +144,8 @@ func (g *groupChoice) of(token int) []int32 {
 	return g.chosen[token*n:][:n:n]
 }
 
-// choose finds the groups of a token, in ascending order, and makes the scores x of the others NaN.
+// choose finds the groups of a token, in ascending order, and makes the scores x of the others
+// −Inf.
 func (g *groupChoice) choose(token int, x []float32) {
 	w := &g.within
 	for first := 0; first < len(g.worth); first += kernel.Tokens {
@@ -165,7 +172,7 @@ func (g *groupChoice) choose(token int, x []float32) {
 // sum adds up the chosen ones of the scores x that were ranked as those of a token.
 func (c *choice) sum(x []float32, token int) float32 {
 	sum := 0.0
-	if c.ranks > 0 && !math.IsInf(float64(c.top[(c.k-1)*kernel.Tokens+token]), -1) {
+	if c.certain(token) {
 		for r := range c.k {
 			sum += float64(c.top[r*kernel.Tokens+token])
 		}
@@ -180,7 +187,7 @@ func (c *choice) sum(x []float32, token int) float32 {
 }
 
 // best keeps the indexes of the largest numbers in descending order; of equal ones the first comes
-// first, and NaN comes last.
+// first, and NaN comes before all numbers.
 type best struct {
 	keys    []int32 // of the numbers
 	indexes []int32
@@ -196,7 +203,7 @@ func newBest(k int, memory []float32) best {
 // keyOf returns an integer that orders numbers as best does.
 func keyOf(v float32) int32 {
 	if v != v {
-		return math.MinInt32
+		return math.MaxInt32
 	}
 	u := int32(math.Float32bits(v + 0)) // no −0
 	return u ^ u>>31&math.MaxInt32

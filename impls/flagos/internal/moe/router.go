@@ -33,10 +33,14 @@ const routerCost = 4
 // softmax stores the softmax of x.
 func softmax(s, x []float32) {
 	m := vector.Max(x)
-	sum := vector.ExpSum(s, x, m)
-	if !math.IsInf(float64(m), 0) {
-		vector.Scale(1/sum, s, s)
+	if math.IsInf(float64(m), 0) {
+		for i := range s {
+			s[i] = float32(math.NaN())
+		}
+		return
 	}
+	sum := vector.ExpSum(s, x, m)
+	vector.Scale(1/sum, s, s)
 }
 
 // scores stores a score function of the logits of a token.
