@@ -74,8 +74,25 @@ func (c Call) Served(s *Support) error {
 			}
 		}
 	}
+	for _, name := range s.Without {
+		if c.gives(name) {
+			return Unsupported("argument %s is given: declared for calls without it", name)
+		}
+	}
 	if s.Call == nil {
 		return nil
 	}
 	return asDecline(c.op.serves(s.Call, c.args))
+}
+
+// gives reports whether the call does not leave out an argument: a tensor that is not nil, a list
+// that is not empty, a number other than 0.
+func (c Call) gives(name string) bool {
+	for i := range c.op.plan().params {
+		if p := &c.op.plan().params[i]; p.Name == name {
+			v := reflect.NewAt(c.op.args, c.args).Elem().FieldByIndex(p.Path)
+			return v.Kind() == reflect.Slice && v.Len() > 0 || v.Kind() != reflect.Slice && !v.IsZero()
+		}
+	}
+	return false
 }

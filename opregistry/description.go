@@ -62,7 +62,7 @@ func (d *description) compile() *plan {
 	case depends != (d.access != nil):
 		fault("want both an operand whose access depends and Access, or neither")
 	}
-	p.check, p.access, p.layout = d.check, d.access, layoutOf(d.name, p.params)
+	p.check, p.access = d.check, d.access
 	d.compiled.Store(p) // another goroutine may store an equal one
 	return p
 }
@@ -84,10 +84,6 @@ func (d *description) Args() reflect.Type { return d.args }
 
 // Params describes the arguments, in the order of their fields.
 func (d *description) Params() []Param { return slices.Clone(d.plan().params) }
-
-// Layout returns a hash of the names, indexes and sorts of the arguments, 0 for an op that plugins
-// cannot serve.
-func (d *description) Layout() uint64 { return d.plan().layout }
 
 // Tolerance returns how far the results of two correct impls may be apart.
 func (d *description) Tolerance() Tolerance { return d.tolerance }

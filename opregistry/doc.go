@@ -31,7 +31,9 @@
 //
 // A tag begins with the index of the argument in primus_call.args and its name, the same in errors,
 // in the C header and in the documentation. Indexes are dense from 0 and do not change once they
-// are released; a new argument has the next one. An argument that has no form in C has the index -.
+// are released. A new argument has the next one and may be left out: where it is nil, or 0, the op
+// computes what it did before, so a library that was compiled earlier still serves these calls. An
+// argument that has no form in C has the index -.
 // The field of type *Saved is that of a family and has no tag. The other words are, in any order:
 //
 //	read, write, update       what the op does to a tensor; one that it writes shares no memory with
@@ -54,6 +56,7 @@
 //	contiguous                its elements are in row-major order without gaps
 //	?                         it may be nil
 //	?:gelu                    it is nil unless the argument gelu is true, or not nil
+//	was=x,y                   names that it had before: C libraries compiled with them are used
 //	lead                      the lead operand of the call; the first operand if there is no such word
 //	>0, >=1, finite, [0,1)    the values that a number may have
 //	len=n                     of a list of tensors: the name n stands for their number

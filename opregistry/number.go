@@ -22,10 +22,10 @@ type number struct {
 	optional bool // an OptionalFloat, which holds when it is left out
 }
 
-// number adds the bound of a numeric argument.
-func (c *compiler) number(f reflect.StructField, s spec, offset uintptr, name string) {
+// number adds the bound of a numeric argument and reports whether it may be 0 or left out.
+func (c *compiler) number(f reflect.StructField, s spec, offset uintptr, name string) bool {
 	if s.bound == "" {
-		return
+		return true
 	}
 	n := number{name: name, offset: offset, kind: f.Type.Kind()}
 	if f.Type == reflect.TypeFor[OptionalFloat]() {
@@ -56,6 +56,7 @@ func (c *compiler) number(f reflect.StructField, s spec, offset uintptr, name st
 		n.want = "a number in " + strings.Replace(text, ",", ", ", 1)
 	}
 	c.numbers = append(c.numbers, n)
+	return n.optional || n.holds(0)
 }
 
 func (n *number) given(args unsafe.Pointer) bool {

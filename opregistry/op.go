@@ -84,9 +84,6 @@ type Handle interface {
 	Args() reflect.Type
 	// Params describes the arguments, in the order of their fields.
 	Params() []Param
-	// Layout returns a hash of the names, indexes and sorts of the arguments, which a plugin has to
-	// agree with; 0 for an op that plugins cannot serve, because an argument has no form in C.
-	Layout() uint64
 	// Tolerance returns how far the results of two correct impls may be apart.
 	Tolerance() Tolerance
 	describe() *description

@@ -56,7 +56,7 @@ func TestFirstUse(t *testing.T) {
 	for range 8 {
 		wg.Go(func() {
 			assert.NoError(t, op.Validate(a))
-			assert.Equal(t, newCopy().Layout(), op.Layout())
+			assert.Equal(t, newCopy().Params(), op.Params())
 		})
 	}
 	wg.Wait()

@@ -1,10 +1,7 @@
 package opregistry
 
 import (
-	"fmt"
-	"hash/fnv"
 	"reflect"
-	"slices"
 	"strings"
 
 	"github.com/primus-fl/primus/tensor"
@@ -44,6 +41,10 @@ type Param struct {
 	Contiguous bool
 	Bound      string // of a number
 	Lists      []ListParam
+	// Optional says that a call may leave the argument out: a tensor may be nil, a number 0.
+	Optional bool
+	// Was are names that the argument had before.
+	Was []string
 
 	// Type is the type of the field, and Path leads to it from the argument struct, as for
 	// reflect.Value.FieldByIndex.
@@ -59,7 +60,10 @@ type ListParam struct {
 }
 
 // Macro returns the end of the name that the C header has for the argument.
-func (p *Param) Macro() string { return strings.ToUpper(strings.ReplaceAll(p.Name, ".", "_")) }
+func (p *Param) Macro() string { return Macro(p.Name) }
+
+// Macro returns the end of the name that the C header has for an argument with this name.
+func Macro(name string) string { return strings.ToUpper(strings.ReplaceAll(name, ".", "_")) }
 
 var (
 	tensorType  = reflect.TypeFor[*tensor.Tensor]()
@@ -95,20 +99,4 @@ func sortOf(t reflect.Type) Sort {
 		return SortFloat
 	}
 	return SortNone
-}
-
-// layoutOf returns a hash of the indexes, names and sorts of an op's arguments, 0 when one has no
-// form in C.
-func layoutOf(op string, params []Param) uint64 {
-	sorted := slices.Clone(params)
-	slices.SortFunc(sorted, func(a, b Param) int { return a.Index - b.Index })
-	h := fnv.New64a()
-	fmt.Fprintln(h, op)
-	for _, p := range sorted {
-		if p.Index < 0 {
-			return 0
-		}
-		fmt.Fprintf(h, "%d:%s:%d\n", p.Index, p.Macro(), p.Sort)
-	}
-	return h.Sum64()
 }

@@ -28,8 +28,6 @@ type plan struct {
 	written  uint32   // of singles: the operands that every call writes
 	depends  uint32   // those that some calls write and others read
 
-	layout uint64
-
 	check  func(*Check, unsafe.Pointer)
 	access func(args unsafe.Pointer, name string, i int) Access
 
@@ -263,6 +261,9 @@ func (c *compiler) structure(t reflect.Type, at place) {
 		}
 		sort := sortOf(f.Type)
 		p := Param{Index: -1, Name: name, Sort: sort, Type: f.Type, Path: path, Bound: s.bound}
+		for _, was := range s.was {
+			p.Was = append(p.Was, at.prefix+was)
+		}
 		if s.index >= 0 && at.form != formField {
 			p.Index = at.index + s.index
 		}
@@ -303,7 +304,7 @@ func (c *compiler) structure(t reflect.Type, at place) {
 			if f.Type.Kind() == reflect.Bool {
 				c.conds[name] = condition{offset: offset}
 			}
-			c.number(f, s, offset, name)
+			p.Optional = c.number(f, s, offset, name)
 			c.option(f.Type, offset, name)
 			c.params = append(c.params, p)
 		}
@@ -326,6 +327,7 @@ func (c *compiler) operand(p Param, o operand, s spec, prefix string) {
 	case needWhen:
 		p.Given = "?:" + s.given
 	}
+	p.Optional = s.needed != needAlways
 	p.DTypes = s.dtypes.String()
 	if s.like != "" {
 		p.DTypes = "=" + s.like

@@ -37,6 +37,10 @@ type Support struct {
 	// case: "avx2", "avx512f", "asimd".
 	Features []string
 
+	// Without names optional arguments that a call has to leave out: a tensor is nil, a list is empty,
+	// a number is 0.
+	Without []string
+
 	// Call decides where the fields above are too coarse. It is a func(A) error, where A is the
 	// op's argument struct; it returns why a call is not served, and allocates nothing when the
 	// call is served.
@@ -44,7 +48,7 @@ type Support struct {
 }
 
 // PerCall reports whether the declaration rules out some calls and not others.
-func (s *Support) PerCall() bool { return s.OfLead() || s.Call != nil }
+func (s *Support) PerCall() bool { return s.OfLead() || s.Without != nil || s.Call != nil }
 
 // OfLead reports whether the declaration depends on the lead operand.
 func (s *Support) OfLead() bool {
@@ -75,6 +79,9 @@ func (s *Support) String() string {
 	bounds("elements", s.MinElements, s.MaxElements)
 	if len(s.Features) > 0 {
 		add("CPU feature %s", strings.Join(s.Features, ", "))
+	}
+	if len(s.Without) > 0 {
+		add("calls without %s", strings.Join(s.Without, ", "))
 	}
 	if s.Call != nil {
 		add("decides at the call")
@@ -179,6 +186,14 @@ func (s *Support) check(op Handle) error {
 	}
 	if _, err := cpufeat.Missing(s.Features...); err != nil {
 		return fmt.Errorf("support: %w", err)
+	}
+	for _, name := range s.Without {
+		switch params := op.Params(); {
+		case !slices.ContainsFunc(params, func(p Param) bool { return p.Name == name }):
+			return fmt.Errorf("got %q in Support.Without, want the name of an argument", name)
+		case !slices.ContainsFunc(params, func(p Param) bool { return p.Name == name && p.Optional }):
+			return fmt.Errorf("got %q in Support.Without, want an argument that may be left out", name)
+		}
 	}
 	if s.Call == nil {
 		return nil

@@ -89,3 +89,37 @@ func TestSupportIsCheckedAtRegistration(t *testing.T) {
 		require.ErrorContains(t, err, want)
 	}
 }
+
+// A call that leaves an argument out is served, and only such a call.
+func TestWithout(t *testing.T) {
+	t.Parallel()
+	type args struct {
+		In    *tensor.Tensor           `op:"0 in read f32"`
+		Bias  *tensor.Tensor           `op:"1 bias read f32 ?"`
+		Parts []*tensor.Tensor         `op:"2 parts read f32 ?"`
+		Count int                      `op:"3 count"`
+		Rate  opregistry.OptionalFloat `op:"4 rate >0"`
+		Step  int                      `op:"5 step >=1"`
+	}
+	op := opregistry.NewOp("op", opregistry.Schema[args]{})
+	x := f32(1)
+	for name, give := range map[string]args{
+		"bias": {In: x, Bias: x}, "parts": {In: x, Parts: []*tensor.Tensor{x}}, "count": {In: x, Count: -1}, "rate": {In: x, Rate: opregistry.Float(0)},
+	} {
+		s := opregistry.Support{Without: []string{name}}
+		require.NoError(t, opregistry.Serves(&s, op, args{In: x, Parts: []*tensor.Tensor{}}))
+		require.ErrorContains(t, opregistry.Serves(&s, op, give), "argument "+name+" is given")
+		assert.True(t, s.PerCall())
+		assert.Equal(t, "calls without "+name, s.String())
+	}
+	register := func(name string) error {
+		return opregistry.NewRegistry().Register(opregistry.Source{Name: "acme", Impls: []opregistry.Impl{{
+			Op: op, ID: "vendor.acme", Kind: opregistry.KindVendor, Vendor: "acme", Run: func(*opregistry.Exec, args) error { return nil },
+			Support: opregistry.Support{Without: []string{name}},
+		}}})
+	}
+	require.NoError(t, register("bias"))
+	require.ErrorContains(t, register("bia"), `got "bia" in Support.Without, want the name of an argument`)
+	require.ErrorContains(t, register("step"), `got "step" in Support.Without, want an argument that may be left out`)
+	require.ErrorContains(t, register("in"), "want an argument that may be left out")
+}

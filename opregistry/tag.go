@@ -22,6 +22,7 @@ type spec struct {
 	given  string // with needWhen: the argument that decides
 	may    []string
 	length string // of a list: the symbol for its number of tensors
+	was    []string
 	lead   bool
 	packed bool   // contiguous
 	masked bool   // −∞ stands for what is left out
@@ -115,6 +116,8 @@ func (s *spec) apply(words []string) error {
 			s.needed, s.given = needWhen, w[2:]
 		case strings.HasPrefix(w, "may="):
 			s.may = strings.FieldsFunc(w[len("may="):], func(r rune) bool { return r == ',' })
+		case strings.HasPrefix(w, "was="):
+			s.was = strings.FieldsFunc(w[len("was="):], func(r rune) bool { return r == ',' })
 		case strings.HasPrefix(w, "len="):
 			s.length = w[len("len="):]
 		case strings.HasPrefix(w, "="):

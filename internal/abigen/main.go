@@ -52,7 +52,7 @@ func run(header, layouts string) error {
 			lines = freeze(lines, fmt.Sprintf("%s %d ", op.Name(), p.Index), fmt.Sprintf("%s: %v", p.Macro(), p.Sort))
 		}
 		fmt.Fprintf(&text, "#define %s_N_ARGS %du\n", prefix, len(params))
-		fmt.Fprintf(&text, "#define %s_LAYOUT UINT64_C(0x%016x)\n", prefix, op.Layout())
+		fmt.Fprintf(&text, "#define %s_LAYOUT UINT64_C(0x%016x)\n", prefix, plugin.LayoutHash(op))
 	}
 	text.WriteString("\n#endif\n")
 	if err := os.WriteFile(header, []byte(text.String()), 0o644); err != nil {

@@ -67,7 +67,7 @@ var fixtureOps = []opregistry.Handle{everythingOp, probeOp}
 // compile builds a C file of testdata into a shared library and returns its path.
 func compile(t testing.TB, source string, flags ...string) string {
 	t.Helper()
-	macros := []string{"-I../../vendors/abi", fmt.Sprintf("-DPROBE=%#xULL", probeOp.Layout()), fmt.Sprintf("-DEVERYTHING=%#xULL", everythingOp.Layout())}
+	macros := []string{"-I../../vendors/abi", fmt.Sprintf("-DPROBE=%#xULL", plugin.LayoutHash(probeOp)), fmt.Sprintf("-DEVERYTHING=%#xULL", plugin.LayoutHash(everythingOp))}
 	name := "lib" + strings.TrimSuffix(source, ".c") + ".so"
 	return loadertest.Library(t, name, "testdata/"+source, append(macros, flags...)...)
 }

@@ -152,13 +152,10 @@ func (p *Plugin) Source() opregistry.Source {
 	return opregistry.Source{Name: p.desc.name, Version: p.desc.version, Impls: p.impls}
 }
 
-// makeImpls makes an impl of every op of the description. It refuses a library that is compiled
-// against another layout of an op.
+// makeImpls makes an impl of every op of the description. One that was compiled for other arguments
+// than the op has is not available.
 func (p *Plugin) makeImpls() error {
-	known := map[string]opregistry.Handle{}
-	for _, op := range p.set.Ops {
-		known[op.Name()] = op
-	}
+	known := catalogueOf(p.set.Ops)
 	for i, e := range p.desc.ops {
 		leave := func(reason string) { p.unused = append(p.unused, UnusedOp{Op: e.op, Impl: e.implID, Reason: reason}) }
 		op, ok := known[e.op]
@@ -175,19 +172,16 @@ func (p *Plugin) makeImpls() error {
 			leave(err.Error())
 			continue
 		}
-		var mapped *tvmFunction
+		o := &pluginOp{plugin: p, entry: e, handle: op, params: params}
 		if p.tvm == nil {
-			err = sameLayout(&e, op)
+			o.params, o.support.Without, o.misfit = known.fit(op, e.layout)
 		} else {
-			mapped, err = p.tvm.bindMapped(i, params)
-		}
-		if err != nil {
-			return err
+			o.mapped, o.misfit = p.tvm.bindMapped(i, params)
+			o.support = o.mapped.support()
 		}
 		if e.flags&abi.SameThread != 0 && p.thread == nil {
 			p.thread = loader.StartExecutor(1)
 		}
-		o := &pluginOp{plugin: p, entry: e, handle: op, params: params, mapped: mapped, support: mapped.support()}
 		o.support.Devices = e.devices
 		o.frames.New = func() any { return &frame{} }
 		p.ops = append(p.ops, o)
@@ -208,6 +202,7 @@ type pluginOp struct {
 	params  []opregistry.Param
 	mapped  *tvmFunction // nil for an op of a library that describes itself
 	support opregistry.Support
+	misfit  error // why the op cannot be called with the arguments that it has in this program
 	frames  sync.Pool
 }
 
@@ -226,6 +221,9 @@ func (o *pluginOp) enter(f func()) error {
 
 // available returns why the op cannot run on this machine, nil when it can.
 func (o *pluginOp) available() error {
+	if o.misfit != nil {
+		return o.misfit
+	}
 	if r := o.plugin.set.Report; r != nil {
 		return r.Availability(o.op, o.implID)
 	}
@@ -273,6 +271,9 @@ func (p *Plugin) hasDevice(types []device.Type) error {
 func (o *pluginOp) run(x *opregistry.Exec, args any) error {
 	f := o.frames.Get().(*frame)
 	defer o.frames.Put(f)
+	if o.misfit != nil {
+		return opregistry.Unsupported("%v", o.misfit)
+	}
 	f.fill(o.params, reflect.ValueOf(args), uintptr(unsafe.Pointer(o.plugin.host)))
 	if err := o.accepts(f); err != nil {
 		return err

@@ -28,7 +28,7 @@ func TestLayoutIsTheOneOfTheHeader(t *testing.T) {
 			assert.Contains(t, abi.ArgsHeader(), "/* "+op.Name()+": not for plugins", err)
 		}
 		if err == nil {
-			assert.Contains(t, abi.ArgsHeader(), fmt.Sprintf("#define PRIMUS_%s_LAYOUT UINT64_C(0x%016x)\n", strings.ToUpper(op.Name()), op.Layout()))
+			assert.Contains(t, abi.ArgsHeader(), fmt.Sprintf("#define PRIMUS_%s_LAYOUT UINT64_C(0x%016x)\n", strings.ToUpper(op.Name()), plugin.LayoutHash(op)))
 		}
 		for i, f := range fields {
 			assert.Contains(t, abi.ArgsHeader(), fmt.Sprintf("#define PRIMUS_%s_%s %du ", strings.ToUpper(op.Name()), f.Macro(), i))
@@ -111,12 +111,23 @@ func TestOtherLayout(t *testing.T) {
 		Text int            `op:"2 text"`
 	}
 	op := opregistry.NewOp("probe", opregistry.Schema[swapped]{})
-	path := compile(t, "fixture.c")
-	_, err := plugin.Open(path, plugin.Settings{Ops: []opregistry.Handle{everythingOp, op}})
-	require.EqualError(t, err, fmt.Sprintf("plugin %s: it was compiled against another layout of probe (0x%016x, this program has 0x%016x); rebuild it against primus_op_args.h of this version",
-		path, probeOp.Layout(), op.Layout()))
-	_, err = plugin.Open(compile(t, "fixture.c", "-UPROBE", "-DPROBE=0"), plugin.Settings{Ops: fixtureOps})
-	require.ErrorContains(t, err, `op "probe" has no layout; set .layout of its primus_op to PRIMUS_PROBE_LAYOUT of primus_op_args.h`)
+	open := func(ops []opregistry.Handle, flags ...string) (*plugin.Plugin, map[string]opregistry.Impl) {
+		p, err := plugin.Open(compile(t, "fixture.c", flags...), plugin.Settings{Ops: ops})
+		require.NoError(t, err)
+		return p, implsOf(p.Source())
+	}
+	p, impls := open([]opregistry.Handle{everythingOp, op})
+	require.NoError(t, impls["acme.show"].Available(), "the other op is used")
+	const want = `it was compiled with arguments "mode" and "out" of op "probe" in each other's place; rebuild it against primus_op_args.h of this version`
+	require.EqualError(t, impls["acme.answer"].Available(), want)
+	err := impls["acme.answer"].Run.(opregistry.Func[swapped])(newExec(), swapped{})
+	require.ErrorIs(t, err, opregistry.ErrUnsupported)
+	require.EqualError(t, err, "unsupported: "+want)
+	r := p.Report()
+	assert.Contains(t, r.Outdated(), `impl "acme.answer" of op "probe" is left out: `+want)
+
+	_, impls = open(fixtureOps, "-UPROBE", "-DPROBE=0")
+	require.EqualError(t, impls["acme.answer"].Available(), `op "probe" has no layout; set .layout of its primus_op to PRIMUS_PROBE_LAYOUT of primus_op_args.h`)
 }
 
 func TestAvailable(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/tensor"
@@ -32,6 +33,8 @@ type OpReport struct {
 	Priority  int             `json:"priority"` // as declared, which may be above MaxPriority
 	Flags     []string        `json:"flags"`
 	Devices   []string        `json:"devices,omitempty"` // types of those that it serves; none is the CPU
+	Without   []string        `json:"without,omitempty"` // arguments that the op got after the plugin was compiled
+	Misfit    string          `json:"misfit,omitempty"`  // why it cannot be called with the arguments that the op has
 	Available bool            `json:"available"`
 	Reason    string          `json:"reason"`          // why it is not available
 	Trial     *Trial          `json:"trial,omitempty"` // nil if it was not tried
@@ -94,6 +97,12 @@ func (p *Plugin) Report() Report {
 		for _, t := range o.devices {
 			op.Devices = append(op.Devices, t.String())
 		}
+		op.Without = o.support.Without
+		if o.misfit != nil {
+			op.Misfit, op.Reason, op.Available = o.misfit.Error(), o.misfit.Error(), false
+			r.Ops = append(r.Ops, op)
+			continue
+		}
 		p.set.before("is_available of impl %q of op %q", o.implID, o.op)
 		if err := o.available(); err != nil {
 			op.Available, op.Reason = false, err.Error()
@@ -110,6 +119,20 @@ func (r *Report) Capped() []string {
 	for _, o := range r.Ops {
 		if o.Priority > MaxPriority {
 			lines = append(lines, fmt.Sprintf("the priority of impl %q of op %q is %d, which counts as %d: a policy that names %q prefers it", o.Impl, o.Op, o.Priority, MaxPriority, "vendor:"+o.Vendor))
+		}
+	}
+	return lines
+}
+
+// Outdated says which impls were compiled for other arguments of their ops, one line each.
+func (r *Report) Outdated() []string {
+	var lines []string
+	for _, o := range r.Ops {
+		switch {
+		case o.Misfit != "":
+			lines = append(lines, fmt.Sprintf("impl %q of op %q is left out: %s", o.Impl, o.Op, o.Misfit))
+		case len(o.Without) > 0:
+			lines = append(lines, fmt.Sprintf("impl %q was compiled before op %q had %s: calls that give one of these arguments go to other impls", o.Impl, o.Op, strings.Join(o.Without, ", ")))
 		}
 	}
 	return lines

@@ -123,7 +123,7 @@ func (t *tvmLibrary) bindMapped(i int, params []opregistry.Param) (*tvmFunction,
 		b.names = append(b.names, p.Name)
 	}
 	find := func(name string) (int, error) {
-		i := slices.Index(b.names, name)
+		i := slices.IndexFunc(params, func(p opregistry.Param) bool { return p.Name == name || slices.Contains(p.Was, name) })
 		if i < 0 {
 			return 0, fmt.Errorf("function %s of its mapping: op %q has no argument %q; it has %s", f.Function, f.Op, name, strings.Join(b.names, ", "))
 		}

@@ -143,24 +143,31 @@ func TestWrongMappings(t *testing.T) {
 		"it is cut off":                       `{"vendor": "acme"`,
 		"it is empty":                         ``,
 		"got array, want an object in braces": `[]`,
-		`"functions.args": got string, want a list in brackets`:      `{"vendor":"acme","functions":[{"function":"add","op":"x","args":"a"}]}`,
-		`unknown field "vendors"`:                                    `{"vendors": "acme"}`,
-		"text after the mapping":                                     addMapping + "x",
-		`want "vendor" and at least one`:                             `{"vendor": "acme"}`,
-		"want words of letters":                                      `{"vendor": "a b", "functions": [{"function": "add", "op": "residual_add", "args": ["a", "b", "output"]}]}`,
-		"it exports no __tvm_ffi_sub":                                `{"vendor": "acme", "functions": [{"function": "sub", "op": "residual_add", "args": ["a"]}]}`,
-		`op "residual_add" has no argument "c"; it has a, b, output`: function(`"op": "residual_add", "args": ["a", "c"]`),
-		`has no argument "eps"`:                                      function(`"op": "residual_add", "args": ["a"], "where": {"eps": 1}`),
-		`where: argument "a" is a tensor`:                            function(`"op": "residual_add", "args": ["a"], "where": {"a": 1}`),
-		`argument "a" twice`:                                         function(`"op": "residual_add", "args": ["a", "a"]`),
-		`args have no "output", which op "residual_`:                 function(`"op": "residual_add", "args": ["a", "b"]`),
-		`argument "axes" of op "everything" is a li`:                 function(`"op": "everything", "args": ["axes"]`),
-		`got function "a b"`:                                         `{"vendor": "acme", "functions": [{"function": "a b", "op": "x", "args": ["a"]}]}`,
-		`functions[0]: got function "add", op "" an`:                 function(`"args": ["a"]`),
+		`"functions.args": got string, want a list in brackets`: `{"vendor":"acme","functions":[{"function":"add","op":"x","args":"a"}]}`,
+		`unknown field "vendors"`:                               `{"vendors": "acme"}`,
+		"text after the mapping":                                addMapping + "x",
+		`want "vendor" and at least one`:                        `{"vendor": "acme"}`,
+		"want words of letters":                                 `{"vendor": "a b", "functions": [{"function": "add", "op": "residual_add", "args": ["a", "b", "output"]}]}`,
+		"it exports no __tvm_ffi_sub":                           `{"vendor": "acme", "functions": [{"function": "sub", "op": "residual_add", "args": ["a"]}]}`,
+		`got function "a b"`:                                    `{"vendor": "acme", "functions": [{"function": "a b", "op": "x", "args": ["a"]}]}`,
+		`functions[0]: got function "add", op "" an`:            function(`"args": ["a"]`),
 		`f33`: function(`"op": "residual_add", "args": ["a"], "dtypes": ["f33"]`),
 	} {
 		require.NoError(t, os.WriteFile(path+plugin.Suffix, []byte(mapping), 0o600))
 		assert.ErrorContains(t, open(), want)
+	}
+	for want, mapping := range map[string]string{
+		`op "residual_add" has no argument "c"; it has a, b, output`: function(`"op": "residual_add", "args": ["a", "c"]`),
+		`has no argument "eps"`:                      function(`"op": "residual_add", "args": ["a"], "where": {"eps": 1}`),
+		`where: argument "a" is a tensor`:            function(`"op": "residual_add", "args": ["a"], "where": {"a": 1}`),
+		`argument "a" twice`:                         function(`"op": "residual_add", "args": ["a", "a"]`),
+		`args have no "output", which op "residual_`: function(`"op": "residual_add", "args": ["a", "b"]`),
+		`argument "axes" of op "everything" is a li`: function(`"op": "everything", "args": ["axes"]`),
+	} {
+		require.NoError(t, os.WriteFile(path+plugin.Suffix, []byte(mapping), 0o600))
+		p, err := plugin.Open(path, plugin.Settings{Ops: mapped})
+		require.NoError(t, err)
+		assert.ErrorContains(t, p.Source().Impls[0].Available(), want, "the function is left out, and others would be used")
 	}
 	require.NoError(t, os.WriteFile(path+plugin.Suffix, []byte(function(`"op": "unknown", "args": ["a"]`)), 0o600))
 	p, err := plugin.Open(path, plugin.Settings{Ops: mapped})

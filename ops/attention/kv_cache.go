@@ -9,13 +9,13 @@ import (
 // CopyToKVCacheArgs are the arguments of CopyToKVCache. The tensors have the sizes that
 // TransformerEngine passes as arguments.
 type CopyToKVCacheArgs struct {
-	NewK         *tensor.Tensor `op:"0 new_k read any"`                  // [b, s, g, d_k], or the order of QKVFormat
-	NewV         *tensor.Tensor `op:"1 new_v read any"`                  // [b, s, g, d_v]
-	KCache       *tensor.Tensor `op:"2 k_cache update =new_k [n p _ _]"` // [pages, page_size, g, d_k]; not paged, [slots, s_max, g, d_k]
-	VCache       *tensor.Tensor `op:"3 v_cache update =new_v [n p _ _]"` // [pages, page_size, g, d_v]; not paged, [slots, s_max, g, d_v]
-	PageTable    *tensor.Tensor `op:"4 page_table read i32 [_ _]"`       // [b, pages of a sequence]; not paged, [b, 1]: the slots
-	CuNewLens    *tensor.Tensor `op:"5 cu_new_lens read i32"`            // [b+1]: the new tokens of each sequence
-	CuCachedLens *tensor.Tensor `op:"6 cu_cached_lens read i32"`         // [b+1]: the tokens of each sequence, including the new ones
+	NewK         *tensor.Tensor `op:"0 new_k read any"`                             // [b, s, g, d_k], or the order of QKVFormat
+	NewV         *tensor.Tensor `op:"1 new_v read any"`                             // [b, s, g, d_v]
+	KCache       *tensor.Tensor `op:"2 k_cache update =new_k [n p _ _] was=kcache"` // [pages, page_size, g, d_k]; not paged, [slots, s_max, g, d_k]
+	VCache       *tensor.Tensor `op:"3 v_cache update =new_v [n p _ _] was=vcache"` // [pages, page_size, g, d_v]; not paged, [slots, s_max, g, d_v]
+	PageTable    *tensor.Tensor `op:"4 page_table read i32 [_ _]"`                  // [b, pages of a sequence]; not paged, [b, 1]: the slots
+	CuNewLens    *tensor.Tensor `op:"5 cu_new_lens read i32"`                       // [b+1]: the new tokens of each sequence
+	CuCachedLens *tensor.Tensor `op:"6 cu_cached_lens read i32"`                    // [b+1]: the tokens of each sequence, including the new ones
 	QKVFormat    QKVFormat      `op:"7 qkv_format"`
 	IsNonPaged   bool           `op:"8 is_non_paged"`
 }

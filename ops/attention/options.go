@@ -110,7 +110,7 @@ type AttnOptions struct {
 	AlibiSlopes         *tensor.Tensor          `op:"9 alibi_slopes read f32 ?"` // [h] or [b, h]; with ALiBi, may be nil
 	SoftmaxType         SoftmaxType             `op:"10 softmax_type"`
 	SoftmaxOffset       *tensor.Tensor          `op:"11 softmax_offset read f32 ?"` // h elements; with LearnableSoftmax
-	PDropout            float32                 `op:"12 p_dropout [0,1)"`
+	PDropout            float32                 `op:"12 p_dropout [0,1) was=pdropout"`
 	RNGSeed             uint64                  `op:"13 rng_seed"`
 	RNGOffset           uint64                  `op:"14 rng_offset"`
 }

@@ -54,7 +54,7 @@ type MoESortChunksBwdArgs struct {
 	GradProbs     *tensor.Tensor `op:"1 grad_probs read f32 [rows] ?"`
 	InverseRowMap *tensor.Tensor `op:"2 inverse_row_map read index [rows]"` // from MoESortChunksFwd
 	GradInput     *tensor.Tensor `op:"3 grad_input write =grad_output [rows h]"`
-	GradInProbs   *tensor.Tensor `op:"4 grad_input_probs write f32 [rows] ?:grad_probs"`
+	GradInProbs   *tensor.Tensor `op:"4 grad_input_probs write f32 [rows] ?:grad_probs was=grad_in_probs"`
 	Saved         *opregistry.Saved
 }
 

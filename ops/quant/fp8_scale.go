@@ -96,7 +96,7 @@ type FusedAmaxAndScaleUpdateArgs struct {
 	AmaxHistories       []*tensor.Tensor `op:"1 amax_histories update f32 len=n"` // [length, n_i]
 	Scales              []*tensor.Tensor `op:"2 scales update f32 len=n"`         // [n_i]
 	AmaxComputeAlgo     AmaxComputeAlgo  `op:"3 amax_compute_algo"`
-	FP8DType            tensor.DType     `op:"4 fp8_dtype"` // F8E4M3 or F8E5M2
+	FP8DType            tensor.DType     `op:"4 fp8_dtype was=fp8_d_type"` // F8E4M3 or F8E5M2
 	Margin              float32          `op:"5 margin finite"`
 }
 

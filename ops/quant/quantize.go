@@ -62,9 +62,9 @@ func (s Scaling) BlockLen() int {
 // Quantizer says how to quantise a tensor.
 type Quantizer struct {
 	Scaling         Scaling `op:"0 scaling"`
-	ForcePow2Scales bool    `op:"1 force_pow_2_scales"` // current, block: scales are powers of two
-	AmaxEpsilon     float32 `op:"2 amax_epsilon >=0"`   // current, block: lower bound of amax
-	Block2D         bool    `op:"3 block_2d"`           // block, nvfp4: square blocks
+	ForcePow2Scales bool    `op:"1 force_pow_2_scales was=force_pow2_scales"` // current, block: scales are powers of two
+	AmaxEpsilon     float32 `op:"2 amax_epsilon >=0"`                         // current, block: lower bound of amax
+	Block2D         bool    `op:"3 block_2d was=block2_d"`                    // block, nvfp4: square blocks
 
 	// Stochastic rounds nvfp4 data at random, in proportion to the distances from the two
 	// neighbours, with random numbers determined by Seed and Offset.
@@ -157,7 +157,7 @@ var quantizeTolerance = opregistry.Tolerance{
 type DequantizeArgs struct {
 	Input   Quantized      `op:"0 input read"`
 	Scaling Scaling        `op:"6 scaling"`
-	Block2D bool           `op:"7 block_2d"`
+	Block2D bool           `op:"7 block_2d was=block2_d"`
 	Output  *tensor.Tensor `op:"8 output write compute [.. cols]"`
 }
 

@@ -12,15 +12,15 @@ import (
 // FusedQKVRopeArgs are the arguments of FusedQKVRopeForward and FusedQKVRopeBackward. The shapes
 // are those of SBHD; with BSHD the first two axes are exchanged.
 type FusedQKVRopeArgs struct {
-	QKV             *tensor.Tensor      `op:"0 qkv read compute [_ _ _ _]"` // fused projection, or its gradient: [s, b, g, q+k+v]
-	QFreqs          *tensor.Tensor      `op:"1 q_freqs read f32 [* _ _]"`   // [s_max, .., d2] angles in radians, d2 even and <= k
-	KFreqs          *tensor.Tensor      `op:"2 k_freqs read f32 [* _ _]"`   // as q_freqs
-	StartPositions  *tensor.Tensor      `op:"3 start_positions read i32 ?"` // [b], nil for 0; ignored with CPSize > 1
-	Q               *tensor.Tensor      `op:"4 q write =qkv"`               // [s, b, g·q/k, k], or its gradient
-	K               *tensor.Tensor      `op:"5 k write =qkv"`               // [s, b, g, k], or its gradient
-	V               *tensor.Tensor      `op:"6 v write =qkv"`               // [s, b, g, v], or its gradient
-	QKVSplitArgList []int               `op:"7 qkv_split_arg_list"`         // [q, k, v]; k divides q
-	QKVFormat       attention.QKVFormat `op:"8 qkv_format"`                 // SBHD or BSHD
+	QKV             *tensor.Tensor      `op:"0 qkv read compute [_ _ _ _]"`          // fused projection, or its gradient: [s, b, g, q+k+v]
+	QFreqs          *tensor.Tensor      `op:"1 q_freqs read f32 [* _ _] was=qfreqs"` // [s_max, .., d2] angles in radians, d2 even and <= k
+	KFreqs          *tensor.Tensor      `op:"2 k_freqs read f32 [* _ _] was=kfreqs"` // as q_freqs
+	StartPositions  *tensor.Tensor      `op:"3 start_positions read i32 ?"`          // [b], nil for 0; ignored with CPSize > 1
+	Q               *tensor.Tensor      `op:"4 q write =qkv"`                        // [s, b, g·q/k, k], or its gradient
+	K               *tensor.Tensor      `op:"5 k write =qkv"`                        // [s, b, g, k], or its gradient
+	V               *tensor.Tensor      `op:"6 v write =qkv"`                        // [s, b, g, v], or its gradient
+	QKVSplitArgList []int               `op:"7 qkv_split_arg_list"`                  // [q, k, v]; k divides q
+	QKVFormat       attention.QKVFormat `op:"8 qkv_format"`                          // SBHD or BSHD
 	Interleaved     bool                `op:"9 interleaved"`
 	CPSize          int                 `op:"10 cp_size"` // context parallelism; 0 means 1
 	CPRank          int                 `op:"11 cp_rank"`

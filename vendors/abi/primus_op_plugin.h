@@ -196,7 +196,8 @@ typedef struct {
     int32_t (*run)(const primus_call *call);
     /*
      * PRIMUS_<OP>_LAYOUT of primus_op_args.h: the arguments that this implementation was compiled
-     * for. A host with other arguments does not use it.
+     * for. A host whose op has got more optional arguments since gives it the calls that leave them
+     * out; a host with other arguments does not use it.
      */
     uint64_t layout;
     /*

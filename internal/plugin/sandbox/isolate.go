@@ -67,6 +67,7 @@ func Isolate(path string, report *plugin.Report, catalogue []opregistry.Handle, 
 			Run:       opregistry.Untyped(op, func(_ *opregistry.Exec, args any) error { return i.call(n, args) }),
 			Available: func() error { return report.Availability(o.Op, o.Impl) }, Determinism: o.Determinism(),
 			FlushesSubnormals: o.FlushesSubnormals(),
+			Support:           opregistry.Support{Without: o.Without},
 		})
 	}
 	i.list = implList(i.impls)

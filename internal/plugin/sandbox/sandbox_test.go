@@ -98,7 +98,7 @@ func serving(role string) sandbox.Settings {
 // compile builds a C file of testdata with these macros defined.
 func compile(t testing.TB, source string, macros ...string) string {
 	t.Helper()
-	flags := []string{"-I../../../vendors/abi", fmt.Sprintf("-DPROBE=%#xULL", probeOp.Layout()), fmt.Sprintf("-DEVERYTHING=%#xULL", everythingOp.Layout())}
+	flags := []string{"-I../../../vendors/abi", fmt.Sprintf("-DPROBE=%#xULL", plugin.LayoutHash(probeOp)), fmt.Sprintf("-DEVERYTHING=%#xULL", plugin.LayoutHash(everythingOp))}
 	for _, m := range macros {
 		flags = append(flags, "-D"+m)
 	}

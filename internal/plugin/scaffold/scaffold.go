@@ -18,6 +18,7 @@ import (
 	"strings"
 
 	"github.com/primus-fl/primus/internal/buildinfo"
+	"github.com/primus-fl/primus/internal/plugin"
 	"github.com/primus-fl/primus/ops/norm"
 	"github.com/primus-fl/primus/vendors/abi"
 )
@@ -65,7 +66,7 @@ func (p Project) filler() *strings.Replacer {
 	return strings.NewReplacer(
 		"{{.Name}}", p.Name,
 		"{{.Module}}", cmp.Or(p.Module, "example.com/"+p.Name),
-		"{{.Layout}}", fmt.Sprintf("0x%016x", norm.ResidualAdd.Layout()), // for languages that cannot read it from the header
+		"{{.Layout}}", fmt.Sprintf("0x%016x", plugin.LayoutHash(norm.ResidualAdd)), // for languages that cannot read it from the header
 		"{{.PrimusModule}}", buildinfo.Module,
 		"{{.PrimusVersion}}", p.PrimusVersion,
 		"{{.PrimusReplace}}", replace,

@@ -190,7 +190,7 @@ func (s *Set) open(p *Plugin, wanted Wanted) error {
 	if s.settings.Quiet {
 		log = slog.New(slog.DiscardHandler)
 	}
-	for _, text := range p.Report.Capped() {
+	for _, text := range slices.Concat(p.Report.Outdated(), p.Report.Capped()) {
 		log.Warn(fmt.Sprintf("plugin %s: %s", p.Path, text))
 	}
 	if p.named(wanted.Isolate) {
@@ -241,5 +241,5 @@ func (p *Plugin) Findings() string {
 	if n := p.Report.Processes; n > 0 {
 		failures = append(failures, fmt.Sprintf("it left %d processes running, which were ended with its probe", n))
 	}
-	return strings.Join(slices.Concat(failures, p.Report.Control, p.Report.Capped()), "\n")
+	return strings.Join(slices.Concat(failures, p.Report.Outdated(), p.Report.Control, p.Report.Capped()), "\n")
 }

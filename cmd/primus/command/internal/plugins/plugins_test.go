@@ -139,6 +139,43 @@ func TestPluginSources(t *testing.T) {
 	}
 }
 
+// A library of an earlier version is used: an op that has more arguments now serves the calls that
+// leave them out, and only the op whose arguments it does not know is left out.
+func TestOldPlugins(t *testing.T) {
+	t.Parallel()
+	const dir = "../../../../../internal/plugin/testdata/headers"
+	build := func(flags ...string) string {
+		return loadertest.Library(t, "libold.so", dir+"/old.c", append([]string{"-I" + dir, "-I" + dir + "/82735246"}, flags...)...)
+	}
+	lib := build()
+	const without = `impl "vendor.acme" was compiled before op "all_reduce" had first, stride: calls that give one of these arguments go to other impls`
+	for _, args := range [][]string{nil, {"--isolate-plugins"}} {
+		args = append(args, "--plugin-modules", lib)
+		acme := listPlugins(t, nil, args...)["acme_ops"]
+		assert.Equal(t, without, acme.Reason)
+		for _, o := range acme.Ops {
+			assert.True(t, o.Available, o.Op)
+		}
+		got := commandtest.RunChild(t, nil, append([]string{"ops", "explain", "all_reduce"}, args...)...)
+		assert.Regexp(t, "vendor.acme .* calls without first, stride", got.Out)
+		assert.Contains(t, got.Stderr, "WARN  plugin "+lib+": "+without)
+	}
+
+	// As if an argument of all_reduce had been removed since.
+	lib = build("-DREDUCE_LAYOUT=" + "0x06f85daff57ed58bULL")
+	const reason = `it was compiled for arguments of op "all_reduce" that differ in several places from those of this program`
+	acme := listPlugins(t, nil, "--plugin-modules", lib)["acme_ops"]
+	assert.Equal(t, "loaded", acme.State)
+	assert.Contains(t, acme.Reason, `impl "vendor.acme" of op "all_reduce" is left out: `+reason)
+	require.Len(t, acme.Ops, 2)
+	for _, o := range acme.Ops {
+		assert.Equal(t, o.Op != "all_reduce", o.Available, o.Op)
+	}
+	got := commandtest.RunChild(t, nil, "ops", "explain", "all_reduce", "--plugin-modules", lib)
+	assert.Contains(t, got.Out, "unavailable: "+reason)
+	assert.Contains(t, got.Stderr, reason)
+}
+
 // A library that cannot be used is listed with its reason, whatever is wrong with it.
 func TestPluginsAreRejected(t *testing.T) {
 	t.Parallel()
