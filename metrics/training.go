@@ -18,7 +18,8 @@ type Training struct {
 	exemplar  stepExemplar
 
 	info, patches                                                  *prometheus.GaugeVec
-	running, failed, lastStep, steps, flops, mfu                   prometheus.Gauge
+	running, failed, stalled, lastStep, steps, flops, mfu          prometheus.Gauge
+	stalls                                                         *prometheus.CounterVec
 	step, loss, validLoss, learningRate, gradNorm, tokensPerSecond prometheus.Gauge
 	checkpointStep, checkpointTime, deviceMemory                   prometheus.Gauge
 	tokens, nonFinite, checkpoints                                 prometheus.Counter
@@ -59,6 +60,8 @@ func NewTraining(reg prometheus.Registerer, s TrainingSettings) (*Training, erro
 		patches:         info("patch_applied_info", "A patch that was applied to the training backend.", "patch", "phase"),
 		running:         gauge("train_running", "1 from the beginning of training to its end, however it ends."),
 		failed:          gauge("train_failed", "1 after training ended with an error other than an interrupt."),
+		stalled:         gauge("train_stalled", "1 while training hangs: its phase lasts longer than --hang-timeout, and ten times as long as usual."),
+		stalls:          prometheus.NewCounterVec(prometheus.CounterOpts{Name: "primus_train_stalls_total", Help: "Times that training hung, by phase."}, []string{"phase"}),
 		step:            gauge("train_step", "Last finished step."),
 		steps:           gauge("train_steps", "The last step of the run."),
 		lastStep:        gauge("train_last_step_timestamp_seconds", "Time at which the last step was finished, or training began."),
@@ -91,6 +94,9 @@ func NewTraining(reg prometheus.Registerer, s TrainingSettings) (*Training, erro
 			NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: 100, NativeHistogramMinResetDuration: time.Hour,
 		}),
 	}
+	for _, phase := range backend.Phases() {
+		t.stalls.WithLabelValues(phase.String())
+	}
 	unknown := []prometheus.Gauge{
 		t.step, t.steps, t.lastStep, t.loss, t.validLoss, t.learningRate, t.gradNorm, t.tokensPerSecond, t.flops, t.mfu, t.checkpointStep, t.checkpointTime, t.deviceMemory,
 		t.ranks, t.slowestRank, t.skew,
@@ -98,7 +104,7 @@ func NewTraining(reg prometheus.Registerer, s TrainingSettings) (*Training, erro
 	for _, g := range unknown {
 		g.Set(math.NaN())
 	}
-	collectors := []prometheus.Collector{t.info, t.patches, t.running, t.failed, t.tokens, t.nonFinite, t.checkpoints, t.stepDuration, t.rankCompute, t.wait, t.sentBytes, t.sentSeconds, t.deviceBusy, t.deviceQueue, t.deviceCommands}
+	collectors := []prometheus.Collector{t.info, t.patches, t.running, t.failed, t.stalled, t.stalls, t.tokens, t.nonFinite, t.checkpoints, t.stepDuration, t.rankCompute, t.wait, t.sentBytes, t.sentSeconds, t.deviceBusy, t.deviceQueue, t.deviceCommands}
 	for _, g := range unknown {
 		collectors = append(collectors, g)
 	}
@@ -191,6 +197,15 @@ func (t *Training) ranksDone(r *backend.RankTimes) {
 	t.traffic = r.Traffic
 }
 
+// Stalled records that training hangs.
+func (t *Training) Stalled(s backend.Stall) {
+	t.stalled.Set(1)
+	t.stalls.WithLabelValues(s.Phase.String()).Inc()
+}
+
+// Resumed records that it goes on.
+func (t *Training) Resumed() { t.stalled.Set(0) }
+
 // CheckpointSaved records a checkpoint.
 func (t *Training) CheckpointSaved(step int) {
 	t.checkpoints.Inc()
@@ -223,4 +238,5 @@ var (
 	_ backend.Observer           = (*Training)(nil)
 	_ backend.CheckpointObserver = (*Training)(nil)
 	_ backend.PatchObserver      = (*Training)(nil)
+	_ backend.StallObserver      = (*Training)(nil)
 )

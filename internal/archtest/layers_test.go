@@ -67,6 +67,7 @@ var layers = []layer{
 	{root: "internal/runs", allowed: []string{"internal/rundir", "runtime/backend", "document", "opmanager"}},
 	{root: "internal/safetensors", allowed: []string{"tensor", "device"}},
 	{root: "internal/serve", allowed: []string{"internal/native", "internal/runs", "internal/tokenizer", "runtime", "document", "opmanager", "opregistry", "tensor"}},
+	{root: "internal/watchdog", allowed: []string{"runtime/backend"}},
 	{root: "internal/settings", allowed: []string{"document"}},
 	{root: "internal/spans", allowed: []string{"opmanager", "opregistry", "runtime/backend"}},
 	{root: "internal/timeline", allowed: []string{"opmanager", "ops/collective"}},

@@ -63,8 +63,9 @@ type Options struct {
 	Python      string        // the interpreter
 	Ranks       string        // ranks that the terminal shows: all, none, or numbers and "last" separated by commas
 	Grace       time.Duration // time between the signal that asks a process to end and the one that kills it
-	Hang        time.Duration // time without a line of any rank after which the job is ended; 0 means never
-	HangCommand string        // of the shell, run before a job is ended that hangs
+	Hang        time.Duration // time without a line of any rank after which the job hangs; 0 means never
+	HangEnds    bool          // a job that hangs is ended
+	HangCommand string        // of the shell, run when a job hangs, before it is ended
 
 	// Now is the clock by which Hang is measured; nil means time.Now. Calls do not overlap.
 	Now func() time.Time

@@ -29,6 +29,10 @@ type Settings struct {
 	// line.
 	Line func(rank int, line string) (taken bool)
 	Log  func(text string) // logs what the launcher does
+
+	// Stalled is called when the job hangs, and Resumed when it goes on. They may be nil.
+	Stalled func(text string, silent time.Duration)
+	Resumed func()
 }
 
 // Fixed times.
@@ -69,6 +73,12 @@ func Run(ctx context.Context, plan *Plan, set Settings) (err error) {
 	}
 	if set.Log == nil {
 		set.Log = func(string) {}
+	}
+	if set.Stalled == nil {
+		set.Stalled = func(string, time.Duration) {}
+	}
+	if set.Resumed == nil {
+		set.Resumed = func() {}
 	}
 	defer func() { err = errors.Join(err, removeTemporary(plan.Files)) }()
 	if err := writeFiles(plan.Files); err != nil {
@@ -260,7 +270,7 @@ func (g *group) openPipes(p Process) error {
 func (g *group) wait(ctx context.Context) *Failure {
 	var failure *Failure
 	interrupted := ctx.Done()
-	stopping := false
+	stopping, stalled := false, false
 	kill := time.NewTimer(0)
 	<-kill.C
 	defer kill.Stop()
@@ -296,13 +306,27 @@ func (g *group) wait(ctx context.Context) *Failure {
 			g.set.Log(fmt.Sprintf("%d processes have not ended in time and are killed", left))
 			g.signal(syscall.SIGKILL)
 		case <-hang.C:
-			if silent := g.out.silence(); g.plan.Hang > 0 && !stopping && silent > g.plan.Hang {
+			silent := g.out.silence()
+			hangs := g.plan.Hang > 0 && silent > g.plan.Hang
+			switch {
+			case stopping || hangs == stalled:
+			case !hangs:
+				stalled = false
+				g.set.Log("a rank has written a line: the job goes on")
+				g.set.Resumed()
+			default:
+				stalled = true
+				text := fmt.Sprintf("no rank has written a line for %v (--hang-timeout)", g.plan.Hang)
+				g.set.Log(text)
+				g.set.Stalled(text, silent)
 				g.examineHang(ctx)
-				failure = &Failure{
-					Rank: g.plan.Processes[0].Rank, Code: 128 + int(syscall.SIGABRT), Signal: syscall.SIGABRT,
-					Hung: fmt.Sprintf("no rank has written a line for %v (--hang-timeout), so the job was ended; the output of each rank ends with where it was", g.plan.Hang),
+				if g.plan.HangEnds {
+					failure = &Failure{
+						Rank: g.plan.Processes[0].Rank, Code: HangCode, Signal: syscall.SIGABRT,
+						Hung: text + ", so the job was ended (--on-hang abort); the output of each rank ends with where it was",
+					}
+					end(syscall.SIGABRT, min(g.plan.Grace, afterFailure))
 				}
-				end(syscall.SIGABRT, min(g.plan.Grace, afterFailure))
 			}
 		}
 	}
@@ -327,6 +351,9 @@ func (g *group) cause(f *Failure) *Failure {
 
 // maxExamination is how long the command may take that looks at a job which hangs.
 const maxExamination = time.Minute
+
+// HangCode is the exit code of a program that ends because its run hangs.
+const HangCode = 3
 
 // examineHang runs the command for a job that hangs, with the processes of its ranks in a variable.
 func (g *group) examineHang(ctx context.Context) {

@@ -331,9 +331,9 @@ func (w *watched) Write(p []byte) (int, error) {
 
 func TestRunEndsAHang(t *testing.T) {
 	_, dir, err := run(t.Context(), t, "silent", func(o *launch.Options) {
-		o.Hang, o.HangCommand = 300*time.Millisecond, `for pid in $PRIMUS_RANK_PIDS; do kill -0 $pid && echo rank $pid; done; exit 3`
+		o.Hang, o.HangEnds, o.HangCommand = 300*time.Millisecond, true, `for pid in $PRIMUS_RANK_PIDS; do kill -0 $pid && echo rank $pid; done; exit 3`
 	})
-	require.ErrorContains(t, err, "no rank has written a line for 300ms (--hang-timeout), so the job was ended")
+	require.ErrorContains(t, err, "no rank has written a line for 300ms (--hang-timeout), so the job was ended (--on-hang abort)")
 	assert.ErrorContains(t, err, "goroutine", "the last lines are where the rank was")
 	text, err := os.ReadFile(filepath.Join(dir, "hang.log"))
 	require.NoError(t, err)

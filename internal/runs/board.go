@@ -28,6 +28,7 @@ type Board struct {
 	run   *Run
 	curve curve
 	ranks *backend.RankDispatch // of a framework in other processes
+	stall string                // where the run hangs; "" when it does not
 }
 
 // NewBoard returns a Board without a run.
@@ -111,12 +112,27 @@ func (b *Board) RunEnded(r backend.Result) {
 	}
 }
 
-// Ready returns an error until a run has begun.
+// Stalled records that the run hangs.
+func (b *Board) Stalled(s backend.Stall) { b.setStall(s.Text) }
+
+// Resumed records that it goes on.
+func (b *Board) Resumed() { b.setStall("") }
+
+func (b *Board) setStall(text string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.stall = text
+}
+
+// Ready returns an error until a run has begun, and while it hangs.
 func (b *Board) Ready() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.run == nil {
 		return errors.New("training has not begun")
+	}
+	if b.stall != "" {
+		return errors.New(b.stall)
 	}
 	return nil
 }
@@ -138,6 +154,7 @@ func (b *Board) current() (r Run, ok bool) {
 		return Run{}, false
 	}
 	r = *b.run
+	r.Stalled = b.stall
 	r.reckon(time.Now())
 	return r, true
 }
@@ -196,4 +213,5 @@ var (
 	_ backend.Observer           = (*Board)(nil)
 	_ backend.CheckpointObserver = (*Board)(nil)
 	_ backend.DispatchObserver   = (*Board)(nil)
+	_ backend.StallObserver      = (*Board)(nil)
 )

@@ -34,6 +34,7 @@ type Run struct {
 	WorldSize       int        `json:"world_size"`
 	State           State      `json:"state" enum:"running,done,interrupted,failed,dead,unknown"`
 	Error           string     `json:"error,omitempty"`
+	Stalled         string     `json:"stalled,omitempty" doc:"where the run hangs; absent while it gets on"`
 	Parameters      int        `json:"parameters"`
 	FirstStep       int        `json:"first_step"`
 	Step            int        `json:"step" doc:"last finished step"`

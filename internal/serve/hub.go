@@ -16,7 +16,7 @@ import (
 type Event struct {
 	ID         string      `json:"id"`
 	Time       time.Time   `json:"time"`
-	Type       string      `json:"type" doc:"registered, selected, switched, fell_back, failed, declined, quarantined, released, policy_changed, verification_failed, run_started, step, checkpoint_saved, run_ended or lost"`
+	Type       string      `json:"type" doc:"registered, selected, switched, fell_back, failed, declined, quarantined, released, policy_changed, verification_failed, run_started, step, checkpoint_saved, stalled, resumed, run_ended or lost"`
 	Op         string      `json:"op,omitempty"`
 	Impl       string      `json:"impl_id,omitempty" doc:"the impl that it is about, or that serves calls now"`
 	From       string      `json:"from,omitempty" doc:"the impl that served calls before, or should have"`
@@ -134,6 +134,12 @@ func (h *Hub) addRepeated(e Event) {
 		h.addLocked(e)
 	}
 }
+
+// Stalled keeps that the run hangs.
+func (h *Hub) Stalled(s backend.Stall) { h.add(Event{Type: "stalled", Cause: s.Text}) }
+
+// Resumed keeps that it goes on.
+func (h *Hub) Resumed() { h.add(Event{Type: "resumed"}) }
 
 // OpEvent keeps an event of dispatch in a process of a framework.
 func (h *Hub) OpEvent(_ int, e opmanager.Event) { h.OnEvent(e) }

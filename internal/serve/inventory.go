@@ -57,7 +57,7 @@ func (s *Server) registerInventory() {
 		return targets, nil
 	})
 	get(s, "health", "/healthz", "Say whether the service answers", func(context.Context, *nothing) (Health, error) { return s.health(), nil })
-	get(s, "ready", "/readyz", "Say whether the program is ready: 503 until a run has begun, and while it ends", func(context.Context, *nothing) (Health, error) {
+	get(s, "ready", "/readyz", "Say whether the program is ready: 503 until a run has begun, while it hangs and while it ends", func(context.Context, *nothing) (Health, error) {
 		if s.closing.Load() {
 			return Health{}, huma.Error503ServiceUnavailable("the program ends")
 		}

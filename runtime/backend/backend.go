@@ -159,6 +159,7 @@ type TrainContext struct {
 	Device   device.Backend
 	Observer Observer
 	Requests *Requests
+	Progress *Progress // where the run is, for a watchdog; nil when nobody looks
 
 	Grace   time.Duration  // how long an interrupted run may take to end
 	Launch  launch.Options // how the processes of a Python framework are started

@@ -51,6 +51,39 @@ func (o Observers) CheckpointSaved(step int) {
 	}
 }
 
+// Stall is a run that hangs: it has stayed in one phase for much longer than usual.
+type Stall struct {
+	Phase Phase
+	Step  int
+	For   time.Duration // it has been there
+	Text  string        // says where it hangs
+}
+
+// StallObserver is an Observer that also receives when the run hangs, and when it goes on. It is
+// called by a watchdog, while the trainer may call the other methods.
+type StallObserver interface {
+	Stalled(Stall)
+	Resumed()
+}
+
+// Stalled calls every StallObserver.
+func (o Observers) Stalled(s Stall) {
+	for _, each := range o {
+		if w, ok := each.(StallObserver); ok {
+			w.Stalled(s)
+		}
+	}
+}
+
+// Resumed calls every StallObserver.
+func (o Observers) Resumed() {
+	for _, each := range o {
+		if w, ok := each.(StallObserver); ok {
+			w.Resumed()
+		}
+	}
+}
+
 // PatchObserver is an Observer that also receives the patches that were applied in a phase.
 type PatchObserver interface {
 	PatchesApplied(phase string, ids []string)

@@ -15,6 +15,10 @@ const rule = "==================================================================
 
 // run prepares the framework, makes the trainer and calls its methods.
 func (r *session) run(ctx context.Context) error {
+	if !r.factory.Launches { // the processes of a framework make progress, not this one
+		r.tc.Progress.Begin()
+		defer r.tc.Progress.End()
+	}
 	if err := r.prepare(ctx); err != nil {
 		return err
 	}

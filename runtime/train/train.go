@@ -46,7 +46,8 @@ type Settings struct {
 	Device   device.Backend
 	Observer backend.Observer
 	Requests *backend.Requests
-	Grace    time.Duration // how long an interrupted run may take to end
+	Progress *backend.Progress // where the run is; nil when nobody looks
+	Grace    time.Duration     // how long an interrupted run may take to end
 	LogFile  *backend.LogFile
 
 	// Provide is called before the trainer is made, with what the run needs of this program. It may be
@@ -135,7 +136,7 @@ func open(s Settings) (*session, error) {
 	r.tc = &backend.TrainContext{
 		Experiment: s.Experiment, Module: module, ModuleName: s.ModuleName, Framework: factory.Framework, Stage: s.Stage,
 		DataPath: s.DataPath, Environ: s.Environ, Manager: s.Manager, Device: s.Device, Observer: s.Observer, Log: s.Log,
-		Requests: s.Requests, Grace: s.Grace, LogFile: s.LogFile,
+		Requests: s.Requests, Progress: s.Progress, Grace: s.Grace, LogFile: s.LogFile,
 		PatchKey: func(name string) bool { return s.Patches.HasKey(factory.Framework, name) },
 	}
 	if ids, only := s.Filter.IDs(); only {

@@ -27,6 +27,7 @@ import (
 	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/internal/buildinfo"
 	"github.com/primus-fl/primus/internal/launch"
+	"github.com/primus-fl/primus/internal/launch/elastic"
 	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/spf13/cobra"
@@ -38,6 +39,7 @@ const (
 	exitOK          = 0
 	exitFailure     = 1
 	exitUsage       = 2
+	exitHung        = launch.HangCode
 	exitInterrupted = 130
 )
 
@@ -54,9 +56,10 @@ func StandardStreams() Streams { return cli.StandardStreams() }
 // decorating a value. Some commands start the program again as a child process, so a program must
 // call Main before it does anything else.
 func Main(args []string, streams Streams, extras ...fx.Option) int {
-	ctx, stop := interruptible(streams.Err)
+	ending := cli.NewEnding()
+	ctx, stop := interruptible(streams.Err, ending)
 	defer stop()
-	root := newRoot(cli.Program{Streams: streams, Extras: extras})
+	root := newRoot(cli.Program{Streams: streams, Extras: extras, Ending: ending})
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	return exitCode(ctx, err, streams.Err)
@@ -85,6 +88,9 @@ func exitCode(ctx context.Context, err error, out io.Writer) int {
 	if failed, ok := errors.AsType[*launch.Failure](err); ok {
 		return failed.ExitCode()
 	}
+	if failed, ok := errors.AsType[*elastic.Failure](err); ok && failed.Hung {
+		return exitHung
+	}
 	if failed, ok := errors.AsType[*launch.ExitError](err); ok {
 		return failed.ExitCode()
 	}
@@ -104,8 +110,10 @@ func newRoot(prog cli.Program) *cobra.Command {
 priority and by policy (TE_FL_PREFER, TE_FL_ALLOW_VENDORS, TE_FL_PER_OP, …), and
 explains every choice.
 
-Exit codes: 0 done, 1 failure, 2 usage or a wrong policy, 130 interrupted; a Python
-framework that fails ends train with the code of the first rank that failed.`,
+Exit codes: 0 done, 1 failure, 2 usage or a wrong policy, 3 a run that hangs (with
+--on-hang abort), 130 interrupted; a Python framework that fails ends train with the
+code of the first rank that failed. The first SIGINT, SIGTERM or SIGHUP ends a command
+in order, within 30 s or --grace, the second one at once.`,
 		Example: `  primus train pretrain --config examples/native/configs/llama_2M-pretrain.yaml
   TE_FL_PREFER=vendor primus train pretrain --config exp.yaml train_iters=100 lr=1e-3
   primus config show --config exp.yaml --origin

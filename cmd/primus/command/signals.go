@@ -8,6 +8,8 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
+
+	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 )
 
 // endSignals ask a process to end. They come from the keyboard, from a scheduler, and from a
@@ -19,11 +21,12 @@ var endSignals = map[os.Signal]string{os.Interrupt: "", syscall.SIGTERM: "SIGTER
 const sameSignal = 2 * time.Second
 
 // interruptible returns a context that ends with the first signal that asks the process to end. The
-// signal is its cause unless it came from the keyboard. The second signal ends the process. SIGHUP
-// stays ignored if the process was started with it ignored, as nohup does. The other signals do
-// not, because scripts start background processes with SIGINT ignored and then end them with it.
-// The function that it returns restores the usual effect of these signals.
-func interruptible(out io.Writer) (context.Context, func()) {
+// signal is its cause unless it came from the keyboard. The second signal ends the process, and so
+// does the end of the grace period after the first one. SIGHUP stays ignored if the process was
+// started with it ignored, as nohup does. The other signals do not, because scripts start
+// background processes with SIGINT ignored and then end them with it. The function that it returns
+// restores the usual effect of these signals.
+func interruptible(out io.Writer, ending *cli.Ending) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 2)
 	for s := range endSignals {
@@ -41,10 +44,16 @@ func interruptible(out io.Writer) (context.Context, func()) {
 			}
 			if ctx.Err() != nil {
 				fmt.Fprintln(out, "\nprimus: interrupted twice: exit at once")
-				os.Exit(exitInterrupted)
+				ending.Exit(exitInterrupted)
 			}
 			first = time.Now()
 			cancel(signalCause(s))
+			grace := ending.Grace()
+			timer := time.AfterFunc(grace, func() {
+				fmt.Fprintf(out, "\nprimus: interrupted, and not ended %v later: exit at once; what was not saved is lost\n", grace)
+				ending.Exit(exitInterrupted)
+			})
+			defer timer.Stop()
 		}
 	}()
 	return ctx, func() {

@@ -458,7 +458,7 @@ func TestAnInterruptEndsTheRun(t *testing.T) {
 func TestAHangIsEnded(t *testing.T) {
 	l, observer := lab(t, "megatron", "train_iters: 1000000\n"+megatronParams)
 	t.Setenv("SHAPED_FAULT", "hang:1:3")
-	l.Launch.Hang = 10 * time.Minute
+	l.Launch.Hang, l.Launch.HangEnds = 10*time.Minute, true
 	var passed time.Duration
 	l.Launch.Now = func() time.Time { // once the rank sleeps, an hour passes between any two readings
 		if log, err := os.ReadFile(filepath.Join(l.Dir, "g", "u", "e", "ranks", "rank-1.log")); err == nil && strings.Contains(string(log), "sleeps") {
@@ -471,5 +471,6 @@ func TestAHangIsEnded(t *testing.T) {
 	assert.Len(t, observer.steps, 2)
 	assert.Contains(t, file(t, l, "ranks", "rank-1.log"), "in misbehave", "the rank says where it was")
 	var failure *launch.Failure
-	assert.True(t, errors.As(err, &failure), fmt.Sprint(err))
+	require.True(t, errors.As(err, &failure), fmt.Sprint(err))
+	assert.Equal(t, launch.HangCode, failure.ExitCode())
 }

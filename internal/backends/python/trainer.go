@@ -118,6 +118,8 @@ func (t *trainer) Train(ctx context.Context) error {
 		Show:    func(who, line string) { t.tc.Log.Info("[" + who + "] " + line) },
 		Line:    t.line,
 		Log:     func(text string) { t.tc.Log.Warn(fmt.Sprintf("[Primus:%s] %s", t.f.Name, text)) },
+		Stalled: t.stalled,
+		Resumed: t.resumed,
 	})
 	if t.plan.NodeRank == 0 || t.dir != nil {
 		t.keep(t.readReport())
@@ -259,3 +261,17 @@ func (t *trainer) Cleanup(cause error) error {
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
 var _ backend.Trainer = (*trainer)(nil)
+
+// stalled reports that no process makes progress that can be seen.
+func (t *trainer) stalled(text string, silent time.Duration) {
+	if w, ok := t.tc.Observer.(backend.StallObserver); ok {
+		w.Stalled(backend.Stall{Phase: backend.PhaseStart, Step: t.run.FirstStep - 1, For: silent, Text: text})
+	}
+}
+
+// resumed reports that a process makes progress again.
+func (t *trainer) resumed() {
+	if w, ok := t.tc.Observer.(backend.StallObserver); ok {
+		w.Resumed()
+	}
+}

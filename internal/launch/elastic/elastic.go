@@ -65,6 +65,7 @@ type Failure struct {
 	Reason   string
 	Restarts int  // how often the ranks were started again
 	Usage    bool // the command line or the experiment is wrong
+	Hung     bool // a rank was ended because it hung
 }
 
 // Error returns the reason, and how many restarts there were.
@@ -164,6 +165,7 @@ type outcome struct {
 	Reason   string `json:"reason,omitempty"`
 	Follows  bool   `json:"follows,omitempty"` // it failed because another one did
 	Usage    bool   `json:"usage,omitempty"`
+	Hung     bool   `json:"hung,omitempty"`
 	Restarts int    `json:"restarts,omitempty"`
 }
 
@@ -236,5 +238,5 @@ func (o outcome) err() error {
 	case interrupted:
 		return ErrInterrupted
 	}
-	return &Failure{Reason: o.text(), Restarts: o.Restarts, Usage: o.Usage}
+	return &Failure{Reason: o.text(), Restarts: o.Restarts, Usage: o.Usage, Hung: o.Hung}
 }

@@ -23,6 +23,7 @@ type RankError struct {
 	Message string
 	Follows bool // the rank failed because another one did
 	Usage   bool // the command line or the experiment is wrong
+	Hung    bool // the rank was ended because it hung
 }
 
 // errorFile is the format of torchrun.
@@ -37,6 +38,7 @@ type errorFile struct {
 const (
 	follows = "follows"
 	usage   = "usage"
+	hung    = "hung"
 )
 
 // WriteError leaves the error of a rank in a file, which must not exist; "" is no file.
@@ -47,7 +49,7 @@ func WriteError(file string, e RankError) error {
 	var f errorFile
 	f.Message.Message = e.Message
 	f.Message.Extra = map[string]string{"timestamp": strconv.FormatInt(time.Now().Unix(), 10), "py_callstack": ""}
-	for key, on := range map[string]bool{follows: e.Follows, usage: e.Usage} {
+	for key, on := range map[string]bool{follows: e.Follows, usage: e.Usage, hung: e.Hung} {
 		if on {
 			f.Message.Extra[key] = "true"
 		}
@@ -77,5 +79,6 @@ func ReadError(file string) (RankError, error) {
 	if err := json.Unmarshal(text, &f); err != nil {
 		return RankError{}, fmt.Errorf("error file of a rank: %w", err)
 	}
-	return RankError{Message: f.Message.Message, Follows: f.Message.Extra[follows] != "", Usage: f.Message.Extra[usage] != ""}, nil
+	said := f.Message.Extra
+	return RankError{Message: f.Message.Message, Follows: said[follows] != "", Usage: said[usage] != "", Hung: said[hung] != ""}, nil
 }

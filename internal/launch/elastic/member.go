@@ -232,7 +232,7 @@ func (m *member) outcomeOf(e end) outcome {
 	if left, err := ReadError(m.errorFile(e.local)); err == nil {
 		// The message of a rank begins with its number.
 		o.Reason = strings.TrimPrefix(left.Message, fmt.Sprintf("rank %d of %d: ", rank, m.place.Ranks))
-		o.Follows, o.Usage = left.Follows, left.Usage
+		o.Follows, o.Usage, o.Hung = left.Follows, left.Usage, left.Hung
 	}
 	return o
 }

@@ -44,6 +44,7 @@ type Pass struct {
 	grad      *Gradients // nil for a forward-only pass
 	watch     Watch
 
+	mark         Marker
 	updateScales *opmanager.Bound[quant.FusedAmaxAndScaleUpdateArgs] // with delayed scaling
 }
 
@@ -247,9 +248,12 @@ func (p *Pass) Backward(scale float32, accumulate bool) error {
 
 // run begins a forward or backward pass. Only one may run at a time.
 func (p *Pass) run() *Run {
-	p.current = Run{Index: -1, Check: p.check, Dropout: p.dropout, Segments: p.segments.starts, Places: p.places.starts}
+	p.current = Run{Index: -1, Check: p.check, Dropout: p.dropout, Segments: p.segments.starts, Places: p.places.starts, mark: p.mark}
 	return &p.current
 }
+
+// Mark makes following passes tell m which op they call.
+func (p *Pass) Mark(m Marker) { p.mark = m }
 
 // Drop makes following passes apply the dropout of the configuration, with random numbers that
 // depend on a seed and the number of the batch.

@@ -22,7 +22,12 @@ type Run struct {
 	Segments   *tensor.Tensor // the documents that attention separates, i32 [documents+1]; nil for whole rows
 	Places     *tensor.Tensor // those in which positions are counted, likewise
 	Err        error
+
+	mark Marker
 }
+
+// Marker is told the name of the op that is called, "" between calls.
+type Marker interface{ Set(op string) }
 
 // layer moves on to a part of a layer.
 func (r *Run) layer(i int, part string) { r.Index, r.at = i, part }
@@ -82,6 +87,10 @@ func (e *NonFiniteError) Error() string {
 func Call[A any](r *Run, b *opmanager.Bound[A], a A) {
 	if r.Err != nil {
 		return
+	}
+	if r.mark != nil {
+		r.mark.Set(b.Op().Name())
+		defer r.mark.Set("")
 	}
 	if err := b.Call(a); err != nil {
 		r.Err = fmt.Errorf("%s: %w", r.place(), err)

@@ -111,10 +111,11 @@ function showRun(run, taken) {
 
 const when = time => new Date(time).toLocaleString('en-GB', { dateStyle: 'medium', timeStyle: 'medium' });
 
-// notes returns what slows down a run and is easily overlooked.
+// notes returns what holds up or slows down a run and is easily overlooked.
 function notes(run) {
   const of = run.state === 'running' ? 'of a step' : 'of the run';
-  return (run.reference || []).map(c => `${c.op} took ${Math.round(100 * c.share)} % of the time ${of} on ${c.impl_id}: ${c.reason}.`);
+  const hangs = run.stalled ? [run.stalled] : [];
+  return hangs.concat((run.reference || []).map(c => `${c.op} took ${Math.round(100 * c.share)} % of the time ${of} on ${c.impl_id}: ${c.reason}.`));
 }
 
 function showShare(used) {

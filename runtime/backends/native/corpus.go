@@ -11,6 +11,7 @@ import (
 	"github.com/primus-fl/primus/internal/native/data"
 	"github.com/primus-fl/primus/internal/native/model"
 	"github.com/primus-fl/primus/internal/tokenizer"
+	"github.com/primus-fl/primus/runtime/backend"
 )
 
 // loadTokenizer reads the tokenizer, unless load_hf has one, and sets vocab_size by it if that is
@@ -61,10 +62,12 @@ func (t *trainer) findData(ctx context.Context) (*data.Plan, error) {
 // progressInterval is the time between two lines about text that is encoded.
 const progressInterval = 10 * time.Second
 
-// encodingProgress returns a function that logs how much of the text is encoded, from time to time.
+// encodingProgress returns a function that marks that text is encoded, and logs how much, from time
+// to time.
 func (t *trainer) encodingProgress() func(read, total int64) {
 	last := time.Now()
 	return func(read, total int64) {
+		t.progress.Enter(backend.PhaseData, 0)
 		if now := time.Now(); now.Sub(last) >= progressInterval {
 			last = now
 			t.tc.Log.Info(fmt.Sprintf("encoding the text: %d of %d MB", read/1e6, total/1e6))

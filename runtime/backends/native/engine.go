@@ -24,6 +24,7 @@ type engine struct {
 	log     *slog.Logger
 	points  points
 
+	progress *backend.Progress
 	takeSave func() bool // whether this rank was asked for a checkpoint since the last call
 
 	world   *world.World
@@ -51,8 +52,8 @@ type engine struct {
 }
 
 // build allocates everything and initialises the weights from the seed.
-func (e *engine) build(backend device.Backend) (err error) {
-	if e.model, err = model.NewPart(e.args.Config, backend, e.part()); err != nil {
+func (e *engine) build(on device.Backend) (err error) {
+	if e.model, err = model.NewPart(e.args.Config, on, e.part()); err != nil {
 		return err
 	}
 	if err := e.model.Init(uint64(e.args.Seed)); err != nil {
@@ -61,6 +62,7 @@ func (e *engine) build(backend device.Backend) (err error) {
 	if e.pass, err = e.model.NewPass(e.manager, e.args.MicroBatchSize, e.args.SeqLength, true); err != nil {
 		return err
 	}
+	e.pass.Mark(e.progress.Op())
 	if err := e.connect(); err != nil {
 		return err
 	}
@@ -69,17 +71,17 @@ func (e *engine) build(backend device.Backend) (err error) {
 	for _, p := range params {
 		grads = append(grads, p.Grad)
 	}
-	if e.optimizer, err = optim.New(e.args.OptimizerConfig, params, e.manager, backend); err != nil {
+	if e.optimizer, err = optim.New(e.args.OptimizerConfig, params, e.manager, on); err != nil {
 		return err
 	}
-	if e.gradients, err = optim.NewGradients(e.args.ClipGrad, grads, e.manager, backend); err != nil {
+	if e.gradients, err = optim.NewGradients(e.args.ClipGrad, grads, e.manager, on); err != nil {
 		return err
 	}
 	if e.shard != nil {
 		e.gradients.Spread(e.counted(), func(square *float64) error { return e.world.Sum("add up the norms", square) })
 	}
 	if e.args.EMADecay > 0 {
-		if e.average, err = optim.NewAverage(e.args.EMADecay, params, e.manager, backend); err != nil {
+		if e.average, err = optim.NewAverage(e.args.EMADecay, params, e.manager, on); err != nil {
 			return err
 		}
 	}
@@ -146,6 +148,7 @@ func (e *engine) train(ctx context.Context, s *backend.Step) error {
 	if err != nil {
 		return err
 	}
+	e.progress.Enter(backend.PhaseOptimizer, s.Step)
 	if err := e.pass.UpdateScales(e.largest); err != nil {
 		return fmt.Errorf("step %d: %w", s.Step, err)
 	}

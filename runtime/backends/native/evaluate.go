@@ -189,6 +189,7 @@ func (t *trainer) evaluate(ctx context.Context, e *evaluation) (mean float64, er
 		if ctx.Err() != nil && t.world.Alone() {
 			return 0, errGivenUp
 		}
+		t.progress.Enter(backend.PhaseEvaluation, t.state.Step)
 		if err := e.windows.Batch(&micro); err != nil {
 			return 0, err
 		}

@@ -66,6 +66,7 @@ func (t *trainer) Train(ctx context.Context) (err error) {
 	if !t.world.Leads() && !t.divided() {
 		return nil
 	}
+	t.progress.Enter(backend.PhaseEvaluation, t.state.Step)
 	if err = t.generate(late); errors.Is(err, errGivenUp) {
 		return nil
 	}

@@ -3,6 +3,7 @@ package native
 import (
 	"github.com/primus-fl/primus/internal/native/model"
 	"github.com/primus-fl/primus/internal/native/optim"
+	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/patch"
 )
 
@@ -96,6 +97,7 @@ func (e *engine) drop(step, micro int) {
 
 // forward calls the forward step of a micro batch of this rank.
 func (e *engine) forward(step, micro int) (float64, error) {
+	e.progress.Enter(backend.PhaseForward, step)
 	e.drop(step, micro)
 	return e.points.forwardStep.Func()(e.micro(micro))
 }
@@ -112,6 +114,7 @@ func (e *engine) forwardBackward(step, micro int) (loss float64, err error) {
 		}
 		return loss, e.backward(step, micro)
 	}
+	e.progress.Enter(backend.PhaseForward, step)
 	e.drop(step, micro)
 	wait, err := e.pass.QueueCrossEntropy(e.micro(micro))
 	if err != nil {
@@ -132,6 +135,7 @@ func (e *engine) micro(i int) model.Batch {
 
 // backward calls the backward step of a micro batch of this rank.
 func (e *engine) backward(step, micro int) error {
+	e.progress.Enter(backend.PhaseBackward, step)
 	return e.points.backwardStep.Func()(BackwardStep{Step: step, Micro: micro, Micros: e.own(), GradNorm: e.gradients.Norm})
 }
 

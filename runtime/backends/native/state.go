@@ -47,6 +47,7 @@ func (a *Args) cpuClass() string { return cpufeat.Class(a.Compute() != tensor.F3
 
 // save writes a checkpoint of the step, together with the other ranks.
 func (t *trainer) save() error {
+	t.progress.Enter(backend.PhaseSave, t.state.Step)
 	if err := t.gathered(); err != nil {
 		return err
 	}

@@ -104,6 +104,9 @@ func (e *engine) tryGradients(ctx context.Context, s *backend.Step) error {
 	e.computed += computed
 	begin = time.Now()
 	var err error
+	if !e.world.Alone() {
+		e.progress.Enter(backend.PhaseCollective, s.Step)
+	}
 	s.Ranks, err = e.reduce(ctx, &m, computed)
 	waited += time.Since(begin)
 	e.exchanged += waited
@@ -123,6 +126,7 @@ func (e *engine) tryGradients(ctx context.Context, s *backend.Step) error {
 	if e.args.Balanced() {
 		s.AuxLoss = &m.aux
 	}
+	e.progress.Enter(backend.PhaseOptimizer, s.Step)
 	if s.GradNorm, err = e.gradients.Clip(); err != nil {
 		return e.sent(err)
 	}

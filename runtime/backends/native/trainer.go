@@ -66,7 +66,7 @@ func newTrainer(tc *backend.TrainContext) (backend.Trainer, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &trainer{engine: engine{args: args, manager: tc.Manager, log: tc.Log, world: job, takeSave: tc.Requests.TakeSave}, tc: tc}
+	t := &trainer{engine: engine{args: args, manager: tc.Manager, log: tc.Log, world: job, takeSave: tc.Requests.TakeSave, progress: tc.Progress}, tc: tc}
 	t.declarePoints(func(b *model.Batch) error { return t.sampler.Batch(b) })
 	return t, nil
 }
@@ -106,9 +106,11 @@ func (t *trainer) location() rundir.Location {
 
 // Init builds data, model and optimizer and loads the checkpoint to go on from.
 func (t *trainer) Init(ctx context.Context) error {
+	t.progress.Enter(backend.PhaseData, 0)
 	if err := t.loadData(ctx); err != nil {
 		return err
 	}
+	t.progress.Enter(backend.PhaseStart, 0)
 	if _, err := t.args.checkMemory(t.tc.Manager, t.tc.Device, t.world.Ranks); err != nil {
 		return err
 	}
@@ -118,9 +120,11 @@ func (t *trainer) Init(ctx context.Context) error {
 	if err := t.refer(); err != nil {
 		return err
 	}
+	t.progress.Enter(backend.PhaseRendezvous, 0)
 	if err := t.world.Compare(t.claim); err != nil {
 		return err
 	}
+	t.progress.Enter(backend.PhaseStart, t.state.Step)
 	t.state = state{Seed: t.args.Seed, Data: t.data.Fingerprint()}
 	if t.world.Leads() {
 		if err := t.openRun(); err != nil {
@@ -227,6 +231,7 @@ func (t *trainer) warn(warnings []string) {
 func (t *trainer) step(ctx, late context.Context) error {
 	begin := time.Now()
 	s := backend.Step{Step: t.state.Step + 1}
+	t.progress.Enter(backend.PhaseData, s.Step)
 	if rows := t.args.RampupBatchSize.At(t.state.Position, t.args.GlobalBatchSize); rows != t.batch.Rows() {
 		t.batch = model.NewBatch(rows, t.args.SeqLength)
 	}
@@ -282,6 +287,7 @@ func (t *trainer) write(r rundir.Record) error {
 
 // Cleanup writes the final files of the run and releases everything.
 func (t *trainer) Cleanup(cause error) error {
+	t.progress.Enter(backend.PhaseSave, t.state.Step)
 	var faults []error
 	if !t.started.IsZero() {
 		faults = append(faults, t.finish(cause))

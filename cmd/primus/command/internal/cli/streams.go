@@ -30,6 +30,7 @@ type Streams struct {
 type Program struct {
 	Streams
 	Extras []fx.Option
+	Ending *Ending // of the process; nil for a command line that is only looked at
 }
 
 // usualWidth is used for terminals that do not report their width.

@@ -2,9 +2,11 @@ package experiments
 
 import (
 	"strings"
+	"time"
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/internal/launch"
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
 
@@ -14,6 +16,25 @@ type launchOptions struct {
 	Launch          launch.Options
 	LauncherFile    string
 	LauncherOptions []string
+	onHang          string
+}
+
+// The values of --on-hang.
+const (
+	hangWarns  = "warn"
+	hangAborts = "abort"
+)
+
+// CheckHang returns the first mistake in the flags about runs that hang.
+func (l *launchOptions) CheckHang(cmd *cobra.Command) error {
+	if l.Launch.Hang < 0 {
+		return cli.Usagef(cmd, "--hang-timeout: got %v, want %s", l.Launch.Hang, cli.Wants(cmd.Flags().Lookup("hang-timeout")))
+	}
+	if l.onHang != hangWarns && l.onHang != hangAborts {
+		return cli.Usagef(cmd, "--on-hang: got %q, want %s or %s", l.onHang, hangWarns, hangAborts)
+	}
+	l.Launch.HangEnds = l.onHang == hangAborts
+	return nil
 }
 
 // addFlags gives a command the flags of the launcher.
@@ -30,6 +51,7 @@ func (l *launchOptions) addFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&o.MasterPort, "master-port", 0, "`PORT` at which ranks meet; 0 takes MASTER_PORT, else 1234")
 	flags.StringVar(&o.Python, "python", "python3", "`PROGRAM` that runs Python frameworks")
 	flags.StringVar(&o.Ranks, "ranks", "0,last", "show the output of these `RANKS`: all, none, or numbers and last separated by commas; files have all of it")
-	flags.DurationVar(&o.Hang, "hang-timeout", 0, "end the processes when none has written a line for `TIME`; 0 is never")
-	flags.StringVar(&o.HangCommand, "hang-command", "", "run the shell `COMMAND` before --hang-timeout ends the processes; PRIMUS_RANK_PIDS lists those of the ranks")
+	flags.DurationVar(&o.Hang, "hang-timeout", 10*time.Minute, "a run hangs when a phase of it has lasted for `TIME`, and ten times as long as usual, or when no process of a framework has written a line for so long; 0 is never")
+	flags.StringVar(&l.onHang, "on-hang", hangWarns, "what follows when a run hangs: `warn`, or abort, which ends it with exit code 3 after --grace")
+	flags.StringVar(&o.HangCommand, "hang-command", "", "run the shell `COMMAND` when the processes of a framework hang; PRIMUS_RANK_PIDS lists those of the ranks")
 }

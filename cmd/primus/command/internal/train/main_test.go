@@ -6,4 +6,4 @@ import (
 	"github.com/primus-fl/primus/cmd/primus/command/internal/commandtest"
 )
 
-func TestMain(m *testing.M) { commandtest.Main(m, mounted) }
+func TestMain(m *testing.M) { commandtest.Main(m, roles) }

@@ -78,6 +78,7 @@ func leaveError(err error) error {
 	left := elastic.RankError{Message: err.Error()}
 	_, left.Follows = errors.AsType[*world.Error](err)
 	_, left.Usage = errors.AsType[cli.UsageError](err)
+	_, left.Hung = errors.AsType[hungError](err)
 	if failed := elastic.WriteError(os.Getenv(elastic.EnvErrorFile), left); failed != nil {
 		return errors.Join(err, failed)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/primus-fl/primus/internal/report"
 	"github.com/primus-fl/primus/internal/runs"
 	"github.com/primus-fl/primus/internal/serve"
+	"github.com/primus-fl/primus/internal/watchdog"
 	"github.com/primus-fl/primus/metrics"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
@@ -31,8 +32,12 @@ import (
 	"go.uber.org/fx"
 )
 
+// lastWord is how much longer than its processes, which have --grace, a launcher may take to end.
+const lastWord = 10 * time.Second
+
 // runTrain trains the module of a stage.
 func runTrain(ctx context.Context, prog cli.Program, s experiments.Stage, opts Options, overrides []string) error {
+	prog.Ending.SetGrace(opts.run.Grace + lastWord)
 	experiment, err := opts.Load(s.Module, overrides)
 	if err != nil {
 		return err
@@ -141,8 +146,11 @@ func trainHere(ctx context.Context, prog cli.Program, s experiments.Stage, opts 
 		if opts.tapped() && err == nil && f.Launches {
 			return cli.UsageError{Err: fmt.Errorf("--record-ops, --check-finite and --trace-file see ops of primus, which framework %s does not call", module.Framework)}
 		}
-		if (err != nil || !f.Launches) && !place.follows() {
-			defer warnWhenInterrupted(ctx, log, opts.run.Grace)() // a launcher logs this itself
+		if err != nil || !f.Launches { // a launcher ends its processes, and logs that, itself
+			prog.Ending.SetGrace(opts.run.Grace)
+			if !place.follows() {
+				defer warnWhenInterrupted(ctx, log, opts.run.Grace)()
+			}
 		}
 		around, err := newTaps(&opts, settings.Manager, experiment.ExpName, place, log)
 		if err != nil {
@@ -156,7 +164,8 @@ func trainHere(ctx context.Context, prog cli.Program, s experiments.Stage, opts 
 			}
 			return nil
 		}
-		settings.Observer = append(watchers, around)
+		settings.Observer, settings.Progress = append(watchers, around), backend.NewProgress()
+		defer watchdog.Start(opts.watch(prog, settings, place))()
 		err = errors.Join(train.Run(ctx, settings), around.close(), show.Err())
 		if err == nil || errors.Is(err, backend.ErrInterrupted) || common(err) {
 			err = errors.Join(err, library.Close()) // after another error the launcher ends the other ranks
@@ -175,25 +184,16 @@ func trainHere(ctx context.Context, prog cli.Program, s experiments.Stage, opts 
 	return err
 }
 
-// warnWhenInterrupted logs what follows when ctx ends, and again when the grace period is over,
-// until the function that it returns is called.
-func warnWhenInterrupted(ctx context.Context, log *slog.Logger, grace time.Duration) (stop func()) {
-	ended, end := context.WithCancel(context.Background())
-	stopFirst := context.AfterFunc(ctx, func() {
+// warnWhenInterrupted logs what follows when ctx ends, until the function that it returns is
+// called.
+func warnWhenInterrupted(ctx context.Context, log *slog.Logger, grace time.Duration) (stop func() bool) {
+	return context.AfterFunc(ctx, func() {
 		by := ""
 		if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
 			by = fmt.Sprintf(" by %v", cause)
 		}
-		log.Warn(fmt.Sprintf("interrupted%s: the current step is finished, for %v at most, and saved; interrupt again to exit at once", by, grace/2))
-		timer := time.AfterFunc(grace, func() {
-			log.Warn(fmt.Sprintf("the grace period of %v is over, and the run is still saving or computing a micro batch; it goes on until that is done", grace))
-		})
-		context.AfterFunc(ended, func() { timer.Stop() })
+		log.Warn(fmt.Sprintf("interrupted%s: the current step is finished, for %v at most, and saved, within %v (--grace); interrupt again to exit at once", by, grace/2, grace))
 	})
-	return func() {
-		stopFirst()
-		end()
-	}
 }
 
 // checkManifest compares the decisions of m with the manifest in a file; "" is no file.

@@ -28,7 +28,7 @@ func TestInterrupt(t *testing.T) {
 			run.WaitFor("step 20/")
 			require.NoError(t, run.Process.Signal(signal))
 			assert.Equal(t, 130, commandtest.ExitCode(t, run.Wait()))
-			assert.Contains(t, run.Log.String(), "WARN  "+by+": the current step is finished, for 15s at most, and saved; interrupt again to exit at once")
+			assert.Contains(t, run.Log.String(), "WARN  "+by+": the current step is finished, for 15s at most, and saved, within 30s (--grace); interrupt again to exit at once")
 			assert.Contains(t, run.Log.String(), "primus: "+by+" at step ")
 			assert.Contains(t, run.Log.String(), "which is saved; the same command goes on from there")
 			assert.NotContains(t, run.Log.String(), "error")
@@ -158,10 +158,10 @@ func slowRun(t *testing.T, more ...string) (*commandtest.Lab, *primustest.Progra
 // A step that takes longer than half of the grace period is given up.
 func TestGrace(t *testing.T) {
 	t.Parallel()
-	l, run := slowRun(t, "--grace", "1s")
+	l, run := slowRun(t, "--grace", "8s")
 	require.NoError(t, run.Process.Signal(syscall.SIGTERM))
 	assert.Equal(t, 130, commandtest.ExitCode(t, run.Wait()))
-	assert.Contains(t, run.Log.String(), "the current step is finished, for 500ms at most")
+	assert.Contains(t, run.Log.String(), "the current step is finished, for 4s at most")
 	assert.Contains(t, run.Log.String(), "step 1 is abandoned")
 	assert.Contains(t, run.Log.String(), "interrupted before the first step: nothing was trained or saved")
 	assert.Empty(t, l.Checkpoints())

@@ -170,6 +170,9 @@ func (o *Options) check(cmd *cobra.Command, overrides []string) error {
 	if o.run.Grace < 0 {
 		return cli.Usagef(cmd, "--grace: got %v, want %s", o.run.Grace, cli.Wants(cmd.Flags().Lookup("grace")))
 	}
+	if err := o.run.CheckHang(cmd); err != nil {
+		return err
+	}
 	l := o.run.Launch
 	for _, given := range []struct {
 		flag string
