@@ -43,7 +43,7 @@ type UnknownKey struct {
 func Decode(params *Map, into any) ([]UnknownKey, error) {
 	target := reflect.ValueOf(into)
 	if target.Kind() != reflect.Pointer || target.IsNil() || target.Elem().Kind() != reflect.Struct {
-		return nil, fmt.Errorf("document: decode into %T, expected a pointer to a struct", into)
+		return nil, fmt.Errorf("document: decode into %T, want a pointer to a struct", into)
 	}
 	d := &decoder{}
 	d.structure(params, target.Elem(), "", Origin{})

@@ -120,19 +120,19 @@ sizes: [1, 128, null]
 `), &got)
 	require.Error(t, err)
 	for _, want := range []string{
-		"x.yaml:2:7: seed: given int -1, expected 0 to 4294967295",
+		"x.yaml:2:7: seed: given int -1, want 0 to 4294967295",
 		"optimizer.lr: required key is missing",
-		"optimizer.betas: given a list of 1, expected a list of 2",
-		"num_layers: given float 4.5, expected a whole number",
-		"name: given int 42, expected a string; quote it if it is text",
-		"save: given a list of 1, expected a string",
-		`bias: given string "yes", expected true or false`,
-		"timeout: given int 10, expected a duration string such as 10s",
+		"optimizer.betas: given a list of 1, want a list of 2",
+		"num_layers: given float 4.5, want a whole number",
+		"name: given int 42, want a string; quote it if it is text",
+		"save: given a list of 1, want a string",
+		`bias: given string "yes", want true or false`,
+		"timeout: given int 10, want a duration string such as 10s",
 		`address: given string "nowhere"`,
-		`weights.a: given string "x", expected a number`,
-		"sub: given int 3, expected a mapping",
-		"sizes[1]: given int 128, expected -128 to 127",
-		"sizes[2]: given null, expected a whole number",
+		`weights.a: given string "x", want a number`,
+		"sub: given int 3, want a mapping",
+		"sizes[1]: given int 128, want -128 to 127",
+		"sizes[2]: given null, want a whole number",
 	} {
 		assert.ErrorContains(t, err, want)
 	}
@@ -152,8 +152,8 @@ func TestDecodeGuessedScalars(t *testing.T) {
 	assert.Equal(t, 1000, got.Steps)
 
 	_, err = document.Decode(params(t, "lr=[1]", "steps=99999999999999999999"), &got)
-	require.ErrorContains(t, err, `override 1 "lr=[1]": lr: given a list of 1, expected a number`)
-	require.ErrorContains(t, err, "steps: given int 99999999999999999999, expected -9223372036854775808 to 9223372036854775807")
+	require.ErrorContains(t, err, `override 1 "lr=[1]": lr: given a list of 1, want a number`)
+	require.ErrorContains(t, err, "steps: given int 99999999999999999999, want -9223372036854775808 to 9223372036854775807")
 
 	_, err = document.Decode(params(t, "lr=inf."), &got)
 	require.Error(t, err)
@@ -168,7 +168,7 @@ func TestDecodeExplainsYAMLFloats(t *testing.T) {
 		LR float64 `param:"lr"`
 	}
 	_, err := document.Decode(fromYAML(t, "lr: 3e-4\n"), &got)
-	require.ErrorContains(t, err, `lr: given string "3e-4", expected a number; YAML 1.1 reads 3e-4 as text, write 3.0e-4`)
+	require.ErrorContains(t, err, `lr: given string "3e-4", want a number; YAML 1.1 reads 3e-4 as text, write 3.0e-4`)
 	_, err = document.Decode(fromYAML(t, "lr: 1.5E12\n"), &got)
 	require.ErrorContains(t, err, "write 1.5e+12")
 }
@@ -178,6 +178,6 @@ func TestDecodeRefusesOtherTargets(t *testing.T) {
 	var number int
 	for _, into := range []any{nil, target{}, &number, (*target)(nil)} {
 		_, err := document.Decode(nil, into)
-		require.ErrorContains(t, err, "expected a pointer to a struct")
+		require.ErrorContains(t, err, "want a pointer to a struct")
 	}
 }

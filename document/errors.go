@@ -81,7 +81,7 @@ func (w Warning) String() string {
 // WrongType returns the error for a value at a key path that is not what was expected. The hint may
 // be empty.
 func WrongType(v Value, path, expected, hint string) *Error {
-	return &Error{Origin: v.Origin(), Path: path, Problem: fmt.Sprintf("given %s, expected %s", v.Describe(), expected), Hint: hint}
+	return &Error{Origin: v.Origin(), Path: path, Problem: fmt.Sprintf("given %s, want %s", v.Describe(), expected), Hint: hint}
 }
 
 // JoinPath appends key to the dotted path, which may be empty.

@@ -16,7 +16,7 @@ func ReadFile(file string) ([]byte, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, &Error{Origin: Origin{File: file}, Problem: fmt.Sprintf("given %s, expected a regular file", fileKind(info.Mode()))}
+		return nil, &Error{Origin: Origin{File: file}, Problem: fmt.Sprintf("given %s, want a regular file", fileKind(info.Mode()))}
 	}
 	f, err := os.Open(file)
 	if err != nil {

@@ -57,7 +57,7 @@ func NewFormats(loaders ...Loader) (*Formats, error) {
 	taken := map[string]Loader{}
 	for _, l := range loaders {
 		if l.Name() == "" || len(l.Extensions()) == 0 {
-			errs = append(errs, fmt.Errorf("document: format %q of %T: expected a name and a file name ending", l.Name(), l))
+			errs = append(errs, fmt.Errorf("document: format %q of %T: want a name and a file name ending", l.Name(), l))
 		}
 		for _, mark := range append(l.Extensions(), l.Name()) {
 			if first, again := taken[mark]; again {
@@ -113,7 +113,7 @@ func (f *Formats) Renderer(name string) (Renderer, error) {
 			return r, nil
 		}
 	}
-	return nil, fmt.Errorf("document: given format %q, expected one of %s", name, strings.Join(names, " "))
+	return nil, fmt.Errorf("document: given format %q, want one of %s", name, strings.Join(names, " "))
 }
 
 // RendererOf returns the format for the ending of a file name, the same with which the file would
@@ -126,7 +126,7 @@ func (f *Formats) RendererOf(file string) (Renderer, error) {
 		}
 		extensions = append(extensions, r.Extensions()...)
 	}
-	return nil, fmt.Errorf("document: file %q ends with %q, expected one of %s", file, path.Ext(file), strings.Join(extensions, " "))
+	return nil, fmt.Errorf("document: file %q ends with %q, want one of %s", file, path.Ext(file), strings.Join(extensions, " "))
 }
 
 // Parse decodes a file by the ending of its name. A file that is empty, has more than [MaxSize]
@@ -137,7 +137,7 @@ func (f *Formats) Parse(file string, data []byte) (Value, []Duplicate, error) {
 	if !ok {
 		return Value{}, nil, &Error{
 			Origin:  Origin{File: file},
-			Problem: fmt.Sprintf("unknown format %q, expected one of %s", path.Ext(file), strings.Join(f.Extensions(), " ")),
+			Problem: fmt.Sprintf("unknown format %q, want one of %s", path.Ext(file), strings.Join(f.Extensions(), " ")),
 		}
 	}
 	return Parse(format, file, data)
@@ -147,7 +147,7 @@ func (f *Formats) Parse(file string, data []byte) (Value, []Duplicate, error) {
 func Parse(format Loader, file string, data []byte) (root Value, duplicates []Duplicate, err error) {
 	here := Origin{File: file}
 	if len(data) > MaxSize {
-		return Value{}, nil, &Error{Origin: here, Problem: fmt.Sprintf("given more than %d bytes, expected fewer", MaxSize)}
+		return Value{}, nil, &Error{Origin: here, Problem: fmt.Sprintf("given more than %d bytes, want fewer", MaxSize)}
 	}
 	defer func() {
 		if r := recover(); r != nil {

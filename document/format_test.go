@@ -112,10 +112,10 @@ func TestBrokenFiles(t *testing.T) {
 		{"very deep TOML", "x.toml", "a = " + strings.Repeat("[", 20_000), "at most 10000"},
 		{"large", "x.yaml", strings.Repeat("a", document.MaxSize+1), "given more than 1048576 bytes"},
 		{"two documents", "x.yaml", "a: 1\n---\nb: 2\n", "x.yaml:2:1: given a second document"},
-		{"bool key", "x.yaml", "on: 1\n", `x.yaml:1:1: given bool on, expected a string as key; quote it: "on"`},
-		{"null key", "x.yaml", "~: 1\n", "given null, expected a string as key"},
+		{"bool key", "x.yaml", "on: 1\n", `x.yaml:1:1: given bool on, want a string as key; quote it: "on"`},
+		{"null key", "x.yaml", "~: 1\n", "given null, want a string as key"},
 		{"list key", "x.yaml", "? [a]\n: 1\n", "given a collection as key"},
-		{"merge of a scalar", "x.yaml", "<<: 1\n", "x.yaml:1:5: <<: given int 1, expected a mapping"},
+		{"merge of a scalar", "x.yaml", "<<: 1\n", "x.yaml:1:5: <<: given int 1, want a mapping"},
 		{"unknown tag", "x.yaml", "a: !!python/object:x {}\n", "unsupported tag"},
 		{"unknown scalar tag", "x.yaml", "a: !foo b\n", "x.yaml:1:4: unknown tag"},
 		{"list of pairs", "x.yaml", "a: !!omap [b: 1]\n", `unsupported tag "!!omap"`},
@@ -134,7 +134,7 @@ func TestBrokenFiles(t *testing.T) {
 		{"JSON encoding", "x.json", "\"\xff\"", "not UTF-8"},
 		{"TOML syntax", "x.toml", "a = 1\nb = \n", "x.toml:2:"},
 		{"TOML duplicate", "x.toml", "a = 1\na = 2\n", "invalid TOML"},
-		{"unknown format", "x.ini", "a = 1", `unknown format ".ini", expected one of .yaml .yml .json .toml`},
+		{"unknown format", "x.ini", "a = 1", `unknown format ".ini", want one of .yaml .yml .json .toml`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -34,7 +34,7 @@ func ParseOverrides(tokens []string) (*Map, []Warning, error) {
 			}
 			o.assign(strings.TrimSpace(strings.TrimLeft(name, "-")), strings.TrimSpace(text), origin)
 		case !strings.HasPrefix(token, "--"):
-			o.fail(origin, "token has no value, expected key=value or --key value", "")
+			o.fail(origin, "token has no value, want key=value or --key value", "")
 		case bare == "":
 			o.fail(origin, "token names no key", "override tokens need no separator")
 		case i+1 < len(tokens) && !strings.HasPrefix(tokens[i+1], "--"):
@@ -96,7 +96,7 @@ const maxNesting = 50
 func (o *overrides) put(key string, value Value) {
 	segments := strings.Split(key, ".")
 	if len(segments) > maxNesting {
-		o.fail(value.origin, fmt.Sprintf("given %d key segments, expected at most %d", len(segments), maxNesting), "")
+		o.fail(value.origin, fmt.Sprintf("given %d key segments, want at most %d", len(segments), maxNesting), "")
 		return
 	}
 	current := o.result
@@ -164,7 +164,7 @@ func fromLiteral(literal any, origin *Origin) (Value, error) {
 		for _, pair := range l {
 			key, ok := pair.Key.(string)
 			if !ok {
-				return Value{}, fmt.Errorf("given %v as key, expected a quoted string", pair.Key)
+				return Value{}, fmt.Errorf("given %v as key, want a quoted string", pair.Key)
 			}
 			value, err := fromLiteral(pair.Value, origin)
 			if err != nil {

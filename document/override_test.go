@@ -66,7 +66,7 @@ func TestParseOverridesErrors(t *testing.T) {
 		{"conflict", []string{"a=1", "a.b=2"}, []string{`override 2 "a.b=2": a.b cannot be set because override 1 "a=1" sets a to int 1`}},
 		{"conflict with null", []string{"a.b=null", "--a.b.c", "2"}, []string{`override 2 "--a.b.c 2"`, `override 1 "a.b=null"`}},
 		{"unhashable", []string{"a={[1]: 2}"}, []string{"a: a list, set or dict cannot be a key"}},
-		{"other keys", []string{"a={1: 2}"}, []string{"given 1 as key, expected a quoted string"}},
+		{"other keys", []string{"a={1: 2}"}, []string{"given 1 as key, want a quoted string"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -126,7 +126,7 @@ func (p *parser) bracketed(closing byte, depth int) (any, error) {
 	items, commas := List{}, 0
 	for !p.accept(closing) {
 		if len(items) > commas {
-			return nil, p.fail("expected a comma or %q", string(closing))
+			return nil, p.fail("want a comma or %q", string(closing))
 		}
 		item, err := p.value(depth + 1)
 		if err != nil {
@@ -174,7 +174,7 @@ func (p *parser) braced(depth int) (any, error) {
 	)
 	for count, commas := 0, 0; !p.accept('}'); count++ {
 		if count > commas {
-			return nil, p.fail("expected a comma or %q", "}")
+			return nil, p.fail("want a comma or %q", "}")
 		}
 		pair, hasValue, err := p.entry(depth)
 		if err != nil {

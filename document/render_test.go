@@ -128,9 +128,9 @@ func TestFormats(t *testing.T) {
 		assert.Equal(t, want, got)
 	}
 	_, err := formats.All().RendererOf("x.ini")
-	require.ErrorContains(t, err, `file "x.ini" ends with ".ini", expected one of .yaml .yml .json .toml`)
+	require.ErrorContains(t, err, `file "x.ini" ends with ".ini", want one of .yaml .yml .json .toml`)
 	_, err = formats.All().Renderer("xml")
-	require.ErrorContains(t, err, `given format "xml", expected one of yaml json toml`)
+	require.ErrorContains(t, err, `given format "xml", want one of yaml json toml`)
 	format, err := formats.All().Renderer("JSON")
 	require.NoError(t, err)
 	assert.Equal(t, formats.JSON{}, format)

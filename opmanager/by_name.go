@@ -37,7 +37,7 @@ func bindNamed[A any](m *Manager, op string) (*Bound[A], error) {
 	}
 	typed, ok := snap.Ops()[i].(*opregistry.Op[A])
 	if !ok {
-		return nil, fmt.Errorf("opmanager: op %q: got arguments of type %T, want those of %T", op, *new(A), snap.Ops()[i])
+		return nil, fmt.Errorf("opmanager: op %q: given arguments of type %T, want those of %T", op, *new(A), snap.Ops()[i])
 	}
 	b, err := Bind(m, typed)
 	if err != nil {

@@ -29,7 +29,7 @@ func TestCallByName(t *testing.T) {
 	err = opmanager.Call(f.Manager, "nvshmem_finalize", a)
 	require.ErrorIs(t, err, opregistry.ErrNotFound)
 	require.ErrorContains(t, err, `op "nvshmem_finalize": not registered: TransformerEngine-FL uses it to stop NVSHMEM; here: nothing`)
-	require.ErrorContains(t, opmanager.Call(f.Manager, "add_one", 3), `op "add_one": got arguments of type int, want those of *opregistry.Op`)
+	require.ErrorContains(t, opmanager.Call(f.Manager, "add_one", 3), `op "add_one": given arguments of type int, want those of *opregistry.Op`)
 
 	// An op that is registered later.
 	late := opregistry.NewOp("late", opregistry.Schema[addArgs]{})

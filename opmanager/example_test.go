@@ -16,7 +16,7 @@ import (
 func Example() {
 	rmsnorm := func(_ *opregistry.Exec, a norm.RMSNormFwdArgs) error {
 		if a.Input.DType() != tensor.F32 || !a.Input.IsContiguous() {
-			return opregistry.Unsupported("want contiguous f32, got %v", a.Input)
+			return opregistry.Unsupported("given %v, want contiguous f32", a.Input)
 		}
 		x, w, y := tensor.Data[float32](a.Input), tensor.Data[float32](a.Weight), tensor.Data[float32](a.Output)
 		for r, cols := 0, len(w); r*cols < len(x); r++ {

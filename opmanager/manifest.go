@@ -82,10 +82,10 @@ func ParseManifest(data []byte) (Manifest, error) {
 		return m, fmt.Errorf("manifest: %w", err)
 	}
 	if _, err := decoder.Token(); err != io.EOF {
-		return m, errors.New("manifest: got text after the value, want one value")
+		return m, errors.New("manifest: given text after the value, want one value")
 	}
 	if m.Version != ManifestVersion {
-		return m, fmt.Errorf("manifest: got version %d, want %d; write it again with this release", m.Version, ManifestVersion)
+		return m, fmt.Errorf("manifest: given version %d, want %d; write it again with this release", m.Version, ManifestVersion)
 	}
 	return m, nil
 }

@@ -95,10 +95,10 @@ func FuzzParseManifest(f *testing.F) {
 func TestParseManifestErrors(t *testing.T) {
 	for give, want := range map[string]string{
 		``:                           "manifest: EOF",
-		`{"version":2}`:              "manifest: got version 2, want 1",
+		`{"version":2}`:              "manifest: given version 2, want 1",
 		`{"version":1,"opps":[]}`:    `manifest: json: unknown field "opps"`,
 		`{"version":1,"ops":[{"op":`: "manifest: unexpected EOF",
-		`{"version":1}{"version":1}`: "manifest: got text after the value",
+		`{"version":1}{"version":1}`: "manifest: given text after the value",
 	} {
 		_, err := opmanager.ParseManifest([]byte(give))
 		require.ErrorContains(t, err, want, give)

@@ -297,7 +297,7 @@ func TestW4ImplsThatOnlyDecline(t *testing.T) {
 func TestW5ArgumentsOfAnotherType(t *testing.T) {
 	f := newManager(t, nil, opmanager.Settings{})
 	err := opmanager.Call(f.Manager, "add_one", struct{ Input, Output *tensor.Tensor }{})
-	require.ErrorContains(t, err, `op "add_one": got arguments of type struct`)
+	require.ErrorContains(t, err, `op "add_one": given arguments of type struct`)
 	assert.Zero(t, f.vendor.calls+f.flagos.calls+f.reference.calls)
 	assert.Zero(t, count[opmanager.Failed](f.events))
 }

@@ -59,9 +59,9 @@ func (m Measurement) check() error {
 	case m == Measurement{}:
 		return nil
 	case !(m.Rate > 0) || math.IsInf(m.Rate, 0):
-		return fmt.Errorf("got a measured rate of %v, want a number above 0", m.Rate)
+		return fmt.Errorf("given a measured rate of %v, want a number above 0", m.Rate)
 	case m.By == "":
-		return fmt.Errorf("got a measured rate of %v without what measured it", m.Rate)
+		return fmt.Errorf("given a measured rate of %v without what measured it", m.Rate)
 	}
 	return nil
 }

@@ -108,7 +108,7 @@ func (d *description) takes(what string, f any, before ...reflect.Type) error {
 	for i, t := range in {
 		names[i] = t.String()
 	}
-	return fmt.Errorf("got %s of type %T, want a non-nil func(%s) error", what, f, strings.Join(names, ", "))
+	return fmt.Errorf("given %s of type %T, want a non-nil func(%s) error", what, f, strings.Join(names, ", "))
 }
 
 // updated lists the operands that are updated, and those written that share memory with one that is

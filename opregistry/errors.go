@@ -47,7 +47,7 @@ type ArgError struct {
 
 // Error names op and operand, what was given and what was expected.
 func (e *ArgError) Error() string {
-	return fmt.Sprintf("op %q: argument %q: got %s, want %s", e.Op, e.Operand, e.Got, e.Want)
+	return fmt.Sprintf("op %q: argument %q: given %s, want %s", e.Op, e.Operand, e.Got, e.Want)
 }
 
 // DuplicateError says that an op already has an impl with this id.

@@ -93,20 +93,20 @@ func NormalVendor(name string) string { return strings.ToLower(strings.TrimSpace
 // check returns what is wrong with the impl on its own.
 func (i *Impl) check() error {
 	if i.Op == nil {
-		return fmt.Errorf("opregistry: impl %q: got no Op, want the handle of an op", i.ID)
+		return fmt.Errorf("opregistry: impl %q: given no Op, want the handle of an op", i.ID)
 	}
 	fail := func(format string, args ...any) error {
 		return fmt.Errorf("opregistry: impl %q of op %q: %s", i.ID, i.Op.Name(), fmt.Sprintf(format, args...))
 	}
 	switch {
 	case !implID.MatchString(i.ID):
-		return fail("got id %q, want words of letters, digits and _ joined by dots, such as vendor.acme", i.ID)
+		return fail("given id %q, want words of letters, digits and _ joined by dots, such as vendor.acme", i.ID)
 	case i.Kind < KindFlagos || i.Kind > KindReference:
-		return fail("got kind %v, want flagos, vendor or reference", i.Kind)
+		return fail("given kind %v, want flagos, vendor or reference", i.Kind)
 	case i.Kind == KindVendor && NormalVendor(i.Vendor) == "":
-		return fail("got kind vendor without a vendor, want the vendor's name")
+		return fail("given kind vendor without a vendor, want the vendor's name")
 	case i.Vendor != "" && !vendorName.MatchString(NormalVendor(i.Vendor)):
-		return fail("got vendor %q, want words of letters, digits and _", i.Vendor)
+		return fail("given vendor %q, want words of letters, digits and _", i.Vendor)
 	}
 	if err := CheckRun(i.Op, i.Run); err != nil {
 		return fail("%v", err)
@@ -118,7 +118,7 @@ func (i *Impl) check() error {
 		return fail("%v", err)
 	}
 	if i.Determinism > DeterminismEverywhere {
-		return fail("got %v, want a level of Determinism", i.Determinism)
+		return fail("given %v, want a level of Determinism", i.Determinism)
 	}
 	return nil
 }

@@ -39,7 +39,7 @@ func (c *compiler) number(f reflect.StructField, s spec, offset uintptr, name st
 	value := func(text string) float64 {
 		v, err := strconv.ParseFloat(text, 64)
 		if err != nil {
-			fault("argument %s: got bound %q, want one such as >0, >=1, finite or [0,1)", name, s.bound)
+			fault("argument %s: given bound %q, want one such as >0, >=1, finite or [0,1)", name, s.bound)
 		}
 		return v
 	}

@@ -27,7 +27,7 @@ func TestOp(t *testing.T) {
 	assert.True(t, op.Forward())
 	a := args{In: vector(t, 1), Saved: new(opregistry.Saved)}
 	assert.Same(t, a.Saved, op.At(&a).Saved())
-	require.EqualError(t, op.Validate(args{}), `op "copy_fwd": argument "in": got nil, want a tensor`)
+	require.EqualError(t, op.Validate(args{}), `op "copy_fwd": argument "in": given nil, want a tensor`)
 	require.Equal(t, op.Validate(args{}), op.ValidateAt(&args{}))
 	require.NoError(t, op.ValidateAt(&a))
 	assert.Same(t, a.In, op.Operands(a)[0].Tensor)
@@ -109,7 +109,7 @@ func TestErrors(t *testing.T) {
 	err := opregistry.Unsupported("dtype %v of %s", tensor.F16, "x")
 	require.ErrorIs(t, err, opregistry.ErrUnsupported)
 	require.EqualError(t, err, "unsupported: dtype f16 of x")
-	require.EqualError(t, &opregistry.ArgError{Op: "copy", Operand: "in", Got: "nil", Want: "a tensor"}, `op "copy": argument "in": got nil, want a tensor`)
+	require.EqualError(t, &opregistry.ArgError{Op: "copy", Operand: "in", Got: "nil", Want: "a tensor"}, `op "copy": argument "in": given nil, want a tensor`)
 	failure := &opregistry.ImplError{Op: "copy", ID: "vendor.acme", Err: err}
 	require.EqualError(t, failure, `op "copy": impl "vendor.acme": unsupported: dtype f16 of x`)
 	require.ErrorIs(t, failure, opregistry.ErrUnsupported)

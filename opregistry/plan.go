@@ -125,7 +125,7 @@ func fault(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
 func compile(op string, t reflect.Type, where, lists string) *plan {
 	c := &compiler{plan: &plan{op: op, saved: -1, lead: -1, symbols: []string{"rows"}}, used: map[string]bool{}, conds: map[string]condition{}}
 	if t.Kind() != reflect.Struct {
-		fault("got arguments of type %v, want a struct", t)
+		fault("given arguments of type %v, want a struct", t)
 	}
 	c.where, c.text = c.items(where), lists
 	c.structure(t, place{access: accessSpec{}})
@@ -139,7 +139,7 @@ func compile(op string, t reflect.Type, where, lists string) *plan {
 	}
 	c.indexes()
 	if len(c.operands) > maxOperands {
-		fault("got %d operands, want at most %d", len(c.operands), maxOperands)
+		fault("given %d operands, want at most %d", len(c.operands), maxOperands)
 	}
 	for i := range c.operands {
 		c.operands[i].index = i

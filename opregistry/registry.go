@@ -125,14 +125,14 @@ func (s *Snapshot) clone() *Snapshot {
 
 func (s *Snapshot) add(src Source) error {
 	if src.Name == "" {
-		return fmt.Errorf("opregistry: got a source without a name, want one that listings can show")
+		return fmt.Errorf("opregistry: given a source without a name, want one that listings can show")
 	}
 	if slices.ContainsFunc(s.sources, func(o Source) bool { return o.Name == src.Name }) {
 		return fmt.Errorf("opregistry: source %q is registered already", src.Name)
 	}
 	for i, op := range src.Ops {
 		if op == nil {
-			return fmt.Errorf("opregistry: source %q: got nil as op %d, want the handle of an op", src.Name, i)
+			return fmt.Errorf("opregistry: source %q: given nil as op %d, want the handle of an op", src.Name, i)
 		}
 		if _, err := s.declare(op); err != nil {
 			return err

@@ -111,47 +111,47 @@ func TestDescriptionIsChecked(t *testing.T) {
 		{"left out", func(a *wholeArgs) {
 			*a = wholeArgs{X: a.X, Y: a.Y, Step: 1, Saved: a.Saved}
 		}, ""},
-		{"nil", func(a *wholeArgs) { a.X = nil }, `"x": got nil, want a tensor`},
-		{"dtype", func(a *wholeArgs) { a.X = of(tensor.I32, 2, 4) }, `"x": got i32[2 4] on cpu:0, want dtype f32, bf16, f16 or f64`},
+		{"nil", func(a *wholeArgs) { a.X = nil }, `"x": given nil, want a tensor`},
+		{"dtype", func(a *wholeArgs) { a.X = of(tensor.I32, 2, 4) }, `"x": given i32[2 4] on cpu:0, want dtype f32, bf16, f16 or f64`},
 		{"one of two dtypes", func(a *wholeArgs) { a.Y = of(tensor.BF16, 2, 3, 4) }, ""},
-		{"none of two dtypes", func(a *wholeArgs) { a.Y = of(tensor.F16, 2, 3, 4) }, `"y": got f16[2 3 4] on cpu:0, want dtype f32 or bf16`},
-		{"dtype of another", func(a *wholeArgs) { a.Bias = of(tensor.BF16, 4) }, `"bias": got bf16[4] on cpu:0, want the dtype of x, f32`},
-		{"no axes", func(a *wholeArgs) { a.X = f32() }, `"x": got f32[] on cpu:0, want shape [.. cols>0]`},
-		{"no columns", func(a *wholeArgs) { a.X = f32(2, 0) }, `"x": got f32[2 0] on cpu:0, want shape [.. cols>0]`},
-		{"same shape", func(a *wholeArgs) { a.Y = f32(6, 4) }, `"y": got f32[6 4] on cpu:0, want the shape of x, [2 3 4]`},
-		{"elements", func(a *wholeArgs) { a.Bias = f32(5) }, `"bias": got f32[5] on cpu:0, want 4 elements (cols)`},
+		{"none of two dtypes", func(a *wholeArgs) { a.Y = of(tensor.F16, 2, 3, 4) }, `"y": given f16[2 3 4] on cpu:0, want dtype f32 or bf16`},
+		{"dtype of another", func(a *wholeArgs) { a.Bias = of(tensor.BF16, 4) }, `"bias": given bf16[4] on cpu:0, want the dtype of x, f32`},
+		{"no axes", func(a *wholeArgs) { a.X = f32() }, `"x": given f32[] on cpu:0, want shape [.. cols>0]`},
+		{"no columns", func(a *wholeArgs) { a.X = f32(2, 0) }, `"x": given f32[2 0] on cpu:0, want shape [.. cols>0]`},
+		{"same shape", func(a *wholeArgs) { a.Y = f32(6, 4) }, `"y": given f32[6 4] on cpu:0, want the shape of x, [2 3 4]`},
+		{"elements", func(a *wholeArgs) { a.Bias = f32(5) }, `"bias": given f32[5] on cpu:0, want 4 elements (cols)`},
 		{"elements in any axes", func(a *wholeArgs) { a.Bias = f32(1, 4, 1) }, ""},
-		{"factor", func(a *wholeArgs) { a.GLU = f32(2, 3, 4) }, `"glu": got f32[2 3 4] on cpu:0, want shape [2 3 8], as [.. 2*cols]`},
-		{"leading axes", func(a *wholeArgs) { a.GLU = f32(3, 2, 8) }, `"glu": got f32[3 2 8] on cpu:0, want shape [2 3 8], as [.. 2*cols]`},
-		{"sum", func(a *wholeArgs) { a.Ends = of(tensor.I32, 6) }, `"ends": got i32[6] on cpu:0, want shape [7], as [rows+1]`},
-		{"given with", func(a *wholeArgs) { a.Masked = true }, `"mask": got nil, want a tensor with masked`},
-		{"nil without", func(a *wholeArgs) { a.Mask = of(tensor.Bool, 1) }, `"mask": got bool[1] on cpu:0, want nil without masked`},
+		{"factor", func(a *wholeArgs) { a.GLU = f32(2, 3, 4) }, `"glu": given f32[2 3 4] on cpu:0, want shape [2 3 8], as [.. 2*cols]`},
+		{"leading axes", func(a *wholeArgs) { a.GLU = f32(3, 2, 8) }, `"glu": given f32[3 2 8] on cpu:0, want shape [2 3 8], as [.. 2*cols]`},
+		{"sum", func(a *wholeArgs) { a.Ends = of(tensor.I32, 6) }, `"ends": given i32[6] on cpu:0, want shape [7], as [rows+1]`},
+		{"given with", func(a *wholeArgs) { a.Masked = true }, `"mask": given nil, want a tensor with masked`},
+		{"nil without", func(a *wholeArgs) { a.Mask = of(tensor.Bool, 1) }, `"mask": given bool[1] on cpu:0, want nil without masked`},
 		{"with", func(a *wholeArgs) { a.Masked, a.Mask = true, of(tensor.Bool, 1) }, ""},
-		{"not finite", func(a *wholeArgs) { a.Eps = float32(math.Inf(1)) }, `"eps": got +Inf, want a finite number`},
-		{"NaN", func(a *wholeArgs) { a.Eps = float32(math.NaN()) }, `"eps": got NaN, want a finite number`},
-		{"too small", func(a *wholeArgs) { a.Step = 0 }, `"step": got 0, want a number >= 1`},
-		{"interval", func(a *wholeArgs) { a.Rate = 1 }, `"rate": got 1, want a number in [0, 1)`},
-		{"inner operand", func(a *wholeArgs) { a.Out.Scale = f32(2) }, `"out.scale": got f32[2] on cpu:0, want 1 element (1)`},
-		{"part", func(a *wholeArgs) { a.Parts[1] = nil }, `"parts[1]": got nil, want a tensor`},
-		{"dtype of a part", func(a *wholeArgs) { a.Parts[1] = of(tensor.F64, 2) }, `"parts[1]": got f64[2] on cpu:0, want the dtype of x, f32`},
-		{"number of parts", func(a *wholeArgs) { a.Parts = a.Parts[:1] }, `"counts": got i32[2 1] on cpu:0, want 1 element (n)`},
-		{"inner operand of a list", func(a *wholeArgs) { a.Outs[1].Data = f32(3) }, `"outs[1].data": got f32[3] on cpu:0, want dtype f8e4m3 or f8e5m2`},
-		{"saved", func(a *wholeArgs) { a.Saved = nil }, `"saved": got nil, want the *opregistry.Saved that forward and backward share`},
-		{"check", func(a *wholeArgs) { a.Step = 13 }, `"step": got 13, want another one`},
+		{"not finite", func(a *wholeArgs) { a.Eps = float32(math.Inf(1)) }, `"eps": given +Inf, want a finite number`},
+		{"NaN", func(a *wholeArgs) { a.Eps = float32(math.NaN()) }, `"eps": given NaN, want a finite number`},
+		{"too small", func(a *wholeArgs) { a.Step = 0 }, `"step": given 0, want a number >= 1`},
+		{"interval", func(a *wholeArgs) { a.Rate = 1 }, `"rate": given 1, want a number in [0, 1)`},
+		{"inner operand", func(a *wholeArgs) { a.Out.Scale = f32(2) }, `"out.scale": given f32[2] on cpu:0, want 1 element (1)`},
+		{"part", func(a *wholeArgs) { a.Parts[1] = nil }, `"parts[1]": given nil, want a tensor`},
+		{"dtype of a part", func(a *wholeArgs) { a.Parts[1] = of(tensor.F64, 2) }, `"parts[1]": given f64[2] on cpu:0, want the dtype of x, f32`},
+		{"number of parts", func(a *wholeArgs) { a.Parts = a.Parts[:1] }, `"counts": given i32[2 1] on cpu:0, want 1 element (n)`},
+		{"inner operand of a list", func(a *wholeArgs) { a.Outs[1].Data = f32(3) }, `"outs[1].data": given f32[3] on cpu:0, want dtype f8e4m3 or f8e5m2`},
+		{"saved", func(a *wholeArgs) { a.Saved = nil }, `"saved": given nil, want the *opregistry.Saved that forward and backward share`},
+		{"check", func(a *wholeArgs) { a.Step = 13 }, `"step": given 13, want another one`},
 
 		{"in place", func(a *wholeArgs) { a.Y = a.X }, ""},
 		{"overlap in part", func(a *wholeArgs) {
 			memory := f32(25)
 			a.X, a.Y = piece(memory, 0, 24), piece(memory, 1, 24)
 			a.GLU, a.Ends, a.Bias = nothing, nothing, nothing
-		}, `"y": got a view that overlaps x in part, want the same view as x or memory apart from it`},
-		{"written over what is read", func(a *wholeArgs) { a.Bias = piece(a.Y, 0, 4) }, `"y": got a view that overlaps bias, want memory apart from bias`},
+		}, `"y": given a view that overlaps x in part, want the same view as x or memory apart from it`},
+		{"written over what is read", func(a *wholeArgs) { a.Bias = piece(a.Y, 0, 4) }, `"y": given a view that overlaps bias, want memory apart from bias`},
 		{"both read", func(a *wholeArgs) { a.Bias = piece(a.X, 0, 4) }, ""},
-		{"read where it is written", func(a *wholeArgs) { a.Bias, a.Grad = piece(a.X, 0, 4), true }, `"bias": got a view that overlaps x, want memory apart from x`},
-		{"written twice", func(a *wholeArgs) { a.Bias, a.Grad = piece(a.Y, 0, 4), true }, `"y": got a view that overlaps bias, want memory apart from bias`},
-		{"over an inner operand", func(a *wholeArgs) { a.Out.Scale = piece(a.Y, 0, 1) }, `"out.scale": got a view that overlaps y, want memory apart from y`},
-		{"over a list", func(a *wholeArgs) { a.Parts[1] = piece(a.Y, 3, 2) }, `"y": got a view that overlaps parts[1], want memory apart from parts[1]`},
-		{"depends", func(a *wholeArgs) { a.Outs[0].Scale = piece(a.X, 3, 1) }, `"outs[0].scale": got a view that overlaps x, want memory apart from x`},
+		{"read where it is written", func(a *wholeArgs) { a.Bias, a.Grad = piece(a.X, 0, 4), true }, `"bias": given a view that overlaps x, want memory apart from x`},
+		{"written twice", func(a *wholeArgs) { a.Bias, a.Grad = piece(a.Y, 0, 4), true }, `"y": given a view that overlaps bias, want memory apart from bias`},
+		{"over an inner operand", func(a *wholeArgs) { a.Out.Scale = piece(a.Y, 0, 1) }, `"out.scale": given a view that overlaps y, want memory apart from y`},
+		{"over a list", func(a *wholeArgs) { a.Parts[1] = piece(a.Y, 3, 2) }, `"y": given a view that overlaps parts[1], want memory apart from parts[1]`},
+		{"depends", func(a *wholeArgs) { a.Outs[0].Scale = piece(a.X, 3, 1) }, `"outs[0].scale": given a view that overlaps x, want memory apart from x`},
 		{"depends on the index", func(a *wholeArgs) { a.Outs[1].Scale = piece(a.X, 3, 1) }, ""},
 		{"depends on an argument", func(a *wholeArgs) { a.Outs[0].Scale, a.Read = piece(a.X, 3, 1), true }, ""},
 	}
@@ -246,18 +246,18 @@ func TestLists(t *testing.T) {
 		{"good", func(*listArgs) {}, ""},
 		{"three lists", func(a *listArgs) { a.Lists = append(a.Lists, []*tensor.Tensor{f32(1), f32(1)}) }, ""},
 		{"no tensors", func(a *listArgs) { a.Lists, a.Norms = [][]*tensor.Tensor{nil, nil}, f32(0) }, ""},
-		{"one list", func(a *listArgs) { a.Lists = a.Lists[:1] }, `"lists": got 1 lists, want 2 to 3 lists (in, out, scale?)`},
-		{"four lists", func(a *listArgs) { a.Lists = append(a.Lists, a.Lists...) }, `"lists": got 4 lists, want 2 to 3 lists (in, out, scale?)`},
-		{"lengths", func(a *listArgs) { a.Lists[1] = a.Lists[1][:1] }, `"lists[1]": got 1, want 2 tensors, as list 0`},
-		{"nil", func(a *listArgs) { a.Lists[1][1] = nil }, `"lists[1][1]": got nil, want a tensor`},
-		{"dtype", func(a *listArgs) { a.Lists[1][1] = of(tensor.U8, 4) }, `"lists[1][1]": got u8[4] on cpu:0, want dtype f32, bf16, f16 or f64`},
-		{"shape", func(a *listArgs) { a.Lists[1][1] = f32(5) }, `"lists[1][1]": got f32[5] on cpu:0, want the shape of lists[0][1], [4]`},
-		{"one element", func(a *listArgs) { a.Lists = append(a.Lists, []*tensor.Tensor{f32(1), f32(2)}) }, `"lists[2][1]": got f32[2] on cpu:0, want 1 element (1)`},
-		{"length by another", func(a *listArgs) { a.Norms = f32(3) }, `"norms": got f32[3] on cpu:0, want 2 elements (n)`},
+		{"one list", func(a *listArgs) { a.Lists = a.Lists[:1] }, `"lists": given 1 lists, want 2 to 3 lists (in, out, scale?)`},
+		{"four lists", func(a *listArgs) { a.Lists = append(a.Lists, a.Lists...) }, `"lists": given 4 lists, want 2 to 3 lists (in, out, scale?)`},
+		{"lengths", func(a *listArgs) { a.Lists[1] = a.Lists[1][:1] }, `"lists[1]": given 1, want 2 tensors, as list 0`},
+		{"nil", func(a *listArgs) { a.Lists[1][1] = nil }, `"lists[1][1]": given nil, want a tensor`},
+		{"dtype", func(a *listArgs) { a.Lists[1][1] = of(tensor.U8, 4) }, `"lists[1][1]": given u8[4] on cpu:0, want dtype f32, bf16, f16 or f64`},
+		{"shape", func(a *listArgs) { a.Lists[1][1] = f32(5) }, `"lists[1][1]": given f32[5] on cpu:0, want the shape of lists[0][1], [4]`},
+		{"one element", func(a *listArgs) { a.Lists = append(a.Lists, []*tensor.Tensor{f32(1), f32(2)}) }, `"lists[2][1]": given f32[2] on cpu:0, want 1 element (1)`},
+		{"length by another", func(a *listArgs) { a.Norms = f32(3) }, `"norms": given f32[3] on cpu:0, want 2 elements (n)`},
 		{"in place", func(a *listArgs) { a.Lists[1] = a.Lists[0] }, ""},
-		{"over another one", func(a *listArgs) { a.Lists[1][1] = piece(a.Lists[0][0], 0, 4) }, `"lists[1][1]": got a view that overlaps lists[0][0], want memory apart from lists[0][0]`},
-		{"written twice", func(a *listArgs) { a.Lists[1][1] = piece(a.Lists[1][0], 0, 4) }, `"lists[1][1]": got a view that overlaps lists[1][0], want memory apart from lists[1][0]`},
-		{"flag and tensor", func(a *listArgs) { a.Norms = piece(a.Lists[0][0], 0, 2) }, `"norms": got a view that overlaps lists[0][0], want memory apart from lists[0][0]`},
+		{"over another one", func(a *listArgs) { a.Lists[1][1] = piece(a.Lists[0][0], 0, 4) }, `"lists[1][1]": given a view that overlaps lists[0][0], want memory apart from lists[0][0]`},
+		{"written twice", func(a *listArgs) { a.Lists[1][1] = piece(a.Lists[1][0], 0, 4) }, `"lists[1][1]": given a view that overlaps lists[1][0], want memory apart from lists[1][0]`},
+		{"flag and tensor", func(a *listArgs) { a.Norms = piece(a.Lists[0][0], 0, 2) }, `"norms": given a view that overlaps lists[0][0], want memory apart from lists[0][0]`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -290,8 +290,8 @@ func TestWhere(t *testing.T) {
 	wide, narrow := f32(2, 8), f32(2, 4)
 	require.NoError(t, plain.Validate(args{In: wide, Out: wide}))
 	require.NoError(t, gated.Validate(args{In: wide, Out: narrow}))
-	require.EqualError(t, gated.Validate(args{In: wide, Out: f32(2, 8)}), `op "gated": argument "out": got f32[2 8] on cpu:0, want shape [2 4], as [.. h]`)
-	require.EqualError(t, gated.Validate(args{In: f32(2, 3), Out: narrow}), `op "gated": argument "in": got f32[2 3] on cpu:0, want shape [.. 2*h]`)
+	require.EqualError(t, gated.Validate(args{In: wide, Out: f32(2, 8)}), `op "gated": argument "out": given f32[2 8] on cpu:0, want shape [2 4], as [.. h]`)
+	require.EqualError(t, gated.Validate(args{In: f32(2, 3), Out: narrow}), `op "gated": argument "in": given f32[2 3] on cpu:0, want shape [.. 2*h]`)
 }
 
 func TestContiguous(t *testing.T) {
@@ -341,7 +341,7 @@ func TestWrongDescriptionsPanic(t *testing.T) {
 			A int `op:"0"`
 		}]()
 	})
-	refuse(`field A: tag op:"0 a.b": got name "a.b", want letters, digits and _`, func() {
+	refuse(`field A: tag op:"0 a.b": given name "a.b", want letters, digits and _`, func() {
 		newOp[struct {
 			A int `op:"0 a.b"`
 		}]()
@@ -351,7 +351,7 @@ func TestWrongDescriptionsPanic(t *testing.T) {
 			A *tensor.Tensor `op:"0 a reads f32"`
 		}]()
 	})
-	refuse(`field A: got access "write|update", want one such as read or write|update:accumulate`, func() {
+	refuse(`field A: given access "write|update", want one such as read or write|update:accumulate`, func() {
 		newOp[struct {
 			A *tensor.Tensor `op:"0 a write|update f32"`
 		}]()
@@ -436,7 +436,7 @@ func TestWrongDescriptionsPanic(t *testing.T) {
 	refuse("Where describes c, but no argument has that name", func() {
 		used(opregistry.NewOp("op", opregistry.Schema[pair]{Where: "c read"}))
 	})
-	refuse("got arguments of type int, want a struct", func() { newOp[int]() })
+	refuse("given arguments of type int, want a struct", func() { newOp[int]() })
 }
 
 // newOp returns an op whose description is compiled.
@@ -455,7 +455,7 @@ func TestOptionalFloatsHaveBounds(t *testing.T) {
 	op := newOp[args]()
 	require.NoError(t, op.Validate(args{}), "left out")
 	require.NoError(t, op.Validate(args{opregistry.Float(1)}))
-	require.EqualError(t, op.Validate(args{opregistry.Float(0)}), `op "op": argument "limit": got 0, want a number > 0`)
+	require.EqualError(t, op.Validate(args{opregistry.Float(0)}), `op "op": argument "limit": given 0, want a number > 0`)
 }
 
 func TestAxesOfAnyLength(t *testing.T) {
@@ -470,11 +470,11 @@ func TestAxesOfAnyLength(t *testing.T) {
 	op := newOp[args]()
 	for want, a := range map[string]args{
 		"": {A: f32(2, 3), B: f32(5, 7, 11), C: f32(4, 6), D: f32(9, 6, 2), E: f32(3)},
-		`"a": got f32[2] on cpu:0, want at least 2 axes`:               {A: f32(2), B: f32(2, 3)},
-		`"b": got f32[2] on cpu:0, want at least 2 axes`:               {A: f32(2, 3), B: f32(2)},
-		`"c": got f32[4 6 1] on cpu:0, want shape [_ n]`:               {A: f32(2, 3), B: f32(2, 3), C: f32(4, 6, 1)},
-		`"d": got f32[9 5 2] on cpu:0, want shape [* 6 2], as [* n 2]`: {A: f32(2, 3), B: f32(2, 3), C: f32(4, 6), D: f32(9, 5, 2)},
-		`"e": got f32[3 1] on cpu:0, want 1 axis`:                      {A: f32(2, 3), B: f32(2, 3), E: f32(3, 1)},
+		`"a": given f32[2] on cpu:0, want at least 2 axes`:               {A: f32(2), B: f32(2, 3)},
+		`"b": given f32[2] on cpu:0, want at least 2 axes`:               {A: f32(2, 3), B: f32(2)},
+		`"c": given f32[4 6 1] on cpu:0, want shape [_ n]`:               {A: f32(2, 3), B: f32(2, 3), C: f32(4, 6, 1)},
+		`"d": given f32[9 5 2] on cpu:0, want shape [* 6 2], as [* n 2]`: {A: f32(2, 3), B: f32(2, 3), C: f32(4, 6), D: f32(9, 5, 2)},
+		`"e": given f32[3 1] on cpu:0, want 1 axis`:                      {A: f32(2, 3), B: f32(2, 3), E: f32(3, 1)},
 	} {
 		err := op.Validate(a)
 		if want == "" {

@@ -41,7 +41,7 @@ type size struct {
 // symbol returns the index of a symbol, a new one if there is none with that name.
 func (c *compiler) symbol(name string) int8 {
 	if !argName.MatchString(name) {
-		fault("got symbol %q in a shape, want letters, digits and _", name)
+		fault("given symbol %q in a shape, want letters, digits and _", name)
 	}
 	for i, s := range c.symbols {
 		if s == name {
@@ -66,7 +66,7 @@ func (c *compiler) shapeOf(at int) {
 	inner := strings.Fields(text[1 : len(text)-1])
 	if text[0] == '(' {
 		if len(inner) != 1 {
-			fault("operand %s: got %s, want one number of elements in parentheses", o.name, text)
+			fault("operand %s: given %s, want one number of elements in parentheses", o.name, text)
 		}
 		o.shape.kind, o.shape.axes = countShape, []size{c.size(inner[0])}
 		return
@@ -143,7 +143,7 @@ func (c *compiler) size(word string) size {
 	if more != "" {
 		n, err := strconv.Atoi(more)
 		if err != nil {
-			fault("got size %q, want one such as b+1", word)
+			fault("given size %q, want one such as b+1", word)
 		}
 		s.more = n
 	}

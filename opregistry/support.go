@@ -179,10 +179,10 @@ func asDecline(err error) error {
 // check returns what is wrong with a declaration.
 func (s *Support) check(op Handle) error {
 	if s.Devices != nil && (len(s.Devices) == 0 || slices.Contains(s.Devices, device.TypeUnspecified)) {
-		return fmt.Errorf("got devices %v in its support, want types of devices, or nil for host memory", s.Devices)
+		return fmt.Errorf("given devices %v in its support, want types of devices, or nil for host memory", s.Devices)
 	}
 	if i := slices.IndexFunc(s.DTypes, func(d tensor.DType) bool { return d.Size() == 0 }); i >= 0 {
-		return fmt.Errorf("got dtype %v in its support, want dtypes of tensors", s.DTypes[i])
+		return fmt.Errorf("given dtype %v in its support, want dtypes of tensors", s.DTypes[i])
 	}
 	if _, err := cpufeat.Missing(s.Features...); err != nil {
 		return fmt.Errorf("support: %w", err)
@@ -190,9 +190,9 @@ func (s *Support) check(op Handle) error {
 	for _, name := range s.Without {
 		switch params := op.Params(); {
 		case !slices.ContainsFunc(params, func(p Param) bool { return p.Name == name }):
-			return fmt.Errorf("got %q in Support.Without, want the name of an argument", name)
+			return fmt.Errorf("given %q in Support.Without, want the name of an argument", name)
 		case !slices.ContainsFunc(params, func(p Param) bool { return p.Name == name && p.Optional }):
-			return fmt.Errorf("got %q in Support.Without, want an argument that may be left out", name)
+			return fmt.Errorf("given %q in Support.Without, want an argument that may be left out", name)
 		}
 	}
 	if s.Call == nil {

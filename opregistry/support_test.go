@@ -78,9 +78,9 @@ func TestSupportOfTheMachine(t *testing.T) {
 func TestSupportIsCheckedAtRegistration(t *testing.T) {
 	t.Parallel()
 	for want, support := range map[string]opregistry.Support{
-		`unknown CPU feature "avx9"`:           {Features: []string{"avx9"}},
-		"got dtype unspecified in its support": {DTypes: []tensor.DType{tensor.Unspecified}},
-		"got Support.Call of type func(int) error, want a non-nil func(opregistry_test.supportArgs) error": {Call: func(int) error { return nil }},
+		`unknown CPU feature "avx9"`:             {Features: []string{"avx9"}},
+		"given dtype unspecified in its support": {DTypes: []tensor.DType{tensor.Unspecified}},
+		"given Support.Call of type func(int) error, want a non-nil func(opregistry_test.supportArgs) error": {Call: func(int) error { return nil }},
 	} {
 		err := opregistry.NewRegistry().Register(opregistry.Source{Name: "s", Impls: []opregistry.Impl{{
 			Op: scale, ID: "vendor.acme", Kind: opregistry.KindVendor, Vendor: "acme", Support: support,
@@ -119,7 +119,7 @@ func TestWithout(t *testing.T) {
 		}}})
 	}
 	require.NoError(t, register("bias"))
-	require.ErrorContains(t, register("bia"), `got "bia" in Support.Without, want the name of an argument`)
-	require.ErrorContains(t, register("step"), `got "step" in Support.Without, want an argument that may be left out`)
+	require.ErrorContains(t, register("bia"), `given "bia" in Support.Without, want the name of an argument`)
+	require.ErrorContains(t, register("step"), `given "step" in Support.Without, want an argument that may be left out`)
 	require.ErrorContains(t, register("in"), "want an argument that may be left out")
 }

@@ -70,7 +70,7 @@ func parseTag(tag string) (spec, error) {
 	}
 	s.name = words[1]
 	if !argName.MatchString(s.name) {
-		return s, fmt.Errorf("tag op:%q: got name %q, want letters, digits and _", tag, s.name)
+		return s, fmt.Errorf("tag op:%q: given name %q, want letters, digits and _", tag, s.name)
 	}
 	return s, s.apply(words[2:])
 }
@@ -164,7 +164,7 @@ func parseAccess(word string) (accessSpec, error) {
 	base, other, two := strings.Cut(kinds, "|")
 	a := accessSpec{base: accesses[base], other: accesses[other], when: when}
 	if conditional != two || two && (a.other == AccessUnspecified || when == "") {
-		return a, fmt.Errorf("got access %q, want one such as read or write|update:accumulate", word)
+		return a, fmt.Errorf("given access %q, want one such as read or write|update:accumulate", word)
 	}
 	return a, nil
 }

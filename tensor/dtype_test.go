@@ -55,7 +55,7 @@ func TestDTypeInvalid(t *testing.T) {
 		assert.Equal(t, tensor.F32, d, "an error leaves the value alone")
 	}
 	_, err := tensor.ParseDType("f33")
-	assert.EqualError(t, err, `tensor: ParseDType: got "f33", want one of f64, f32, bf16, f16, f8e4m3, f8e5m2, i64, i32, i16, u8, bool`)
+	assert.EqualError(t, err, `tensor: ParseDType: given "f33", want one of f64, f32, bf16, f16, f8e4m3, f8e5m2, i64, i32, i16, u8, bool`)
 }
 
 func TestDTypeOf(t *testing.T) {

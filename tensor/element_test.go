@@ -67,7 +67,7 @@ func TestElementPanics(t *testing.T) {
 	assert.PanicsWithValue(t, "BUG: tensor: index [0 -1] for shape [2 3]", func() { x.Set(0, 0, -1) })
 	assert.PanicsWithValue(t, "BUG: tensor: Data[f64] of a tensor of f32", func() { tensor.Data[float64](x) })
 	assert.PanicsWithValue(t, "BUG: tensor: Data[i32] of a tensor of f32", func() { tensor.Data[int32](x) })
-	require.EqualError(t, x.SetFloat64s([]float64{1}), "tensor: SetFloat64s: got 1 values for f32[2 3] on cpu:0, want 6")
+	require.EqualError(t, x.SetFloat64s([]float64{1}), "tensor: SetFloat64s: given 1 values for f32[2 3] on cpu:0, want 6")
 }
 
 // forms returns views of one shape and dtype with different strides, all zero.
@@ -136,8 +136,8 @@ func TestCopyFromErrors(t *testing.T) {
 		require.NoError(t, err)
 		return y
 	}
-	require.EqualError(t, x.CopyFrom(counting(t, 2, 4)), "tensor: CopyFrom: got source f32[2 4] on cpu:0 for f32[4 2] on cpu:0, want equal shapes")
-	require.EqualError(t, view(0).CopyFrom(view(2)), "tensor: CopyFrom: got overlapping views, want disjoint views or the same")
+	require.EqualError(t, x.CopyFrom(counting(t, 2, 4)), "tensor: CopyFrom: given source f32[2 4] on cpu:0 for f32[4 2] on cpu:0, want equal shapes")
+	require.EqualError(t, view(0).CopyFrom(view(2)), "tensor: CopyFrom: given overlapping views, want disjoint views or the same")
 	require.NoError(t, view(0).CopyFrom(view(0)))
 	assert.Equal(t, before, tensortest.Bytes(x))
 	require.NoError(t, view(0).CopyFrom(view(4)))

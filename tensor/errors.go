@@ -11,5 +11,5 @@ type Error struct {
 
 // Error returns the text "tensor: Func: got …, want …".
 func (e *Error) Error() string {
-	return fmt.Sprintf("tensor: %s: got %s, want %s", e.Func, e.Got, e.Want)
+	return fmt.Sprintf("tensor: %s: given %s, want %s", e.Func, e.Got, e.Want)
 }

@@ -62,5 +62,5 @@ func ExampleTensor_Reshape() {
 	fmt.Println(err)
 	// Output:
 	// f32[6 4] on cpu:0 <nil>
-	// tensor: Reshape: got shape [5 -1] for 24 elements, want axes that divide them
+	// tensor: Reshape: given shape [5 -1] for 24 elements, want axes that divide them
 }

@@ -63,7 +63,7 @@ func TestNewAndRelease(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, row.Release(), "any view releases the storage")
 	assert.Empty(t, m.allocs)
-	require.EqualError(t, x.Release(), "tensor: Release: got a storage that was released before, want one Release a storage")
+	require.EqualError(t, x.Release(), "tensor: Release: given a storage that was released before, want one Release a storage")
 }
 
 func TestNewEmptyAndScalar(t *testing.T) {
@@ -98,14 +98,14 @@ func TestNewErrors(t *testing.T) {
 		shape   []int
 		want    string
 	}{
-		{"dtype", &memory{}, tensor.Unspecified, []int{1}, "tensor: New: got unspecified, want a valid dtype"},
-		{"unknown dtype", &memory{}, 99, []int{1}, "tensor: New: got dtype(99), want a valid dtype"},
-		{"negative axis", &memory{}, tensor.F32, []int{2, -1}, "tensor: New: got shape [2 -1], want axes >= 0"},
-		{"negative after empty", &memory{}, tensor.F32, []int{0, -1}, "tensor: New: got shape [0 -1], want axes >= 0"},
-		{"too large", &memory{}, tensor.U8, []int{1 << 32, 1 << 31}, "tensor: New: got shape [4294967296 2147483648] of u8, want a size that fits in an int"},
-		{"too large by the element", &memory{}, tensor.F64, []int{1 << 60}, "tensor: New: got shape [1152921504606846976] of f64, want a size that fits in an int"},
-		{"too large but for an empty axis", &memory{}, tensor.U8, []int{0, math.MaxInt, 2}, "tensor: New: got shape [0 9223372036854775807 2] of u8, want a size that fits in an int"},
-		{"too large before an empty axis", &memory{}, tensor.U8, []int{math.MaxInt, 2, 0}, "tensor: New: got shape [9223372036854775807 2 0] of u8, want a size that fits in an int"},
+		{"dtype", &memory{}, tensor.Unspecified, []int{1}, "tensor: New: given unspecified, want a valid dtype"},
+		{"unknown dtype", &memory{}, 99, []int{1}, "tensor: New: given dtype(99), want a valid dtype"},
+		{"negative axis", &memory{}, tensor.F32, []int{2, -1}, "tensor: New: given shape [2 -1], want axes >= 0"},
+		{"negative after empty", &memory{}, tensor.F32, []int{0, -1}, "tensor: New: given shape [0 -1], want axes >= 0"},
+		{"too large", &memory{}, tensor.U8, []int{1 << 32, 1 << 31}, "tensor: New: given shape [4294967296 2147483648] of u8, want a size that fits in an int"},
+		{"too large by the element", &memory{}, tensor.F64, []int{1 << 60}, "tensor: New: given shape [1152921504606846976] of f64, want a size that fits in an int"},
+		{"too large but for an empty axis", &memory{}, tensor.U8, []int{0, math.MaxInt, 2}, "tensor: New: given shape [0 9223372036854775807 2] of u8, want a size that fits in an int"},
+		{"too large before an empty axis", &memory{}, tensor.U8, []int{math.MaxInt, 2, 0}, "tensor: New: given shape [9223372036854775807 2 0] of u8, want a size that fits in an int"},
 		{"no device", &memory{noDevice: boom}, tensor.F32, []int{1}, "tensor: New: boom"},
 		{"no memory", &memory{noAlloc: boom}, tensor.F32, []int{4, 2}, "tensor: New: shape [4 2] of f32: boom"},
 	}
@@ -153,7 +153,7 @@ func TestOtherDevice(t *testing.T) {
 	assert.PanicsWithValue(t, text, func() { x.At(0, 0) })
 	assert.PanicsWithValue(t, text, func() { x.Set(1, 0, 0) })
 	assert.PanicsWithValue(t, text, func() { x.Float64s() })
-	const want = "got f32[2 2] on rocm:1, want memory that the processor can read"
+	const want = "given f32[2 2] on rocm:1, want memory that the processor can read"
 	require.EqualError(t, x.SetFloat64s(make([]float64, 4)), "tensor: SetFloat64s: "+want)
 	require.EqualError(t, x.CopyFrom(counting(t, 2, 2)), "tensor: CopyFrom: "+want)
 	require.EqualError(t, counting(t, 2, 2).CopyFrom(x), "tensor: CopyFrom: "+want)
@@ -179,9 +179,9 @@ func TestFromSlice(t *testing.T) {
 	assert.Nil(t, empty.Pointer())
 
 	_, err = tensor.FromSlice(values, 2, 2)
-	require.EqualError(t, err, "tensor: FromSlice: got 6 elements for shape [2 2], want 4")
+	require.EqualError(t, err, "tensor: FromSlice: given 6 elements for shape [2 2], want 4")
 	_, err = tensor.FromSlice(values, -2, -3)
-	require.EqualError(t, err, "tensor: FromSlice: got shape [-2 -3], want axes >= 0")
+	require.EqualError(t, err, "tensor: FromSlice: given shape [-2 -3], want axes >= 0")
 	_, err = tensor.FromSlice(values, 9, 0x5555555555555556)
 	require.Error(t, err, "a product that wraps to the right count")
 
@@ -200,11 +200,11 @@ func TestFromBytes(t *testing.T) {
 	x.Set(-1, 1, 1)
 	assert.Equal(t, []byte{0xff, 0xff, 0xff, 0xff}, raw[12:])
 	_, err = tensor.FromBytes(raw, tensor.I32, 3)
-	require.EqualError(t, err, "tensor: FromBytes: got 16 bytes for shape [3] of i32, want 12")
+	require.EqualError(t, err, "tensor: FromBytes: given 16 bytes for shape [3] of i32, want 12")
 	_, err = tensor.FromBytes(raw[2:6], tensor.F32, 1)
 	require.ErrorContains(t, err, "want alignment to 4 bytes")
 	_, err = tensor.FromBytes(raw, tensor.Unspecified, 1)
-	require.EqualError(t, err, "tensor: FromBytes: got unspecified, want a valid dtype")
+	require.EqualError(t, err, "tensor: FromBytes: given unspecified, want a valid dtype")
 	empty, err := tensor.FromBytes(nil, tensor.F64, 0)
 	require.NoError(t, err)
 	assert.Zero(t, empty.NumElements())

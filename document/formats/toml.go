@@ -40,7 +40,7 @@ func (TOML) Load(file string, data []byte) (document.Value, []document.Duplicate
 	if open := strings.Count(string(data), "[") + strings.Count(string(data), "{"); open > maxTOMLBrackets {
 		return document.Value{}, nil, &document.Error{
 			Origin:  document.Origin{File: file},
-			Problem: fmt.Sprintf("given %d brackets, expected at most %d", open, maxTOMLBrackets),
+			Problem: fmt.Sprintf("given %d brackets, want at most %d", open, maxTOMLBrackets),
 		}
 	}
 	var valid map[string]any

@@ -41,7 +41,7 @@ func (YAML) Load(file string, data []byte) (document.Value, []document.Duplicate
 	case err == nil:
 		return document.Value{}, nil, &document.Error{
 			Origin:  document.Origin{File: file, Line: second.Line, Column: second.Column},
-			Problem: "given a second document, expected a single one", Hint: "remove the --- separator",
+			Problem: "given a second document, want a single one", Hint: "remove the --- separator",
 		}
 	case !errors.Is(err, io.EOF):
 		return document.Value{}, nil, yamlError(file, data, err)
@@ -223,7 +223,7 @@ func (t *yamlTree) key(n *yaml.Node) (string, error) {
 		n = n.Alias
 	}
 	if n.Kind != yaml.ScalarNode {
-		return "", &document.Error{Origin: t.origin(n), Problem: "given a collection as key, expected a string"}
+		return "", &document.Error{Origin: t.origin(n), Problem: "given a collection as key, want a string"}
 	}
 	if isPlain(n) && n.Value == "=" {
 		return n.Value, nil

@@ -67,7 +67,7 @@ func kernels(ctx context.Context, args []string, out, progress io.Writer) error 
 		return err
 	}
 	if o.cpu && (len(o.threads) != 1 || o.threads[0] != 1 || o.only.MatchString("attention/")) {
-		return fmt.Errorf("-cpu: got -threads %v and -only %q, want one thread and cases other than attention, such as -threads 1 -only '^options'", o.threads, o.only)
+		return fmt.Errorf("-cpu: given -threads %v and -only %q, want one thread and cases other than attention, such as -threads 1 -only '^options'", o.threads, o.only)
 	}
 	rows, err := o.measureAll(ctx, progress)
 	if err != nil {

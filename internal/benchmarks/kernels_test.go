@@ -28,7 +28,7 @@ func TestKernelFlags(t *testing.T) {
 		"-threads 1,x":                        `"x" is not a number of threads`,
 		"-threads 0":                          `"0" is not a number of threads`,
 		"-only (":                             "missing closing )",
-		"-o yaml":                             `-o: got "yaml", want table or json`,
+		"-o yaml":                             `-o: given "yaml", want table or json`,
 		"gemm":                                `unexpected argument "gemm"`,
 		"-cpu -only ^o":                       "want one thread and cases other than attention",
 		"-cpu -threads 1 -only ^attention":    "want one thread and cases other than attention",

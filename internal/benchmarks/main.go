@@ -92,7 +92,7 @@ func parse(flags *flag.FlagSet, args []string) error {
 // checkFormat returns an error for a wrong -o.
 func checkFormat(flags *flag.FlagSet) error {
 	if o := flags.Lookup("o"); o != nil && !slices.Contains([]string{"table", "json"}, o.Value.String()) {
-		return fmt.Errorf("-o: got %q, want table or json", o.Value)
+		return fmt.Errorf("-o: given %q, want table or json", o.Value)
 	}
 	return nil
 }

@@ -47,7 +47,7 @@ func openCL(ctx context.Context, args []string, out, progress io.Writer) error {
 		return fmt.Errorf("-only: %w", err)
 	}
 	if *rounds < 1 {
-		return fmt.Errorf("-rounds: got %d, want at least 1", *rounds)
+		return fmt.Errorf("-rounds: given %d, want at least 1", *rounds)
 	}
 	b, err := newDeviceBench(*index)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 func TestOpenCLFlags(t *testing.T) {
 	for want, args := range map[string][]string{
 		"-only: ":                        {"-only", "("},
-		`-o: got "yaml"`:                 {"-o", "yaml"},
-		"-rounds: got 0":                 {"-rounds", "0"},
+		`-o: given "yaml"`:               {"-o", "yaml"},
+		"-rounds: given 0":               {"-rounds", "0"},
 		`unexpected argument "llama_2M"`: {"llama_2M"},
 	} {
 		assert.ErrorContains(t, openCL(t.Context(), args, io.Discard, io.Discard), want)

@@ -85,14 +85,14 @@ func parseScale(args []string, progress io.Writer) (scaleOptions, error) {
 	}
 	for _, part := range o.only {
 		if !slices.Contains([]string{partAllReduce, partTraining, partModel}, part) {
-			return o, fmt.Errorf("-only: got %q, want all_reduce, training or model", part)
+			return o, fmt.Errorf("-only: given %q, want all_reduce, training or model", part)
 		}
 	}
 	switch {
 	case o.rounds < 1 || o.steps <= warmup || o.batch < 1:
-		return o, fmt.Errorf("got %d rounds of %d steps with %d sequences: want at least one round, %d steps and one sequence", o.rounds, o.steps, o.batch, warmup+1)
+		return o, fmt.Errorf("given %d rounds of %d steps with %d sequences: want at least one round, %d steps and one sequence", o.rounds, o.steps, o.batch, warmup+1)
 	case o.library != "openmpi" && o.library != "mpich":
-		return o, fmt.Errorf("-library: got %q, want openmpi or mpich", o.library)
+		return o, fmt.Errorf("-library: given %q, want openmpi or mpich", o.library)
 	}
 	return o, nil
 }

@@ -15,10 +15,10 @@ import (
 
 func TestScaleFlags(t *testing.T) {
 	for _, tt := range []struct{ args, want string }{
-		{"-only speed", `-only: got "speed"`},
-		{"-library mvapich", `-library: got "mvapich", want openmpi or mpich`},
+		{"-only speed", `-only: given "speed"`},
+		{"-library mvapich", `-library: given "mvapich", want openmpi or mpich`},
 		{"-steps 2", "want at least one round, 3 steps and one sequence"},
-		{"-rounds 0", "got 0 rounds"},
+		{"-rounds 0", "given 0 rounds"},
 		{"x", `unexpected argument "x"`},
 	} {
 		_, err := parseScale(strings.Fields(tt.args), io.Discard)

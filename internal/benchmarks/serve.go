@@ -41,9 +41,9 @@ func parseServe(args []string, progress io.Writer) (serveOptions, error) {
 	o.args = flags.Args() // key=value of the experiment, and flags after --
 	switch {
 	case o.clients < 1 || o.clients > maxClients || o.rounds < 1:
-		return o, fmt.Errorf("got %d clients and %d rounds, want 1 to %d clients and at least one round", o.clients, o.rounds, maxClients)
+		return o, fmt.Errorf("given %d clients and %d rounds, want 1 to %d clients and at least one round", o.clients, o.rounds, maxClients)
 	case o.every <= 0 || o.phase <= 0 || o.settle <= 0:
-		return o, fmt.Errorf("got -every %v -phase %v -settle %v, want positive durations", o.every, o.phase, o.settle)
+		return o, fmt.Errorf("given -every %v -phase %v -settle %v, want positive durations", o.every, o.phase, o.settle)
 	}
 	return o, checkFormat(flags)
 }
@@ -101,7 +101,7 @@ func phases(keys string) ([]phase, error) {
 	for key := range strings.SplitSeq(keys, ",") {
 		p, ok := others[key]
 		if !ok {
-			return nil, fmt.Errorf("-phases: got %q, want off, poll or follow, with commas", key)
+			return nil, fmt.Errorf("-phases: given %q, want off, poll or follow, with commas", key)
 		}
 		chosen = append(chosen, p)
 	}

@@ -12,11 +12,11 @@ import (
 
 func TestServeFlags(t *testing.T) {
 	for give, want := range map[string]string{
-		"-clients 0":        "got 0 clients and 3 rounds",
-		"-rounds 0":         "got 1000 clients and 0 rounds",
-		"-every 0s":         "got -every 0s",
-		"-o yaml":           `-o: got "yaml"`,
-		"-phases poll,idle": `-phases: got "idle"`,
+		"-clients 0":        "given 0 clients and 3 rounds",
+		"-rounds 0":         "given 1000 clients and 0 rounds",
+		"-every 0s":         "given -every 0s",
+		"-o yaml":           `-o: given "yaml"`,
+		"-phases poll,idle": `-phases: given "idle"`,
 	} {
 		assert.ErrorContains(t, serve(t.Context(), strings.Fields(give), io.Discard, io.Discard), want, give)
 	}

@@ -39,7 +39,7 @@ func soak(ctx context.Context, args []string, out, progress io.Writer) error {
 		return err
 	}
 	if o.rows < 2 || o.steps < 10*o.rows {
-		return fmt.Errorf("got %d rows of %d steps, want at least two rows and ten steps for each", o.rows, o.steps)
+		return fmt.Errorf("given %d rows of %d steps, want at least two rows and ten steps for each", o.rows, o.steps)
 	}
 	rows, err := watch(ctx, o, out)
 	if err != nil {

@@ -41,7 +41,7 @@ func train(ctx context.Context, args []string, out, progress io.Writer) error {
 		return err
 	}
 	if o.rounds < 1 || o.steps < 1 || o.warmup < 0 || o.threads < 0 || o.tuning <= 0 {
-		return fmt.Errorf("got %d rounds of %d steps after %d, on %d threads: want at least one round and step, and no negative number", o.rounds, o.steps, o.warmup, o.threads)
+		return fmt.Errorf("given %d rounds of %d steps after %d, on %d threads: want at least one round and step, and no negative number", o.rounds, o.steps, o.warmup, o.threads)
 	}
 	var models []model
 	for name := range strings.SplitSeq(*names, ",") {
@@ -88,7 +88,7 @@ func modelNames() []string {
 func findModel(name string) (model, error) {
 	i := slices.Index(modelNames(), name)
 	if i < 0 {
-		return model{}, fmt.Errorf("-models: got %q, want %s", name, strings.Join(modelNames(), ", "))
+		return model{}, fmt.Errorf("-models: given %q, want %s", name, strings.Join(modelNames(), ", "))
 	}
 	return models()[i], nil
 }

@@ -115,9 +115,9 @@ func TestFailures(t *testing.T) {
 
 func TestTrainFlags(t *testing.T) {
 	for give, want := range map[string]string{
-		"-models llama_7B": `-models: got "llama_7B", want llama_6M, llama_30M, gpt2_10M, moe_8x3M`,
-		"-rounds 0":        "got 0 rounds",
-		"-o yaml":          `-o: got "yaml"`,
+		"-models llama_7B": `-models: given "llama_7B", want llama_6M, llama_30M, gpt2_10M, moe_8x3M`,
+		"-rounds 0":        "given 0 rounds",
+		"-o yaml":          `-o: given "yaml"`,
 		"now":              `unexpected argument "now"`,
 	} {
 		assert.ErrorContains(t, train(t.Context(), strings.Fields(give), io.Discard, io.Discard), want, give)

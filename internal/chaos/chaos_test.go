@@ -48,9 +48,9 @@ func TestTable(t *testing.T) {
 func TestMistakes(t *testing.T) {
 	for _, tt := range []struct{ args, want string }{
 		{"-only kil", `no drill "kil", want some of kill, signal`},
-		{"-o json", `got "json", want text or md`},
+		{"-o json", `given "json", want text or md`},
 		{"more", `unexpected argument "more"`},
-		{"plugins -o json", `got "json", want text or md`},
+		{"plugins -o json", `given "json", want text or md`},
 		{"plugins -every 0", "want a number from 1"},
 		{"plugins more", `unexpected argument "more"`},
 	} {

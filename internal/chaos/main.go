@@ -86,7 +86,7 @@ func (o *options) parse(flags *flag.FlagSet, args []string) error {
 	case flags.NArg() > 0:
 		return fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	case o.output != "text" && o.output != "md":
-		return fmt.Errorf("-o: got %q, want text or md", o.output)
+		return fmt.Errorf("-o: given %q, want text or md", o.output)
 	}
 	o.markdown = o.output == "md"
 	return nil

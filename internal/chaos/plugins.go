@@ -60,7 +60,7 @@ func attackWithPlugins(ctx context.Context, args []string, out, progress io.Writ
 		return err
 	}
 	if *every < 1 {
-		return fmt.Errorf("-every: got %d, want a number from 1", *every)
+		return fmt.Errorf("-every: given %d, want a number from 1", *every)
 	}
 	yard, err := newYard(o.dir, progress)
 	if err != nil {

@@ -25,7 +25,7 @@ type object map[string]rule
 func (o object) check(at string, v any) (faults []string) {
 	m, ok := v.(map[string]any)
 	if !ok {
-		return []string{fmt.Sprintf("%s: got %T, want an object", at, v)}
+		return []string{fmt.Sprintf("%s: given %T, want an object", at, v)}
 	}
 	for name, r := range o {
 		optional := name[len(name)-1] == '?'
@@ -58,7 +58,7 @@ type list struct{ of rule }
 func (l list) check(at string, v any) (faults []string) {
 	all, ok := v.([]any)
 	if !ok {
-		return []string{fmt.Sprintf("%s: got %T, want a list", at, v)}
+		return []string{fmt.Sprintf("%s: given %T, want a list", at, v)}
 	}
 	for i, each := range all {
 		faults = append(faults, l.of.check(fmt.Sprintf("%s[%d]", at, i), each)...)
@@ -73,7 +73,7 @@ func (m match) check(at string, v any) []string {
 	if s, ok := v.(string); ok && regexp.MustCompile("^(?:"+string(m)+")$").MatchString(s) {
 		return nil
 	}
-	return []string{fmt.Sprintf("%s: got %#v, want %s", at, v, string(m))}
+	return []string{fmt.Sprintf("%s: given %#v, want %s", at, v, string(m))}
 }
 
 // whole is a whole number in a range.
@@ -83,7 +83,7 @@ func (w whole) check(at string, v any) []string {
 	if n, ok := v.(float64); ok && n == math.Trunc(n) && n >= w.least && n <= w.most {
 		return nil
 	}
-	return []string{fmt.Sprintf("%s: got %#v, want a whole number from %v to %v", at, v, w.least, w.most)}
+	return []string{fmt.Sprintf("%s: given %#v, want a whole number from %v to %v", at, v, w.least, w.most)}
 }
 
 // value is a value of a type of JSON.
@@ -93,7 +93,7 @@ func (value[T]) check(at string, v any) []string {
 	if _, ok := v.(T); ok {
 		return nil
 	}
-	return []string{fmt.Sprintf("%s: got %#v, want a %T", at, v, *new(T))}
+	return []string{fmt.Sprintf("%s: given %#v, want a %T", at, v, *new(T))}
 }
 
 type (

@@ -79,7 +79,7 @@ func (b *Backend) Usable() error { return nil }
 // SetDevice accepts the index of the device only.
 func (b *Backend) SetDevice(index int) error {
 	if index != b.index {
-		return fmt.Errorf("fardevice: got device %d, want %d", index, b.index)
+		return fmt.Errorf("fardevice: given device %d, want %d", index, b.index)
 	}
 	return nil
 }

@@ -71,7 +71,7 @@ func Join(conn net.Conn, secret, claim string) (*Conn, error) {
 	c := newConn(conn)
 	word, rest, err := c.Receive()
 	if err == nil && word != wordHi {
-		err = fmt.Errorf("got %q, want the greeting of primus", word)
+		err = fmt.Errorf("given %q, want the greeting of primus", word)
 	}
 	if err == nil {
 		c.Send(wordOwn, Proof(secret, rest, claim)+" "+claim)
@@ -97,7 +97,7 @@ func Accept(conn net.Conn, secret string) (*Conn, string, error) {
 	switch {
 	case err != nil:
 	case word != wordOwn:
-		err = fmt.Errorf("got the line %q, want a claim", word+" "+rest)
+		err = fmt.Errorf("given the line %q, want a claim", word+" "+rest)
 	case !hmac.Equal([]byte(proof), []byte(Proof(secret, nonce, claim))):
 		err = fmt.Errorf("%s does not know the secret of the job", claim)
 	}

@@ -52,13 +52,13 @@ func expandHost(name string) ([]string, error) {
 	before, rest, ok := strings.Cut(name, "[")
 	if !ok {
 		if strings.Contains(name, "]") {
-			return nil, fmt.Errorf("%q: got ] without [", name)
+			return nil, fmt.Errorf("%q: given ] without [", name)
 		}
 		return []string{name}, nil
 	}
 	ranges, after, ok := strings.Cut(rest, "]")
 	if !ok {
-		return nil, fmt.Errorf("%q: got [ without ]", name)
+		return nil, fmt.Errorf("%q: given [ without ]", name)
 	}
 	tails, err := expandHost(after)
 	if err != nil {
@@ -73,7 +73,7 @@ func expandHost(name string) ([]string, error) {
 		from, err := strconv.ParseUint(first, 10, 31)
 		to, toErr := strconv.ParseUint(last, 10, 31)
 		if err != nil || toErr != nil || to < from || (to-from+1)*uint64(len(tails)) > maxHosts {
-			return nil, fmt.Errorf("%q: got %q, want a number or a range such as 01-16", name, part)
+			return nil, fmt.Errorf("%q: given %q, want a number or a range such as 01-16", name, part)
 		}
 		for n := from; n <= to; n++ {
 			for _, tail := range tails {

@@ -39,7 +39,7 @@ func Chain(text string) (elsewhere []string, local string, err error) {
 	elsewhere = strings.Split(text, ",")
 	for _, name := range elsewhere {
 		if !slices.Contains(Launchers(), name) {
-			return nil, "", fmt.Errorf("--launcher: got %q, want %s%s", name, strings.Join(Launchers(), ", "), suggest.Hint(name, Launchers()))
+			return nil, "", fmt.Errorf("--launcher: given %q, want %s%s", name, strings.Join(Launchers(), ", "), suggest.Hint(name, Launchers()))
 		}
 	}
 	if last := elsewhere[len(elsewhere)-1]; last == Direct || last == Torchrun {
@@ -49,7 +49,7 @@ func Chain(text string) (elsewhere []string, local string, err error) {
 	case "", Slurm, Container, Slurm + "," + Container, Kubernetes:
 		return elsewhere, local, nil
 	}
-	return nil, "", fmt.Errorf("--launcher: got %q, want one launcher, or slurm, container or kubernetes before direct or torchrun, or slurm,container", text)
+	return nil, "", fmt.Errorf("--launcher: given %q, want one launcher, or slurm, container or kubernetes before direct or torchrun, or slurm,container", text)
 }
 
 // Options say where and how a job is started. The zero value means the defaults of Resolve.
@@ -91,7 +91,7 @@ func (o Options) Resolve(lookup func(string) (string, bool)) (Options, error) {
 				}
 				n, err := strconv.Atoi(strings.TrimSpace(text))
 				if err != nil {
-					faults = append(faults, fmt.Errorf("variable %s: got %q, want a whole number", name, text))
+					faults = append(faults, fmt.Errorf("variable %s: given %q, want a whole number", name, text))
 					return
 				}
 				*into, source = n, "variable "+name
@@ -99,7 +99,7 @@ func (o Options) Resolve(lookup func(string) (string, bool)) (Options, error) {
 			}
 		}
 		if *into < least || *into > most {
-			faults = append(faults, fmt.Errorf("%s: got %d, want %d to %d", source, *into, least, most))
+			faults = append(faults, fmt.Errorf("%s: given %d, want %d to %d", source, *into, least, most))
 		}
 	}
 	const (
@@ -173,7 +173,7 @@ func parseRanks(text string, world int) (func(rank int) bool, error) {
 		}
 		rank, err := strconv.Atoi(word)
 		if err != nil || rank < 0 {
-			return nil, fmt.Errorf("--ranks: got %q, want all, none, or ranks and last separated by commas, such as 0,last", text)
+			return nil, fmt.Errorf("--ranks: given %q, want all, none, or ranks and last separated by commas, such as 0,last", text)
 		}
 		shown[rank] = true
 	}

@@ -32,15 +32,15 @@ func TestResolve(t *testing.T) {
 			launch.Options{Launcher: "direct", Nodes: 2, PerNode: 8, MasterAddr: "n07", MasterPort: 1234, Python: "python3", Ranks: "0,last"}, ""},
 		{"chain", launch.Options{Launcher: "slurm,container,torchrun"}, map[string]string{"JOB_COMPLETION_INDEX": "0"},
 			launch.Options{Launcher: "torchrun", Nodes: 1, PerNode: 8, MasterAddr: "localhost", MasterPort: 1234, Python: "python3", Ranks: "0,last"}, ""},
-		{"hosts", unset, map[string]string{"NNODES": "2", "SLURM_JOB_NODELIST": "n[7"}, launch.Options{}, `variable SLURM_JOB_NODELIST: list of hosts "n[7": "n[7": got [ without ]`},
+		{"hosts", unset, map[string]string{"NNODES": "2", "SLURM_JOB_NODELIST": "n[7"}, launch.Options{}, `variable SLURM_JOB_NODELIST: list of hosts "n[7": "n[7": given [ without ]`},
 		{"flags first", launch.Options{Launcher: "torchrun", Nodes: 2, NodeRank: 1, PerNode: 1, MasterAddr: "a", MasterPort: 1, Python: "py", Ranks: "all"},
 			map[string]string{"NNODES": "x", "NODE_RANK": "x", "GPUS_PER_NODE": "x", "MASTER_ADDR": "x", "MASTER_PORT": "x"},
 			launch.Options{Launcher: "torchrun", Nodes: 2, NodeRank: 1, PerNode: 1, MasterAddr: "a", MasterPort: 1, Python: "py", Ranks: "all"}, ""},
-		{"unknown launcher", launch.Options{Launcher: "torchrunn"}, nil, launch.Options{}, `--launcher: got "torchrunn", want kubernetes, slurm, container, direct, torchrun; did you mean "torchrun"?`},
-		{"no number", unset, map[string]string{"GPUS_PER_NODE": "all"}, launch.Options{}, `variable GPUS_PER_NODE: got "all", want a whole number`},
-		{"no node", unset, map[string]string{"NNODES": "0"}, launch.Options{}, "variable NNODES: got 0, want 1 to 1048576"},
+		{"unknown launcher", launch.Options{Launcher: "torchrunn"}, nil, launch.Options{}, `--launcher: given "torchrunn", want kubernetes, slurm, container, direct, torchrun; did you mean "torchrun"?`},
+		{"no number", unset, map[string]string{"GPUS_PER_NODE": "all"}, launch.Options{}, `variable GPUS_PER_NODE: given "all", want a whole number`},
+		{"no node", unset, map[string]string{"NNODES": "0"}, launch.Options{}, "variable NNODES: given 0, want 1 to 1048576"},
 		{"rank of no node", launch.Options{NodeRank: 2}, nil, launch.Options{}, "node rank 2 of 1 nodes"},
-		{"no ranks", launch.Options{Ranks: "first"}, nil, launch.Options{}, `--ranks: got "first", want all, none, or ranks and last`},
+		{"no ranks", launch.Options{Ranks: "first"}, nil, launch.Options{}, `--ranks: given "first", want all, none, or ranks and last`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := resolve(t, tt.give, tt.vars)
@@ -65,7 +65,7 @@ func TestChain(t *testing.T) {
 	}
 	for _, give := range []string{"direct,slurm", "container,slurm", "kubernetes,container", "slurm,kubernetes", "direct,torchrun", "slurm,slurm", "slurm,", ","} {
 		_, _, err := launch.Chain(give)
-		assert.ErrorContains(t, err, "--launcher: got ", give)
+		assert.ErrorContains(t, err, "--launcher: given ", give)
 	}
 }
 

@@ -46,7 +46,7 @@ func slurmRank(lookup func(string) (string, bool), isSet func(string) bool) ([]V
 		text, _ := lookup(name)
 		n, err := strconv.Atoi(strings.TrimSpace(text))
 		if err != nil || n < 0 {
-			faults = append(faults, fmt.Errorf("variable %s: got %q, want a number of Slurm", name, text))
+			faults = append(faults, fmt.Errorf("variable %s: given %q, want a number of Slurm", name, text))
 		}
 		return n
 	}
@@ -82,7 +82,7 @@ func slurmRank(lookup func(string) (string, bool), isSet func(string) bool) ([]V
 		case err != nil:
 			faults = append(faults, fmt.Errorf("variable SLURM_STEP_NODELIST: %w", err))
 		case len(hosts) == 0:
-			faults = append(faults, errors.New("variable SLURM_STEP_NODELIST: got no nodes, want those of the step, or set MASTER_ADDR"))
+			faults = append(faults, errors.New("variable SLURM_STEP_NODELIST: given no nodes, want those of the step, or set MASTER_ADDR"))
 		case len(hosts) == 1:
 			vars = append(vars, Variable{"MASTER_ADDR", "127.0.0.1", source})
 		default:
@@ -107,13 +107,13 @@ func tasksOf(list string, node int) (int, error) {
 			nodes, err = strconv.Atoi(strings.TrimSuffix(times, ")"))
 		}
 		if err != nil || n < 1 || nodes < 1 {
-			return 0, fmt.Errorf("got %q, want numbers of tasks such as 2(x3),1", list)
+			return 0, fmt.Errorf("given %q, want numbers of tasks such as 2(x3),1", list)
 		}
 		if first += nodes; node < first {
 			return n, nil
 		}
 	}
-	return 0, fmt.Errorf("got %q, which has no node %d", list, node)
+	return 0, fmt.Errorf("given %q, which has no node %d", list, node)
 }
 
 // FreePort returns a port of this machine at which nobody listens.

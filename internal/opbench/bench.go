@@ -59,7 +59,7 @@ func (b *Bench) CheckImpls() error {
 	slices.Sort(known)
 	for _, id := range b.Impls {
 		if !slices.Contains(known, id) {
-			return fmt.Errorf("got %q, want %s%s", id, strings.Join(known, ", "), suggest.Hint(id, known))
+			return fmt.Errorf("given %q, want %s%s", id, strings.Join(known, ", "), suggest.Hint(id, known))
 		}
 	}
 	return nil

@@ -137,9 +137,9 @@ func expandOne(path, library string) (string, error) {
 	}
 	switch {
 	case strings.ContainsRune(expanded, '$'):
-		return "", fmt.Errorf("got %q, of which only $ORIGIN is understood", path)
+		return "", fmt.Errorf("given %q, of which only $ORIGIN is understood", path)
 	case !filepath.IsAbs(expanded):
-		return "", fmt.Errorf("got %q, which is relative to the directory that this program starts in; want $ORIGIN or an absolute path", path)
+		return "", fmt.Errorf("given %q, which is relative to the directory that this program starts in; want $ORIGIN or an absolute path", path)
 	}
 	return filepath.Clean(expanded), nil
 }

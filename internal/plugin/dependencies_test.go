@@ -115,9 +115,9 @@ func TestDependenciesAreJudged(t *testing.T) {
 			require.NoError(t, os.Chmod(place, 0o777|os.ModeSticky))
 		}, "and other users may create it"},
 		{"directory that nobody else may make", "PLACE/lib:DIR", func(*testing.T, string, string) {}, ""},
-		{"relative directory", "lib:DIR", func(*testing.T, string, string) {}, `got "lib", which is relative to the directory that this program starts in`},
-		{"empty directory", ":DIR", func(*testing.T, string, string) {}, `got "", which is relative`},
-		{"another variable", "/opt/$LIB:DIR", func(*testing.T, string, string) {}, `got "/opt/$LIB", of which only $ORIGIN is understood`},
+		{"relative directory", "lib:DIR", func(*testing.T, string, string) {}, `given "lib", which is relative to the directory that this program starts in`},
+		{"empty directory", ":DIR", func(*testing.T, string, string) {}, `given "", which is relative`},
+		{"another variable", "/opt/$LIB:DIR", func(*testing.T, string, string) {}, `given "/opt/$LIB", of which only $ORIGIN is understood`},
 		{"dependency that is no library", "DIR", func(t *testing.T, dependency, _ string) {
 			require.NoError(t, os.WriteFile(dependency, []byte("import torch"), 0o755))
 		}, "libdeep.so: it is not an ELF shared library"},

@@ -21,7 +21,7 @@ func Locate(name string, dirs []string) (string, error) {
 	case !libraryName.MatchString(name):
 		return "", fmt.Errorf("plugin %q: want a shared library such as libacme_ops.so: %s", name, notALibrary(name, dirs))
 	case len(dirs) == 0:
-		return "", fmt.Errorf("plugin %q: got a name and no directory to look in: give a path such as ./%s, or the directory with --plugin-dir or PRIMUS_PLUGIN_PATH", name, name)
+		return "", fmt.Errorf("plugin %q: given a name and no directory to look in: give a path such as ./%s, or the directory with --plugin-dir or PRIMUS_PLUGIN_PATH", name, name)
 	}
 	if path, ok := find(name, dirs); ok {
 		return filepath.Abs(path)

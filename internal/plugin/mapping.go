@@ -62,9 +62,9 @@ func plain(err error) error {
 	}
 	if at, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		if at.Field == "" {
-			return fmt.Errorf("got %s, want an object in braces", at.Value)
+			return fmt.Errorf("given %s, want an object in braces", at.Value)
 		}
-		return fmt.Errorf("%q: got %s, want %s", at.Field, at.Value, sortOf(at.Type.Kind()))
+		return fmt.Errorf("%q: given %s, want %s", at.Field, at.Value, sortOf(at.Type.Kind()))
 	}
 	return err
 }
@@ -106,7 +106,7 @@ func Read(text []byte) (*Mapping, error) {
 	for i := range m.Functions {
 		f := &m.Functions[i]
 		if !symbol.MatchString(f.Function) || f.Op == "" || len(f.Args) == 0 {
-			return nil, fmt.Errorf(`functions[%d]: got function %q, op %q and %d args, want the name of a function without %s, an op such as residual_add and its arguments`, i, f.Function, f.Op, len(f.Args), Prefix)
+			return nil, fmt.Errorf(`functions[%d]: given function %q, op %q and %d args, want the name of a function without %s, an op such as residual_add and its arguments`, i, f.Function, f.Op, len(f.Args), Prefix)
 		}
 		if f.ImplID == "" {
 			f.ImplID = "vendor." + m.Vendor

@@ -134,9 +134,9 @@ func readDescription(p uintptr) (d description, err error) {
 func checkDescription(d *description) error {
 	switch {
 	case !pluginName.MatchString(d.name):
-		return fmt.Errorf("got name %q, want words of letters, digits and _ joined by dots or dashes, such as acme_ops", d.name)
+		return fmt.Errorf("given name %q, want words of letters, digits and _ joined by dots or dashes, such as acme_ops", d.name)
 	case strings.ContainsFunc(d.version, func(r rune) bool { return !unicode.IsPrint(r) || r == utf8.RuneError }):
-		return fmt.Errorf("got version %q, want printable characters, such as 1.2.0", d.version)
+		return fmt.Errorf("given version %q, want printable characters, such as 1.2.0", d.version)
 	}
 	return nil
 }

@@ -140,17 +140,17 @@ func TestWrongMappings(t *testing.T) {
 		return `{"vendor": "acme", "functions": [{"function": "add", ` + text + `}]}`
 	}
 	for want, mapping := range map[string]string{
-		"it is cut off":                       `{"vendor": "acme"`,
-		"it is empty":                         ``,
-		"got array, want an object in braces": `[]`,
-		`"functions.args": got string, want a list in brackets`: `{"vendor":"acme","functions":[{"function":"add","op":"x","args":"a"}]}`,
-		`unknown field "vendors"`:                               `{"vendors": "acme"}`,
-		"text after the mapping":                                addMapping + "x",
-		`want "vendor" and at least one`:                        `{"vendor": "acme"}`,
-		"want words of letters":                                 `{"vendor": "a b", "functions": [{"function": "add", "op": "residual_add", "args": ["a", "b", "output"]}]}`,
-		"it exports no __tvm_ffi_sub":                           `{"vendor": "acme", "functions": [{"function": "sub", "op": "residual_add", "args": ["a"]}]}`,
-		`got function "a b"`:                                    `{"vendor": "acme", "functions": [{"function": "a b", "op": "x", "args": ["a"]}]}`,
-		`functions[0]: got function "add", op "" an`:            function(`"args": ["a"]`),
+		"it is cut off":                         `{"vendor": "acme"`,
+		"it is empty":                           ``,
+		"given array, want an object in braces": `[]`,
+		`"functions.args": given string, want a list in brackets`: `{"vendor":"acme","functions":[{"function":"add","op":"x","args":"a"}]}`,
+		`unknown field "vendors"`:                                 `{"vendors": "acme"}`,
+		"text after the mapping":                                  addMapping + "x",
+		`want "vendor" and at least one`:                          `{"vendor": "acme"}`,
+		"want words of letters":                                   `{"vendor": "a b", "functions": [{"function": "add", "op": "residual_add", "args": ["a", "b", "output"]}]}`,
+		"it exports no __tvm_ffi_sub":                             `{"vendor": "acme", "functions": [{"function": "sub", "op": "residual_add", "args": ["a"]}]}`,
+		`given function "a b"`:                                    `{"vendor": "acme", "functions": [{"function": "a b", "op": "x", "args": ["a"]}]}`,
+		`functions[0]: given function "add", op "" an`:            function(`"args": ["a"]`),
 		`f33`: function(`"op": "residual_add", "args": ["a"], "dtypes": ["f33"]`),
 	} {
 		require.NoError(t, os.WriteFile(path+plugin.Suffix, []byte(mapping), 0o600))

@@ -200,11 +200,11 @@ func TestFindPlace(t *testing.T) {
 		"Primus":             {map[string]string{"NODE_RANK": "1", "NNODES": "2", "MASTER_ADDR": "h"}, preflight.Place{Rank: 1, World: 2, Address: "h", Port: 1235, From: "NODE_RANK and NNODES"}, ""},
 		"no address":         {map[string]string{"RANK": "1", "WORLD_SIZE": "2"}, preflight.Place{}, "no variable says where rank 0 is: set MASTER_ADDR"},
 		"second of its host": {map[string]string{"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1", "MASTER_ADDR": "h"}, preflight.Place{Rank: 1, World: 2, Local: 1, Address: "h", Port: 1235, From: "RANK and WORLD_SIZE"}, ""},
-		"rank too large":     {map[string]string{"RANK": "2", "WORLD_SIZE": "2"}, preflight.Place{}, `variable RANK: got "2", want a number from 0 to 1`},
-		"no number":          {map[string]string{"RANK": "0", "WORLD_SIZE": "two"}, preflight.Place{}, `variable WORLD_SIZE: got "two"`},
+		"rank too large":     {map[string]string{"RANK": "2", "WORLD_SIZE": "2"}, preflight.Place{}, `variable RANK: given "2", want a number from 0 to 1`},
+		"no number":          {map[string]string{"RANK": "0", "WORLD_SIZE": "two"}, preflight.Place{}, `variable WORLD_SIZE: given "two"`},
 		"no rank":            {map[string]string{"WORLD_SIZE": "2"}, preflight.Place{}, "WORLD_SIZE is 2, and no variable says which rank this is: set RANK"},
 		"node rank":          {map[string]string{"WORLD_SIZE": "16", "NODE_RANK": "1", "NNODES": "2", "MASTER_ADDR": "h"}, preflight.Place{Rank: 1, World: 2, Address: "h", Port: 1235, From: "NODE_RANK and NNODES"}, ""},
-		"port":               {map[string]string{"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "h", "MASTER_PORT": "65535"}, preflight.Place{}, `variable MASTER_PORT: got "65535", want a number from 1 to 65534`},
+		"port":               {map[string]string{"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "h", "MASTER_PORT": "65535"}, preflight.Place{}, `variable MASTER_PORT: given "65535", want a number from 1 to 65534`},
 	} {
 		got, err := preflight.FindPlace(func(name string) string { return c.env[name] })
 		if c.err != "" {

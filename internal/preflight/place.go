@@ -79,7 +79,7 @@ func FindPlace(getenv func(string) string) (Place, error) {
 func whole(getenv func(string) string, name string, least, most int) (int, error) {
 	n, err := strconv.Atoi(getenv(name))
 	if err != nil || n < least || n > most {
-		return 0, fmt.Errorf("preflight: variable %s: got %q, want a number from %d to %d", name, getenv(name), least, most)
+		return 0, fmt.Errorf("preflight: variable %s: given %q, want a number from %d to %d", name, getenv(name), least, most)
 	}
 	return n, nil
 }

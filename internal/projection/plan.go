@@ -40,7 +40,7 @@ type Recompute struct {
 // Read returns the plan of a Megatron experiment. Name is that of the model.
 func Read(name string, params *document.Map, cluster Cluster) (*Plan, error) {
 	if cluster.DevicesPerNode < 1 || cluster.DevicesPerNode > maxLayers || cluster.Nodes < 0 || cluster.Nodes > maxLayers {
-		return nil, fmt.Errorf("projection: got %d nodes of %d devices, want numbers from 1 to %d", cluster.Nodes, cluster.DevicesPerNode, maxLayers)
+		return nil, fmt.Errorf("projection: given %d nodes of %d devices, want numbers from 1 to %d", cluster.Nodes, cluster.DevicesPerNode, maxLayers)
 	}
 	r := &reader{params: params}
 	p := &Plan{params: params}

@@ -89,31 +89,31 @@ func TestExperts(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	for want, set := range map[string]map[string]any{
-		"num_layers is missing: want a number; give num_layers=VALUE":                                                           {"num_layers": nil},
-		`hidden_size: got string "big", want a whole number`:                                                                    {"hidden_size": "big"},
-		"hidden_size: got int 0, want a whole number":                                                                           {"hidden_size": 0},
-		"bf16: got string \"si\", want true or false":                                                                           {"bf16": "si"},
-		"num_attention_heads 32 cannot be cut into 3 tensor-parallel parts":                                                     {"tensor_model_parallel_size": 3},
-		"num_layers 32 cannot be cut evenly over 5 pipeline stages":                                                             {"pipeline_model_parallel_size": 5},
-		"global_batch_size: got int 12, want a multiple of micro_batch_size 1 × 8 data-parallel ranks":                          {"global_batch_size": 12},
-		`the size of the vocabulary of tokenizer_model "acme/words" is not known: give vocab_size=N`:                            {"vocab_size": nil, "tokenizer_model": "acme/words"},
-		`model_type: got string "mamba", want gpt`:                                                                              {"model_type": "mamba"},
-		"spec: got a list of 1, and the formulas do not describe such a model":                                                  {"spec": []any{"x"}},
-		`compress_ratios: got string "[0]", and the formulas do not describe such a model`:                                      {"compress_ratios": "[0]"},
-		"recompute_granularity is full: want recompute_method":                                                                  {"recompute_granularity": "full"},
-		`recompute_method: got string "some", want one of [uniform block]`:                                                      {"recompute_method": "some"},
-		`recompute_layer_ids: got string "1,x", want numbers of layers with commas`:                                             {"recompute_layer_ids": "1,x"},
-		`moe_layer_freq: got string "[0]*2+", want a number, a list of 0 and 1`:                                                 {"num_experts": 8, "moe_layer_freq": "[0]*2+"},
-		"moe_layer_freq: got string \"[0]*2\", want a flag for each of the 32 layers, not 2":                                    {"num_experts": 8, "moe_layer_freq": "[0]*2"},
-		"moe_router_topk: got int 9, want at most num_experts 8":                                                                {"num_experts": 8, "moe_router_topk": 9},
-		"num_experts 9 cannot be cut into 2 expert-parallel parts":                                                              {"num_experts": 9, "expert_model_parallel_size": 2},
-		`pipeline_model_parallel_layout: got string "Et*31|L", want a multiple of pipeline_model_parallel_size 4 stages, not 2`: {"pipeline_model_parallel_layout": "Et*31|L", "pipeline_model_parallel_size": 4},
-		`want 32 layers and 0 of multi-token prediction, not 31 and 0`:                                                          {"pipeline_model_parallel_layout": "Et*31L"},
-		`want letters E, t, m and L with | between stages: a parenthesis is not closed`:                                         {"pipeline_model_parallel_layout": "E(t*32L"},
-		`pipeline_model_parallel_layout: got string "Ex", want the letters E, t, m and L, not "x"`:                              {"pipeline_model_parallel_layout": "Ex"},
-		`pp_algorithm: got string "v-min", and the formulas describe 1f1b, 1f1b-interleaved and zero-bubble`:                    {"patch_primus_pipeline": true, "pp_algorithm": "v-min"},
-		`exp_avg_dtype: got string "int3", want fp32, bf16, fp16 or fp8`:                                                        {"use_precision_aware_optimizer": true, "exp_avg_dtype": "int3"},
-		"8 devices cannot be cut into tensor 16 × pipeline 1 × context 1 parallel ranks: want a multiple of 16":                 {"tensor_model_parallel_size": 16, "nodes": 1},
+		"num_layers is missing: want a number; give num_layers=VALUE":                                                             {"num_layers": nil},
+		`hidden_size: given string "big", want a whole number`:                                                                    {"hidden_size": "big"},
+		"hidden_size: given int 0, want a whole number":                                                                           {"hidden_size": 0},
+		"bf16: given string \"si\", want true or false":                                                                           {"bf16": "si"},
+		"num_attention_heads 32 cannot be cut into 3 tensor-parallel parts":                                                       {"tensor_model_parallel_size": 3},
+		"num_layers 32 cannot be cut evenly over 5 pipeline stages":                                                               {"pipeline_model_parallel_size": 5},
+		"global_batch_size: given int 12, want a multiple of micro_batch_size 1 × 8 data-parallel ranks":                          {"global_batch_size": 12},
+		`the size of the vocabulary of tokenizer_model "acme/words" is not known: give vocab_size=N`:                              {"vocab_size": nil, "tokenizer_model": "acme/words"},
+		`model_type: given string "mamba", want gpt`:                                                                              {"model_type": "mamba"},
+		"spec: given a list of 1, and the formulas do not describe such a model":                                                  {"spec": []any{"x"}},
+		`compress_ratios: given string "[0]", and the formulas do not describe such a model`:                                      {"compress_ratios": "[0]"},
+		"recompute_granularity is full: want recompute_method":                                                                    {"recompute_granularity": "full"},
+		`recompute_method: given string "some", want one of [uniform block]`:                                                      {"recompute_method": "some"},
+		`recompute_layer_ids: given string "1,x", want numbers of layers with commas`:                                             {"recompute_layer_ids": "1,x"},
+		`moe_layer_freq: given string "[0]*2+", want a number, a list of 0 and 1`:                                                 {"num_experts": 8, "moe_layer_freq": "[0]*2+"},
+		"moe_layer_freq: given string \"[0]*2\", want a flag for each of the 32 layers, not 2":                                    {"num_experts": 8, "moe_layer_freq": "[0]*2"},
+		"moe_router_topk: given int 9, want at most num_experts 8":                                                                {"num_experts": 8, "moe_router_topk": 9},
+		"num_experts 9 cannot be cut into 2 expert-parallel parts":                                                                {"num_experts": 9, "expert_model_parallel_size": 2},
+		`pipeline_model_parallel_layout: given string "Et*31|L", want a multiple of pipeline_model_parallel_size 4 stages, not 2`: {"pipeline_model_parallel_layout": "Et*31|L", "pipeline_model_parallel_size": 4},
+		`want 32 layers and 0 of multi-token prediction, not 31 and 0`:                                                            {"pipeline_model_parallel_layout": "Et*31L"},
+		`want letters E, t, m and L with | between stages: a parenthesis is not closed`:                                           {"pipeline_model_parallel_layout": "E(t*32L"},
+		`pipeline_model_parallel_layout: given string "Ex", want the letters E, t, m and L, not "x"`:                              {"pipeline_model_parallel_layout": "Ex"},
+		`pp_algorithm: given string "v-min", and the formulas describe 1f1b, 1f1b-interleaved and zero-bubble`:                    {"patch_primus_pipeline": true, "pp_algorithm": "v-min"},
+		`exp_avg_dtype: given string "int3", want fp32, bf16, fp16 or fp8`:                                                        {"use_precision_aware_optimizer": true, "exp_avg_dtype": "int3"},
+		"8 devices cannot be cut into tensor 16 × pipeline 1 × context 1 parallel ranks: want a multiple of 16":                   {"tensor_model_parallel_size": 16, "nodes": 1},
 	} {
 		cluster := projection.Cluster{DevicesPerNode: 8}
 		if set["nodes"] != nil {
@@ -130,7 +130,7 @@ func TestErrorsSayWhere(t *testing.T) {
 	overrides, _, err := document.ParseOverrides([]string{"hidden_size=big"})
 	require.NoError(t, err)
 	_, err = projection.Read("m", document.Merge(params(t, llama8B...), overrides), projection.Cluster{DevicesPerNode: 8})
-	assert.ErrorContains(t, err, `projection: hidden_size: got string "big", want a whole number from 1 to 1099511627776 (override 1 "hidden_size=big")`)
+	assert.ErrorContains(t, err, `projection: hidden_size: given string "big", want a whole number from 1 to 1099511627776 (override 1 "hidden_size=big")`)
 }
 
 func TestVocabulary(t *testing.T) {

@@ -31,7 +31,7 @@ func (r *reader) failAt(key, format string, args ...any) {
 		if at := v.Origin().String(); at != "" {
 			text += " (" + at + ")"
 		}
-		r.fail(fmt.Errorf("projection: %s: got %s, %s", key, v.Describe(), text))
+		r.fail(fmt.Errorf("projection: %s: given %s, %s", key, v.Describe(), text))
 		return
 	}
 	r.fail(fmt.Errorf("projection: %s: %s", key, text))

@@ -129,11 +129,11 @@ func encode(v reflect.Value, sort opregistry.Sort, names map[*tensor.Tensor]stri
 func decodeArguments(op opregistry.Handle, list []argument, args reflect.Value, tensors map[string]*tensor.Tensor) error {
 	params := op.Params()
 	if len(list) != len(params) {
-		return fmt.Errorf("got %d arguments, want the %d of op %q", len(list), len(params), op.Name())
+		return fmt.Errorf("given %d arguments, want the %d of op %q", len(list), len(params), op.Name())
 	}
 	for i, p := range params {
 		if list[i].Name != p.Name {
-			return fmt.Errorf("argument %d: got %q, want %q of op %q", i, list[i].Name, p.Name, op.Name())
+			return fmt.Errorf("argument %d: given %q, want %q of op %q", i, list[i].Name, p.Name, op.Name())
 		}
 		if err := decode(args.FieldByIndex(p.Path), p.Sort, list[i].Value, tensors); err != nil {
 			return fmt.Errorf("argument %s of op %q: %w", p.Name, op.Name(), err)
@@ -149,7 +149,7 @@ func decode(v reflect.Value, sort opregistry.Sort, text json.RawMessage, tensors
 		}
 		t, ok := tensors[*name]
 		if !ok {
-			return nil, fmt.Errorf("got tensor %q, want one of the tensors of the call", *name)
+			return nil, fmt.Errorf("given tensor %q, want one of the tensors of the call", *name)
 		}
 		return t, nil
 	}

@@ -175,18 +175,18 @@ func Open(path string, snap *opregistry.Snapshot) (*Call, error) {
 	}
 	text, ok := f.Metadata()[metadataKey]
 	if !ok {
-		return fail("got a safetensors file without the key %q in its metadata, want one that train --record-ops wrote", metadataKey)
+		return fail("given a safetensors file without the key %q in its metadata, want one that train --record-ops wrote", metadataKey)
 	}
 	c := &Call{File: path}
 	if err := json.Unmarshal([]byte(text), &c.header); err != nil {
 		return fail("its metadata: %v", err)
 	}
 	if c.Format != formatName {
-		return fail("got format %q, want %q, which this version of primus reads", c.Format, formatName)
+		return fail("given format %q, want %q, which this version of primus reads", c.Format, formatName)
 	}
 	i, ok := snap.Index(c.header.Op)
 	if !ok {
-		return fail("got op %q, which this program does not have", c.header.Op)
+		return fail("given op %q, which this program does not have", c.header.Op)
 	}
 	c.Op = snap.Ops()[i]
 	if err := c.read(f); err != nil {
@@ -207,7 +207,7 @@ func (c *Call) read(f *safetensors.File) error {
 		}
 		seen[v.Name] = true
 		if !v.DType.Valid() || len(v.Shape) != len(v.Strides) {
-			return fmt.Errorf("tensor %q: got dtype %v, shape %v and strides %v, want a dtype and one stride for each axis", v.Name, v.DType, v.Shape, v.Strides)
+			return fmt.Errorf("tensor %q: given dtype %v, shape %v and strides %v, want a dtype and one stride for each axis", v.Name, v.DType, v.Shape, v.Strides)
 		}
 		err := v.sized()
 		if err != nil {
@@ -280,13 +280,13 @@ func (v *view) sized() error {
 	elements, span := 1.0, 1.0
 	for i, n := range v.Shape {
 		if n < 0 || v.Strides[i] < 0 {
-			return fmt.Errorf("tensor %q: got shape %v and strides %v, want numbers >= 0", v.Name, v.Shape, v.Strides)
+			return fmt.Errorf("tensor %q: given shape %v and strides %v, want numbers >= 0", v.Name, v.Shape, v.Strides)
 		}
 		elements *= float64(n)
 		span += float64(max(n-1, 0)) * float64(v.Strides[i])
 	}
 	if elements*float64(v.DType.Size()) > maxBytes || elements > 0 && span > maxGap*elements {
-		return fmt.Errorf("tensor %q: got shape %v and strides %v, want at most %d bytes and gaps of at most %d times its elements", v.Name, v.Shape, v.Strides, maxBytes, maxGap)
+		return fmt.Errorf("tensor %q: given shape %v and strides %v, want at most %d bytes and gaps of at most %d times its elements", v.Name, v.Shape, v.Strides, maxBytes, maxGap)
 	}
 	return nil
 }
@@ -331,7 +331,7 @@ func Files(paths ...string) ([]string, error) {
 			return nil, err
 		}
 		if len(found) == 0 {
-			return nil, fmt.Errorf("%s: got a directory without files *%s, want that of train --record-dir", path, Extension)
+			return nil, fmt.Errorf("%s: given a directory without files *%s, want that of train --record-dir", path, Extension)
 		}
 		slices.Sort(found)
 		all = append(all, found...)

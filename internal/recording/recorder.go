@@ -40,7 +40,7 @@ func ParseChoice(text string) (c Choice, err error) {
 		into := map[string]*int{"first": &c.First, "every": &c.Every, "step": &c.Step}[name]
 		n, err := strconv.Atoi(number)
 		if into == nil || err != nil || n < 1 {
-			return c, fmt.Errorf("got %q, want first:N, every:N, step:N with a number N >= 1, or faults, with commas between them", text)
+			return c, fmt.Errorf("given %q, want first:N, every:N, step:N with a number N >= 1, or faults, with commas between them", text)
 		}
 		*into = n
 	}
@@ -92,7 +92,7 @@ const queued = 4
 func NewRecorder(set Settings) (*Recorder, error) {
 	for _, pattern := range set.Ops {
 		if _, err := path.Match(pattern, ""); err != nil || pattern == "" {
-			return nil, fmt.Errorf("got %q, want names of ops in which * stands for any letters", pattern)
+			return nil, fmt.Errorf("given %q, want names of ops in which * stands for any letters", pattern)
 		}
 	}
 	if err := os.MkdirAll(set.Dir, 0o755); err != nil {

@@ -20,14 +20,14 @@ type Location struct {
 func (l Location) Validate() error {
 	var problems error
 	if l.Workspace == "" {
-		problems = errors.New("rundir: workspace: got an empty path, want a directory such as ./output")
+		problems = errors.New("rundir: workspace: given an empty path, want a directory such as ./output")
 	}
 	for _, part := range l.names() {
 		switch {
 		case part.value == "":
-			problems = errors.Join(problems, fmt.Errorf("rundir: %s: got an empty name, want a name", part.key))
+			problems = errors.Join(problems, fmt.Errorf("rundir: %s: given an empty name, want a name", part.key))
 		case part.value == "." || part.value == ".." || strings.ContainsAny(part.value, "/\\\x00"):
-			problems = errors.Join(problems, fmt.Errorf("rundir: %s: got %q, want one path element: use workspace for directories", part.key, part.value))
+			problems = errors.Join(problems, fmt.Errorf("rundir: %s: given %q, want one path element: use workspace for directories", part.key, part.value))
 		}
 	}
 	return problems

@@ -69,7 +69,7 @@ func parse(text []byte, step int64) (records []Record, kept []byte, warnings []s
 		var r Record
 		err := json.Unmarshal(line, &r)
 		if err == nil && r.Step < 1 {
-			err = fmt.Errorf("got step %d, want 1 or more", r.Step)
+			err = fmt.Errorf("given step %d, want 1 or more", r.Step)
 		}
 		if err != nil {
 			warnings = append(warnings, fmt.Sprintf("%s: dropped line %d, which is no record: %v", MetricsName, number, err))

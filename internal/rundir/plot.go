@@ -37,7 +37,7 @@ const (
 func PlotLoss(run Losses) ([]byte, error) {
 	train, valid := curves(run.Records)
 	if len(train) == 0 && len(valid) == 0 {
-		return nil, fmt.Errorf("rundir: plot: got no finite loss of a step, want at least one")
+		return nil, fmt.Errorf("rundir: plot: given no finite loss of a step, want at least one")
 	}
 	lines := append(trainLines(thin(train, maxPoints)), validLines(thin(valid, maxPoints))...)
 	return plot(chart.Chart{Title: run.Name, Width: 648, Height: 360}, run.Unit, lines)

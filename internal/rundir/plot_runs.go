@@ -27,7 +27,7 @@ var palette = []color.RGBA{
 // colours.
 func PlotRuns(title string, runs []Losses) ([]byte, error) {
 	if len(runs) == 0 || len(runs) > len(palette) {
-		return nil, fmt.Errorf("rundir: plot: got %d runs, want 1 to %d", len(runs), len(palette))
+		return nil, fmt.Errorf("rundir: plot: given %d runs, want 1 to %d", len(runs), len(palette))
 	}
 	var lines []chart.Line
 	unit := runs[0].Unit

@@ -129,9 +129,9 @@ func TestPlotRuns(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, b, mixed, "there is no unit of both")
 	_, err = rundir.PlotRuns("none", nil)
-	require.ErrorContains(t, err, "got 0 runs, want 1 to 10")
+	require.ErrorContains(t, err, "given 0 runs, want 1 to 10")
 	_, err = rundir.PlotRuns("many", make([]rundir.Losses, 11))
-	require.ErrorContains(t, err, "got 11 runs")
+	require.ErrorContains(t, err, "given 11 runs")
 	_, err = rundir.PlotRuns("empty", []rundir.Losses{{Name: "a"}})
 	require.ErrorContains(t, err, "a has no finite loss")
 }

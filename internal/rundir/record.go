@@ -84,7 +84,7 @@ func (r Record) check() error {
 	}
 	for _, v := range values {
 		if math.IsNaN(v.value) || math.IsInf(v.value, 0) {
-			return fmt.Errorf("rundir: %s: step %d: got %s %v, want a finite number", MetricsName, r.Step, v.key, v.value)
+			return fmt.Errorf("rundir: %s: step %d: given %s %v, want a finite number", MetricsName, r.Step, v.key, v.value)
 		}
 	}
 	return nil

@@ -69,9 +69,9 @@ func TestBadLocations(t *testing.T) {
 		want []string
 	}{
 		{"all empty", rundir.Location{}, []string{"workspace", "work_group", "user_name", "exp_name"}},
-		{"path as name", rundir.Location{Workspace: "w", WorkGroup: "a/b", UserName: "u", ExpName: "e"}, []string{`work_group: got "a/b"`}},
-		{"parent as name", rundir.Location{Workspace: "w", WorkGroup: "g", UserName: "..", ExpName: "e"}, []string{`user_name: got ".."`}},
-		{"absolute name", rundir.Location{Workspace: "w", WorkGroup: "g", UserName: "u", ExpName: "/etc"}, []string{`exp_name: got "/etc"`}},
+		{"path as name", rundir.Location{Workspace: "w", WorkGroup: "a/b", UserName: "u", ExpName: "e"}, []string{`work_group: given "a/b"`}},
+		{"parent as name", rundir.Location{Workspace: "w", WorkGroup: "g", UserName: "..", ExpName: "e"}, []string{`user_name: given ".."`}},
+		{"absolute name", rundir.Location{Workspace: "w", WorkGroup: "g", UserName: "u", ExpName: "/etc"}, []string{`exp_name: given "/etc"`}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

@@ -119,7 +119,7 @@ func parameters(dir string) (*document.Map, error) {
 	}
 	whole, ok := root.Map()
 	if !ok {
-		return nil, fmt.Errorf("runs: %s: got %s, want the configuration of a run", file, root.Describe())
+		return nil, fmt.Errorf("runs: %s: given %s, want the configuration of a run", file, root.Describe())
 	}
 	flat := whole.Without("modules", "exp_name", "user_name", "work_group", "workspace")
 	listed, _ := whole.Lookup("modules")
@@ -200,7 +200,7 @@ func Sort(all []Run, order string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("runs: got the order %q, want one of %s", order, strings.Join(Orders(), ", "))
+	return fmt.Errorf("runs: given the order %q, want one of %s", order, strings.Join(Orders(), ", "))
 }
 
 // compareKnown orders numbers from the smallest, those that are not known last.

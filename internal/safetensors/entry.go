@@ -46,11 +46,11 @@ func FromSlice[T tensor.Element](name string, s []T, shape ...int) (Entry, error
 // of bytes than dtype and shape ask for is an error of Write.
 func Stream(name string, d tensor.DType, shape []int, write func(w io.Writer) error) (Entry, error) {
 	if write == nil {
-		return Entry{}, fmt.Errorf("safetensors: tensor %q: got a nil write function", name)
+		return Entry{}, fmt.Errorf("safetensors: tensor %q: given a nil write function", name)
 	}
 	size, ok := byteSize(d, shape)
 	if !ok {
-		return Entry{}, fmt.Errorf("safetensors: tensor %q: got dtype %v and shape %v, want a valid dtype and axes >= 0 whose product fits in 63 bits", name, d, tensor.Shape(shape))
+		return Entry{}, fmt.Errorf("safetensors: tensor %q: given dtype %v and shape %v, want a valid dtype and axes >= 0 whose product fits in 63 bits", name, d, tensor.Shape(shape))
 	}
 	return Entry{name: name, dtype: d, shape: slices.Clone(shape), size: size, write: write}, nil
 }
@@ -106,11 +106,11 @@ func contentOf(t *tensor.Tensor) ([]byte, error) {
 func hostBytes(t *tensor.Tensor) ([]byte, error) {
 	switch {
 	case t == nil:
-		return nil, fmt.Errorf("got a nil tensor")
+		return nil, fmt.Errorf("given a nil tensor")
 	case !t.IsContiguous():
-		return nil, fmt.Errorf("got %v, want a contiguous tensor: copy it first", t)
+		return nil, fmt.Errorf("given %v, want a contiguous tensor: copy it first", t)
 	case t.Device().Type != device.TypeCPU:
-		return nil, fmt.Errorf("got %v, want host memory: copy it to the cpu first", t)
+		return nil, fmt.Errorf("given %v, want host memory: copy it to the cpu first", t)
 	case t.Pointer() == nil:
 		return nil, nil
 	}

@@ -19,7 +19,7 @@ func (e *FormatError) Error() string {
 	if e.Tensor != "" {
 		where += fmt.Sprintf(": tensor %q", e.Tensor)
 	}
-	return fmt.Sprintf("safetensors: %s: got %s, want %s", where, e.Got, e.Want)
+	return fmt.Sprintf("safetensors: %s: given %s, want %s", where, e.Got, e.Want)
 }
 
 // MismatchError says how a tensor of a valid file differs from the one that the caller wants.

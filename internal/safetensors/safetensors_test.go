@@ -242,7 +242,7 @@ func TestWriteRefusesBadEntries(t *testing.T) {
 		{"empty name", []safetensors.Entry{entry(t, "", []uint8{1})}, nil, "not empty"},
 		{"reserved name", []safetensors.Entry{entry(t, "__metadata__", []uint8{1})}, nil, "__metadata__"},
 		{"invalid name", []safetensors.Entry{entry(t, "\xff", []uint8{1})}, nil, "UTF-8"},
-		{"zero entry", []safetensors.Entry{{}}, nil, "got the tensor name"},
+		{"zero entry", []safetensors.Entry{{}}, nil, "given the tensor name"},
 		{"invalid metadata", nil, map[string]string{"a": "\xff"}, "UTF-8"},
 		{"header too long", nil, map[string]string{"a": strings.Repeat("x", safetensors.MaxHeader)}, "allows 100000000"},
 	} {
@@ -268,7 +268,7 @@ func TestStreamMustProduceItsSize(t *testing.T) {
 		return safetensors.Write(io.Discard, []safetensors.Entry{e}, nil)
 	}
 	require.NoError(t, stream(3, 5))
-	assert.ErrorContains(t, stream(3, 4), "got 7 bytes from its stream, want 8")
+	assert.ErrorContains(t, stream(3, 4), "given 7 bytes from its stream, want 8")
 	assert.ErrorContains(t, stream(3, 6), "1 bytes more")
 	_, err := safetensors.Stream("s", tensor.I32, []int{-1}, func(io.Writer) error { return nil })
 	assert.ErrorContains(t, err, "axes >= 0")

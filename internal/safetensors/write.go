@@ -86,7 +86,7 @@ func (e Entry) writeTo(w io.Writer) error {
 		return err
 	}
 	if limited.left != 0 {
-		return fmt.Errorf("got %d bytes from its stream, want %d", e.size-limited.left, e.size)
+		return fmt.Errorf("given %d bytes from its stream, want %d", e.size-limited.left, e.size)
 	}
 	return nil
 }
@@ -99,7 +99,7 @@ type exactWriter struct {
 
 func (x *exactWriter) Write(p []byte) (int, error) {
 	if int64(len(p)) > x.left {
-		return 0, fmt.Errorf("got %d bytes more than its dtype and shape ask for", int64(len(p))-x.left)
+		return 0, fmt.Errorf("given %d bytes more than its dtype and shape ask for", int64(len(p))-x.left)
 	}
 	n, err := x.w.Write(p)
 	x.left -= int64(n)
@@ -123,7 +123,7 @@ func buildHeader(layout []Entry, metadata map[string]string) ([]byte, error) {
 			return nil, fmt.Errorf("safetensors: tensor %q was given twice: names must be unique", e.name)
 		}
 		if !e.dtype.Valid() {
-			return nil, fmt.Errorf("safetensors: tensor %q: got a zero Entry, want one made by FromTensor, FromSlice or Stream", e.name)
+			return nil, fmt.Errorf("safetensors: tensor %q: given a zero Entry, want one made by FromTensor, FromSlice or Stream", e.name)
 		}
 		byName[e.name], begins[e.name] = e, at
 		at += e.size
@@ -196,7 +196,7 @@ func metadataJSON(metadata map[string]string) ([]byte, error) {
 	text := []byte{'{'}
 	for _, key := range slices.Sorted(maps.Keys(metadata)) {
 		if !utf8.ValidString(key) || !utf8.ValidString(metadata[key]) {
-			return nil, fmt.Errorf("safetensors: metadata %q: got %q, want valid UTF-8", key, metadata[key])
+			return nil, fmt.Errorf("safetensors: metadata %q: given %q, want valid UTF-8", key, metadata[key])
 		}
 		if len(text) > 1 {
 			text = append(text, ',')
@@ -210,7 +210,7 @@ func metadataJSON(metadata map[string]string) ([]byte, error) {
 
 func checkName(name string) error {
 	if name == "" || name == metadataKey || !utf8.ValidString(name) {
-		return fmt.Errorf("safetensors: got the tensor name %q, want valid UTF-8 that is not empty and not %s", name, metadataKey)
+		return fmt.Errorf("safetensors: given the tensor name %q, want valid UTF-8 that is not empty and not %s", name, metadataKey)
 	}
 	return nil
 }

@@ -87,7 +87,7 @@ func (f *File) read(dir string, checkOwner bool) (err error) {
 		return err
 	}
 	if !info.Mode().IsRegular() {
-		return fmt.Errorf("%s: got a file that is not regular, want YAML", f.Path)
+		return fmt.Errorf("%s: given a file that is not regular, want YAML", f.Path)
 	}
 	if checkOwner && foreign(info) {
 		return fmt.Errorf("%s belongs to another user and could change what commands do: name it in %s to use it, or set that to none", f.Path, EnvFile)
@@ -158,9 +158,9 @@ func texts(v document.Value) ([]string, error) {
 	for _, item := range items {
 		switch item.Kind() {
 		case document.KindNull:
-			return nil, errors.New("got null, want a value; leave the key out to change nothing")
+			return nil, errors.New("given null, want a value; leave the key out to change nothing")
 		case document.KindMap, document.KindList:
-			return nil, fmt.Errorf("got %s, want a value or a list of values", item.Describe())
+			return nil, fmt.Errorf("given %s, want a value or a list of values", item.Describe())
 		}
 		all = append(all, item.Text())
 	}

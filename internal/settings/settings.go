@@ -119,7 +119,7 @@ func (s *Settings) fromFile(file File, f *pflag.Flag, value document.Value) ([]s
 		return nil, &document.Error{Origin: value.Origin(), Path: f.Name, Problem: err.Error()}
 	}
 	if _, repeated := f.Value.(pflag.SliceValue); !repeated && value.Kind() == document.KindList {
-		return nil, &document.Error{Origin: value.Origin(), Path: f.Name, Problem: "got a list, want one value"}
+		return nil, &document.Error{Origin: value.Origin(), Path: f.Name, Problem: "given a list, want one value"}
 	}
 	if placeholder, _ := pflag.UnquoteUsage(f); placeholder == "FILE" || placeholder == "DIR" {
 		for i, path := range given {
@@ -194,7 +194,7 @@ func (s Setting) Apply(flags *pflag.FlagSet, wants func(*pflag.Flag) string) err
 	}
 	for _, text := range source.Texts {
 		if err := flags.Set(s.Name, text); err != nil {
-			return fmt.Errorf("%s: got %q, want %s", source.place(s.Name), text, wants(s.flag))
+			return fmt.Errorf("%s: given %q, want %s", source.place(s.Name), text, wants(s.flag))
 		}
 	}
 	if s.flag.Annotations == nil {

@@ -136,16 +136,16 @@ func TestNamedFile(t *testing.T) {
 func TestFaults(t *testing.T) {
 	tests := []struct{ name, text, want string }{
 		{"not YAML", "threads: [", "primus.yaml:1: invalid YAML"},
-		{"no mapping", "- threads", "primus.yaml:1:1: given a list of 1, expected a mapping from flags to values"},
+		{"no mapping", "- threads", "primus.yaml:1:1: given a list of 1, want a mapping from flags to values"},
 		{"twice", "threads: 1\nthreads: 2\n", "primus.yaml:2:10: threads: is given twice, first at "},
 		{"two spellings", "metrics-addr: a\nmetrics_addr: b\n", "primus.yaml:2:15: metrics_addr: is given twice, first at "},
-		{"null", "threads:\n", "threads: got null, want a value"},
-		{"nested", "threads: {n: 1}\n", "threads: got a mapping of 1, want a value or a list of values"},
-		{"nested list", "configs-dir: [[a]]\n", "configs-dir: got a list of 1, want"},
-		{"a list for one value", "threads: [1, 2]\n", "threads: got a list, want one value"},
+		{"null", "threads:\n", "threads: given null, want a value"},
+		{"nested", "threads: {n: 1}\n", "threads: given a mapping of 1, want a value or a list of values"},
+		{"nested list", "configs-dir: [[a]]\n", "configs-dir: given a list of 1, want"},
+		{"a list for one value", "threads: [1, 2]\n", "threads: given a list, want one value"},
 		{"unknown", "treads: 1\n", `primus.yaml:1:9: treads: unknown key, want the name of a flag; primus config cli lists them; did you mean "threads"?`},
 		{"per call", "secret: 1\n", "secret: --secret has to be given with a command"},
-		{"wrong value", "threads: many\n", `primus.yaml:1:10: threads: got "many", want another threads`},
+		{"wrong value", "threads: many\n", `primus.yaml:1:10: threads: given "many", want another threads`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -155,7 +155,7 @@ func TestFaults(t *testing.T) {
 	}
 	dir := place(t, "", "")
 	t.Setenv("PRIMUS_THREADS", "many")
-	require.EqualError(t, use(dir), `PRIMUS_THREADS: got "many", want another threads`)
+	require.EqualError(t, use(dir), `PRIMUS_THREADS: given "many", want another threads`)
 }
 
 // use goes all the way from the files to the flags.

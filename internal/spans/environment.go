@@ -79,7 +79,7 @@ func firstSet(names ...string) (value, name string) {
 
 func checkEndpoint(name, endpoint string) error {
 	if u, err := url.Parse(endpoint); err != nil || !slices.Contains([]string{"http", "https"}, u.Scheme) || u.Host == "" {
-		return fmt.Errorf("spans: %s: got %q, want a URL such as http://127.0.0.1:4318", name, endpoint)
+		return fmt.Errorf("spans: %s: given %q, want a URL such as http://127.0.0.1:4318", name, endpoint)
 	}
 	return nil
 }
@@ -88,7 +88,7 @@ func checkEndpoint(name, endpoint string) error {
 // the only one that is served.
 func checkOneOf(want string, names ...string) error {
 	if value, name := firstSet(names...); value != "" && value != want {
-		return fmt.Errorf("spans: %s: got %q, want %s", name, value, want)
+		return fmt.Errorf("spans: %s: given %q, want %s", name, value, want)
 	}
 	return nil
 }

@@ -210,8 +210,8 @@ func TestFromEnvironment(t *testing.T) {
 	t.Run("no endpoint", off())
 	t.Run("disabled", off(endpoint, url, "OTEL_SDK_DISABLED", "true"))
 	t.Run("no exporter", off(endpoint, url, "OTEL_TRACES_EXPORTER", "none"))
-	t.Run("no URL", wrong(`OTEL_EXPORTER_OTLP_ENDPOINT: got "127.0.0.1:4318", want a URL`, endpoint, "127.0.0.1:4318"))
-	t.Run("protocol", wrong(`OTEL_EXPORTER_OTLP_PROTOCOL: got "grpc", want http/protobuf`, endpoint, url, "OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"))
-	t.Run("exporter", wrong(`OTEL_TRACES_EXPORTER: got "zipkin", want otlp`, endpoint, url, "OTEL_TRACES_EXPORTER", "zipkin"))
+	t.Run("no URL", wrong(`OTEL_EXPORTER_OTLP_ENDPOINT: given "127.0.0.1:4318", want a URL`, endpoint, "127.0.0.1:4318"))
+	t.Run("protocol", wrong(`OTEL_EXPORTER_OTLP_PROTOCOL: given "grpc", want http/protobuf`, endpoint, url, "OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"))
+	t.Run("exporter", wrong(`OTEL_TRACES_EXPORTER: given "zipkin", want otlp`, endpoint, url, "OTEL_TRACES_EXPORTER", "zipkin"))
 	t.Run("attributes", wrong("OTEL_RESOURCE_ATTRIBUTES", endpoint, url, "OTEL_RESOURCE_ATTRIBUTES", "team"))
 }

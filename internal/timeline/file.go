@@ -65,7 +65,7 @@ func Join(w io.Writer, parts ...Part) error {
 			return fmt.Errorf("timeline %s: %w", p.Name, err)
 		}
 		if f.Other == nil || f.Other.Began.IsZero() || len(f.Events) == 0 {
-			return fmt.Errorf("timeline %s: got a file without otherData.began and events, want one that primus wrote", p.Name)
+			return fmt.Errorf("timeline %s: given a file without otherData.began and events, want one that primus wrote", p.Name)
 		}
 		process := f.Events[0].Process
 		if owner, taken := owners[process]; taken {
@@ -78,7 +78,7 @@ func Join(w io.Writer, parts ...Part) error {
 		files = append(files, f)
 	}
 	if len(files) == 0 {
-		return errors.New("timeline: got no file to join")
+		return errors.New("timeline: given no file to join")
 	}
 	all := file{Unit: "ms", Other: &other{Began: first}}
 	for _, f := range files {

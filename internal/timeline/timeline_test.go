@@ -155,9 +155,9 @@ func TestJoin(t *testing.T) {
 	assert.Equal(t, map[int]float64{1: 0, 2: float64(began[1].Sub(began[0]).Nanoseconds()) / 1e3}, starts, "both on the clock of the first")
 
 	for want, parts := range map[string][]string{
-		"got no file":                              nil,
+		"given no file":                            nil,
 		"timeline 0: unexpected EOF":               {`{"traceEvents":`},
-		"timeline 0: got a file witho":             {`{"traceEvents":[{"name":"a"}]}`},
+		"timeline 0: given a file witho":           {`{"traceEvents":[{"name":"a"}]}`},
 		"timeline 1: it is of rank 0, and so is 0": {first.String(), first.String()},
 	} {
 		var files []timeline.Part

@@ -195,14 +195,14 @@ func Parse(name string, text []byte) (*File, error) {
 		return nil, fmt.Errorf("%s: %w; want a file that primus ops tune wrote", name, err)
 	}
 	if f.Format != formatName {
-		return nil, fmt.Errorf("%s: got format %q, want %q; make it again with primus ops tune", name, f.Format, formatName)
+		return nil, fmt.Errorf("%s: given format %q, want %q; make it again with primus ops tune", name, f.Format, formatName)
 	}
 	seen := map[key]bool{}
 	for i, e := range f.Entries {
 		k := key{e.Op, uint64(e.Signature)}
 		err := e.check()
 		if err == nil && seen[k] {
-			err = fmt.Errorf("got op %q with signature %016x a second time, want it once", e.Op, e.Signature)
+			err = fmt.Errorf("given op %q with signature %016x a second time, want it once", e.Op, e.Signature)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: entry %d: %w; make the file again with primus ops tune", name, i, err)
@@ -233,7 +233,7 @@ func decode(text []byte, into any) error {
 // check returns what is wrong with the entry.
 func (e *Entry) check() error {
 	if e.Op == "" || e.Impl == "" || e.Over == "" || e.Usual == "" || e.Calls < 1 {
-		return fmt.Errorf("got op %q, impl_id %q, over %q, usual %q and %d calls, want names and at least one call", e.Op, e.Impl, e.Over, e.Usual, e.Calls)
+		return fmt.Errorf("given op %q, impl_id %q, over %q, usual %q and %d calls, want names and at least one call", e.Op, e.Impl, e.Over, e.Usual, e.Calls)
 	}
 	for _, id := range []string{e.Impl, e.Over} {
 		if _, measured := e.Times[id]; !measured {
@@ -242,7 +242,7 @@ func (e *Entry) check() error {
 	}
 	for _, id := range slices.Sorted(maps.Keys(e.Times)) {
 		if ms := e.Times[id]; !(ms > 0) {
-			return fmt.Errorf("times_ms of op %q: got %v for %s, want a time above 0", e.Op, ms, id)
+			return fmt.Errorf("times_ms of op %q: given %v for %s, want a time above 0", e.Op, ms, id)
 		}
 	}
 	return nil

@@ -220,12 +220,12 @@ func TestParseRefuses(t *testing.T) {
 		"":                             "it is empty",
 		file(sound)[:40]:               "it is cut off",
 		file(sound) + "{}":             "it has text after the end of the JSON object",
-		`{"format":"primus-tuning/0"}`: `got format "primus-tuning/0", want "primus-tuning/3"`,
-		file(sound + "," + sound):      `entry 1: got op "plain" with signature 000000000000000f a second time`,
+		`{"format":"primus-tuning/0"}`: `given format "primus-tuning/0", want "primus-tuning/3"`,
+		file(sound + "," + sound):      `entry 1: given op "plain" with signature 000000000000000f a second time`,
 		file(entry(`"a":1`)):           `entry 0: times_ms of op "plain" has no time of b, want those of impl_id and over`,
-		file(entry(`"a":1,"b":-2`)):    `entry 0: times_ms of op "plain": got -2 for b, want a time above 0`,
-		file(entry(`"a":0,"b":2`)):     `entry 0: times_ms of op "plain": got 0 for a, want a time above 0`,
-		file(`{"op":"plain"}`):         `entry 0: got op "plain", impl_id "", over "", usual "" and 0 calls`,
+		file(entry(`"a":1,"b":-2`)):    `entry 0: times_ms of op "plain": given -2 for b, want a time above 0`,
+		file(entry(`"a":0,"b":2`)):     `entry 0: times_ms of op "plain": given 0 for a, want a time above 0`,
+		file(`{"op":"plain"}`):         `entry 0: given op "plain", impl_id "", over "", usual "" and 0 calls`,
 	} {
 		_, err := tuning.Parse("tune.json", []byte(text))
 		assert.ErrorContains(t, err, "tune.json: "+want, text)

@@ -42,5 +42,5 @@ func readError(file string, err error) error {
 	if path, absErr := filepath.Abs(file); absErr == nil && path != file {
 		tried = fmt.Sprintf(" (tried %s)", path)
 	}
-	return fmt.Errorf("policy: read policy file: %w%s; expected a YAML file, whose format `primus policy schema` prints", err, tried)
+	return fmt.Errorf("policy: read policy file: %w%s; want a YAML file, whose format `primus policy schema` prints", err, tried)
 }

@@ -23,7 +23,7 @@ func Parse(file string, data []byte) (*Layer, error) {
 	if _, ok := root.Map(); ok {
 		entries = r.entries(root, "")
 	} else {
-		r.fail(root.Origin(), "", "given %s, expected %s", root.Describe(), wantDocument())
+		r.fail(root.Origin(), "", "given %s, want %s", root.Describe(), wantDocument())
 	}
 	l, err := r.layer(entries)
 	if err != nil {

@@ -10,14 +10,14 @@ import (
 // perOp reads a mapping from patterns of ops to orders of tokens.
 func (r *reader) perOp(key string, v document.Value) bool {
 	if v.Kind() != document.KindMap {
-		r.fail(v.Origin(), key, "given %s, expected a mapping from ops to orders, such as rmsnorm_fwd: vendor:acme|flagos", v.Describe())
+		r.fail(v.Origin(), key, "given %s, want a mapping from ops to orders, such as rmsnorm_fwd: vendor:acme|flagos", v.Describe())
 		return false
 	}
 	rules, before := []oppolicy.OpRule{}, len(r.faults)
 	for _, e := range r.entries(v, key) {
 		at := e.Value.KeyOrigin()
 		if !isPattern(e.Key) {
-			r.fail(at, key, "given %q, expected %s", document.Shorten(e.Key), wantPattern)
+			r.fail(at, key, "given %q, want %s", document.Shorten(e.Key), wantPattern)
 			continue
 		}
 		rules = append(rules, oppolicy.OpRule{Pattern: e.Key, Order: r.order(e.Name, e.Value), Source: at.Source()})
@@ -34,13 +34,13 @@ func (r *reader) order(key string, v document.Value) []oppolicy.Token {
 	case document.KindString:
 		items = split(v, "|")
 	default:
-		r.fail(v.Origin(), key, "given %s, expected tokens such as vendor:acme|flagos, or a list of them", v.Describe())
+		r.fail(v.Origin(), key, "given %s, want tokens such as vendor:acme|flagos, or a list of them", v.Describe())
 		return nil
 	}
 	var order []oppolicy.Token
 	for _, item := range items {
 		if item.Kind() != document.KindString || strings.TrimSpace(item.Text()) == "" || strings.Contains(item.Text(), "|") {
-			r.fail(item.Origin(), key, "given %s, expected one token: flagos, vendor, vendor:NAME, reference, tuned or impl:ID", item.Describe())
+			r.fail(item.Origin(), key, "given %s, want one token: flagos, vendor, vendor:NAME, reference, tuned or impl:ID", item.Describe())
 			continue
 		}
 		token, err := oppolicy.ParseToken(item.Text())
@@ -51,7 +51,7 @@ func (r *reader) order(key string, v document.Value) []oppolicy.Token {
 		order = append(order, token)
 	}
 	if len(items) == 0 {
-		r.fail(v.Origin(), key, "given no token, expected flagos, vendor, vendor:NAME, reference, tuned or impl:ID")
+		r.fail(v.Origin(), key, "given no token, want flagos, vendor, vendor:NAME, reference, tuned or impl:ID")
 	}
 	return order
 }

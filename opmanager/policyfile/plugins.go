@@ -136,13 +136,13 @@ func (r *reader) modules(key string, v document.Value) ([]string, bool) {
 			return nil
 		})
 	}
-	r.fail(v.Origin(), key, "given %s, expected a list of libraries, such as [/opt/acme/libacme_ops.so]; write [] for none", v.Describe())
+	r.fail(v.Origin(), key, "given %s, want a list of libraries, such as [/opt/acme/libacme_ops.so]; write [] for none", v.Describe())
 	return nil, false
 }
 
 func (r *reader) pluginSHA256(key string, v document.Value) (ok bool) {
 	if v.Kind() != document.KindList {
-		r.fail(v.Origin(), key, "given %s, expected a list of checksums; write [] to allow no library", v.Describe())
+		r.fail(v.Origin(), key, "given %s, want a list of checksums; write [] to allow no library", v.Describe())
 		return false
 	}
 	items, _ := v.List()
@@ -186,7 +186,7 @@ func (r *reader) texts(key string, items []document.Value, want string, check fu
 	for i, item := range items {
 		name, text := fmt.Sprintf("%s[%d]", key, i), strings.TrimSpace(item.Text())
 		if item.Kind() != document.KindString || text == "" {
-			r.fail(item.Origin(), name, "given %s, expected %s", item.Describe(), want)
+			r.fail(item.Origin(), name, "given %s, want %s", item.Describe(), want)
 		} else if err := check(text); err != nil {
 			r.fail(item.Origin(), name, "given %s: it %v", item.Describe(), err)
 		} else if !slices.Contains(texts, text) {

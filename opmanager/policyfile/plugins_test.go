@@ -53,16 +53,16 @@ func TestPlugins(t *testing.T) {
 
 func TestPluginErrors(t *testing.T) {
 	tests := []struct{ name, give, at, want string }{
-		{"modules of another type", "plugin_modules: 3\n", "1:17", "plugin_modules: given int 3, expected a list of libraries"},
-		{"no modules", "plugin_modules:\n", "1:16", "given null, expected a list of libraries, such as [/opt/acme/libacme_ops.so]; write [] for none"},
+		{"modules of another type", "plugin_modules: 3\n", "1:17", "plugin_modules: given int 3, want a list of libraries"},
+		{"no modules", "plugin_modules:\n", "1:16", "given null, want a list of libraries, such as [/opt/acme/libacme_ops.so]; write [] for none"},
 		{"blank modules", "plugin_modules: ' , '\n", "1:17", "no plugin between the commas"},
-		{"module of another type", "plugin_modules: [a.so, 7]\n", "1:24", "plugin_modules[1]: given int 7, expected one library"},
-		{"blank module", "plugin_modules: [' ']\n", "1:18", "expected one library"},
+		{"module of another type", "plugin_modules: [a.so, 7]\n", "1:24", "plugin_modules[1]: given int 7, want one library"},
+		{"blank module", "plugin_modules: [' ']\n", "1:18", "want one library"},
 		{"two modules in one", "plugin_modules: ['a.so,b.so']\n", "1:18", "has a comma inside"},
-		{"sums of another type", "plugin_sha256: abc\n", "1:16", `given string "abc", expected a list of checksums`},
+		{"sums of another type", "plugin_sha256: abc\n", "1:16", `given string "abc", want a list of checksums`},
 		{"short checksum", "plugin_sha256: [abcd]\n", "1:17", `plugin_sha256[0]: given string "abcd": it is not a SHA-256 checksum`},
 		{"no hexadecimal digits", "plugin_sha256: [" + strings.Repeat("x", 64) + "]\n", "1:17", "is not a SHA-256 checksum"},
-		{"isolation of another type", "isolate_plugins: {a: b}\n", "1:18", "given a mapping of 1, expected a list of libraries"},
+		{"isolation of another type", "isolate_plugins: {a: b}\n", "1:18", "given a mapping of 1, want a list of libraries"},
 		{"number as switch", "isolate_plugins: 2\n", "1:18", `"2" is not a switch`},
 	}
 	for _, tt := range tests {

@@ -93,7 +93,7 @@ func (r *reader) read(entries []Entry, name string, readers []keyReader) []Entry
 		first[e.Key] = e
 		switch i := slices.Index(keys, e.Key); {
 		case i < 0:
-			r.fail(e.Value.KeyOrigin(), name, "unknown key %q, expected one of %s%s", document.Shorten(e.Key), strings.Join(keys, ", "), suggest.Hint(e.Key, keys))
+			r.fail(e.Value.KeyOrigin(), name, "unknown key %q, want one of %s%s", document.Shorten(e.Key), strings.Join(keys, ", "), suggest.Hint(e.Key, keys))
 		case readers[i].read(e.Name, e.Value):
 			read = append(read, e)
 		}
@@ -127,7 +127,7 @@ func (r *reader) accept(key string, v document.Value, set func(value, source str
 
 func (r *reader) prefer(key string, v document.Value) bool {
 	if v.Kind() != document.KindString {
-		r.fail(v.Origin(), key, "given %s, expected flagos, vendor, reference or tuned", v.Describe())
+		r.fail(v.Origin(), key, "given %s, want flagos, vendor, reference or tuned", v.Describe())
 		return false
 	}
 	return r.accept(key, v, r.policy.SetPrefer)
@@ -154,7 +154,7 @@ func (r *reader) protect(key string, v document.Value) bool {
 
 func (r *reader) crossDevice(key string, v document.Value) bool {
 	if v.Kind() != document.KindString {
-		r.fail(v.Origin(), key, "given %s, expected copy or error", v.Describe())
+		r.fail(v.Origin(), key, "given %s, want copy or error", v.Describe())
 		return false
 	}
 	return r.accept(key, v, r.policy.SetCrossDevice)
@@ -168,7 +168,7 @@ func (r *reader) toggle(key string, v document.Value) (on, ok bool) {
 		ok = r.accept(key, v, p.SetStrict)
 		return p.Strict, ok
 	}
-	r.fail(v.Origin(), key, "given %s, expected true or false", v.Describe())
+	r.fail(v.Origin(), key, "given %s, want true or false", v.Describe())
 	return false, false
 }
 
@@ -188,7 +188,7 @@ func (r *reader) vendors(key string, v document.Value) ([]string, bool) {
 	var p oppolicy.Policy
 	switch {
 	case v.Kind() == document.KindString && strings.TrimSpace(v.Text()) == "":
-		r.fail(v.Origin(), key, "given an empty text, expected names of vendors; write [] for none")
+		r.fail(v.Origin(), key, "given an empty text, want names of vendors; write [] for none")
 		return nil, false
 	case v.Kind() == document.KindString:
 		ok := r.accept(key, v, p.SetAllow)
@@ -198,7 +198,7 @@ func (r *reader) vendors(key string, v document.Value) ([]string, bool) {
 		if v.Kind() == document.KindNull {
 			hint = "; write [] for none"
 		}
-		r.fail(v.Origin(), key, "given %s, expected a list of vendors or a text such as acme,nvidia%s", v.Describe(), hint)
+		r.fail(v.Origin(), key, "given %s, want a list of vendors or a text such as acme,nvidia%s", v.Describe(), hint)
 		return nil, false
 	}
 	items, _ := v.List()
@@ -207,7 +207,7 @@ func (r *reader) vendors(key string, v document.Value) ([]string, bool) {
 		name := fmt.Sprintf("%s[%d]", key, i)
 		switch {
 		case item.Kind() != document.KindString || strings.TrimSpace(item.Text()) == "" || strings.Contains(item.Text(), ","):
-			r.fail(item.Origin(), name, "given %s, expected the name of one vendor", item.Describe())
+			r.fail(item.Origin(), name, "given %s, want the name of one vendor", item.Describe())
 		case r.accept(name, item, p.SetAllow):
 			names = append(names, p.Allow...)
 		}

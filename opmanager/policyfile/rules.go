@@ -13,7 +13,7 @@ import (
 func (r *reader) rules(key string, v document.Value) bool {
 	items, isList := v.List()
 	if !isList {
-		r.fail(v.Origin(), key, "given %s, expected a list of rules, each a mapping with layers or phase; write [] for none", v.Describe())
+		r.fail(v.Origin(), key, "given %s, want a list of rules, each a mapping with layers or phase; write [] for none", v.Describe())
 		return false
 	}
 	rules, before := make([]oppolicy.Rule, len(items)), len(r.faults)
@@ -38,7 +38,7 @@ func (r *reader) rule(key string, v document.Value) oppolicy.Rule {
 	}
 	m, ok := v.Map()
 	if !ok {
-		r.fail(v.Origin(), key, "given %s, expected a mapping with the keys %s", v.Describe(), strings.Join(keysOf(readers), ", "))
+		r.fail(v.Origin(), key, "given %s, want a mapping with the keys %s", v.Describe(), strings.Join(keysOf(readers), ", "))
 		return rule
 	}
 	in.mapping(v, key, readers)
@@ -49,11 +49,11 @@ func (r *reader) rule(key string, v document.Value) oppolicy.Rule {
 	}
 	switch {
 	case !given(where...):
-		in.fail(v.Origin(), key, "given neither %s, expected at least one; write values for all layers and phases outside of rules", strings.Join(where, " nor "))
+		in.fail(v.Origin(), key, "given neither %s, want at least one; write values for all layers and phases outside of rules", strings.Join(where, " nor "))
 	case in.policy.PreferTuned:
-		in.fail(v.Origin(), key, "given prefer: tuned, expected flagos, vendor or reference in a rule; write tuned in an order of per_op")
+		in.fail(v.Origin(), key, "given prefer: tuned, want flagos, vendor or reference in a rule; write tuned in an order of per_op")
 	case len(in.faults) == 0 && rule.Prefer == 0 && rule.Allow == nil && len(rule.Deny)+len(rule.PerOp) == 0:
-		in.fail(v.Origin(), key, "given a rule that changes nothing, expected one of %s in it", strings.Join(changes, ", "))
+		in.fail(v.Origin(), key, "given a rule that changes nothing, want one of %s in it", strings.Join(changes, ", "))
 	}
 	r.faults = append(r.faults, in.faults...)
 	return rule
@@ -66,7 +66,7 @@ func (r *reader) layers(key string, v document.Value) ([]oppolicy.LayerRange, bo
 		items = []document.Value{v}
 	}
 	if len(items) == 0 {
-		r.fail(v.Origin(), key, "given no layer, expected a number counted from 0, a range such as 0-3, or a list of them")
+		r.fail(v.Origin(), key, "given no layer, want a number counted from 0, a range such as 0-3, or a list of them")
 		return nil, false
 	}
 	var layers []oppolicy.LayerRange
@@ -78,9 +78,9 @@ func (r *reader) layers(key string, v document.Value) ([]oppolicy.LayerRange, bo
 		}
 		switch {
 		case item.Kind() != document.KindInt && item.Kind() != document.KindString:
-			r.fail(item.Origin(), name, "given %s, expected a number counted from 0, or a range such as 0-3", item.Describe())
+			r.fail(item.Origin(), name, "given %s, want a number counted from 0, or a range such as 0-3", item.Describe())
 		case oneEach && strings.Contains(item.Text(), ","):
-			r.fail(item.Origin(), name, "given %s, expected one number or range", item.Describe())
+			r.fail(item.Origin(), name, "given %s, want one number or range", item.Describe())
 		default:
 			r.accept(name, item, func(value, source string) error {
 				more, err := oppolicy.ParseLayers(value, source)
@@ -94,7 +94,7 @@ func (r *reader) layers(key string, v document.Value) ([]oppolicy.LayerRange, bo
 
 func (r *reader) phase(key string, v document.Value) (phase oppolicy.Phase, ok bool) {
 	if v.Kind() != document.KindString {
-		r.fail(v.Origin(), key, "given %s, expected forward or backward", v.Describe())
+		r.fail(v.Origin(), key, "given %s, want forward or backward", v.Describe())
 		return 0, false
 	}
 	ok = r.accept(key, v, func(value, _ string) (err error) {

@@ -42,7 +42,7 @@ func (r *reader) quarantine(key string, v document.Value) bool {
 	case document.KindBool, document.KindInt, document.KindString:
 		return enabled(key, v)
 	}
-	r.fail(v.Origin(), key, "given %s, expected on, off or a mapping with the keys %s", v.Describe(), strings.Join(keysOf(readers), ", "))
+	r.fail(v.Origin(), key, "given %s, want on, off or a mapping with the keys %s", v.Describe(), strings.Join(keysOf(readers), ", "))
 	return false
 }
 
@@ -61,14 +61,14 @@ func (r *reader) verify(key string, v document.Value) bool {
 		read := r.mapping(v, key, readers)
 		given := slices.ContainsFunc(read, func(e Entry) bool { return e.Key == "fraction" })
 		if len(r.faults) == before && !given {
-			r.fail(v.Origin(), key, "given no fraction, expected the part of the calls to verify, such as fraction: 0.01")
+			r.fail(v.Origin(), key, "given no fraction, want the part of the calls to verify, such as fraction: 0.01")
 		}
 		return len(r.faults) == before
 	}
 	if _, ok := number(v); ok {
 		return fraction(key, v)
 	}
-	r.fail(v.Origin(), key, "given %s, expected a number from 0 to 1 or a mapping with the keys %s; write 0 for none", v.Describe(), strings.Join(keysOf(readers), ", "))
+	r.fail(v.Origin(), key, "given %s, want a number from 0 to 1 or a mapping with the keys %s; write 0 for none", v.Describe(), strings.Join(keysOf(readers), ", "))
 	return false
 }
 
@@ -78,7 +78,7 @@ const maxFailures = 1_000_000
 func (r *reader) failures(key string, v document.Value) (int, bool) {
 	n, ok := v.Int64()
 	if !ok || n < 1 || n > maxFailures {
-		r.fail(v.Origin(), key, "given %s, expected a number from 1 to %d", v.Describe(), maxFailures)
+		r.fail(v.Origin(), key, "given %s, want a number from 1 to %d", v.Describe(), maxFailures)
 		return 0, false
 	}
 	return int(n), true
@@ -87,7 +87,7 @@ func (r *reader) failures(key string, v document.Value) (int, bool) {
 func (r *reader) fraction(key string, v document.Value) (float64, bool) {
 	x, ok := number(v)
 	if !ok || !(x >= 0 && x <= 1) {
-		r.fail(v.Origin(), key, "given %s, expected a number from 0 to 1", v.Describe())
+		r.fail(v.Origin(), key, "given %s, want a number from 0 to 1", v.Describe())
 		return 0, false
 	}
 	return x, true
@@ -108,7 +108,7 @@ func (r *reader) duration(key string, v document.Value) (time.Duration, bool) {
 		d, ok = time.Duration(seconds*float64(time.Second)), true
 	}
 	if !ok || d <= 0 || d > maxTime {
-		r.fail(v.Origin(), key, "given %s, expected a time above 0 and up to %v, such as 30s, 1m30s or a number of seconds", v.Describe(), maxTime)
+		r.fail(v.Origin(), key, "given %s, want a time above 0 and up to %v, such as 30s, 1m30s or a number of seconds", v.Describe(), maxTime)
 		return 0, false
 	}
 	return d, true
@@ -122,18 +122,18 @@ func (r *reader) patterns(key string, v document.Value) ([]string, bool) {
 	case document.KindString:
 		items = split(v, ",")
 	default:
-		r.fail(v.Origin(), key, "given %s, expected a list of ops or a text such as generic_gemm,*_bwd", v.Describe())
+		r.fail(v.Origin(), key, "given %s, want a list of ops or a text such as generic_gemm,*_bwd", v.Describe())
 		return nil, false
 	}
 	if len(items) == 0 {
-		r.fail(v.Origin(), key, "given no op, expected %s; leave the key out for all ops", wantPattern)
+		r.fail(v.Origin(), key, "given no op, want %s; leave the key out for all ops", wantPattern)
 		return nil, false
 	}
 	patterns, before := make([]string, len(items)), len(r.faults)
 	for i, item := range items {
 		patterns[i] = strings.TrimSpace(item.Text())
 		if item.Kind() != document.KindString || !isPattern(patterns[i]) {
-			r.fail(item.Origin(), fmt.Sprintf("%s[%d]", key, i), "given %s, expected %s", item.Describe(), wantPattern)
+			r.fail(item.Origin(), fmt.Sprintf("%s[%d]", key, i), "given %s, want %s", item.Describe(), wantPattern)
 		}
 	}
 	return patterns, len(r.faults) == before

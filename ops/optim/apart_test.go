@@ -39,7 +39,7 @@ func adamOf(n int) optim.MultiTensorAdamArgs {
 func overlapOf(t *testing.T, err error) string {
 	t.Helper()
 	arg, ok := errors.AsType[*opregistry.ArgError](err)
-	require.True(t, ok, "got %v, want an ArgError", err)
+	require.True(t, ok, "given %v, want an ArgError", err)
 	return arg.Operand + " with " + arg.Want
 }
 

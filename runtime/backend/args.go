@@ -90,7 +90,7 @@ func (a *Args) Set(path string, value any, by string) error {
 func put(into document.Value, path string, v document.Value) (document.Value, error) {
 	m, isMap := into.Map()
 	if !isMap && !into.IsNull() {
-		return into, fmt.Errorf("%s %s, expected a mapping", into.Kind(), into.Text())
+		return into, fmt.Errorf("%s %s, want a mapping", into.Kind(), into.Text())
 	}
 	fields := map[string]any{}
 	for key, value := range m.All() {

@@ -41,8 +41,8 @@ func TestTrainers(t *testing.T) {
 		{"pretrain", "", "A", ""},
 		{"pretrain", "B", "B", ""},
 		{"sft", "", "C", ""},
-		{"sft", "B", "", `framework f, stage sft: got trainer_class "B", want C`},
-		{"posttrain", "", "", `framework f: got stage "posttrain", want pretrain or sft: set the parameter stage, or a module preset that has it`},
+		{"sft", "B", "", `framework f, stage sft: given trainer_class "B", want C`},
+		{"posttrain", "", "", `framework f: given stage "posttrain", want pretrain or sft: set the parameter stage, or a module preset that has it`},
 	} {
 		got, err := classes.Load("f", tt.stage, tt.name)
 		assert.Equal(t, tt.want, got.Name)
@@ -81,7 +81,7 @@ func TestArgs(t *testing.T) {
 	assert.Equal(t, "2", v.Text())
 	assert.Equal(t, "p", a.SetBy("m"))
 	assert.Equal(t, "q", a.SetBy("n"))
-	require.ErrorContains(t, a.Set("m.y.z.below", 1, "p"), "argument m.y.z.below: m is string new, expected a mapping")
+	require.ErrorContains(t, a.Set("m.y.z.below", 1, "p"), "argument m.y.z.below: m is string new, want a mapping")
 	require.ErrorContains(t, a.Set("n", make(chan int), "p"), "cannot be a configuration value")
 	a.Rewind(start)
 	assert.Equal(t, map[string]any{"n": int64(1), "m": map[string]any{"x": int64(1), "y": nil}}, a.Map().Any())
@@ -232,8 +232,8 @@ func TestDistributed(t *testing.T) {
 		assert.Equal(t, tt.want, got)
 	}
 	_, err := backend.ReadDistributed(backend.MapEnviron(map[string]string{"RANK": "", "NNODES": "0"}))
-	assert.ErrorContains(t, err, `variable RANK: got ""`)
-	assert.ErrorContains(t, err, `variable NNODES: got "0", want an integer >= 1`)
+	assert.ErrorContains(t, err, `variable RANK: given ""`)
+	assert.ErrorContains(t, err, `variable NNODES: given "0", want an integer >= 1`)
 }
 
 func TestLogFileHoldsTheWholeLog(t *testing.T) {

@@ -60,7 +60,7 @@ func ReadDistributed(env *Environ) (Distributed, error) {
 			}
 			n, err := strconv.Atoi(strings.TrimSpace(text))
 			if err != nil || n < least {
-				faults = append(faults, fmt.Errorf("variable %s: got %q, want an integer >= %d", name, text, least))
+				faults = append(faults, fmt.Errorf("variable %s: given %q, want an integer >= %d", name, text, least))
 			}
 			*into = n
 			return

@@ -86,10 +86,10 @@ func (t Trainers) Load(framework, stage, name string) (TrainerClass, error) {
 		known = append(known, c.Name)
 	}
 	if known == nil {
-		return TrainerClass{}, fmt.Errorf("framework %s: got stage %q, want %s: set the parameter stage, or a module preset that has it", framework, stage, strings.Join(t.Stages(), " or "))
+		return TrainerClass{}, fmt.Errorf("framework %s: given stage %q, want %s: set the parameter stage, or a module preset that has it", framework, stage, strings.Join(t.Stages(), " or "))
 	}
 	hint := suggest.Hint(name, known)
-	return TrainerClass{}, fmt.Errorf("framework %s, stage %s: got trainer_class %q, want %s%s", framework, stage, name, strings.Join(known, " or "), hint)
+	return TrainerClass{}, fmt.Errorf("framework %s, stage %s: given trainer_class %q, want %s%s", framework, stage, name, strings.Join(known, " or "), hint)
 }
 
 // Stages returns the stages that have a class, in order.

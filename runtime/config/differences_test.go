@@ -45,7 +45,7 @@ func TestDifferencesFromPrimus(t *testing.T) {
 		{name: "8 a separator is an error", experiment: experimentHead + trainer,
 			options: config.Options{Formats: formats.All(), Overrides: []string{"--", "a=1"}}, wantErr: "token names no key"},
 		{name: "8 a bare word is an error", experiment: experimentHead + trainer,
-			options: config.Options{Formats: formats.All(), Overrides: []string{"word"}}, wantErr: "token has no value, expected key=value or --key value"},
+			options: config.Options{Formats: formats.All(), Overrides: []string{"word"}}, wantErr: "token has no value, want key=value or --key value"},
 		{name: "9 hyphens are hinted at", experiment: experimentHead + trainer,
 			options: config.Options{Formats: formats.All(), Overrides: []string{"--num-layers", "2"}}, want: map[string]any{"num_layers": int64(4), "num-layers": int64(2)}, noticed: "did you mean \"num_layers\"?"},
 		{name: "11 the string null is null at any depth", experiment: experimentHead + trainer + "    overrides: {new: {deep: 'null', list: ['null']}}\n",
@@ -122,7 +122,7 @@ func TestEnvBlockIsPartOfTheExperiment(t *testing.T) { // 24
 	}
 	assert.Equal(t, map[string]string{"A": "own", "B": "two", "C": "true", "D": "1.0e-5"}, got)
 	_, err = load(t, experimentHead+trainer+"env: {A: [1]}\n", basicPresets, config.Options{Formats: formats.All()})
-	require.ErrorContains(t, err, "env.A: given a list of 1, expected the text of a variable")
+	require.ErrorContains(t, err, "env.A: given a list of 1, want the text of a variable")
 }
 
 func TestLoadingWritesNothing(t *testing.T) { // 39

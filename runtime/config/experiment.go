@@ -107,7 +107,7 @@ func (e *Experiment) moduleNames() []string {
 // file, and checks all keys of the experiment and all its modules before it gives up.
 func LoadExperiment(file string, options Options) (*Experiment, error) {
 	if options.Formats == nil {
-		return nil, errors.New("config: no formats given, expected Options.Formats, such as formats.All()")
+		return nil, errors.New("config: no formats given, want Options.Formats, such as formats.All()")
 	}
 	exp := &Experiment{File: file, Strict: options.Strict}
 	r, start, err := newReader(file, options, &exp.Report)

@@ -151,7 +151,7 @@ func (p *parser) ignoredKeys() {
 	env, _ := p.exp.Document.Lookup("env")
 	block, isMap := env.Map()
 	if !isMap && !env.IsNull() {
-		p.report.ignore("env", env, "expected a mapping from names of variables to values")
+		p.report.ignore("env", env, "want a mapping from names of variables to values")
 	}
 	for name, value := range block.All() {
 		if kind := value.Kind(); kind == document.KindList || kind == document.KindMap {

@@ -119,7 +119,7 @@ func (e *Experiment) ExportAs(format document.Renderer) ([]byte, error) {
 	if again, ok := loaded.Map(); ok {
 		return text, firstLost(format, exported, again)
 	}
-	return nil, fmt.Errorf("config: the exported %s loads as %s, expected a mapping", format.Name(), loaded.Describe())
+	return nil, fmt.Errorf("config: the exported %s loads as %s, want a mapping", format.Name(), loaded.Describe())
 }
 
 // firstLost returns an error for the first value that a format did not keep.

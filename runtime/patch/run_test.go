@@ -220,7 +220,7 @@ func TestParam(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, int64(7), n, "null is as good as absent")
 	_, err = patch.Param(c, "s", 1.5)
-	assert.EqualError(t, err, `s: given string "x", expected a number`)
+	assert.EqualError(t, err, `s: given string "x", want a number`)
 }
 
 func TestCheck(t *testing.T) {
@@ -228,7 +228,7 @@ func TestCheck(t *testing.T) {
 	err := s.Check([]string{"dummy", "native"})
 	for _, text := range []string{
 		`patch "a": unknown backend "natvie"`, `did you mean "native"?`, `unknown phase "befor_train"`,
-		`did you mean "before_train"?`, "no description", `got style "wrap"`,
+		`did you mean "before_train"?`, "no description", `given style "wrap"`,
 	} {
 		assert.ErrorContains(t, err, text)
 	}

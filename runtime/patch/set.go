@@ -83,7 +83,7 @@ func (s *Set) Check(backends []string) error {
 			faults = append(faults, fmt.Errorf("patch %q: it has no description", p.ID))
 		}
 		if !slices.Contains(styles, p.Style) {
-			faults = append(faults, fmt.Errorf("patch %q: got style %q, want one of %v", p.ID, p.Style, styles))
+			faults = append(faults, fmt.Errorf("patch %q: given style %q, want one of %v", p.ID, p.Style, styles))
 		}
 	}
 	return errors.Join(faults...)

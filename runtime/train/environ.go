@@ -35,7 +35,7 @@ func (r *session) environment() error {
 			log.Warn(document.Warning{Origin: v.Origin(), Path: path, Message: "null sets nothing", Hint: `write "" for an empty variable`}.String())
 			continue
 		case document.KindList, document.KindMap:
-			faults = append(faults, &document.Error{Origin: v.Origin(), Path: path, Problem: "given a " + v.Kind().String() + ", expected the text of a variable"})
+			faults = append(faults, &document.Error{Origin: v.Origin(), Path: path, Problem: "given a " + v.Kind().String() + ", want the text of a variable"})
 			continue
 		}
 		value := env.Expand(v.Text())

@@ -86,9 +86,9 @@ func TestPlanWithoutTheFramework(t *testing.T) {
 }
 
 func TestPlanOfABadConfiguration(t *testing.T) {
-	r := &recorder{failAt: "new", err: errors.New("num_layers: got 0")}
+	r := &recorder{failAt: "new", err: errors.New("num_layers: given 0")}
 	_, err := train.NewPlan(t.Context(), r.prepare(t, "recorder"))
-	require.ErrorContains(t, err, "num_layers: got 0")
+	require.ErrorContains(t, err, "num_layers: given 0")
 
 	r = &recorder{failAt: "inspect", err: errors.New("no corpus")}
 	_, err = train.NewPlan(t.Context(), r.prepare(t, "recorder"))

@@ -291,8 +291,8 @@ func TestUnknownFramework(t *testing.T) {
 
 func TestStages(t *testing.T) {
 	for overrides, want := range map[string]string{
-		"stage: sft":              `framework recorder: got stage "sft", want pretrain`,
-		"trainer_class: Recoder":  `got trainer_class "Recoder", want Recorder; did you mean "Recorder"?`,
+		"stage: sft":              `framework recorder: given stage "sft", want pretrain`,
+		"trainer_class: Recoder":  `given trainer_class "Recoder", want Recorder; did you mean "Recorder"?`,
 		"trainer_class: Recorder": "",
 		"stage: null":             "",
 	} {
@@ -352,7 +352,7 @@ func TestRanks(t *testing.T) {
 	assert.Contains(t, r.log.String(), "odd", "but every rank warns")
 	for name, value := range map[string]string{"RANK": "x", "WORLD_SIZE": "", "LOCAL_RANK": "-1", "MASTER_PORT": "1e3"} {
 		r = &recorder{env: map[string]string{name: value}}
-		require.ErrorContains(t, run(t, r), fmt.Sprintf("Training execution failed: variable %s: got %q, want an integer", name, value))
+		require.ErrorContains(t, run(t, r), fmt.Sprintf("Training execution failed: variable %s: given %q, want an integer", name, value))
 	}
 	r = &recorder{env: map[string]string{"RANK": "2", "WORLD_SIZE": "2"}}
 	require.ErrorContains(t, run(t, r), "rank 2 of a job of 2")

@@ -38,28 +38,28 @@ func (l *Library) gemm(x *opregistry.Exec, a gemm.GenericGemmArgs) error {
 	case a.Gelu || a.Bias != nil:
 		return opregistry.Unsupported("bias and GELU are not in the library")
 	case alpha == 0:
-		return opregistry.Unsupported("got alpha 0, for which the library ignores A and B even if they hold NaN")
+		return opregistry.Unsupported("given alpha 0, for which the library ignores A and B even if they hold NaN")
 	case m == 0 || n == 0 || k == 0:
-		return opregistry.Unsupported("got a %d×%d×%d product, the library takes sizes of at least 1", m, n, k)
+		return opregistry.Unsupported("given a %d×%d×%d product, the library takes sizes of at least 1", m, n, k)
 	}
 	var operands [3]matrix
 	var d *opencl.Device
 	for i, t := range [...]*tensor.Tensor{a.B, a.A, a.D} {
 		if t.DType() != a.A.DType() {
-			return opregistry.Unsupported("got dtypes %v and %v, want one for all operands", a.A.DType(), t.DType())
+			return opregistry.Unsupported("given dtypes %v and %v, want one for all operands", a.A.DType(), t.DType())
 		}
 		on, buffer, ok := opencl.Of(t)
 		if !ok || d != nil && on != d {
-			return opregistry.Unsupported("got memory on %v, want that of one OpenCL device", t.Device())
+			return opregistry.Unsupported("given memory on %v, want that of one OpenCL device", t.Device())
 		}
 		ld, ok := blas.Pitch(t)
 		if !ok {
-			return opregistry.Unsupported("got strides that are not rows of contiguous elements at one pitch")
+			return opregistry.Unsupported("given strides that are not rows of contiguous elements at one pitch")
 		}
 		d, operands[i] = on, matrix{buffer, uintptr(buffer.Offset) / uintptr(t.DType().Size()), uintptr(ld)}
 	}
 	if a.A.DType() == tensor.F64 && !d.Info().FP64 {
-		return opregistry.Unsupported("got f64, which %v cannot compute", d)
+		return opregistry.Unsupported("given f64, which %v cannot compute", d)
 	}
 	left, right, out := operands[0], operands[1], operands[2]
 	return d.Queue(x.Stream(), func(queue uintptr) error {

@@ -28,7 +28,7 @@ type Attempt struct {
 // Error lists the reasons in the order in which the names were tried.
 func (e *OpenError) Error() string {
 	if len(e.Attempts) == 0 {
-		return "loader: open: got no names, want at least one soname or path"
+		return "loader: open: given no names, want at least one soname or path"
 	}
 	reasons := make([]string, len(e.Attempts))
 	for i, a := range e.Attempts {

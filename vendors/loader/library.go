@@ -22,7 +22,7 @@ func Open(names ...string) (*Library, error) {
 	failure := &OpenError{}
 	for _, name := range names {
 		if name == "" {
-			failure.Attempts = append(failure.Attempts, Attempt{Reason: `got the empty name, want a soname or path`})
+			failure.Attempts = append(failure.Attempts, Attempt{Reason: `given the empty name, want a soname or path`})
 			continue
 		}
 		lib, err := openOne(name)

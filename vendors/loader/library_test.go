@@ -23,8 +23,8 @@ func TestOpenFailures(t *testing.T) {
 		give []string
 		want []string // parts of the message, in order
 	}{
-		{"no names", nil, []string{"got no names"}},
-		{"empty name", []string{""}, []string{"got the empty name"}},
+		{"no names", nil, []string{"given no names"}},
+		{"empty name", []string{""}, []string{"given the empty name"}},
 		{"missing", []string{"libprimus_absent.so.7"}, []string{"libprimus_absent.so.7: cannot open shared object file"}},
 		{"missing, every name", []string{"liba_absent.so", "/nonexistent/libb.so"}, []string{
 			"liba_absent.so: cannot open shared object file; ", "/nonexistent/libb.so: cannot open shared object file"}},
@@ -164,7 +164,7 @@ func TestErrorsOfConcurrentOpensAreTheirOwn(t *testing.T) {
 				name := fmt.Sprintf("libprimus_absent_%d_%d.so", g, i)
 				_, err := loader.Open(name)
 				if want := "loader: open: " + name + ": cannot open shared object file"; err == nil || err.Error() != want {
-					wrong <- fmt.Sprintf("got %v, want %s", err, want)
+					wrong <- fmt.Sprintf("given %v, want %s", err, want)
 					return
 				}
 			}

@@ -86,7 +86,7 @@ func open(d *dialect, names []string) (*handle, error) {
 		return nil, errors.Join(fmt.Errorf("%s, %q, has the ABI of MPI 5: vendor.%s serves with it", h.file, h.version, standard.vendor), err)
 	}
 	if !strings.HasPrefix(h.version, d.name) {
-		return nil, fmt.Errorf("%s is %q, expected the library of %s, by which this process was started", h.file, h.version, d.name)
+		return nil, fmt.Errorf("%s is %q, want the library of %s, by which this process was started", h.file, h.version, d.name)
 	}
 	if h.handles, err = d.handles(lib); err != nil {
 		return nil, fmt.Errorf("%s: %w", h.file, err)
@@ -127,7 +127,7 @@ func (h *handle) init() (rank, ranks int, err error) {
 			h.check("MPI_Comm_size", loader.Call(h.sizeOf, h.world, uintptr(unsafe.Pointer(&size)))),
 		)
 		if err == nil && level < int32(h.funneled) {
-			err = fmt.Errorf("MPI_Init_thread: the library gives level %d of MPI_THREAD, expected MPI_THREAD_FUNNELED, which is %d", level, h.funneled)
+			err = fmt.Errorf("MPI_Init_thread: the library gives level %d of MPI_THREAD, want MPI_THREAD_FUNNELED, which is %d", level, h.funneled)
 		}
 		rank, ranks = int(number), int(size)
 	})

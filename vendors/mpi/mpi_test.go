@@ -394,7 +394,7 @@ func TestUnusableLibraries(t *testing.T) {
 	for file, want := range map[string]string{
 		"libprimus_absent.so": "libprimus_absent.so",
 		"libm.so.6":           "is not an MPI library",
-		"libmpich.so.12":      "expected the library of Open MPI, by which this process was started",
+		"libmpich.so.12":      "want the library of Open MPI, by which this process was started",
 	} {
 		lib := mpi.New(mpi.Options{Names: []string{file}, Lookup: launched})
 		err := lib.Source().Impls[0].Available()

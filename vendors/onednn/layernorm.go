@@ -58,7 +58,7 @@ func (h *handle) layerNormBackward(e *opregistry.Exec, a norm.LayerNormBwdArgs) 
 	for i, r := range tensor.Data[float32](a.RSigma) {
 		variance[i] = 1 / (r * r)
 		if variance[i] < smallestNormal {
-			return opregistry.Unsupported("got rsigma[%d] = %g, whose 1/rsigma² has no full precision in f32", i, r)
+			return opregistry.Unsupported("given rsigma[%d] = %g, whose 1/rsigma² has no full precision in f32", i, r)
 		}
 	}
 	dgamma, dbeta := s.result(a.DGamma, cols), s.result(a.DBeta, cols)

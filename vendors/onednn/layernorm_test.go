@@ -230,21 +230,21 @@ func TestNormsDecline(t *testing.T) {
 		change func(c *normCall)
 		want   string
 	}{
-		{"f16", func(c *normCall) { *c = newNormCall(t, 2, tensor.F16, 4, 8) }, "got input of dtype f16, want f32 or bf16"},
+		{"f16", func(c *normCall) { *c = newNormCall(t, 2, tensor.F16, 4, 8) }, "given input of dtype f16, want f32 or bf16"},
 		{"output of another dtype", func(c *normCall) { c.forward.Output = tensortest.Random(t, 1, tensor.BF16, 4, 8) },
-			"got output of dtype bf16, want that of input, f32"},
-		{"bias of f64", func(c *normCall) { c.forward.Bias = tensortest.Random(t, 1, tensor.F64, 8) }, "got bias of dtype f64, want f32 or bf16"},
+			"given output of dtype bf16, want that of input, f32"},
+		{"bias of f64", func(c *normCall) { c.forward.Bias = tensortest.Random(t, 1, tensor.F64, 8) }, "given bias of dtype f64, want f32 or bf16"},
 		{"rows apart", func(c *normCall) {
 			apart, err := tensortest.Random(t, 1, tensor.F32, 4, 9).Slice(1, 0, 8)
 			require.NoError(t, err)
 			c.forward.Input = apart
-		}, "got input with strides [9 1], want it contiguous"},
-		{"dtype of dx", func(c *normCall) { c.backward.DX = tensortest.Random(t, 1, tensor.BF16, 4, 8) }, "got dx of dtype bf16, want that of x, f32"},
-		{"dgamma of f64", func(c *normCall) { c.backward.DGamma = tensortest.Random(t, 1, tensor.F64, 8) }, "got dgamma of dtype f64"},
+		}, "given input with strides [9 1], want it contiguous"},
+		{"dtype of dx", func(c *normCall) { c.backward.DX = tensortest.Random(t, 1, tensor.BF16, 4, 8) }, "given dx of dtype bf16, want that of x, f32"},
+		{"dgamma of f64", func(c *normCall) { c.backward.DGamma = tensortest.Random(t, 1, tensor.F64, 8) }, "given dgamma of dtype f64"},
 		{"variance that is not normal", func(c *normCall) {
 			c.backward.RSigma = tensortest.Random(t, 1, tensor.F32, 4)
 			c.backward.RSigma.Set(1e20, 2)
-		}, "got rsigma[2] = 1e+20, whose 1/rsigma² has no full precision in f32"},
+		}, "given rsigma[2] = 1e+20, whose 1/rsigma² has no full precision in f32"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

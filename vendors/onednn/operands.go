@@ -20,7 +20,7 @@ func served(rows, others []named) error {
 	want := rows[0].t.DType()
 	for _, o := range rows {
 		if d := o.t.DType(); d != want {
-			return opregistry.Unsupported("got %s of dtype %v, want that of %s, %v", o.name, d, rows[0].name, want)
+			return opregistry.Unsupported("given %s of dtype %v, want that of %s, %v", o.name, d, rows[0].name, want)
 		}
 	}
 	for _, all := range [...][]named{rows, others} {
@@ -30,11 +30,11 @@ func served(rows, others []named) error {
 			}
 			switch d := o.t.DType(); {
 			case d != tensor.F32 && d != tensor.BF16:
-				return opregistry.Unsupported("got %s of dtype %v, want f32 or bf16", o.name, d)
+				return opregistry.Unsupported("given %s of dtype %v, want f32 or bf16", o.name, d)
 			case o.t.Device().Type != device.TypeCPU:
-				return opregistry.Unsupported("got %s on %v, want memory on cpu", o.name, o.t.Device())
+				return opregistry.Unsupported("given %s on %v, want memory on cpu", o.name, o.t.Device())
 			case !o.t.IsContiguous():
-				return opregistry.Unsupported("got %s with strides %v, want it contiguous", o.name, o.t.Strides())
+				return opregistry.Unsupported("given %s with strides %v, want it contiguous", o.name, o.t.Strides())
 			}
 		}
 	}

@@ -67,7 +67,7 @@ func TestPrimitiveThatCannotBeMade(t *testing.T) {
 	h := openedWithPrimitives(t)
 	err := h.execute(spec{dtype: tensor.F32, rows: -1, cols: 4})
 	require.ErrorIs(t, err, opregistry.ErrUnsupported)
-	assert.ErrorContains(t, err, "onednn: dnnl_memory_desc_init_by_strides: got status 2, want 0")
+	assert.ErrorContains(t, err, "onednn: dnnl_memory_desc_init_by_strides: given status 2, want 0")
 	assert.Zero(t, kept(h))
 	c := newNormCall(t, 2, tensor.F32, 3, 5)
 	require.NoError(t, c.run(opregistry.NewExec(nil, 0), h.layerNormForward, h.layerNormBackward))
@@ -86,7 +86,7 @@ func TestLibraryWithoutPrimitives(t *testing.T) {
 	opened(t)
 	for major, want := range map[string]string{
 		"2": `"dnnl_engine_create"`,
-		"3": "got the C API of oneDNN 3, which has no descriptors for the caller, want that of 2",
+		"3": "given the C API of oneDNN 3, which has no descriptors for the caller, want that of 2",
 	} {
 		t.Run(major, func(t *testing.T) {
 			file := loadertest.Library(t, "libproducts.so", "testdata/products.c", "-DMAJOR="+major) // without primitives

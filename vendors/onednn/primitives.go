@@ -66,7 +66,7 @@ const primitivesMajor = 2
 // this version.
 func bindPrimitives(lib *loader.Library, major int32) (*primitives, error) {
 	if major != primitivesMajor {
-		return nil, fmt.Errorf("%s: got the C API of oneDNN %d, which has no descriptors for the caller, want that of %d", lib.Path(), major, primitivesMajor)
+		return nil, fmt.Errorf("%s: given the C API of oneDNN %d, which has no descriptors for the caller, want that of %d", lib.Path(), major, primitivesMajor)
 	}
 	p := &primitives{}
 	for _, f := range []struct {
@@ -126,5 +126,5 @@ func succeeded(function string, status int32) error {
 	if status == 0 {
 		return nil
 	}
-	return fmt.Errorf("onednn: %s: got status %d, want 0", function, status)
+	return fmt.Errorf("onednn: %s: given status %d, want 0", function, status)
 }

@@ -72,7 +72,7 @@ func (h *handle) multiply(function string, p *blas.Product) error {
 	c.p = nil
 	h.products <- c
 	if err == nil && status != 0 {
-		err = fmt.Errorf("onednn: %s of %d×%d×%d: got status %d, want 0", function, p.M, p.N, p.K, status)
+		err = fmt.Errorf("onednn: %s of %d×%d×%d: given status %d, want 0", function, p.M, p.N, p.K, status)
 	}
 	return err
 }

@@ -17,7 +17,7 @@ func (h *handle) softmaxGradient(_ *opregistry.Exec, a softmax.SoftmaxBackwardAr
 		return err
 	}
 	if a.ScaleFactor != 1 {
-		return opregistry.Unsupported("got scale_factor %v, want 1", a.ScaleFactor)
+		return opregistry.Unsupported("given scale_factor %v, want 1", a.ScaleFactor)
 	}
 	rows, cols := a.Output.Shape().Rows(), a.Output.Shape().Cols()
 	if rows == 0 || cols == 0 {

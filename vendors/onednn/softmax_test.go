@@ -67,9 +67,9 @@ func TestSoftmaxOnSeveralThreads(t *testing.T) {
 func TestSoftmaxDeclines(t *testing.T) {
 	h := openedWithPrimitives(t)
 	for want, change := range map[string]func(a *softmax.SoftmaxBackwardArgs){
-		"got scale_factor 0.125, want 1":             func(a *softmax.SoftmaxBackwardArgs) { a.ScaleFactor = 0.125 },
-		"got output_grads of dtype f16, want f32 or": func(a *softmax.SoftmaxBackwardArgs) { *a = gradientCall(t, 1, tensor.F16, 1, 1, 3, 4) },
-		"got softmax_results with strides": func(a *softmax.SoftmaxBackwardArgs) {
+		"given scale_factor 0.125, want 1":             func(a *softmax.SoftmaxBackwardArgs) { a.ScaleFactor = 0.125 },
+		"given output_grads of dtype f16, want f32 or": func(a *softmax.SoftmaxBackwardArgs) { *a = gradientCall(t, 1, tensor.F16, 1, 1, 3, 4) },
+		"given softmax_results with strides": func(a *softmax.SoftmaxBackwardArgs) {
 			turned, err := tensortest.Random(t, 1, tensor.F32, 1, 1, 4, 3).Transpose(2, 3)
 			require.NoError(t, err)
 			a.SoftmaxResults = turned

@@ -30,7 +30,7 @@ func (properties) Load(file string, data []byte) (document.Value, []document.Dup
 		origin := document.Origin{File: file, Line: number}
 		key, text, ok := strings.Cut(strings.TrimSpace(line), "=")
 		if !ok {
-			return document.Value{}, nil, &document.Error{Origin: origin, Problem: "given no =, expected key = value"}
+			return document.Value{}, nil, &document.Error{Origin: origin, Problem: "given no =, want key = value"}
 		}
 		value := document.StringValue(strings.TrimSpace(text)).At(origin)
 		segments := strings.Split(strings.TrimSpace(key), ".")
@@ -84,7 +84,7 @@ func TestOwnFormat(t *testing.T) {
 
 	got = commandtest.Run(t, "config", "show", "--config", file)
 	assert.Equal(t, 1, got.Code)
-	assert.Contains(t, got.Stderr, `unknown format ".properties", expected one of .yaml .yml .json .toml`)
+	assert.Contains(t, got.Stderr, `unknown format ".properties", want one of .yaml .yml .json .toml`)
 }
 
 func TestOwnRenderer(t *testing.T) {
@@ -104,7 +104,7 @@ func TestFormatsInConflict(t *testing.T) {
 		want   string
 	}{
 		{"two of one name", grouped[document.Loader](command.Formats, formats.YAML{}), `two formats for "yaml": formats.YAML and formats.YAML; remove one`},
-		{"no format", grouped[document.Loader](command.Formats, nameless{}), `format "" of command_test.nameless: expected a name and a file name ending`},
+		{"no format", grouped[document.Loader](command.Formats, nameless{}), `format "" of command_test.nameless: want a name and a file name ending`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -42,9 +42,9 @@ func TestSteps(t *testing.T) {
 }
 
 func TestFaults(t *testing.T) {
-	require.ErrorContains(t, newLab("train_iters: many\n").Run(t), `train_iters: given string "many", expected a whole number`)
-	require.ErrorContains(t, newLab("stage: sft\n").Run(t), `framework dummy: got stage "sft", want pretrain`)
-	require.ErrorContains(t, newLab("steps: many\n").Run(t), "expected a whole number")
+	require.ErrorContains(t, newLab("train_iters: many\n").Run(t), `train_iters: given string "many", want a whole number`)
+	require.ErrorContains(t, newLab("stage: sft\n").Run(t), `framework dummy: given stage "sft", want pretrain`)
+	require.ErrorContains(t, newLab("steps: many\n").Run(t), "want a whole number")
 }
 
 func TestPlan(t *testing.T) {

@@ -39,7 +39,7 @@ func family(params *document.Map) (string, error) {
 		name := strings.ToLower(strings.TrimSpace(v.Text()))
 		if !slices.Contains(families, name) {
 			return "", &document.Error{
-				Origin: v.Origin(), Path: key, Problem: fmt.Sprintf("given %q, expected flux or wan", v.Text()), Hint: suggest.Hint(name, families),
+				Origin: v.Origin(), Path: key, Problem: fmt.Sprintf("given %q, want flux or wan", v.Text()), Hint: suggest.Hint(name, families),
 			}
 		}
 		return name, nil

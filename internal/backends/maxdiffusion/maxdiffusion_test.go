@@ -82,10 +82,10 @@ func TestTrees(t *testing.T) {
 func TestFaults(t *testing.T) {
 	for params, want := range map[string]string{
 		"steps: 1\n":                                           "set maxdiffusion_entrypoint to flux or wan",
-		"maxdiffusion_entrypoint: wann\n":                      `maxdiffusion_entrypoint: given "wann", expected flux or wan`,
+		"maxdiffusion_entrypoint: wann\n":                      `maxdiffusion_entrypoint: given "wann", want flux or wan`,
 		"model_name: wan\noverride_model: {a: {b: 1}}\n":       "override_model.a: given a mapping",
 		"model_name: wan\nmax_train_steps: many\n":             `max_train_steps: given string "many"`,
-		"model_name: wan\nstage: sft\n":                        `got stage "sft", want pretrain`,
+		"model_name: wan\nstage: sft\n":                        `given stage "sft", want pretrain`,
 		"model_name: [a]\nmaxdiffusion_entrypoint: hunyuan3\n": "model_name: given a list",
 	} {
 		_, err := newLab(params).Plan(t)

@@ -37,7 +37,7 @@ func module(tc *backend.TrainContext) (string, error) {
 		}
 		tried = append(tried, l.file)
 	}
-	return "", fmt.Errorf("framework %s: the source tree %s has no trainer: expected one of %s", Framework, tc.Paths.Dir, strings.Join(tried, ", "))
+	return "", fmt.Errorf("framework %s: the source tree %s has no trainer: want one of %s", Framework, tc.Paths.Dir, strings.Join(tried, ", "))
 }
 
 // configFile is the name of the YAML file that MaxText reads.

@@ -89,5 +89,5 @@ func TestLayouts(t *testing.T) {
 	}
 	l := &traintest.Lab{Factory: maxtext.Factory(), Params: "steps: 1\n", BackendPath: t.TempDir()}
 	_, err := l.Plan(t)
-	assert.ErrorContains(t, err, "has no trainer: expected one of "+filepath.ToSlash("src/maxtext/trainers/pre_train/train.py"))
+	assert.ErrorContains(t, err, "has no trainer: want one of "+filepath.ToSlash("src/maxtext/trainers/pre_train/train.py"))
 }

@@ -39,5 +39,5 @@ func TestPlan(t *testing.T) {
 
 func TestNestedOverrides(t *testing.T) {
 	_, err := (&traintest.Lab{Factory: maxtext.Factory(), Params: "override_model:\n  a:\n    b: 1\n"}).Plan(t)
-	assert.ErrorContains(t, err, "override_model.a: given a mapping, expected a value for the command line of MaxText")
+	assert.ErrorContains(t, err, "override_model.a: given a mapping, want a value for the command line of MaxText")
 }

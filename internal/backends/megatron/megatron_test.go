@@ -93,9 +93,9 @@ func TestPatchesHaveTheIDsOfPrimus(t *testing.T) {
 
 func TestFaults(t *testing.T) {
 	_, err := newLab("micro_batch_size: two\n").Plan(t)
-	require.ErrorContains(t, err, `micro_batch_size: given string "two", expected a whole number`)
+	require.ErrorContains(t, err, `micro_batch_size: given string "two", want a whole number`)
 	_, err = newLab("stage: dpo\n").Plan(t)
-	assert.ErrorContains(t, err, `got stage "dpo", want pretrain or sft or mlperf_pretrain`)
+	assert.ErrorContains(t, err, `given stage "dpo", want pretrain or sft or mlperf_pretrain`)
 }
 
 func TestLayerFrequency(t *testing.T) {

@@ -100,7 +100,7 @@ func optionalBool(args *backend.Args, key string) (*bool, error) {
 	case isText && (on || text == "false"):
 		return &on, nil
 	}
-	return nil, &document.Error{Origin: v.Origin(), Path: key, Problem: fmt.Sprintf("given %s %q, expected true or false", v.Kind(), v.Text())}
+	return nil, &document.Error{Origin: v.Origin(), Path: key, Problem: fmt.Sprintf("given %s %q, want true or false", v.Kind(), v.Text())}
 }
 
 // paths returns the paths of a list, or of a text that is one path or a list in Python's notation;
@@ -114,7 +114,7 @@ func paths(key string, v document.Value) ([]any, error) {
 		return texts(items), nil
 	case document.KindString:
 	default:
-		return nil, &document.Error{Origin: v.Origin(), Path: key, Problem: fmt.Sprintf("given %s %s, expected a path or a list of paths", v.Kind(), v.Text())}
+		return nil, &document.Error{Origin: v.Origin(), Path: key, Problem: fmt.Sprintf("given %s %s, want a path or a list of paths", v.Kind(), v.Text())}
 	}
 	text := strings.TrimSpace(v.Text())
 	if empty(text) {
@@ -130,7 +130,7 @@ func paths(key string, v document.Value) ([]any, error) {
 	value, _ := parsed.Lookup(key)
 	items, isList := value.List()
 	if !isList {
-		return nil, &document.Error{Origin: v.Origin(), Path: key, Problem: fmt.Sprintf("given %q, expected a list such as ['a', 'b']", text)}
+		return nil, &document.Error{Origin: v.Origin(), Path: key, Problem: fmt.Sprintf("given %q, want a list such as ['a', 'b']", text)}
 	}
 	return texts(items), nil
 }

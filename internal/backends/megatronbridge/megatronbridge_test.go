@@ -58,9 +58,9 @@ func TestDataSets(t *testing.T) {
 func TestFaults(t *testing.T) {
 	for params, want := range map[string]string{
 		"flavor: f\n":                    "recipe: required key is missing",
-		recipe + "data_paths: 3\n":       "data_paths: given int 3, expected a path or a list of paths",
-		recipe + "data_paths: '[a, b'\n": `expected a list such as ['a', 'b']`,
-		recipe + "mock: maybe\n":         `mock: given string "maybe", expected true or false`,
+		recipe + "data_paths: 3\n":       "data_paths: given int 3, want a path or a list of paths",
+		recipe + "data_paths: '[a, b'\n": `want a list such as ['a', 'b']`,
+		recipe + "mock: maybe\n":         `mock: given string "maybe", want true or false`,
 	} {
 		_, err := newLab(params).Plan(t)
 		require.ErrorContains(t, err, want)

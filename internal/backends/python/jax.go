@@ -66,7 +66,7 @@ func CheckOverrides(values map[string]document.Value, program string) error {
 		if v := values[key]; v.Kind() == document.KindMap {
 			faults = append(faults, &document.Error{
 				Origin: v.Origin(), Path: "override_model." + key,
-				Problem: fmt.Sprintf("given a %s, expected a value for the command line of %s", v.Kind(), program),
+				Problem: fmt.Sprintf("given a %s, want a value for the command line of %s", v.Kind(), program),
 			})
 		}
 	}

@@ -38,7 +38,7 @@ func Inline(v document.Value) (string, error) {
 		if m.Len() == 0 {
 			return "{}", nil
 		}
-		return "", fmt.Errorf("given a mapping, expected one value")
+		return "", fmt.Errorf("given a mapping, want one value")
 	case document.KindList:
 		items, _ := v.List()
 		words := make([]string, len(items))

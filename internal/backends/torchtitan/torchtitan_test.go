@@ -29,5 +29,5 @@ func TestPlan(t *testing.T) {
 
 func TestFaults(t *testing.T) {
 	_, err := (&traintest.Lab{Factory: torchtitan.Factory(), Params: "training:\n  steps: many\n"}).Plan(t)
-	assert.ErrorContains(t, err, `training.steps: given string "many", expected a whole number`)
+	assert.ErrorContains(t, err, `training.steps: given string "many", want a whole number`)
 }

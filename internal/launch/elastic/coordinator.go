@@ -74,7 +74,7 @@ func (c *coordinator) accept(conn net.Conn) {
 	}
 	p := &peer{link: link}
 	if n, _ := fmt.Sscanf(claim, claimFormat, &p.number, &p.slots); n != 2 || p.number < 0 || p.slots < 1 {
-		link.Refuse(fmt.Errorf("got %q, want the number of a member and of its ranks", claim))
+		link.Refuse(fmt.Errorf("given %q, want the number of a member and of its ranks", claim))
 		return
 	}
 	if !c.send(event{peer: p, word: wordJoined}) {
@@ -151,7 +151,7 @@ func (c *coordinator) admit(p *peer) {
 		p.link.Refuse(fmt.Errorf("there is a member %d already: each node needs a number of its own", p.number))
 		return
 	case c.round == 0 && p.number >= c.Members:
-		p.link.Refuse(fmt.Errorf("got member %d, want one of %d, from 0", p.number, c.Members))
+		p.link.Refuse(fmt.Errorf("given member %d, want one of %d, from 0", p.number, c.Members))
 		return
 	}
 	c.members[p.number] = p

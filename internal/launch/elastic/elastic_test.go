@@ -172,7 +172,7 @@ func TestMembers(t *testing.T) {
 	_, err := heartbeat.Dial(t.Context(), at, "wrong", "member 2 with 2 ranks")
 	require.ErrorContains(t, err, "member 2 with 2 ranks does not know the secret of the job")
 	_, err = heartbeat.Dial(t.Context(), at, "secret", "member 7 with 2 ranks")
-	require.ErrorContains(t, err, "got member 7, want one of 3, from 0")
+	require.ErrorContains(t, err, "given member 7, want one of 3, from 0")
 	link, err := heartbeat.Dial(t.Context(), at, "secret", "member 2 with 2 ranks")
 	require.NoError(t, err)
 	_, err = heartbeat.Dial(t.Context(), at, "secret", "member 2 with 2 ranks")

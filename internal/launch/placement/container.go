@@ -29,7 +29,7 @@ func (r *Run) container(s *Settings, rest string) (*Plan, error) {
 		p.Faults = append(p.Faults, err)
 	}
 	if c.Image == "" {
-		return nil, s.fault("container.image", "got none, want the name of an image")
+		return nil, s.fault("container.image", "given none, want the name of an image")
 	}
 	image := c.Image
 	if named, ok := r.Lookup("DOCKER_IMAGE"); ok && named != "" {
@@ -110,7 +110,7 @@ func (r *Run) volumes(s *Settings, withProgram bool) ([]string, error) {
 	for _, v := range s.Container.Volume {
 		parts := strings.Split(v, ":")
 		if len(parts) > 3 || !filepath.IsAbs(parts[len(parts)-1]) && len(parts) == 1 || len(parts) > 1 && !filepath.IsAbs(parts[1]) {
-			return nil, s.fault("container.volume", "got %q, want /path, /host:/path or /host:/path:ro", v)
+			return nil, s.fault("container.volume", "given %q, want /path, /host:/path or /host:/path:ro", v)
 		}
 		if len(parts) == 1 {
 			v += ":" + v

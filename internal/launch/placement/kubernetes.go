@@ -41,7 +41,7 @@ func (r *Run) kubernetes(s *Settings, rest string) (*Plan, error) {
 	m := &manifest{r: r, k: s.Kubernetes, s: s, p: &Plan{Launcher: launch.Kubernetes}, config: map[string]string{experimentFile: string(r.Resolved)}}
 	m.name = objectName(cmp.Or(m.k.Name, r.Name))
 	if m.k.Image == "" {
-		m.fault("kubernetes.image", "got none, want the name of an image")
+		m.fault("kubernetes.image", "given none, want the name of an image")
 	}
 	job := *r
 	job.Overrides, job.Flags = nil, m.flags()
@@ -231,7 +231,7 @@ func (m *manifest) volumes() (volumes, mounts []any) {
 		from, rest, ok := strings.Cut(v, ":")
 		to, mode, _ := strings.Cut(rest, ":")
 		if !ok || !path.IsAbs(to) || mode != "" && mode != "ro" && mode != "rw" || from == "" {
-			m.fault("kubernetes.volume", "got %q, want CLAIM:/path or /host:/path, and :ro for one that is only read", v)
+			m.fault("kubernetes.volume", "given %q, want CLAIM:/path or /host:/path, and :ro for one that is only read", v)
 			continue
 		}
 		name := fmt.Sprintf("volume-%d", i)

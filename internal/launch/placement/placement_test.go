@@ -107,7 +107,7 @@ func TestWrongSettings(t *testing.T) {
 	for text, want := range map[string]string{
 		"slrum: {}":              `slrum: unknown section, want one of direct, container, kubernetes, main, slurm`,
 		"slurm: 3":               "slurm: ",
-		"slurm: {command: qsub}": `slurm.command: got "qsub", want sbatch or srun`,
+		"slurm: {command: qsub}": `slurm.command: given "qsub", want sbatch or srun`,
 		"slurm: {nodes: many}":   "nodes: ",
 		"kubernetes: {imag: x}":  "kubernetes.imag: unknown key",
 		"container: {options: {wandb_api_key: secret}}": "container.wandb-api-key: is a secret",
@@ -156,7 +156,7 @@ exec srun --nodes=2 --ntasks-per-node=1 --kill-on-bad-exit=1 --cpu-bind=none \
 	require.NoError(t, err)
 	s, _ := load(t, "slurm: {ntasks_per_node: 8}")
 	_, err = placement.New(r, s)
-	assert.ErrorContains(t, err, "slurm.ntasks-per-node: got 8, want 1")
+	assert.ErrorContains(t, err, "slurm.ntasks-per-node: given 8, want 1")
 }
 
 func TestSrun(t *testing.T) {
@@ -212,7 +212,7 @@ container:
 	require.Len(t, missing.Faults, 2)
 	assert.ErrorContains(t, missing.Faults[0], "no no-such-engine in PATH")
 	assert.ErrorContains(t, missing.Faults[1], "/dev/no-such-device")
-	for text, want := range map[string]string{"container: {volume: relative}": `got "relative"`, `container: {image: ""}`: "container.image: got none"} {
+	for text, want := range map[string]string{"container: {volume: relative}": `given "relative"`, `container: {image: ""}`: "container.image: given none"} {
 		s, err := load(t, text)
 		require.NoError(t, err)
 		_, err = placement.New(r, s)
@@ -384,7 +384,7 @@ func TestManifestWithoutASecret(t *testing.T) {
 	s, err := load(t, "kubernetes: {env: [B_KEY=b_abc], volume: [nothing]}")
 	require.NoError(t, err)
 	_, err = placement.New(r, s)
-	for _, want := range []string{"kubernetes.secret: parameter modules.pre_trainer.key is a secret", "--serve-token-file: the file holds secrets", "B_KEY is a secret", `kubernetes.volume: got "nothing"`} {
+	for _, want := range []string{"kubernetes.secret: parameter modules.pre_trainer.key is a secret", "--serve-token-file: the file holds secrets", "B_KEY is a secret", `kubernetes.volume: given "nothing"`} {
 		require.ErrorContains(t, err, want)
 	}
 	assert.NotContains(t, err.Error(), "b_abc")

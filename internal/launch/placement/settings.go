@@ -297,7 +297,7 @@ func decode(merged *document.Map) (*Settings, error) {
 		}
 	}
 	if !slices.Contains([]string{"", "sbatch", "srun"}, s.Slurm.Command) {
-		faults = append(faults, s.fault("slurm.command", "got %q, want sbatch or srun", s.Slurm.Command))
+		faults = append(faults, s.fault("slurm.command", "given %q, want sbatch or srun", s.Slurm.Command))
 	}
 	if err := errors.Join(faults...); err != nil {
 		return nil, err

@@ -27,7 +27,7 @@ func (r *Run) slurm(s *Settings, rest string) (*Plan, error) {
 		}
 	}
 	if list, ok := s.option("ntasks-per-node"); ok && list != "1" {
-		return nil, s.fault("slurm.ntasks-per-node", "got %s, want 1: primus runs once on each node and starts the processes there itself", list)
+		return nil, s.fault("slurm.ntasks-per-node", "given %s, want 1: primus runs once on each node and starts the processes there itself", list)
 	}
 	_, inside := r.Lookup("SLURM_JOB_ID")
 	command := s.Slurm.Command

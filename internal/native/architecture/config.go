@@ -246,7 +246,7 @@ func (c Config) validateExperts(f *faults) {
 type faults struct{ all []error }
 
 func (f *faults) bad(key string, got any, want string) {
-	f.all = append(f.all, fmt.Errorf("%s: got %v, want %s", key, got, want))
+	f.all = append(f.all, fmt.Errorf("%s: given %v, want %s", key, got, want))
 }
 
 func (f *faults) positive(key string, v int) {

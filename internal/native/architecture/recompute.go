@@ -58,7 +58,7 @@ type Plan struct {
 func (p Plan) Validate(layers int) error {
 	var faults []error
 	bad := func(key string, got any, want string) {
-		faults = append(faults, fmt.Errorf("%s: got %v, want %s", key, got, want))
+		faults = append(faults, fmt.Errorf("%s: given %v, want %s", key, got, want))
 	}
 	oneOf := func(key, got string, values []string) {
 		if got != "" && !slices.Contains(values, got) {

@@ -31,9 +31,9 @@ func Representable[Params any](params *Params) []error {
 func representable(v float64) error {
 	switch {
 	case math.Abs(v) > math.MaxFloat32:
-		return fmt.Errorf("got %v, want a finite number of at most %v", v, float32(math.MaxFloat32))
+		return fmt.Errorf("given %v, want a finite number of at most %v", v, float32(math.MaxFloat32))
 	case v != 0 && float32(v) == 0:
-		return fmt.Errorf("got %v, want 0 or a number of at least %v", v, float32(math.SmallestNonzeroFloat32))
+		return fmt.Errorf("given %v, want 0 or a number of at least %v", v, float32(math.SmallestNonzeroFloat32))
 	}
 	return nil
 }

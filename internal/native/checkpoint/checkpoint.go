@@ -32,7 +32,7 @@ func Open(path string) (*Checkpoint, error) {
 		return nil, fmt.Errorf("checkpoint: %w", err)
 	}
 	if !info.IsDir() {
-		return nil, fmt.Errorf("checkpoint: got the file %s, want the directory of a checkpoint or of a run's checkpoints; %s", path, onlyOwn)
+		return nil, fmt.Errorf("checkpoint: given the file %s, want the directory of a checkpoint or of a run's checkpoints; %s", path, onlyOwn)
 	}
 	if _, isStep := parseDirName(filepath.Base(path)); !isStep {
 		if _, err := os.Stat(filepath.Join(path, manifestName)); errors.Is(err, fs.ErrNotExist) {

@@ -21,7 +21,7 @@ type CorruptError struct {
 
 // Error names checkpoint and file, what was found, what was expected and what to do.
 func (e *CorruptError) Error() string {
-	return fmt.Sprintf("checkpoint: %s is damaged: %s: got %s, want %s; load an earlier checkpoint", e.Path, e.File, e.Got, e.Want)
+	return fmt.Sprintf("checkpoint: %s is damaged: %s: given %s, want %s; load an earlier checkpoint", e.Path, e.File, e.Got, e.Want)
 }
 
 // UnreadableError reports that the system could not read a checkpoint, which may be intact.

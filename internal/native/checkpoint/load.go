@@ -18,7 +18,7 @@ func Load(f *safetensors.File, into map[string]*tensor.Tensor) error {
 	want := make(map[string]safetensors.Info, len(into))
 	for name, t := range into {
 		if t == nil {
-			return fmt.Errorf("checkpoint: load tensor %s: got a nil tensor", name)
+			return fmt.Errorf("checkpoint: load tensor %s: given a nil tensor", name)
 		}
 		want[name] = safetensors.Info{DType: t.DType(), Shape: t.Shape()}
 	}

@@ -51,10 +51,10 @@ type Store struct {
 // touches no file.
 func NewStore(dir string, s Settings) (*Store, error) {
 	if dir == "" {
-		return nil, fmt.Errorf("checkpoint: got an empty directory, want where checkpoints go")
+		return nil, fmt.Errorf("checkpoint: given an empty directory, want where checkpoints go")
 	}
 	if s.Keep < 0 {
-		return nil, fmt.Errorf("checkpoint: got %d checkpoints to keep, want 1 or more (0 for %d)", s.Keep, DefaultKeep)
+		return nil, fmt.Errorf("checkpoint: given %d checkpoints to keep, want 1 or more (0 for %d)", s.Keep, DefaultKeep)
 	}
 	if s.Keep == 0 {
 		s.Keep = DefaultKeep
@@ -128,7 +128,7 @@ type Saved struct {
 // PreviousName. If write or the disk fails, or write panics, the Store is unchanged.
 func (s *Store) Save(step int64, write func(w *Writer) error) (saved Saved, err error) {
 	if step < 0 {
-		return saved, fmt.Errorf("checkpoint: got step %d, want 0 or more", step)
+		return saved, fmt.Errorf("checkpoint: given step %d, want 0 or more", step)
 	}
 	if s.lock == nil {
 		lock, err := s.open()

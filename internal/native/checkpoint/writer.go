@@ -52,7 +52,7 @@ func (w *Writer) File(name string, write func(out io.Writer) error) error {
 
 func (w *Writer) add(name string, write func(out io.Writer) error) error {
 	if !fileName.MatchString(name) || name == manifestName {
-		return fmt.Errorf("checkpoint: got the file name %q, want letters, digits, dots, dashes and underscores, not %s", name, manifestName)
+		return fmt.Errorf("checkpoint: given the file name %q, want letters, digits, dots, dashes and underscores, not %s", name, manifestName)
 	}
 	if slices.ContainsFunc(w.files, func(f manifestFile) bool { return f.Name == name }) {
 		return fmt.Errorf("checkpoint: the file %q was written twice", name)
@@ -76,7 +76,7 @@ func (w *Writer) finish(m manifest) error {
 		return w.err
 	}
 	if len(w.files) == 0 {
-		return fmt.Errorf("checkpoint: got a checkpoint without files, want at least one")
+		return fmt.Errorf("checkpoint: given a checkpoint without files, want at least one")
 	}
 	m.Format, m.Version, m.Files = manifestFormat, manifestVersion, w.files
 	text, err := m.encode()

@@ -37,12 +37,12 @@ func (s *Set) only(blocks []int32) *Blend {
 // has the parts in their proportion, and the part of a sample is computed, not stored.
 func Mix(blends []*Blend, weights []float64) (*Blend, error) {
 	if len(blends) == 0 || len(blends) != len(weights) {
-		return nil, fmt.Errorf("data: got %d sets and %d weights, want one weight for each of at least one set", len(blends), len(weights))
+		return nil, fmt.Errorf("data: given %d sets and %d weights, want one weight for each of at least one set", len(blends), len(weights))
 	}
 	rest := 0.0
 	for i, w := range weights {
 		if !(w > 0 && w <= math.MaxFloat32) {
-			return nil, fmt.Errorf("data: got the weight %v of set %d, want a number > 0", w, i+1)
+			return nil, fmt.Errorf("data: given the weight %v of set %d, want a number > 0", w, i+1)
 		}
 		if blends[i].Len() == 0 || blends[i].seq != blends[0].seq {
 			return nil, fmt.Errorf("data: set %d has %d windows of %d tokens, want at least one, of %d tokens", i+1, blends[i].Len(), blends[i].seq, blends[0].seq)
@@ -121,7 +121,7 @@ func times(i, share uint64) uint64 {
 // rows returns how many windows dst holds; a length that is not a multiple of a window is an error.
 func (b *Blend) rows(dst []int32) (int, error) {
 	if len(dst) == 0 || len(dst)%(b.seq+1) != 0 {
-		return 0, fmt.Errorf("data: got a batch buffer of %d tokens, want a positive multiple of seq_length+1 = %d", len(dst), b.seq+1)
+		return 0, fmt.Errorf("data: given a batch buffer of %d tokens, want a positive multiple of seq_length+1 = %d", len(dst), b.seq+1)
 	}
 	return len(dst) / (b.seq + 1), nil
 }
@@ -149,13 +149,13 @@ func ParseBlend(spec string) ([]Component, error) {
 		return []Component{{Weight: 1, Path: spec}}, nil
 	}
 	if len(fields)%2 != 0 {
-		return nil, fmt.Errorf("got %q, want a weight before each path, as in \"0.7 a 0.3 b\"; the paths of a blend have no spaces", spec)
+		return nil, fmt.Errorf("given %q, want a weight before each path, as in \"0.7 a 0.3 b\"; the paths of a blend have no spaces", spec)
 	}
 	var all []Component
 	for i := 0; i < len(fields); i += 2 {
 		w, err := strconv.ParseFloat(fields[i], 64)
 		if err != nil || !(w > 0 && w <= math.MaxFloat32) {
-			return nil, fmt.Errorf("got %q before %s, want a weight > 0, as in \"0.7 a 0.3 b\"; the paths of a blend have no spaces", fields[i], fields[i+1])
+			return nil, fmt.Errorf("given %q before %s, want a weight > 0, as in \"0.7 a 0.3 b\"; the paths of a blend have no spaces", fields[i], fields[i+1])
 		}
 		all = append(all, Component{Weight: w, Path: fields[i+1]})
 	}

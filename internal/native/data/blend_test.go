@@ -170,11 +170,11 @@ func TestParseBlend(t *testing.T) {
 	}
 	for spec, want := range map[string]string{
 		"0.7 a 0.3":      "want a weight before each path",
-		"0.7 a b c":      `got "b" before c, want a weight > 0`,
-		"0 a 1 b":        `got "0" before a`,
-		"-1 a":           `got "-1" before a`,
-		"nan a 1 b":      `got "nan" before a`,
-		"0.7 my file b ": `got "file" before b`,
+		"0.7 a b c":      `given "b" before c, want a weight > 0`,
+		"0 a 1 b":        `given "0" before a`,
+		"-1 a":           `given "-1" before a`,
+		"nan a 1 b":      `given "nan" before a`,
+		"0.7 my file b ": `given "file" before b`,
 	} {
 		_, err := data.ParseBlend(spec)
 		require.ErrorContains(t, err, want, spec)

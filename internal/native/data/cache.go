@@ -136,33 +136,33 @@ func (c cache) open(ctx context.Context) (*Tokens, error) {
 func (c cache) decode(ctx context.Context, content []byte) (*Tokens, error) {
 	size := len(content) - cacheFooter
 	if size < 0 {
-		return nil, fmt.Errorf("got %d bytes, want a footer of %d", len(content), cacheFooter)
+		return nil, fmt.Errorf("given %d bytes, want a footer of %d", len(content), cacheFooter)
 	}
 	tokens, f := content[:size:size], make([]byte, cacheFooter)
 	copy(f, content[size:])
 	if string(f[:8]) != cacheMagic {
-		return nil, fmt.Errorf("got the magic %q, want %q", f[:8], cacheMagic)
+		return nil, fmt.Errorf("given the magic %q, want %q", f[:8], cacheMagic)
 	}
 	if got, want := binary.LittleEndian.Uint32(f[60:]), crc32.Checksum(f[:60], castagnoli()); got != want {
-		return nil, fmt.Errorf("got the footer checksum %08x, want %08x", got, want)
+		return nil, fmt.Errorf("given the footer checksum %08x, want %08x", got, want)
 	}
 	version, width := binary.LittleEndian.Uint32(f[8:]), binary.LittleEndian.Uint32(f[12:])
 	if version != cacheVersion || width != uint32(c.width) {
-		return nil, fmt.Errorf("got version %d and %d bytes per token, want %d and %d", version, width, cacheVersion, c.width)
+		return nil, fmt.Errorf("given version %d and %d bytes per token, want %d and %d", version, width, cacheVersion, c.width)
 	}
 	if !bytes.Equal(f[24:56], c.key[:]) {
-		return nil, errors.New("got the key of another corpus")
+		return nil, errors.New("given the key of another corpus")
 	}
 	count := binary.LittleEndian.Uint64(f[16:])
 	if count > math.MaxInt64/2 || int64(count)*int64(c.width) != int64(size) {
-		return nil, fmt.Errorf("got %d bytes of tokens, want %d tokens of %d", size, count, c.width)
+		return nil, fmt.Errorf("given %d bytes of tokens, want %d tokens of %d", size, count, c.width)
 	}
 	crc, err := checksum(ctx, tokens)
 	if err != nil {
 		return nil, err
 	}
 	if want := binary.LittleEndian.Uint32(f[56:]); crc != want {
-		return nil, fmt.Errorf("got the checksum %08x, want %08x", crc, want)
+		return nil, fmt.Errorf("given the checksum %08x, want %08x", crc, want)
 	}
 	return &Tokens{bytes: tokens, width: c.width, crc: crc, what: cacheName}, nil
 }

@@ -32,13 +32,13 @@ type SourceConfig struct {
 func (c SourceConfig) Validate() error {
 	var faults []error
 	if !(c.ValidFraction >= 0 && c.ValidFraction < 1) {
-		faults = append(faults, fmt.Errorf("valid_fraction: got %v, want 0 <= valid_fraction < 1", c.ValidFraction))
+		faults = append(faults, fmt.Errorf("valid_fraction: given %v, want 0 <= valid_fraction < 1", c.ValidFraction))
 	}
 	if c.TrainDataMax < 0 {
-		faults = append(faults, fmt.Errorf("train_data_max_bytes: got %d, want a number >= 0", c.TrainDataMax))
+		faults = append(faults, fmt.Errorf("train_data_max_bytes: given %d, want a number >= 0", c.TrainDataMax))
 	}
 	if c.TrainDataFormat != "" && !slices.Contains(c.TrainDataFormat.Values(), string(c.TrainDataFormat)) {
-		faults = append(faults, fmt.Errorf("train_data_format: got %q, want %s", c.TrainDataFormat, strings.Join(c.TrainDataFormat.Values(), ", ")))
+		faults = append(faults, fmt.Errorf("train_data_format: given %q, want %s", c.TrainDataFormat, strings.Join(c.TrainDataFormat.Values(), ", ")))
 	}
 	if _, _, err := c.fractions(); err != nil {
 		faults = append(faults, err)
@@ -64,7 +64,7 @@ func (c SourceConfig) fractions() (valid, test float64, err error) {
 	}
 	parts, sum := [3]float64{}, 0.0
 	fields := strings.Split(c.Split, ",")
-	fault := fmt.Errorf("split: got %q, want up to three numbers for training, validation and the test, as in 969,30,1, the first above 0", c.Split)
+	fault := fmt.Errorf("split: given %q, want up to three numbers for training, validation and the test, as in 969,30,1, the first above 0", c.Split)
 	if len(fields) > len(parts) {
 		return 0, 0, fault
 	}

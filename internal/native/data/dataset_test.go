@@ -107,11 +107,11 @@ func TestBadDatasets(t *testing.T) {
 		want []string
 	}{
 		"no validation":        {data.SourceConfig{TrainDataPath: a, ValidDataPath: root + "/none"}, []string{"valid_data_path: ", "none"}},
-		"short test":           {data.SourceConfig{TrainDataPath: a, TestDataPath: filepath.Join(root, "short")}, []string{"seq_length", "got 3 tokens, want at least 5"}},
-		"token":                {data.SourceConfig{TrainDataPath: set}, []string{"train_data_path: ", "set.bin: byte 6: got the token 300, want 0 to 255"}},
-		"short dataset":        {data.SourceConfig{TrainDataPath: index(t, []int32{1, 2})}, []string{"got 2 tokens, want at least 5"}},
+		"short test":           {data.SourceConfig{TrainDataPath: a, TestDataPath: filepath.Join(root, "short")}, []string{"seq_length", "given 3 tokens, want at least 5"}},
+		"token":                {data.SourceConfig{TrainDataPath: set}, []string{"train_data_path: ", "set.bin: byte 6: given the token 300, want 0 to 255"}},
+		"short dataset":        {data.SourceConfig{TrainDataPath: index(t, []int32{1, 2})}, []string{"given 2 tokens, want at least 5"}},
 		"half a dataset":       {data.SourceConfig{TrainDataPath: filepath.Join(root, "half")}, []string{"train_data_path: ", "half.bin", "no such file"}},
-		"limit of a dataset":   {data.SourceConfig{TrainDataPath: set, TrainDataMax: 5}, []string{"train_data_max_bytes: got 5", "indexed dataset"}},
+		"limit of a dataset":   {data.SourceConfig{TrainDataPath: set, TrainDataMax: 5}, []string{"train_data_max_bytes: given 5", "indexed dataset"}},
 		"a blend without path": {data.SourceConfig{TrainDataPath: "1 " + a + " 2"}, []string{"train_data_path: ", "want a weight before each path"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -128,7 +128,7 @@ func TestBadDatasets(t *testing.T) {
 		if ok {
 			assert.NoError(t, err, split)
 		} else {
-			assert.ErrorContains(t, err, "split: got", split)
+			assert.ErrorContains(t, err, "split: given", split)
 		}
 	}
 }

@@ -16,7 +16,7 @@ import (
 // If ctx ends, the file is unchanged.
 func DumpBatches(ctx context.Context, path string, s *Sampler, count, globalBatch int) error {
 	if count < 1 || globalBatch < 1 {
-		return fmt.Errorf("data: dump_batches: got %d batches of %d samples, want 1 or more of each", count, globalBatch)
+		return fmt.Errorf("data: dump_batches: given %d batches of %d samples, want 1 or more of each", count, globalBatch)
 	}
 	width := s.blend.seq + 1
 	replay := *s

@@ -91,7 +91,7 @@ func Find(ctx context.Context, s Settings) (*Source, error) {
 	f := &Source{settings: s, width: width}
 	if prefix, found := indexed.Find(s.Path); found && s.Path != "" {
 		if s.MaxBytes > 0 {
-			return nil, fmt.Errorf("train_data_max_bytes: got %d, and %s is an indexed dataset: want 0, since the limit is one of text", s.MaxBytes, prefix)
+			return nil, fmt.Errorf("train_data_max_bytes: given %d, and %s is an indexed dataset: want 0, since the limit is one of text", s.MaxBytes, prefix)
 		}
 		f.prefix, f.report = prefix, Report{Indexed: true, Report: corpus.Report{Source: prefix}}
 		return f, f.look()

@@ -131,7 +131,7 @@ func TestBadCorpora(t *testing.T) {
 		})
 	}
 	_, _, err := loadCorpus(t.Context(), data.Settings{Settings: corpus.Settings{Path: root, MaxBytes: -1}})
-	assert.ErrorContains(t, err, "train_data_max_bytes: got -1")
+	assert.ErrorContains(t, err, "train_data_max_bytes: given -1")
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, _, err = loadCorpus(cancelled, data.Settings{Settings: corpus.Settings{Path: root}})

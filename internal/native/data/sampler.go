@@ -77,10 +77,10 @@ type Validation struct {
 // their weights, as far as they have so many. A Blend without windows is an error.
 func NewValidation(b *Blend, limit int) (*Validation, error) {
 	if b.Len() == 0 {
-		return nil, fmt.Errorf("data: got a split without validation windows, want a validation fraction above 0")
+		return nil, fmt.Errorf("data: given a split without validation windows, want a validation fraction above 0")
 	}
 	if limit < 0 {
-		return nil, fmt.Errorf("data: got a limit of %d validation windows, want 0 (all) or more", limit)
+		return nil, fmt.Errorf("data: given a limit of %d validation windows, want 0 (all) or more", limit)
 	}
 	v := &Validation{blend: b, count: b.Len(), counts: make([]int, len(b.parts))}
 	if limit > 0 {

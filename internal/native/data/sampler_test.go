@@ -222,8 +222,8 @@ func TestBadSplits(t *testing.T) {
 		{"negative sequence", data.SplitSettings{SeqLength: -1}, "seq_length -1"},
 		{"fraction of one", data.SplitSettings{SeqLength: 4, ValidFraction: 1}, "fraction of 1"},
 		{"negative fraction", data.SplitSettings{SeqLength: 4, ValidFraction: -0.1}, "fraction of -0.1"},
-		{"training too long", data.SplitSettings{SeqLength: 100}, "got 100 tokens, want at least 101 for one training window"},
-		{"both too long", data.SplitSettings{SeqLength: 50, ValidFraction: 0.1}, "got 100 tokens, want at least 102 for one training and one validation window of seq_length+1 = 51"},
+		{"training too long", data.SplitSettings{SeqLength: 100}, "given 100 tokens, want at least 101 for one training window"},
+		{"both too long", data.SplitSettings{SeqLength: 50, ValidFraction: 0.1}, "given 100 tokens, want at least 102 for one training and one validation window of seq_length+1 = 51"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

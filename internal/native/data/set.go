@@ -70,7 +70,7 @@ func (e *TooShortError) Error() string {
 	case e.Test:
 		what = "one training and one test window"
 	}
-	return fmt.Sprintf("seq_length: the sequence is longer than the data: got %d tokens, want at least %d for %s of seq_length+1 = %d tokens: lower seq_length, add text to train_data_path or raise its limit", e.Have, e.Need, what, e.SeqLength+1)
+	return fmt.Sprintf("seq_length: the sequence is longer than the data: given %d tokens, want at least %d for %s of seq_length+1 = %d tokens: lower seq_length, add text to train_data_path or raise its limit", e.Have, e.Need, what, e.SeqLength+1)
 }
 
 // NewSet cuts a stream into blocks of windows. Block b begins at token b·(w·seq+1), where w is the
@@ -84,13 +84,13 @@ func (e *TooShortError) Error() string {
 // stream too short for one block of each kind gives a *TooShortError.
 func NewSet(t *Tokens, s SplitSettings) (*Set, error) {
 	if s.SeqLength < 1 || s.SeqLength >= math.MaxInt32 {
-		return nil, fmt.Errorf("data: got seq_length %d, want 1 or more", s.SeqLength)
+		return nil, fmt.Errorf("data: given seq_length %d, want 1 or more", s.SeqLength)
 	}
 	if !(s.ValidFraction >= 0 && s.ValidFraction < 1) {
-		return nil, fmt.Errorf("data: got a validation fraction of %v, want 0 <= fraction < 1", s.ValidFraction)
+		return nil, fmt.Errorf("data: given a validation fraction of %v, want 0 <= fraction < 1", s.ValidFraction)
 	}
 	if !(s.TestFraction >= 0 && s.ValidFraction+s.TestFraction < 1) {
-		return nil, fmt.Errorf("data: got a test fraction of %v beside a validation fraction of %v, want 0 <= fraction < %v", s.TestFraction, s.ValidFraction, 1-s.ValidFraction)
+		return nil, fmt.Errorf("data: given a test fraction of %v beside a validation fraction of %v, want 0 <= fraction < %v", s.TestFraction, s.ValidFraction, 1-s.ValidFraction)
 	}
 	if err := s.CheckLength(t.Len()); err != nil {
 		return nil, err
@@ -99,7 +99,7 @@ func NewSet(t *Tokens, s SplitSettings) (*Set, error) {
 	set.blockWindows = min(max(t.Len()/(s.SeqLength*wantBlocks), 1), maxBlockWindows)
 	n := t.Len() / set.blockTokens()
 	if n > math.MaxInt32 {
-		return nil, fmt.Errorf("data: got %d blocks, want at most %d: raise seq_length or lower the limit of the corpus", n, math.MaxInt32)
+		return nil, fmt.Errorf("data: given %d blocks, want at most %d: raise seq_length or lower the limit of the corpus", n, math.MaxInt32)
 	}
 	v, e := 0, 0
 	if s.ValidFraction > 0 {

@@ -36,7 +36,7 @@ type TokenizerConfig struct {
 // Load reads the tokenizer.
 func (c TokenizerConfig) Load() (tokenizer.Tokenizer, error) {
 	if c.TokenizerType != "" && !slices.Contains(c.TokenizerType.Values(), string(c.TokenizerType)) {
-		return nil, fmt.Errorf("tokenizer_type: got %q, want %s", c.TokenizerType, strings.Join(c.TokenizerType.Values(), ", "))
+		return nil, fmt.Errorf("tokenizer_type: given %q, want %s", c.TokenizerType, strings.Join(c.TokenizerType.Values(), ", "))
 	}
 	if c.TokenizerModel == "" {
 		if c.TokenizerType == "" || c.TokenizerType == ByteLevel {
@@ -45,7 +45,7 @@ func (c TokenizerConfig) Load() (tokenizer.Tokenizer, error) {
 		return nil, fmt.Errorf("tokenizer_model: not given, and tokenizer_type is %s: want a tokenizer's file or a folder that has it", c.TokenizerType)
 	}
 	if c.TokenizerType == ByteLevel {
-		return nil, fmt.Errorf("tokenizer_model: got %s, and tokenizer_type is %s, which has no file: leave one of them out", c.TokenizerModel, c.TokenizerType)
+		return nil, fmt.Errorf("tokenizer_model: given %s, and tokenizer_type is %s, which has no file: leave one of them out", c.TokenizerModel, c.TokenizerType)
 	}
 	t, err := tokenizer.Load(c.TokenizerModel)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -25,7 +25,7 @@ type Tokens struct {
 func widthOf(vocabSize int) (int, error) {
 	switch {
 	case vocabSize < 1 || vocabSize > math.MaxInt32:
-		return 0, fmt.Errorf("data: got a tokenizer with %d ids, want 1 to %d", vocabSize, math.MaxInt32)
+		return 0, fmt.Errorf("data: given a tokenizer with %d ids, want 1 to %d", vocabSize, math.MaxInt32)
 	case vocabSize <= 1<<8:
 		return 1, nil
 	case vocabSize <= 1<<16:
@@ -73,7 +73,7 @@ func (t *Tokens) scan(ctx context.Context, vocabSize int) error {
 			t.read(ids, from)
 			for i, id := range ids {
 				if id < 0 || int(id) >= vocabSize {
-					return fmt.Errorf("%s: byte %d: got the token %d, want 0 to %d: the dataset was made with another tokenizer, or it is damaged", t.what, (from+i)*t.width, id, vocabSize-1)
+					return fmt.Errorf("%s: byte %d: given the token %d, want 0 to %d: the dataset was made with another tokenizer, or it is damaged", t.what, (from+i)*t.width, id, vocabSize-1)
 				}
 			}
 			t.crc = crc32.Update(t.crc, castagnoli(), t.bytes[from*t.width:(from+len(ids))*t.width])

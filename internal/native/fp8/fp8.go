@@ -75,7 +75,7 @@ func (c Params) Validate(narrow bool) error {
 	}
 	var faults []error
 	bad := func(key string, got any, want string) {
-		faults = append(faults, fmt.Errorf("%s: got %v, want %s", key, got, want))
+		faults = append(faults, fmt.Errorf("%s: given %v, want %s", key, got, want))
 	}
 	oneOf := func(key, got string, values []string) bool {
 		if got != "" && !slices.Contains(values, got) {

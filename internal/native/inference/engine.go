@@ -164,18 +164,18 @@ func (e *Engine) check(r *Request) error {
 	}
 	switch {
 	case len(r.Prompt) == 0:
-		return &RequestError{"prompt", "got no tokens, want at least one"}
+		return &RequestError{"prompt", "given no tokens, want at least one"}
 	case len(r.Prompt) >= e.settings.Capacity && !r.Slide:
-		return &RequestError{"prompt", fmt.Sprintf("got %d tokens, want fewer than the %d that a text may have", len(r.Prompt), e.settings.Capacity)}
+		return &RequestError{"prompt", fmt.Sprintf("given %d tokens, want fewer than the %d that a text may have", len(r.Prompt), e.settings.Capacity)}
 	case r.MaxTokens < 0:
-		return &RequestError{"max_tokens", fmt.Sprintf("got %d, want a number >= 1, or 0 for as many as fit", r.MaxTokens)}
+		return &RequestError{"max_tokens", fmt.Sprintf("given %d, want a number >= 1, or 0 for as many as fit", r.MaxTokens)}
 	case r.MaxTokens == 0 && r.Slide:
-		return &RequestError{"max_tokens", "got 0, want a number >= 1 for a text without an end"}
+		return &RequestError{"max_tokens", "given 0, want a number >= 1 for a text without an end"}
 	case slices.Contains(r.Stop, ""):
-		return &RequestError{"stop", "got an empty string"}
+		return &RequestError{"stop", "given an empty string"}
 	}
 	if i := slices.IndexFunc(r.Prompt, func(id int32) bool { return id < 0 || int(id) >= e.vocab }); i >= 0 {
-		return &RequestError{"prompt", fmt.Sprintf("got token %d, want ids below %d", r.Prompt[i], e.vocab)}
+		return &RequestError{"prompt", fmt.Sprintf("given token %d, want ids below %d", r.Prompt[i], e.vocab)}
 	}
 	if fits := e.settings.Capacity - len(r.Prompt); !r.Slide && (r.MaxTokens == 0 || r.MaxTokens > fits) {
 		r.MaxTokens = fits

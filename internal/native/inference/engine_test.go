@@ -158,7 +158,7 @@ func TestRequestErrors(t *testing.T) {
 	}{
 		"no prompt":   {inference.Request{}, "prompt"},
 		"long prompt": {inference.Request{Prompt: make([]int32, 64)}, "fewer than the 64"},
-		"no token":    {inference.Request{Prompt: []int32{256}}, "got token 256"},
+		"no token":    {inference.Request{Prompt: []int32{256}}, "given token 256"},
 		"max_tokens":  {inference.Request{Prompt: []int32{1}, MaxTokens: -1}, "max_tokens"},
 		"stop":        {inference.Request{Prompt: []int32{1}, Stop: []string{""}}, "stop"},
 		"temperature": {inference.Request{Prompt: []int32{1}, Sampling: inference.Sampling{Temperature: -1}}, "temperature"},

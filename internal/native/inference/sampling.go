@@ -20,11 +20,11 @@ type Sampling struct {
 func (s Sampling) Validate() error {
 	switch {
 	case !(s.Temperature >= 0) || math.IsInf(s.Temperature, 0):
-		return &RequestError{"temperature", fmt.Sprintf("got %v, want a number >= 0", s.Temperature)}
+		return &RequestError{"temperature", fmt.Sprintf("given %v, want a number >= 0", s.Temperature)}
 	case s.TopK < 0:
-		return &RequestError{"top_k", fmt.Sprintf("got %d, want a number >= 1, or 0 for all tokens", s.TopK)}
+		return &RequestError{"top_k", fmt.Sprintf("given %d, want a number >= 1, or 0 for all tokens", s.TopK)}
 	case !(s.TopP >= 0 && s.TopP <= 1):
-		return &RequestError{"top_p", fmt.Sprintf("got %v, want a probability above 0, at most 1", s.TopP)}
+		return &RequestError{"top_p", fmt.Sprintf("given %v, want a probability above 0, at most 1", s.TopP)}
 	}
 	return nil
 }

@@ -143,10 +143,10 @@ func (s *Scorer) Text(ctx context.Context, n int, read func(dst []int32, from in
 	capacity := s.Capacity()
 	stride = cmp.Or(stride, capacity)
 	if stride < 1 || stride > capacity {
-		return Score{}, &RequestError{"stride", fmt.Sprintf("got %d, want from 1 to the %d tokens of a window", stride, capacity)}
+		return Score{}, &RequestError{"stride", fmt.Sprintf("given %d, want from 1 to the %d tokens of a window", stride, capacity)}
 	}
 	if n < 2 {
-		return Score{}, &RequestError{"text", fmt.Sprintf("got %d tokens, want at least two", n)}
+		return Score{}, &RequestError{"text", fmt.Sprintf("given %d tokens, want at least two", n)}
 	}
 	score := Score{Greedy: true}
 	window := make([]int32, capacity+1)
@@ -170,7 +170,7 @@ func (s *Scorer) Text(ctx context.Context, n int, read func(dst []int32, from in
 // that is too long loses tokens at its beginning.
 func (s *Scorer) Choices(ctx context.Context, prompt []int32, choices [][]int32) ([]Score, error) {
 	if len(prompt) == 0 {
-		return nil, &RequestError{"query", "got no tokens, want at least one before a choice"}
+		return nil, &RequestError{"query", "given no tokens, want at least one before a choice"}
 	}
 	longest := 0
 	for i, c := range choices {

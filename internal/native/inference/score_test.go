@@ -159,7 +159,7 @@ func TestTask(t *testing.T) {
 	for give, want := range map[string]string{
 		"":                                      "no questions",
 		"{":                                     "line 1",
-		`{"query": "a", "choices": ["b"]}`:      "choices: got 1",
+		`{"query": "a", "choices": ["b"]}`:      "choices: given 1",
 		`{"query": "a", "choices": ["b", "c"]}`: "gold: want the index",
 		`{"query": "a", "choices": ["b", "c"], "gold": 2}`: "from 0 to 1",
 	} {

@@ -40,7 +40,7 @@ func ReadTask(name string, in io.Reader) ([]Question, error) {
 		switch {
 		case err != nil:
 		case len(q.Choices) < 2:
-			err = fmt.Errorf("choices: got %d, want two or more strings", len(q.Choices))
+			err = fmt.Errorf("choices: given %d, want two or more strings", len(q.Choices))
 		case q.Gold < 0 || q.Gold >= len(q.Choices):
 			err = fmt.Errorf("gold: want the index of the right choice, from 0 to %d", len(q.Choices)-1)
 		}

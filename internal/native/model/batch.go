@@ -68,7 +68,7 @@ func (b Batch) Weight() float64 {
 // the fields say.
 func (b Batch) Check(rows, seq int) error {
 	if b.Seq != seq || len(b.Tokens) != rows*(seq+1) {
-		return fmt.Errorf("batch: got %d tokens of sequences of %d, want %d sequences of %d and one more", len(b.Tokens), b.Seq, rows, seq)
+		return fmt.Errorf("batch: given %d tokens of sequences of %d, want %d sequences of %d and one more", len(b.Tokens), b.Seq, rows, seq)
 	}
 	for _, f := range []struct {
 		name string
@@ -78,22 +78,22 @@ func (b Batch) Check(rows, seq int) error {
 		{"weights", len(b.Weights), b.Weights == nil}, {"segments", len(b.Segments), b.Segments == nil}, {"positions", len(b.Positions), b.Positions == nil},
 	} {
 		if !f.none && f.n != rows*seq {
-			return fmt.Errorf("batch: got %d %s, want none or %d", f.n, f.name, rows*seq)
+			return fmt.Errorf("batch: given %d %s, want none or %d", f.n, f.name, rows*seq)
 		}
 	}
 	for i, w := range b.Weights {
 		if !(w >= 0 && w <= 1e30) {
-			return fmt.Errorf("batch: got the weight %v of target %d of row %d, want a finite number >= 0", w, i%seq, i/seq)
+			return fmt.Errorf("batch: given the weight %v of target %d of row %d, want a finite number >= 0", w, i%seq, i/seq)
 		}
 	}
 	for i, s := range b.Segments {
 		if i%seq > 0 && s < b.Segments[i-1] {
-			return fmt.Errorf("batch: got segment %d of token %d of row %d after segment %d, want segments that do not decrease", s, i%seq, i/seq, b.Segments[i-1])
+			return fmt.Errorf("batch: given segment %d of token %d of row %d after segment %d, want segments that do not decrease", s, i%seq, i/seq, b.Segments[i-1])
 		}
 	}
 	for i, p := range b.Positions {
 		if p != 0 && (i%seq == 0 || p != b.Positions[i-1]+1) {
-			return fmt.Errorf("batch: got position %d of token %d of row %d, want 0 or one more than that of the token before", p, i%seq, i/seq)
+			return fmt.Errorf("batch: given position %d of token %d of row %d, want 0 or one more than that of the token before", p, i%seq, i/seq)
 		}
 	}
 	return nil

@@ -64,9 +64,9 @@ func TestBadBatches(t *testing.T) {
 	}{
 		{"rows", func(b *model.Batch) { b.Tokens = b.Tokens[:6] }, "want 2 sequences of 5"},
 		{"sequence", func(b *model.Batch) { b.Seq = 2 }, "sequences of 2"},
-		{"weights", func(b *model.Batch) { b.Weights = []float32{1} }, "got 1 weights, want none or 10"},
+		{"weights", func(b *model.Batch) { b.Weights = []float32{1} }, "given 1 weights, want none or 10"},
 		{"negative weight", func(b *model.Batch) { b.Weights = []float32{1, 1, 1, 1, 1, 1, -1, 1, 1, 1} }, "weight -1 of target 1 of row 1"},
-		{"segments", func(b *model.Batch) { b.Segments = []int32{} }, "got 0 segments"},
+		{"segments", func(b *model.Batch) { b.Segments = []int32{} }, "given 0 segments"},
 		{"segment goes back", func(b *model.Batch) { b.Segments = []int32{0, 1, 0, 1, 1, 0, 0, 0, 0, 0} }, "segment 0 of token 2 of row 0 after segment 1"},
 		{"position at the beginning", func(b *model.Batch) { b.Positions = []int32{0, 1, 2, 3, 4, 5, 6, 7, 8, 9} }, "position 5 of token 0 of row 1"},
 		{"position jumps", func(b *model.Batch) { b.Positions = []int32{0, 2, 3, 4, 5, 0, 1, 2, 3, 4} }, "position 2 of token 1 of row 0"},

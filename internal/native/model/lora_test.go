@@ -120,11 +120,11 @@ func TestAdapterNames(t *testing.T) {
 
 func TestAdapterErrors(t *testing.T) {
 	for want, edit := range map[string]func(*model.Config){
-		"lora_rank: got -1":                func(c *model.Config) { c.LoRA.Rank = -1 },
-		"lora_alpha: got -1":               func(c *model.Config) { c.LoRA.Alpha = -1 },
-		"lora_dropout: got 1,":             func(c *model.Config) { c.LoRA.Dropout = 1 },
-		`lora_target_modules: got "qproj"`: func(c *model.Config) { c.LoRA.Targets = []string{"qproj"} },
-		"experts have no adapters":         func(c *model.Config) { *c = adapted(mixtral(), 0) },
+		"lora_rank: given -1":                func(c *model.Config) { c.LoRA.Rank = -1 },
+		"lora_alpha: given -1":               func(c *model.Config) { c.LoRA.Alpha = -1 },
+		"lora_dropout: given 1,":             func(c *model.Config) { c.LoRA.Dropout = 1 },
+		`lora_target_modules: given "qproj"`: func(c *model.Config) { c.LoRA.Targets = []string{"qproj"} },
+		"experts have no adapters":           func(c *model.Config) { *c = adapted(mixtral(), 0) },
 	} {
 		c := adapted(tiny(false), 0)
 		edit(&c)

@@ -347,10 +347,10 @@ func TestConfigErrors(t *testing.T) {
 	cfg.HiddenSize, cfg.VocabSize, cfg.NumQueryGroups, cfg.NormEpsilon = 18, 0, 3, 0
 	err := cfg.Validate()
 	for _, want := range []string{
-		"hidden_size: got 18, want a multiple of num_attention_heads 4",
-		"vocab_size: got 0, want a number >= 1",
-		"num_query_groups: got 3, want a divisor of num_attention_heads 4",
-		"norm_epsilon: got 0",
+		"hidden_size: given 18, want a multiple of num_attention_heads 4",
+		"vocab_size: given 0, want a number >= 1",
+		"num_query_groups: given 3, want a divisor of num_attention_heads 4",
+		"norm_epsilon: given 0",
 	} {
 		assert.ErrorContains(t, err, want)
 	}
@@ -364,23 +364,23 @@ func TestConfigErrorsOfParts(t *testing.T) {
 	cfg.AddBiasLinear = true
 	err := cfg.Validate()
 	for _, want := range []string{
-		`normalization: got "rmsnorm", want RMSNorm or LayerNorm`,
-		`position_embedding_type: got "alibi", want rope or yarn or learned_absolute`,
-		`activation_func: got "relu", want swiglu or gelu`,
-		"max_position_embeddings: got 3, want at least seq_length 6",
-		"hidden_dropout: got 1, want a number in [0, 1)",
-		"attention_dropout: got -1, want a number in [0, 1)",
-		"moe_router_topk: got 5, want a number from 2 to num_experts 4, or 1 with moe_router_pre_softmax",
-		"moe_aux_loss_coeff: got -1",
-		"moe_ffn_hidden_size: got -1",
-		"activation_func: got relu, want swiglu with num_experts",
-		"add_bias_linear: got true, want false with num_experts",
+		`normalization: given "rmsnorm", want RMSNorm or LayerNorm`,
+		`position_embedding_type: given "alibi", want rope or yarn or learned_absolute`,
+		`activation_func: given "relu", want swiglu or gelu`,
+		"max_position_embeddings: given 3, want at least seq_length 6",
+		"hidden_dropout: given 1, want a number in [0, 1)",
+		"attention_dropout: given -1, want a number in [0, 1)",
+		"moe_router_topk: given 5, want a number from 2 to num_experts 4, or 1 with moe_router_pre_softmax",
+		"moe_aux_loss_coeff: given -1",
+		"moe_ffn_hidden_size: given -1",
+		"activation_func: given relu, want swiglu with num_experts",
+		"add_bias_linear: given true, want false with num_experts",
 	} {
 		assert.ErrorContains(t, err, want)
 	}
 	cfg = tiny(true)
 	cfg.NumExperts = 1
-	assert.ErrorContains(t, cfg.Validate(), "num_experts: got 1, want 0 for an MLP, or a number >= 2")
+	assert.ErrorContains(t, cfg.Validate(), "num_experts: given 1, want 0 for an MLP, or a number >= 2")
 }
 
 func TestNumParameters(t *testing.T) {

@@ -131,14 +131,14 @@ func (m trainable) calibrate(t *testing.T) {
 
 func TestFP8Errors(t *testing.T) {
 	for want, edit := range map[string]func(*model.Config){
-		`fp8: got "e5m2", want e4m3 or hybrid`:                             func(c *model.Config) { c.Format = "e5m2" },
-		"fp8: got hybrid, want null without bf16 or fp16":                  func(c *model.Config) { c.BF16 = false },
-		`fp8_recipe: got "custom", want delayed or tensorwise or`:          func(c *model.Config) { c.Recipe = "custom" },
-		`fp8_amax_compute_algo: got "mean", want most_recent or max`:       func(c *model.Config) { c.Algo = "mean" },
-		"fp8_amax_history_len: got -1, want a number >= 1":                 func(c *model.Config) { c.HistoryLen = -1 },
-		"fp8_margin: got 300, want a number from -64 to 64":                func(c *model.Config) { c.Margin = 300 },
-		"fp8: got hybrid, want null with num_experts":                      func(c *model.Config) { c.Experts = mixtral().Experts },
-		"num_layers_at_start_in_bf16 and num_layers_at_end_in_bf16: got -": func(c *model.Config) { c.Start = -1 },
+		`fp8: given "e5m2", want e4m3 or hybrid`:                             func(c *model.Config) { c.Format = "e5m2" },
+		"fp8: given hybrid, want null without bf16 or fp16":                  func(c *model.Config) { c.BF16 = false },
+		`fp8_recipe: given "custom", want delayed or tensorwise or`:          func(c *model.Config) { c.Recipe = "custom" },
+		`fp8_amax_compute_algo: given "mean", want most_recent or max`:       func(c *model.Config) { c.Algo = "mean" },
+		"fp8_amax_history_len: given -1, want a number >= 1":                 func(c *model.Config) { c.HistoryLen = -1 },
+		"fp8_margin: given 300, want a number from -64 to 64":                func(c *model.Config) { c.Margin = 300 },
+		"fp8: given hybrid, want null with num_experts":                      func(c *model.Config) { c.Experts = mixtral().Experts },
+		"num_layers_at_start_in_bf16 and num_layers_at_end_in_bf16: given -": func(c *model.Config) { c.Start = -1 },
 	} {
 		cfg := tiny(true)
 		cfg.BF16, cfg.Format, cfg.Recipe = true, fp8.Hybrid, fp8.Tensorwise

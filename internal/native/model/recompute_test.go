@@ -80,13 +80,13 @@ func gradients(t *testing.T, cfg model.Config) (all [][]float64) {
 
 func TestRecomputeErrors(t *testing.T) {
 	for want, r := range map[string]architecture.Plan{
-		`recompute_granularity: got "half", want full or selective`:                              {Granularity: "half"},
-		`recompute_method: got "rows", want uniform or block`:                                    {Granularity: "full", Method: "rows"},
-		"recompute_num_layers: got 3, want a number from 1 to num_layers 2":                      {Granularity: "full", Layers: 3},
-		`recompute_granularity: got "", want full with recompute_method or recompute_num_layers`: {Layers: 1},
-		`recompute_granularity: got "", want selective with recompute_modules`:                   {Modules: []string{"mlp"}},
-		`recompute_modules: got "moe_act", want core_attn or layernorm or mlp or moe`:            {Granularity: "selective", Modules: []string{"moe_act"}},
-		"recompute_activations: got true, want false with recompute_granularity full":            {Granularity: "full", Activations: true},
+		`recompute_granularity: given "half", want full or selective`:                              {Granularity: "half"},
+		`recompute_method: given "rows", want uniform or block`:                                    {Granularity: "full", Method: "rows"},
+		"recompute_num_layers: given 3, want a number from 1 to num_layers 2":                      {Granularity: "full", Layers: 3},
+		`recompute_granularity: given "", want full with recompute_method or recompute_num_layers`: {Layers: 1},
+		`recompute_granularity: given "", want selective with recompute_modules`:                   {Modules: []string{"mlp"}},
+		`recompute_modules: given "moe_act", want core_attn or layernorm or mlp or moe`:            {Granularity: "selective", Modules: []string{"moe_act"}},
+		"recompute_activations: given true, want false with recompute_granularity full":            {Granularity: "full", Activations: true},
 	} {
 		cfg := tiny(true)
 		cfg.Plan = r

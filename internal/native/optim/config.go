@@ -94,7 +94,7 @@ type faults []error
 
 func (f *faults) check(ok bool, key string, got any, want string) {
 	if !ok {
-		*f = append(*f, fmt.Errorf("%s: got %v, want %s", key, got, want))
+		*f = append(*f, fmt.Errorf("%s: given %v, want %s", key, got, want))
 	}
 }
 

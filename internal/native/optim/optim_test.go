@@ -70,21 +70,21 @@ func TestWeightDecayOfAStep(t *testing.T) {
 	assert.InDelta(t, 0.2+0.4*(1-math.Cos(math.Pi/4))/2, c.WeightDecayAt(25, 100), 1e-12)
 	assert.InDelta(t, 0.6, c.WeightDecayAt(200, 100), 1e-12)
 	c.DecayStyle = ""
-	assert.ErrorContains(t, c.Validate(), "end_weight_decay: got 0.6, want weight_decay 0.1, or weight_decay_incr_style linear or cosine")
+	assert.ErrorContains(t, c.Validate(), "end_weight_decay: given 0.6, want weight_decay 0.1, or weight_decay_incr_style linear or cosine")
 }
 
 func TestScheduleErrors(t *testing.T) {
 	good := optim.Schedule{LR: 1, LRDecayStyle: optim.Linear, LRDecayIters: 10}
 	tests := map[string]func(*optim.Schedule){
-		"lr: got 0":                  func(s *optim.Schedule) { s.LR = 0 },
-		"lr: got NaN":                func(s *optim.Schedule) { s.LR = math.NaN() },
-		"min_lr: got 2":              func(s *optim.Schedule) { s.MinLR = 2 },
-		`lr_decay_style: got "step"`: func(s *optim.Schedule) { s.LRDecayStyle = "step" },
-		"lr_warmup_iters: got -1":    func(s *optim.Schedule) { s.LRWarmupIters = -1 },
-		"lr_wsd_decay_iters: got 11, want a number from 1 to":      func(s *optim.Schedule) { s.LRDecayStyle, s.LRWSDDecayIters = optim.WSD, 11 },
-		`lr_wsd_decay_style: got "step"`:                           func(s *optim.Schedule) { s.LRWSDDecayStyle = "step" },
-		"lr_warmup_init: got 2":                                    func(s *optim.Schedule) { s.LRWarmupInit = 2 },
-		"lr_decay_iters: got 10, want at least lr_warmup_iters 20": func(s *optim.Schedule) { s.LRWarmupIters = 20 },
+		"lr: given 0":                  func(s *optim.Schedule) { s.LR = 0 },
+		"lr: given NaN":                func(s *optim.Schedule) { s.LR = math.NaN() },
+		"min_lr: given 2":              func(s *optim.Schedule) { s.MinLR = 2 },
+		`lr_decay_style: given "step"`: func(s *optim.Schedule) { s.LRDecayStyle = "step" },
+		"lr_warmup_iters: given -1":    func(s *optim.Schedule) { s.LRWarmupIters = -1 },
+		"lr_wsd_decay_iters: given 11, want a number from 1 to":      func(s *optim.Schedule) { s.LRDecayStyle, s.LRWSDDecayIters = optim.WSD, 11 },
+		`lr_wsd_decay_style: given "step"`:                           func(s *optim.Schedule) { s.LRWSDDecayStyle = "step" },
+		"lr_warmup_init: given 2":                                    func(s *optim.Schedule) { s.LRWarmupInit = 2 },
+		"lr_decay_iters: given 10, want at least lr_warmup_iters 20": func(s *optim.Schedule) { s.LRWarmupIters = 20 },
 	}
 	require.NoError(t, good.Validate())
 	for want, spoil := range tests {
@@ -205,10 +205,10 @@ func TestConfigErrors(t *testing.T) {
 		assert.ErrorContains(t, err, key)
 	}
 	err = optim.OptimizerConfig{Optimizer: "muon", SGDMomentum: 1, MuonConfig: optim.MuonConfig{Momentum: 1, Scale: "none"}}.Validate()
-	for _, want := range []string{"sgd_momentum", "muon_momentum", "muon_num_ns_steps", "muon_extra_scale_factor", `muon_scale_mode: got "none", want spectral or`} {
+	for _, want := range []string{"sgd_momentum", "muon_momentum", "muon_num_ns_steps", "muon_extra_scale_factor", `muon_scale_mode: given "none", want spectral or`} {
 		assert.ErrorContains(t, err, want)
 	}
-	assert.ErrorContains(t, optim.OptimizerConfig{Optimizer: "lion"}.Validate(), `optimizer: got "lion", want adam or sgd or muon`)
+	assert.ErrorContains(t, optim.OptimizerConfig{Optimizer: "lion"}.Validate(), `optimizer: given "lion", want adam or sgd or muon`)
 	assert.NoError(t, config.Validate())
 }
 
@@ -244,7 +244,7 @@ func TestLossScale(t *testing.T) {
 	assert.False(t, l.Exhausted())
 	err := optim.LossScaleConfig{LossScale: -1, Initial: -2, Min: -1}.Validate()
 	for _, key := range []string{"loss_scale", "min_loss_scale", "initial_loss_scale", "loss_scale_window", "hysteresis"} {
-		assert.ErrorContains(t, err, key+": got ")
+		assert.ErrorContains(t, err, key+": given ")
 	}
 }
 
@@ -266,10 +266,10 @@ func TestBatchRamp(t *testing.T) {
 	}
 	assert.Equal(t, 32, optim.BatchRamp(nil).At(0, 32))
 	for want, r := range map[string]optim.BatchRamp{
-		"rampup_batch_size: got [1 2], want three numbers": {1, 2},
-		"rampup_batch_size[0]: got 12, want a multiple of": {12, 8, 10},
-		"rampup_batch_size[1]: got 0":                      {16, 0, 10},
-		"rampup_batch_size[2]: got 0":                      {16, 8, 0},
+		"rampup_batch_size: given [1 2], want three numbers": {1, 2},
+		"rampup_batch_size[0]: given 12, want a multiple of": {12, 8, 10},
+		"rampup_batch_size[1]: given 0":                      {16, 0, 10},
+		"rampup_batch_size[2]: given 0":                      {16, 8, 0},
 	} {
 		assert.ErrorContains(t, r.Validate(32, 8), want)
 	}

@@ -24,7 +24,7 @@ func gradientNoise() patch.Patch {
 				}
 				small, big, err := batchSizes(c)
 				if err == nil && big <= small {
-					err = fmt.Errorf("%s compares micro batches with the global batch: got micro_batch_size %d and global_batch_size %d, want a larger global batch",
+					err = fmt.Errorf("%s compares micro batches with the global batch: given micro_batch_size %d and global_batch_size %d, want a larger global batch",
 						logGradientNoise, small, big)
 				}
 				return true, err

@@ -31,7 +31,7 @@ func layerwiseLRDecay() patch.Patch {
 			Holds: func(c *patch.Context) (bool, error) {
 				decay, err := patch.Param(c, lrLayerDecay, 1.0)
 				if err == nil && !(decay > 0 && decay <= 1) {
-					err = fmt.Errorf("%s: got %v, want 0 < %s <= 1", lrLayerDecay, decay, lrLayerDecay)
+					err = fmt.Errorf("%s: given %v, want 0 < %s <= 1", lrLayerDecay, decay, lrLayerDecay)
 				}
 				return decay < 1, err
 			},

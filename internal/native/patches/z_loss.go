@@ -22,7 +22,7 @@ func zLoss() patch.Patch {
 			Holds: func(c *patch.Context) (bool, error) {
 				coeff, err := patch.Param(c, zLossCoeff, 0.0)
 				if err == nil && (!(coeff >= 0) || math.IsInf(coeff, 0)) {
-					err = fmt.Errorf("%s: got %v, want a number >= 0", zLossCoeff, coeff)
+					err = fmt.Errorf("%s: given %v, want a number >= 0", zLossCoeff, coeff)
 				}
 				return coeff > 0, err
 			},

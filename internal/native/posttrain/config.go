@@ -21,10 +21,10 @@ type Tuning struct {
 func (c Tuning) Validate() error {
 	var faults []error
 	if !(c.DPOBeta >= 0 && c.DPOBeta <= 1e6) {
-		faults = append(faults, fmt.Errorf("dpo_beta: got %v, want a number >= 0", c.DPOBeta))
+		faults = append(faults, fmt.Errorf("dpo_beta: given %v, want a number >= 0", c.DPOBeta))
 	}
 	if (c.PromptKey == "") != (c.ResponseKey == "") {
-		faults = append(faults, fmt.Errorf("prompt_key: got %q with response_key %q, want both or none", c.PromptKey, c.ResponseKey))
+		faults = append(faults, fmt.Errorf("prompt_key: given %q with response_key %q, want both or none", c.PromptKey, c.ResponseKey))
 	}
 	return errors.Join(faults...)
 }

@@ -105,22 +105,22 @@ func TestBadExamples(t *testing.T) {
 		`[1]`:                               "want a JSON object",
 		`{"prompt"`:                         "unexpected EOF",
 		`{"messages": []}`:                  "want a list of one message or more",
-		`{"messages": [{"role": "user", "content": "x"}]}`: "got no answer",
-		`{"messages": [{"content": "x"}]}`:                 "message 1: role: got none, want a string",
-		``:                                                 "got no examples",
+		`{"messages": [{"role": "user", "content": "x"}]}`: "given no answer",
+		`{"messages": [{"content": "x"}]}`:                 "message 1: role: given none, want a string",
+		``:                                                 "given no examples",
 	} {
 		_, err := read(t, posttrain.Tuning{}, false, line)
 		assert.ErrorContains(t, err, want, line)
 	}
 	_, err := read(t, posttrain.Tuning{}, true, `{"prompt": "x", "chosen": "y"}`)
-	assert.ErrorContains(t, err, "want chosen and rejected, got no rejected")
+	assert.ErrorContains(t, err, "given no rejected, want chosen and rejected")
 	_, err = posttrain.NewReader(posttrain.Tuning{ChatTemplate: "chatlm"}, tokenizer.Byte{}, false)
 	assert.ErrorContains(t, err, `did you mean "chatml"?`)
 	broken := filepath.Join(t.TempDir(), "broken.jinja")
 	require.NoError(t, os.WriteFile(broken, []byte("{% if %}"), 0o600))
 	_, err = posttrain.NewReader(posttrain.Tuning{ChatTemplate: broken}, tokenizer.Byte{}, false)
 	assert.ErrorContains(t, err, "line 1, column 7")
-	assert.ErrorContains(t, posttrain.Tuning{DPOBeta: -1, PromptKey: "x"}.Validate(), "dpo_beta: got -1")
+	assert.ErrorContains(t, posttrain.Tuning{DPOBeta: -1, PromptKey: "x"}.Validate(), "dpo_beta: given -1")
 	assert.ErrorContains(t, posttrain.Tuning{PromptKey: "x"}.Validate(), "want both or none")
 }
 
@@ -147,7 +147,7 @@ func TestFind(t *testing.T) {
 		assert.Len(t, s.Examples, 2)
 	}
 	for path, want := range map[string]string{
-		"": "train_data_path: got null", filepath.Join(dir, "none"): "want a file of examples", t.TempDir(): "has no files *.jsonl",
+		"": "train_data_path: given null", filepath.Join(dir, "none"): "want a file of examples", t.TempDir(): "has no files *.jsonl",
 	} {
 		_, err := posttrain.Find(path)
 		assert.ErrorContains(t, err, want)

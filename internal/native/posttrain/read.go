@@ -74,7 +74,7 @@ func special(f *tokenizer.File, id int32) string {
 // .jsonl.gz or .jsonl.zst, or a pattern.
 func Find(path string) ([]string, error) {
 	if path == "" {
-		return nil, errors.New("train_data_path: got null, want a file of examples in JSON lines, a directory of such files, or a pattern")
+		return nil, errors.New("train_data_path: given null, want a file of examples in JSON lines, a directory of such files, or a pattern")
 	}
 	info, err := os.Stat(path)
 	switch {
@@ -114,7 +114,7 @@ func (r *Reader) Read(ctx context.Context, files []string) (*Source, error) {
 		}
 	}
 	if len(s.Examples)+len(s.Pairs) == 0 {
-		return nil, fmt.Errorf("train_data_path: %s: got no examples, want a JSON object per line", strings.Join(files, ", "))
+		return nil, fmt.Errorf("train_data_path: %s: given no examples, want a JSON object per line", strings.Join(files, ", "))
 	}
 	if r.talks {
 		s.Template = r.source
@@ -264,7 +264,7 @@ func (r *Reader) pair(m *chat.Map) (Pair, error) {
 	}{{"chosen", &p.Chosen}, {"rejected", &p.Rejected}} {
 		v, ok := m.Get(side.key)
 		if !ok {
-			return Pair{}, fmt.Errorf("want chosen and rejected, got no %s", side.key)
+			return Pair{}, fmt.Errorf("given no %s, want chosen and rejected", side.key)
 		}
 		e, err := r.side(m, v)
 		if err != nil {

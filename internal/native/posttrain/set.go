@@ -57,7 +57,7 @@ func NewSet(s *Source, c SetConfig) (*Set, error) {
 		set.examples = append(set.examples, e)
 	}
 	if len(set.examples) == 0 {
-		return nil, fmt.Errorf("seq_length: got %d, want more: all of %d examples are longer", c.SeqLength, set.long)
+		return nil, fmt.Errorf("seq_length: given %d, want more: all of %d examples are longer", c.SeqLength, set.long)
 	}
 	if s.Pairs == nil {
 		set.pack(sizes)
@@ -128,7 +128,7 @@ func (s *Set) split() error {
 		held = max(held, 1)
 	}
 	if held >= len(order) && s.config.ValidFraction < 1 {
-		return fmt.Errorf("valid_fraction: got %v of %d sequences of examples, which leaves none to train on", s.config.ValidFraction, len(order))
+		return fmt.Errorf("valid_fraction: given %v of %d sequences of examples, which leaves none to train on", s.config.ValidFraction, len(order))
 	}
 	s.valid, s.train = slices.Sorted(slices.Values(order[:held])), slices.Sorted(slices.Values(order[held:]))
 	return nil
@@ -298,7 +298,7 @@ func (s *Sampler) Batch(b *model.Batch) error {
 // check returns an error for a batch that the Set cannot fill.
 func (s *Set) check(b model.Batch) error {
 	if b.Seq != s.config.SeqLength || b.Rows() < 1 || b.Rows()%s.each != 0 {
-		return fmt.Errorf("posttrain: got a batch of %d rows of %d tokens, want a multiple of %d rows of %d", b.Rows(), b.Seq, s.each, s.config.SeqLength)
+		return fmt.Errorf("posttrain: given a batch of %d rows of %d tokens, want a multiple of %d rows of %d", b.Rows(), b.Seq, s.each, s.config.SeqLength)
 	}
 	return nil
 }
@@ -314,7 +314,7 @@ type Evaluation struct {
 // out.
 func NewEvaluation(s *Set, rows int) (*Evaluation, error) {
 	if len(s.valid) == 0 || rows < s.each {
-		return nil, fmt.Errorf("posttrain: got %d of %d rows that are held out, want %d or more", rows, s.ValidRows(), s.each)
+		return nil, fmt.Errorf("posttrain: given %d of %d rows that are held out, want %d or more", rows, s.ValidRows(), s.each)
 	}
 	return &Evaluation{set: s, count: min(rows/s.each, len(s.valid))}, nil
 }

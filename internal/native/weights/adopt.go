@@ -50,7 +50,7 @@ func (f *Folder) Adopt(c *model.Config, given func(param string) bool) error {
 	var faults []error
 	for _, name := range fixed {
 		if given(name) && !reflect.DeepEqual(have[name].Interface(), theirs[name].Interface()) {
-			faults = append(faults, fmt.Errorf("%s: got %v, want %v as in %s of load_hf %s: leave it out", name, have[name], theirs[name], configName, f.path))
+			faults = append(faults, fmt.Errorf("%s: given %v, want %v as in %s of load_hf %s: leave it out", name, have[name], theirs[name], configName, f.path))
 		}
 	}
 	if faults != nil {

@@ -31,12 +31,12 @@ type description struct {
 func parseConfig(text []byte) (description, error) {
 	r := &reader{}
 	if err := json.Unmarshal(text, &r.keys); err != nil {
-		return description{}, fmt.Errorf("got text that is not a JSON object: %w", err)
+		return description{}, fmt.Errorf("given text that is not a JSON object: %w", err)
 	}
 	class := r.text("model_type", "")
 	parse, known := classes()[class]
 	if !known {
-		return description{}, fmt.Errorf("model_type: got %q, want one of %s", class, strings.Join(slices.Sorted(maps.Keys(classes())), ", "))
+		return description{}, fmt.Errorf("model_type: given %q, want one of %s", class, strings.Join(slices.Sorted(maps.Keys(classes())), ", "))
 	}
 	var c model.Config
 	parse(r, &c)
@@ -344,7 +344,7 @@ type reader struct {
 }
 
 func (r *reader) fault(key string, got any, want string) {
-	r.faults = append(r.faults, fmt.Errorf("%s: got %v, want %s", key, got, want))
+	r.faults = append(r.faults, fmt.Errorf("%s: given %v, want %s", key, got, want))
 }
 
 // read decodes the value of a key and reports whether there is one.

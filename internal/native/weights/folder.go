@@ -73,7 +73,7 @@ func find(dir string) (string, error) {
 		return "", fmt.Errorf("weights: %w; %s", durable.Explain(err), wanted)
 	}
 	if !info.IsDir() {
-		return "", fmt.Errorf("weights: got the file %s, %s", dir, wanted)
+		return "", fmt.Errorf("weights: given the file %s, %s", dir, wanted)
 	}
 	if !exists(dir, checkpointName) && exists(dir, configName) {
 		return dir, nil

@@ -52,15 +52,15 @@ func parseIndex(text []byte) ([]shard, error) {
 		WeightMap map[string]string `json:"weight_map"`
 	}
 	if err := json.Unmarshal(text, &index); err != nil {
-		return nil, fmt.Errorf("got text that is not an index: %w", err)
+		return nil, fmt.Errorf("given text that is not an index: %w", err)
 	}
 	if len(index.WeightMap) == 0 {
-		return nil, fmt.Errorf("weight_map: got no tensors, want the file of each tensor")
+		return nil, fmt.Errorf("weight_map: given no tensors, want the file of each tensor")
 	}
 	tensors := map[string][]string{}
 	for name, file := range index.WeightMap {
 		if !filepath.IsLocal(file) || strings.ContainsAny(file, `/\`) || filepath.Ext(file) != ".safetensors" {
-			return nil, fmt.Errorf("weight_map: tensor %q: got the file %q, want the name of a file *.safetensors in the same folder", name, file)
+			return nil, fmt.Errorf("weight_map: tensor %q: given the file %q, want the name of a file *.safetensors in the same folder", name, file)
 		}
 		tensors[file] = append(tensors[file], name)
 	}

@@ -150,7 +150,7 @@ func Append(dst []byte, to tensor.DType, values []float32) ([]byte, error) {
 		case tensor.F16:
 			bits := tensor.ToFloat16(v)
 			if math.IsInf(float64(bits.Float32()), 0) && !math.IsInf(float64(v), 0) {
-				return nil, fmt.Errorf("got %v, which f16 cannot hold: use bf16 or f32", v)
+				return nil, fmt.Errorf("given %v, which f16 cannot hold: use bf16 or f32", v)
 			}
 			dst = binary.LittleEndian.AppendUint16(dst, uint16(bits))
 		default:

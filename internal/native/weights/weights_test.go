@@ -367,7 +367,7 @@ func TestOpenRefuses(t *testing.T) {
 	_, err = weights.Open(dir, weights.Settings{})
 	assert.ErrorContains(t, err, "want weights in the safetensors format")
 	for text, want := range map[string]string{
-		`[]`: "not an index", `{}`: "got no tensors", `{"weight_map": {"a": "../b.safetensors"}}`: "in the same folder",
+		`[]`: "not an index", `{}`: "given no tensors", `{"weight_map": {"a": "../b.safetensors"}}`: "in the same folder",
 		`{"weight_map": {"a": "model.bin"}}`: "*.safetensors", `{"weight_map": {"a": "b.safetensors"}}`: "no such file",
 	} {
 		require.NoError(t, os.WriteFile(at("model.safetensors.index.json"), []byte(text), 0o644))

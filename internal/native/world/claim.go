@@ -58,7 +58,7 @@ func (c Claim) check(other Claim) error {
 	var faults []error
 	differs := func(what, first, second string) {
 		if first != second {
-			faults = append(faults, fmt.Errorf("%s: got %s, want %s as on rank 0", what, cmp.Or(second, "nothing"), cmp.Or(first, "nothing")))
+			faults = append(faults, fmt.Errorf("%s: given %s, want %s as on rank 0", what, cmp.Or(second, "nothing"), cmp.Or(first, "nothing")))
 		}
 	}
 	if c.Version != other.Version {

@@ -57,7 +57,7 @@ func (w *World) NewExchange(values, grads *tensor.Tensor, used int, p Parallel) 
 	step := partAlign * w.Ranks
 	end := (used + step - 1) / step * step
 	if end > grads.NumElements() {
-		return nil, fmt.Errorf("%d ranks: got memory for %d gradients, want at least %d", w.Ranks, grads.NumElements(), end)
+		return nil, fmt.Errorf("%d ranks: given memory for %d gradients, want at least %d", w.Ranks, grads.NumElements(), end)
 	}
 	size := min(max(end/bucketsAtLeast, smallestBucket), largestBucket)
 	size = (size + step - 1) / step * step

@@ -42,13 +42,13 @@ func (p Parallel) Overlaps() bool { return p.OverlapGradReduce || p.OverlapGathe
 func (p Parallel) Validate() error {
 	var faults []error
 	if p.OverlapGather && !(p.Sharded && p.OverlapGradReduce) {
-		faults = append(faults, errors.New("overlap_param_gather: got true, want false without use_distributed_optimizer and overlap_grad_reduce, as in Megatron"))
+		faults = append(faults, errors.New("overlap_param_gather: given true, want false without use_distributed_optimizer and overlap_grad_reduce, as in Megatron"))
 	}
 	if p.TensorParallel < 0 {
-		faults = append(faults, fmt.Errorf("tensor_model_parallel_size: got %d, want a number >= 1", p.TensorParallel))
+		faults = append(faults, fmt.Errorf("tensor_model_parallel_size: given %d, want a number >= 1", p.TensorParallel))
 	}
 	if p.ExpertParallel < 0 {
-		faults = append(faults, fmt.Errorf("expert_model_parallel_size: got %d, want a number >= 1", p.ExpertParallel))
+		faults = append(faults, fmt.Errorf("expert_model_parallel_size: given %d, want a number >= 1", p.ExpertParallel))
 	}
 	return errors.Join(faults...)
 }
@@ -72,7 +72,7 @@ func divides(parameter string, size, ranks int) error {
 	if ranks%size == 0 {
 		return nil
 	}
-	return fmt.Errorf("%s: got %d, want a divisor of the number of ranks, which is %d: start a multiple of %d with --nproc, mpirun or another launcher", parameter, size, ranks, size)
+	return fmt.Errorf("%s: given %d, want a divisor of the number of ranks, which is %d: start a multiple of %d with --nproc, mpirun or another launcher", parameter, size, ranks, size)
 }
 
 // Groups are the groups of ranks with which a rank shares a part of the work.

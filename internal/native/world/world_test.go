@@ -182,6 +182,6 @@ func TestUnserved(t *testing.T) {
 func TestParallelFits(t *testing.T) {
 	require.NoError(t, world.Parallel{TensorParallel: 2}.Fits(4))
 	err := world.Parallel{TensorParallel: 2, ExpertParallel: 3}.Fits(1)
-	assert.EqualError(t, err, "expert_model_parallel_size: got 3, want a divisor of the number of ranks, which is 1: start a multiple of 3 with --nproc, mpirun or another launcher\n"+
-		"tensor_model_parallel_size: got 2, want a divisor of the number of ranks, which is 1: start a multiple of 2 with --nproc, mpirun or another launcher")
+	assert.EqualError(t, err, "expert_model_parallel_size: given 3, want a divisor of the number of ranks, which is 1: start a multiple of 3 with --nproc, mpirun or another launcher\n"+
+		"tensor_model_parallel_size: given 2, want a divisor of the number of ranks, which is 1: start a multiple of 2 with --nproc, mpirun or another launcher")
 }

@@ -48,7 +48,7 @@ type child struct {
 // own process group, so an interrupt from a terminal does not end it before this process.
 func newChild(ctx context.Context, set Settings, path string, files ...*os.File) (*child, error) {
 	if len(set.Command) == 0 {
-		return nil, errors.New("sandbox: got no command, want the one that starts this program again")
+		return nil, errors.New("sandbox: given no command, want the one that starts this program again")
 	}
 	theirs, ours, err := os.Pipe()
 	if err != nil {

@@ -201,11 +201,11 @@ func TestProbeRejects(t *testing.T) {
 		{"N_OPS=4", "ops[2] is NULL"},
 		{"OPS=NULL", "ops is NULL, want 1 ops"},
 		{"OPS=(void*)0xdead0000", "its description points to memory that cannot be read"},
-		{"NAME=NULL", `got name "", want words`},
-		{`NAME="acme ops"`, `got name "acme ops", want words`},
+		{"NAME=NULL", `given name "", want words`},
+		{`NAME="acme ops"`, `given name "acme ops", want words`},
 		{"NAME=endless", "name has no end within 256 bytes"},
 		{"NAME=(char*)0xdead0000", "its description points to memory that cannot be read"},
-		{`VERSION="1\n2"`, `got version "1\n2", want printable characters`},
+		{`VERSION="1\n2"`, `given version "1\n2", want printable characters`},
 		{"OP_SIZE=8", "ops[0] has struct_size 8, want at least 80"},
 		{"OP_SIZE=72", "ops[0] has struct_size 72, want at least 80; set it to sizeof and build against the header of this program"},
 		{"OP=NULL", "ops[0].op is missing"},
@@ -216,8 +216,8 @@ func TestProbeRejects(t *testing.T) {
 		{"KIND=9", `ops[0].kind of op "probe" is 9;`},
 		{"KIND=PRIMUS_KIND_FLAGOS", `ops[0].kind of op "probe" is PRIMUS_KIND_FLAGOS; impls of that kind are this program's own, want PRIMUS_KIND_VENDOR`},
 		{"KIND=PRIMUS_KIND_REFERENCE", `ops[0].kind of op "probe" is PRIMUS_KIND_REFERENCE;`},
-		{`ID="acme/1"`, `got id "acme/1"`},
-		{"VENDOR=NULL", "got kind vendor without a vendor"},
+		{`ID="acme/1"`, `given id "acme/1"`},
+		{"VENDOR=NULL", "given kind vendor without a vendor"},
 		{"N_OPS=2", `impl "vendor.acme" of op "probe" from source "acme_ops" is registered already`},
 	}
 	for _, tt := range tests {
@@ -265,7 +265,7 @@ func TestProbeIsCancelled(t *testing.T) {
 func TestProbeWithoutAProgram(t *testing.T) {
 	t.Parallel()
 	_, err := sandbox.Probe(t.Context(), "libx.so", sandbox.Settings{Timeout: time.Second})
-	require.ErrorContains(t, err, "got no command")
+	require.ErrorContains(t, err, "given no command")
 	_, err = sandbox.Probe(t.Context(), "libx.so", sandbox.Settings{Command: []string{"/nonexistent/primus"}, Timeout: time.Second})
 	require.ErrorIs(t, err, os.ErrNotExist)
 	_, err = sandbox.Probe(t.Context(), "libx.so", sandbox.Settings{Command: []string{"/bin/echo"}, Timeout: 10 * time.Second})

@@ -82,7 +82,7 @@ func (s *server) answer(r request) reply {
 
 func (s *server) call(r request) error {
 	if int64(r.impl) >= int64(len(s.impls)) {
-		return fmt.Errorf("got a call of impl %d of %d", r.impl, len(s.impls))
+		return fmt.Errorf("given a call of impl %d of %d", r.impl, len(s.impls))
 	}
 	if err := s.memory.attach(int(r.reserved)); err != nil {
 		return err

@@ -29,7 +29,7 @@ func ParseModule(s string) (Module, error) {
 	name, dir, local := strings.Cut(s, "=")
 	path, version, versioned := strings.Cut(name, "@")
 	if !ValidPath(path) || versioned && version == "" || local && dir == "" {
-		return Module{}, fmt.Errorf("got %q, want MODULE, MODULE@VERSION, MODULE=DIR or MODULE@VERSION=DIR", s)
+		return Module{}, fmt.Errorf("given %q, want MODULE, MODULE@VERSION, MODULE=DIR or MODULE@VERSION=DIR", s)
 	}
 	return Module{path, version, dir}, nil
 }
@@ -46,7 +46,7 @@ func Primus(asked string) (Module, error) {
 		}
 		m, err := ParseModule(buildinfo.Module + "@" + asked)
 		if err != nil {
-			return m, fmt.Errorf("got %q, want VERSION, DIR or VERSION=DIR", asked)
+			return m, fmt.Errorf("given %q, want VERSION, DIR or VERSION=DIR", asked)
 		}
 		return m, nil
 	}

@@ -82,11 +82,11 @@ func (p Project) Check() error {
 	case !ok:
 		return fmt.Errorf("language %q: want one of %s", p.Language, strings.Join(Languages(), ", "))
 	case !projectName.MatchString(p.Name) || token.IsKeyword(p.Name) || p.Name == "main":
-		return fmt.Errorf("got the name %q, want a vendor such as acme: a letter, then letters, digits and _ in lower case, and no keyword", p.Name)
+		return fmt.Errorf("given the name %q, want a vendor such as acme: a letter, then letters, digits and _ in lower case, and no keyword", p.Name)
 	case p.Module != "" && p.Language != "go":
-		return fmt.Errorf("module: got %q for a project in %s; only one in go is a module", p.Module, p.Language)
+		return fmt.Errorf("module: given %q for a project in %s; only one in go is a module", p.Module, p.Language)
 	case p.Module != "" && !ValidPath(p.Module):
-		return fmt.Errorf("module: got %q, want a path such as example.com/%s", p.Module, p.Name)
+		return fmt.Errorf("module: given %q, want a path such as example.com/%s", p.Module, p.Name)
 	}
 	return nil
 }

@@ -83,7 +83,7 @@ type metric struct {
 func Open(s Settings) (*Client, error) {
 	u, err := url.Parse(s.URI)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return nil, fmt.Errorf("mlflow: mlflow_tracking_uri: got %q, want http://HOST:PORT or https://HOST", redacted(s.URI))
+		return nil, fmt.Errorf("mlflow: mlflow_tracking_uri: given %q, want http://HOST:PORT or https://HOST", redacted(s.URI))
 	}
 	if s.Flush == 0 {
 		s.Flush = timeout

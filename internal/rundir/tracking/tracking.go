@@ -89,7 +89,7 @@ func (c Trackers) Validate(env func(string) string) error {
 		}
 	}
 	if c.WandbProject == "" && c.WandbName != "" && !c.DisableWandb {
-		faults = append(faults, fmt.Errorf("wandb_project: got null with wandb_exp_name %q, want the name of a project", c.WandbName))
+		faults = append(faults, fmt.Errorf("wandb_project: given null with wandb_exp_name %q, want the name of a project", c.WandbName))
 	}
 	return errors.Join(faults...)
 }

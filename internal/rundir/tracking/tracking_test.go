@@ -89,10 +89,10 @@ func TestTrackers(t *testing.T) {
 func TestConfig(t *testing.T) {
 	uri := func(string) string { return "http://tracker:5000" }
 	for want, c := range map[string]tracking.Trackers{
-		"":                                 {DisableMLflow: true, MLflowURI: "databricks", MLflowRun: "x"},
-		"mlflow_tracking_uri: it, or the":  {MLflowRun: "x"},
-		"has to be http://HOST:PORT":       {MLflowURI: "file:///x"},
-		"wandb_project: got null with wan": {WandbName: "n"},
+		"":                                   {DisableMLflow: true, MLflowURI: "databricks", MLflowRun: "x"},
+		"mlflow_tracking_uri: it, or the":    {MLflowRun: "x"},
+		"has to be http://HOST:PORT":         {MLflowURI: "file:///x"},
+		"wandb_project: given null with wan": {WandbName: "n"},
 	} {
 		err := c.Validate(none)
 		if want == "" {

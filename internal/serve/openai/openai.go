@@ -179,7 +179,7 @@ func (h *Handler) check(j *job) error {
 		}
 	}
 	if n := len(j.prompts) * j.choices(); n > maxChoices {
-		return invalid("n", fmt.Sprintf("got %d choices of all prompts, want at most %d", n, maxChoices))
+		return invalid("n", fmt.Sprintf("given %d choices of all prompts, want at most %d", n, maxChoices))
 	}
 	return nil
 }
@@ -201,7 +201,7 @@ func (h *Handler) completion(e *opened, r *completionRequest) (*job, error) {
 	if r.Logprobs != nil {
 		request.Logprobs, request.TopLogprobs = true, *r.Logprobs
 		if n := *r.Logprobs; n < 0 || n > maxTop {
-			return nil, invalid("logprobs", fmt.Sprintf("got %d, want from 0 to %d", n, maxTop))
+			return nil, invalid("logprobs", fmt.Sprintf("given %d, want from 0 to %d", n, maxTop))
 		}
 	}
 	prompts, err := r.prompts(e.Tokenizer())
@@ -220,11 +220,11 @@ func (h *Handler) chat(e *opened, r *chatRequest) (*job, error) {
 	}
 	if n := r.MaxCompletionTokens; n != nil {
 		if request.MaxTokens = *n; *n < 1 {
-			return nil, invalid("max_completion_tokens", fmt.Sprintf("got %d, want a number >= 1", *n))
+			return nil, invalid("max_completion_tokens", fmt.Sprintf("given %d, want a number >= 1", *n))
 		}
 	}
 	if r.TopLogprobs < 0 || r.TopLogprobs > maxTop || r.TopLogprobs > 0 && !r.Logprobs {
-		return nil, invalid("top_logprobs", fmt.Sprintf("got %d, want from 0 to %d, with logprobs", r.TopLogprobs, maxTop))
+		return nil, invalid("top_logprobs", fmt.Sprintf("given %d, want from 0 to %d, with logprobs", r.TopLogprobs, maxTop))
 	}
 	request.Logprobs, request.TopLogprobs = r.Logprobs, r.TopLogprobs
 	ids, err := r.conversation(e.form)

@@ -100,7 +100,7 @@ func decode(w http.ResponseWriter, r *http.Request, into any) error {
 		return invalid(strings.Trim(name, `"`), "there is no such parameter")
 	}
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return invalid(strings.TrimPrefix(wrong.Field, "common."), fmt.Sprintf("got a %s, want %v", wrong.Value, wrong.Type))
+		return invalid(strings.TrimPrefix(wrong.Field, "common."), fmt.Sprintf("given a %s, want %v", wrong.Value, wrong.Type))
 	}
 	if err != nil {
 		return invalid("", "the body is no JSON object of this request: "+err.Error())
@@ -136,18 +136,18 @@ func (c *common) request() (inference.Request, error) {
 		r.Seed = uint64(*c.Seed)
 	}
 	if c.MaxTokens != nil && *c.MaxTokens < 1 {
-		return r, invalid("max_tokens", fmt.Sprintf("got %d, want a number >= 1", *c.MaxTokens))
+		return r, invalid("max_tokens", fmt.Sprintf("given %d, want a number >= 1", *c.MaxTokens))
 	}
 	set(&r.MaxTokens, c.MaxTokens)
 	if n := c.choices(); n < 1 || n > maxChoices {
-		return r, invalid("n", fmt.Sprintf("got %d, want from 1 to %d", n, maxChoices))
+		return r, invalid("n", fmt.Sprintf("given %d, want from 1 to %d", n, maxChoices))
 	}
 	var err error
 	if r.Stop, err = texts("stop", c.Stop); err != nil {
 		return r, err
 	}
 	if len(r.Stop) > maxStops {
-		return r, invalid("stop", fmt.Sprintf("got %d strings, want at most %d", len(r.Stop), maxStops))
+		return r, invalid("stop", fmt.Sprintf("given %d strings, want at most %d", len(r.Stop), maxStops))
 	}
 	if c.StreamOptions != nil && !c.Stream {
 		return r, invalid("stream_options", "only allowed with stream")

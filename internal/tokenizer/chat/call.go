@@ -30,7 +30,7 @@ func (c *call) argument(i int, name string, otherwise any) any {
 	if ok {
 		delete(c.named, name)
 		if i < len(c.positional) {
-			c.fail("got the argument %s twice", name)
+			c.fail("given the argument %s twice", name)
 		}
 		return v
 	}
@@ -43,10 +43,10 @@ func (c *call) argument(i int, name string, otherwise any) any {
 // done fails for arguments that were not read.
 func (c *call) done() {
 	if len(c.positional) > c.read {
-		c.fail("got %d arguments, want at most %d", len(c.positional), c.read)
+		c.fail("given %d arguments, want at most %d", len(c.positional), c.read)
 	}
 	for _, name := range names(c.named) {
-		c.fail("got an argument %s, which it does not have", name)
+		c.fail("given an argument %s, which it does not have", name)
 	}
 }
 
@@ -55,7 +55,7 @@ func (c *call) text(i int, name string) string {
 	v := c.argument(i, name, undefined{"the argument " + name})
 	s, ok := v.(string)
 	if !ok {
-		c.fail("got %s, want a string", typeName(v))
+		c.fail("given %s, want a string", typeName(v))
 	}
 	return s
 }
@@ -65,7 +65,7 @@ func (c *call) integer(i int, name string, otherwise int64) int64 {
 	v := c.argument(i, name, otherwise)
 	n, ok := integer(v)
 	if !ok {
-		c.fail("got %s, want an integer", typeName(v))
+		c.fail("given %s, want an integer", typeName(v))
 	}
 	return n
 }
@@ -78,7 +78,7 @@ func (c *call) optionalText(i int, name string) (text string, ok bool) {
 	}
 	text, ok = v.(string)
 	if !ok {
-		c.fail("got %s, want a string", typeName(v))
+		c.fail("given %s, want a string", typeName(v))
 	}
 	return text, true
 }

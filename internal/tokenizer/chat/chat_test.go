@@ -92,7 +92,7 @@ func TestSamples(t *testing.T) {
 	}{
 		{"want a list of one message or more", plain, nil},
 		{"want a list of one message or more", plain, chat.Messages()},
-		{"got no answer", plain, chat.Messages(chat.Message{"user", "a"})},
+		{"given no answer", plain, chat.Messages(chat.Message{"user", "a"})},
 		{"the first message is of the role assistant", plain, chat.Messages(chat.Message{"assistant", "a"})},
 		{"does not begin with the text before it", "{{ messages | length }}{{ add_generation_prompt }}", chat.Messages(talk...)},
 		{"refuses the conversation: no (line 1, column 19)", "{{ raise_exception('no') }}", chat.Messages(talk...)},
@@ -103,7 +103,7 @@ func TestSamples(t *testing.T) {
 	strange, err := chat.ParseJSON([]byte(`["x"]`))
 	require.NoError(t, err)
 	_, err = parse(t, plain).Samples(chat.Conversation{Messages: strange})
-	assert.ErrorContains(t, err, "message 1: got a string, want an object")
+	assert.ErrorContains(t, err, "message 1: given a string, want an object")
 }
 
 // What is not covered is named with its position.

@@ -105,11 +105,11 @@ func (c Conversation) list() ([]any, error) {
 	for i, item := range l.items {
 		m, ok := item.(*Map)
 		if !ok {
-			return nil, fmt.Errorf("chat: message %d: got %s, want an object with role and content", i+1, typeName(item))
+			return nil, fmt.Errorf("chat: message %d: given %s, want an object with role and content", i+1, typeName(item))
 		}
 		role, _ := m.Get("role")
 		if _, ok := role.(string); !ok {
-			return nil, fmt.Errorf("chat: message %d: role: got %s, want a string such as user", i+1, typeName(role))
+			return nil, fmt.Errorf("chat: message %d: role: given %s, want a string such as user", i+1, typeName(role))
 		}
 	}
 	return l.items, nil
@@ -138,7 +138,7 @@ func (t *Template) Samples(c Conversation) ([]Sample, error) {
 	}
 	if t.marks {
 		if len(marked) == 0 {
-			return nil, errors.New("chat: got no answer, want a message of the role assistant")
+			return nil, errors.New("chat: given no answer, want a message of the role assistant")
 		}
 		return []Sample{{whole, marked}}, nil
 	}
@@ -170,7 +170,7 @@ func (t *Template) Samples(c Conversation) ([]Sample, error) {
 	}
 	switch {
 	case len(each) == 0:
-		return nil, errors.New("chat: got no answer, want a message of the role assistant")
+		return nil, errors.New("chat: given no answer, want a message of the role assistant")
 	case together:
 		return []Sample{one}, nil
 	}

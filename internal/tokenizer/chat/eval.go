@@ -168,7 +168,7 @@ func (e *evaluator) assign(at int, t target, v any, s *scope) {
 	}
 	items := e.items(at, v)
 	if len(items) != len(t.names) {
-		e.fail(at, "got %d values for %d names", len(items), len(t.names))
+		e.fail(at, "given %d values for %d names", len(items), len(t.names))
 	}
 	for i, name := range t.names {
 		s.variables[name] = items[i]
@@ -321,7 +321,7 @@ func (e *evaluator) value(x expr, s *scope) any {
 		for i, key := range x.keys {
 			k := e.value(key, s)
 			if !hashable(k) {
-				e.fail(key.position(), "got %s as a key, want a string or a number", typeName(k))
+				e.fail(key.position(), "given %s as a key, want a string or a number", typeName(k))
 			}
 			m.set(k, e.value(x.values[i], s))
 		}

@@ -58,7 +58,7 @@ func absolute(c *call) any {
 	}
 	f, ok := v.(float64)
 	if !ok {
-		c.fail("got %s, want a number", typeName(v))
+		c.fail("given %s, want a number", typeName(v))
 	}
 	return math.Abs(f)
 }
@@ -95,7 +95,7 @@ func sortMap(c *call) any {
 	c.done()
 	m, ok := v.(*Map)
 	if !ok {
-		c.fail("got %s, want a mapping", typeName(v))
+		c.fail("given %s, want a mapping", typeName(v))
 	}
 	pairs := pairsOf(m)
 	at := 0
@@ -148,7 +148,7 @@ func toInteger(c *call) any {
 	f, ok := v.(float64)
 	if s, isText := v.(string); isText {
 		if base < 2 || base > 36 {
-			c.fail("got the base %d, want 2 to 36", base)
+			c.fail("given the base %d, want 2 to 36", base)
 		}
 		s = strings.TrimSpace(s)
 		if i, err := strconv.ParseInt(s, int(base), 64); err == nil {
@@ -172,7 +172,7 @@ func indent(c *call) any {
 	if !ok {
 		n, whole := integer(width)
 		if !whole || n < 0 || n > 1000 {
-			c.fail("got the width %s, want an integer from 0 to 1000 or a string", show(width))
+			c.fail("given the width %s, want an integer from 0 to 1000 or a string", show(width))
 		}
 		space = strings.Repeat(" ", int(n))
 	}
@@ -203,7 +203,7 @@ func mapItems(c *call) any {
 	case *Map:
 		return &list{items: pairsOf(v)}
 	}
-	c.fail("got %s, want a mapping", typeName(v))
+	c.fail("given %s, want a mapping", typeName(v))
 	return nil
 }
 
@@ -355,7 +355,7 @@ func replaced(c *call, s, old, with string, n any) any {
 	if n != nil {
 		i, ok := integer(n)
 		if !ok {
-			c.fail("got %s as the count, want an integer", typeName(n))
+			c.fail("given %s as the count, want an integer", typeName(n))
 		}
 		times = int(min(max(i, -1), math.MaxInt32))
 	}
@@ -385,10 +385,10 @@ func round(c *call) any {
 	c.done()
 	f, ok := number(v)
 	if !ok {
-		c.fail("got %s, want a number", typeName(v))
+		c.fail("given %s, want a number", typeName(v))
 	}
 	if digits < -300 || digits > 300 {
-		c.fail("got the precision %d, want -300 to 300", digits)
+		c.fail("given the precision %d, want -300 to 300", digits)
 	}
 	scale := math.Pow(10, float64(digits))
 	switch how {
@@ -403,7 +403,7 @@ func round(c *call) any {
 	case "floor":
 		return math.Floor(f*scale) / scale
 	}
-	c.fail("got the method %s, want common, ceil or floor", show(how))
+	c.fail("given the method %s, want common, ceil or floor", show(how))
 	return nil
 }
 
@@ -416,7 +416,7 @@ func sum(c *call) any {
 		}
 		v, ok := c.e.arithmetic(c.at, "+", total, item)
 		if !ok {
-			c.fail("got %s, want numbers", typeName(item))
+			c.fail("given %s, want numbers", typeName(item))
 		}
 		total = v
 	}
@@ -433,14 +433,14 @@ func toJSON(c *call) any {
 			style.indent = strings.Repeat(" ", int(n))
 		}
 		if style.indent == "" {
-			c.fail("got the indent %s, want an integer from 1 to 100 or a string", show(width))
+			c.fail("given the indent %s, want an integer from 1 to 100 or a string", show(width))
 		}
 		style.item = ","
 	}
 	if given := c.argument(3, "separators", nil); given != nil {
 		pair, ok := given.(*list)
 		if !ok || len(pair.items) != 2 {
-			c.fail("got %s as separators, want a pair of strings", typeName(given))
+			c.fail("given %s as separators, want a pair of strings", typeName(given))
 		}
 		style.item, style.pair = show(pair.items[0]), show(pair.items[1])
 	}
@@ -474,7 +474,7 @@ func unique(c *call) any {
 			k = folded(k)
 		}
 		if !hashable(k) {
-			c.fail("got %s, want strings or numbers", typeName(k))
+			c.fail("given %s, want strings or numbers", typeName(k))
 		}
 		if _, ok := seen.get(k); !ok {
 			seen.set(k, nil)

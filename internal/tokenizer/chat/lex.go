@@ -294,7 +294,7 @@ func (l *lexer) inside(open int, closing kind) {
 			}
 			if op == "" {
 				r, _ := utf8.DecodeRuneInString(rest)
-				l.fail(at, "got %q, which belongs to no expression", r)
+				l.fail(at, "given %q, which belongs to no expression", r)
 			}
 			switch op {
 			case "(", "[", "{":

@@ -30,7 +30,7 @@ var mapMethods = map[string]builtin{
 		m, key, otherwise := c.self().(*Map), c.argument(1, "", undefined{"the key"}), c.argument(2, "", nil)
 		c.done()
 		if !hashable(key) {
-			c.fail("got %s as a key, want a string or a number", typeName(key))
+			c.fail("given %s as a key, want a string or a number", typeName(key))
 		}
 		if v, ok := m.get(key); ok {
 			return v
@@ -159,7 +159,7 @@ func affix(c *call, has func(s, part string) bool) any {
 	for _, p := range parts {
 		text, ok := p.(string)
 		if !ok {
-			c.fail("got %s, want a string or a tuple of strings", typeName(p))
+			c.fail("given %s, want a string or a tuple of strings", typeName(p))
 		}
 		if has(s, text) {
 			return true
@@ -194,7 +194,7 @@ func joinMethod(c *call) any {
 	for i, item := range items {
 		text, ok := item.(string)
 		if !ok {
-			c.fail("got %s, want strings", typeName(item))
+			c.fail("given %s, want strings", typeName(item))
 		}
 		parts[i] = text
 		size += len(text) + len(between)

@@ -226,7 +226,7 @@ func (e *evaluator) contains(at int, all, one any) bool {
 	case string:
 		part, ok := one.(string)
 		if !ok {
-			e.fail(at, "in: got %s, want a string to look for in a string", typeName(one))
+			e.fail(at, "in: given %s, want a string to look for in a string", typeName(one))
 		}
 		e.spend(at, len(all)/64)
 		return strings.Contains(all, part)
@@ -334,7 +334,7 @@ func (e *evaluator) slice(x sliceExpr, s *scope) any {
 		}
 		i, ok := integer(v)
 		if !ok {
-			e.fail(part.position(), "got %s in a slice, want an integer", typeName(v))
+			e.fail(part.position(), "given %s in a slice, want an integer", typeName(v))
 		}
 		return &i
 	}

@@ -57,7 +57,7 @@ func (p *parser) expect(k kind, text string) token {
 		if text == "" {
 			want = map[kind]string{closeBlock: "%}", closePrint: "}}", nameToken: "a name"}[k]
 		}
-		p.fail(t.at, "got %s, want %s", t.describe(), want)
+		p.fail(t.at, "given %s, want %s", t.describe(), want)
 	}
 	return p.take()
 }
@@ -388,7 +388,7 @@ func (p *parser) primary() expr {
 			return constExpr{at(t.at), v}
 		}
 		if t.text != "loop" && slices.Contains(reserved, t.text) {
-			p.fail(t.at, "got %q, want a value", t.text)
+			p.fail(t.at, "given %q, want a value", t.text)
 		}
 		return nameExpr{at(t.at), t.text}
 	case stringToken:
@@ -424,7 +424,7 @@ func (p *parser) primary() expr {
 			return p.dict(t.at)
 		}
 	}
-	p.fail(t.at, "got %s, want a value", t.describe())
+	p.fail(t.at, "given %s, want a value", t.describe())
 	return nil
 }
 
@@ -472,7 +472,7 @@ func (p *parser) postfix(value expr) expr {
 				i, _ := strconv.ParseInt(name.text, 10, 64) // an index out of range is undefined
 				value = indexExpr{at(t.at), value, constExpr{at(name.at), i}}
 			default:
-				p.fail(name.at, "got %s, want the name of an attribute", name.describe())
+				p.fail(name.at, "given %s, want the name of an attribute", name.describe())
 			}
 		case p.skip(operatorToken, "["):
 			value = p.subscript(t.at, value)
@@ -495,7 +495,7 @@ func (p *parser) subscript(begin int, of expr) expr {
 				p.fail(t.at, "a slice has at most two colons")
 			}
 		case parts[colons] != nil:
-			p.fail(t.at, "got %s, want \"]\"", t.describe())
+			p.fail(t.at, "given %s, want \"]\"", t.describe())
 		default:
 			parts[colons] = p.expression()
 		}

@@ -64,7 +64,7 @@ var functions = map[string]any{
 		if second != nil {
 			end, ok := integer(second)
 			if !ok {
-				c.fail("got %s, want an integer", typeName(second))
+				c.fail("given %s, want an integer", typeName(second))
 			}
 			from, to = first, end
 		}

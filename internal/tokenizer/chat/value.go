@@ -116,7 +116,7 @@ func ParseJSON(text []byte) (any, error) {
 		return nil, fmt.Errorf("chat: %w", err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("chat: got more after the JSON value, want one value")
+		return nil, errors.New("chat: given more after the JSON value, want one value")
 	}
 	return v, nil
 }

@@ -133,7 +133,7 @@ func (a *Args) adoptWeights(tc *backend.TrainContext) (err error) {
 	}
 	if v := a.VocabSize; v > 0 {
 		if a.padVocab(); a.VocabSize != v {
-			return describe(tc, fmt.Errorf("make_vocab_size_divisible_by: got %d, want a divisor of the vocabulary of load_hf, %d", a.VocabDivisor, v))
+			return describe(tc, fmt.Errorf("make_vocab_size_divisible_by: given %d, want a divisor of the vocabulary of load_hf, %d", a.VocabDivisor, v))
 		}
 	}
 	return nil
@@ -154,7 +154,7 @@ func (a *Args) validate() error {
 	faults := []error{a.Config.Validate(), a.OptimizerConfig.Validate(), a.LossScaleConfig.Validate(), a.EarlyStoppingConfig.Validate(), a.Parallel.Validate(), a.Schedule.Validate(), a.SourceConfig.Validate(), a.Tuning.Validate()}
 	atLeast := func(key string, v, least int) {
 		if v < least {
-			faults = append(faults, fmt.Errorf("%s: got %d, want a number >= %d", key, v, least))
+			faults = append(faults, fmt.Errorf("%s: given %d, want a number >= %d", key, v, least))
 		}
 	}
 	atLeast("make_vocab_size_divisible_by", a.VocabDivisor, 0)
@@ -170,48 +170,48 @@ func (a *Args) validate() error {
 		atLeast("eval_iters", a.EvalIters, 1)
 	}
 	if a.EMADecay > 0 && a.Adapts() {
-		faults = append(faults, errors.New("ema_decay: got a decay, want 0 with lora_rank"))
+		faults = append(faults, errors.New("ema_decay: given a decay, want 0 with lora_rank"))
 	}
 	if a.Sharded && a.Optimizer == optim.Muon {
-		faults = append(faults, errors.New("use_distributed_optimizer: got true, want false with optimizer muon, which needs whole matrices"))
+		faults = append(faults, errors.New("use_distributed_optimizer: given true, want false with optimizer muon, which needs whole matrices"))
 	}
 	if a.Patience > 0 && (a.EvalInterval == 0 || a.ValidFraction == 0 && a.ValidDataPath == "") {
-		faults = append(faults, errors.New("early_stopping_patience: got no evaluation, want an eval_interval and validation text"))
+		faults = append(faults, errors.New("early_stopping_patience: given no evaluation, want an eval_interval and validation text"))
 	}
 	if a.MicroBatchSize > 0 {
 		faults = append(faults, a.RampupBatchSize.Validate(a.GlobalBatchSize, a.MicroBatchSize))
 	}
 	if a.MicroBatchSize > 0 && a.GlobalBatchSize%a.MicroBatchSize != 0 {
-		faults = append(faults, fmt.Errorf("global_batch_size: got %d, want a multiple of micro_batch_size %d", a.GlobalBatchSize, a.MicroBatchSize))
+		faults = append(faults, fmt.Errorf("global_batch_size: given %d, want a multiple of micro_batch_size %d", a.GlobalBatchSize, a.MicroBatchSize))
 	}
 	if n := a.ExpertRanks(); n > 1 && (a.NumExperts == 0 || a.NumExperts%n != 0) {
-		faults = append(faults, fmt.Errorf("expert_model_parallel_size: got %d, want a divisor of num_experts %d", n, a.NumExperts))
+		faults = append(faults, fmt.Errorf("expert_model_parallel_size: given %d, want a divisor of num_experts %d", n, a.NumExperts))
 	}
 	if n := a.TensorRanks(); n > 1 {
 		if heads, groups := a.NumAttentionHeads, a.Groups(); heads%n != 0 || groups%n != 0 || a.NumExperts == 0 && a.FFNHiddenSize%n != 0 {
-			faults = append(faults, fmt.Errorf("tensor_model_parallel_size: got %d, want a divisor of num_attention_heads %d, num_query_groups %d and ffn_hidden_size %d", n, heads, groups, a.FFNHiddenSize))
+			faults = append(faults, fmt.Errorf("tensor_model_parallel_size: given %d, want a divisor of num_attention_heads %d, num_query_groups %d and ffn_hidden_size %d", n, heads, groups, a.FFNHiddenSize))
 		}
 		if a.VocabSize > 0 && a.VocabSize < n {
-			faults = append(faults, fmt.Errorf("tensor_model_parallel_size: got %d, want at most vocab_size %d", n, a.VocabSize))
+			faults = append(faults, fmt.Errorf("tensor_model_parallel_size: given %d, want at most vocab_size %d", n, a.VocabSize))
 		}
 		if a.SequenceParallel && a.SeqLength%n != 0 {
-			faults = append(faults, fmt.Errorf("sequence_parallel: got true, want false, or a seq_length that tensor_model_parallel_size %d divides, in place of %d", n, a.SeqLength))
+			faults = append(faults, fmt.Errorf("sequence_parallel: given true, want false, or a seq_length that tensor_model_parallel_size %d divides, in place of %d", n, a.SeqLength))
 		}
 		if a.SequenceParallel && a.HiddenDropout > 0 && a.SeqLength/n*a.HiddenSize%4 != 0 {
-			faults = append(faults, fmt.Errorf("sequence_parallel: got true, want false with hidden_dropout where a rank has a part of a sequence of %d·%d elements, which is not a multiple of 4", a.SeqLength/n, a.HiddenSize))
+			faults = append(faults, fmt.Errorf("sequence_parallel: given true, want false with hidden_dropout where a rank has a part of a sequence of %d·%d elements, which is not a multiple of 4", a.SeqLength/n, a.HiddenSize))
 		}
 		if a.AttentionDropout > 0 && (a.SeqLength%2 != 0 || a.ResetAttention || a.tunes() && a.Packing) {
-			faults = append(faults, fmt.Errorf("tensor_model_parallel_size: got %d, want 1 with attention_dropout where sequences are packed (reset_attention_mask, packing) or seq_length is odd", n))
+			faults = append(faults, fmt.Errorf("tensor_model_parallel_size: given %d, want 1 with attention_dropout where sequences are packed (reset_attention_mask, packing) or seq_length is odd", n))
 		}
 		if a.LoRA.Dropout > 0 && a.Adapts() {
-			faults = append(faults, fmt.Errorf("lora_dropout: got %v, want 0 with tensor_model_parallel_size %d", a.LoRA.Dropout, n))
+			faults = append(faults, fmt.Errorf("lora_dropout: given %v, want 0 with tensor_model_parallel_size %d", a.LoRA.Dropout, n))
 		}
 		if a.NumExperts > 0 && !a.SequenceParallel {
-			faults = append(faults, fmt.Errorf("sequence_parallel: got false, want true with num_experts %d and tensor_model_parallel_size %d, as in Megatron", a.NumExperts, n))
+			faults = append(faults, fmt.Errorf("sequence_parallel: given false, want true with num_experts %d and tensor_model_parallel_size %d, as in Megatron", a.NumExperts, n))
 		}
 	}
 	if !(a.DistributedTimeout >= 0) {
-		faults = append(faults, fmt.Errorf("distributed_timeout_minutes: got %v, want a number >= 0", a.DistributedTimeout))
+		faults = append(faults, fmt.Errorf("distributed_timeout_minutes: given %v, want a number >= 0", a.DistributedTimeout))
 	}
 	return errors.Join(faults...)
 }

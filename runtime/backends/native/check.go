@@ -31,7 +31,7 @@ func Check(name string, v document.Value, run Run) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%s: got %s, want %s: %s", name, v.Describe(), alternatives(neutral), r.does)
+	return fmt.Errorf("%s: given %s, want %s: %s", name, v.Describe(), alternatives(neutral), r.does)
 }
 
 // equal compares a value with a bool, a string, a float64, or nil for an empty list.

@@ -138,7 +138,7 @@ func TestCheck(t *testing.T) {
 		err = native.Check(tt.name, v, native.Run{Config: tt.config})
 		assert.Equal(t, tt.refused, err != nil, "%s=%v: %v", tt.name, tt.value, err)
 		if err != nil {
-			assert.True(t, strings.HasPrefix(err.Error(), tt.name+": got "), err)
+			assert.True(t, strings.HasPrefix(err.Error(), tt.name+": given "), err)
 		}
 	}
 }

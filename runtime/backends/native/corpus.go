@@ -27,10 +27,10 @@ func (a *Args) loadTokenizer() (err error) {
 		a.VocabSize = n
 	}
 	if a.VocabSize > 0 && a.VocabSize < n {
-		return fmt.Errorf("vocab_size: got %d, and the tokenizer has %d tokens: want at least as many, or 0 for their number", a.VocabSize, n)
+		return fmt.Errorf("vocab_size: given %d, and the tokenizer has %d tokens: want at least as many, or 0 for their number", a.VocabSize, n)
 	}
 	if a.MaskConfig.Any() && data.EndOfDocument(a.tokenizer) < 0 {
-		return fmt.Errorf("%s: got true, and the tokenizer %s has no token that ends documents: want false, or a tokenizer_model with one", a.firstMask(), a.tokenizer.Name())
+		return fmt.Errorf("%s: given true, and the tokenizer %s has no token that ends documents: want false, or a tokenizer_model with one", a.firstMask(), a.tokenizer.Name())
 	}
 	return nil
 }

@@ -139,11 +139,11 @@ func TestBadTokenizers(t *testing.T) {
 		"tokenizer_model=meta-llama/Llama-3.1-8B":            "nothing is downloaded",
 		"tokenizer_type=ByteLevel|tokenizer_model=" + folder: "ByteLevel, which has no file",
 		"tokenizer_type=GPT":                                 "tokenizer_type",
-		"vocab_size=270|tokenizer_model=" + folder:           "vocab_size: got 270, and the tokenizer has 300 tokens",
-		"eod_mask_loss=true":                                 "eod_mask_loss: got true, and the tokenizer byte has no token that ends documents",
+		"vocab_size=270|tokenizer_model=" + folder:           "vocab_size: given 270, and the tokenizer has 300 tokens",
+		"eod_mask_loss=true":                                 "eod_mask_loss: given true, and the tokenizer byte has no token that ends documents",
 		"valid_data_path=none":                               "valid_data_path: ",
-		"split=0,1":                                          "split: got",
-		"train_data_format=csv":                              "train_data_format: got",
+		"split=0,1":                                          "split: given",
+		"train_data_format=csv":                              "train_data_format: given",
 		"train_data_path=1 a 2":                              "want a weight before each path",
 	} {
 		err := l.train(t.Context(), "run", strings.Split(args, "|")...)

@@ -116,7 +116,7 @@ func (t *trainer) checkRemaining(c *checkpoint.Checkpoint, step int) error {
 	if step <= t.args.TrainIters {
 		return nil
 	}
-	return fmt.Errorf("train_iters: got %d, and %s is at step %d already: give train_iters a larger number to train further, exp_name=NAME for another run, or load=none to start over",
+	return fmt.Errorf("train_iters: given %d, and %s is at step %d already: give train_iters a larger number to train further, exp_name=NAME for another run, or load=none to start over",
 		t.args.TrainIters, c.Path(), step)
 }
 

@@ -101,7 +101,7 @@ func TestAnotherRunInTheDirectory(t *testing.T) {
 		{"corpus", []string{"train_data_path=" + other}, []string{"step-00000005 was trained on other data", "exp_name=NAME", "load=none", "load=" + l.path("run", "checkpoints")}},
 		{"seed", []string{"seed=9"}, []string{"was trained with seed 1234, and this run's is 9", "exp_name=NAME"}},
 		{"model", []string{"hidden_size=64"}, []string{"has another model", "hidden_size", "exp_name=NAME"}},
-		{"fewer steps", []string{"train_iters=3"}, []string{"train_iters: got 3", "at step 5 already", "exp_name=NAME"}},
+		{"fewer steps", []string{"train_iters=3"}, []string{"train_iters: given 3", "at step 5 already", "exp_name=NAME"}},
 		{"starting over on nothing", []string{"load=none", "train_data_path=/nonexistent"}, []string{"/nonexistent"}},
 	}
 	for _, tt := range tests {

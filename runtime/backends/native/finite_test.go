@@ -41,7 +41,7 @@ func TestNumbersThatCannotBe(t *testing.T) {
 			require.NoError(t, os.WriteFile(file, fmt.Appendf(nil, "%s      %s: %s\n", experiment, name, value), 0o644))
 			err := l.train(t.Context(), "run")
 			if assert.Error(t, err, "%s=%s", name, value) {
-				assert.Contains(t, err.Error(), name+": got ", value)
+				assert.Contains(t, err.Error(), name+": given ", value)
 				assert.Equal(t, 1, strings.Count(err.Error(), "modules.pre_trainer."+name+": "), err)
 			}
 		}

@@ -62,5 +62,5 @@ func TestAdapters(t *testing.T) {
 	err = l.train(t.Context(), "whole", append([]string{"train_iters=14", "lora_rank=2"}, lora[2:]...)...)
 	assert.ErrorContains(t, err, "lora_A.weight")
 	err = l.train(t.Context(), "other", "lora_rank=2", "lora_target_modules=['qproj']")
-	assert.ErrorContains(t, err, `lora_target_modules: got "qproj", want q_proj or k_proj`)
+	assert.ErrorContains(t, err, `lora_target_modules: given "qproj", want q_proj or k_proj`)
 }

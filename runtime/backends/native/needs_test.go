@@ -52,7 +52,7 @@ func TestPatchesOfWhatIsPrepared(t *testing.T) {
 		want  string
 	}{
 		{"device", "opencl:1", `patch p: device: given "opencl:1", want "" as before the patches of phase build_args`},
-		{"tensor_model_parallel_size", 2, "tensor_model_parallel_size: got 2, want a divisor of the number of ranks, which is 1"},
+		{"tensor_model_parallel_size", 2, "tensor_model_parallel_size: given 2, want a divisor of the number of ranks, which is 1"},
 	} {
 		t.Run(tt.key, func(t *testing.T) {
 			l := newLab(t)

@@ -34,7 +34,7 @@ func TestOptimizersTrainAndResume(t *testing.T) {
 			assert.Equal(t, whole, l.metrics("parts"))
 			if params[1] == "optimizer=sgd" {
 				err := l.train(t.Context(), "parts", "train_iters=20", "eval_interval=0")
-				assert.ErrorContains(t, err, "optimizer: got adam, and it was trained with sgd")
+				assert.ErrorContains(t, err, "optimizer: given adam, and it was trained with sgd")
 			}
 		})
 	}
@@ -59,7 +59,7 @@ func TestRampOfTheBatchSize(t *testing.T) {
 	assert.Equal(t, 4*2+2*4+2*6+6*8, s.Consumed)
 
 	err = l.train(t.Context(), "wrong", "rampup_batch_size=[3, 1, 24]")
-	assert.ErrorContains(t, err, "rampup_batch_size[0]: got 3, want a multiple of 2")
+	assert.ErrorContains(t, err, "rampup_batch_size[0]: given 3, want a multiple of 2")
 }
 
 // A run whose validation loss rises ends, saves its last step and says so; when it is started
@@ -77,7 +77,7 @@ func TestEarlyStopping(t *testing.T) {
 	assert.Contains(t, string(state), `"since": 3`)
 
 	err = l.train(t.Context(), "never", "early_stopping_patience=3", "eval_interval=0")
-	assert.ErrorContains(t, err, "early_stopping_patience: got no evaluation")
+	assert.ErrorContains(t, err, "early_stopping_patience: given no evaluation")
 }
 
 // The average of the weights is that of the checkpoints of all steps, evaluations use it, and it

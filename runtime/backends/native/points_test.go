@@ -30,7 +30,7 @@ func TestPatchesInTraining(t *testing.T) {
 	})
 	t.Run("a wrong value by an old name says who set it", func(t *testing.T) {
 		err := l.train(t.Context(), "wrong", steps, "batch_size=0")
-		require.ErrorContains(t, err, "micro_batch_size: got 0")
+		require.ErrorContains(t, err, "micro_batch_size: given 0")
 		assert.ErrorContains(t, err, `override 17 "batch_size=0": modules.pre_trainer.micro_batch_size`)
 	})
 	t.Run("gradient noise does not change training", func(t *testing.T) {
@@ -48,7 +48,7 @@ func TestPatchesInTraining(t *testing.T) {
 			assert.InDelta(t, 1e-3*math.Pow(math.Log(256), 2), r.Loss-l.metrics("noz")[i].Loss, 2e-3)
 		}
 		assert.InDelta(t, *l.metrics("noz")[3].ValidLoss, *l.metrics("z")[3].ValidLoss, 1e-5)
-		assert.ErrorContains(t, l.train(t.Context(), "badz", steps, "z_loss_coeff=-1"), "z_loss_coeff: got -1, want a number >= 0")
+		assert.ErrorContains(t, l.train(t.Context(), "badz", steps, "z_loss_coeff=-1"), "z_loss_coeff: given -1, want a number >= 0")
 	})
 	t.Run("layer-wise decay slows training", func(t *testing.T) {
 		require.NoError(t, l.train(t.Context(), "slow", steps, "lr_layer_decay=0.01"))

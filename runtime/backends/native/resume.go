@@ -174,7 +174,7 @@ func (t *trainer) checkOptimizer(c *checkpoint.Checkpoint, saved map[string]any)
 	if own == other {
 		return nil
 	}
-	return fmt.Errorf("checkpoint %s has no state of this optimizer: optimizer: got %s, and it was trained with %s: give optimizer=%s, or load=none to start over", c.Path(), own, other, other)
+	return fmt.Errorf("checkpoint %s has no state of this optimizer: optimizer: given %s, and it was trained with %s: give optimizer=%s, or load=none to start over", c.Path(), own, other, other)
 }
 
 // readState returns the state of a checkpoint.

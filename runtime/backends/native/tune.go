@@ -97,10 +97,10 @@ func (a *Args) validateStage() error {
 	if a.stage == stageDPO {
 		refuse(a.Packing, "packing", "a pair takes two sequences")
 		if a.MicroBatchSize%2 != 0 {
-			faults = append(faults, fmt.Errorf("micro_batch_size: got %d, want an even number: a pair takes two sequences", a.MicroBatchSize))
+			faults = append(faults, fmt.Errorf("micro_batch_size: given %d, want an even number: a pair takes two sequences", a.MicroBatchSize))
 		}
 		if a.DPOBeta == 0 {
-			faults = append(faults, errors.New("dpo_beta: got 0, want a number > 0, such as 0.1"))
+			faults = append(faults, errors.New("dpo_beta: given 0, want a number > 0, such as 0.1"))
 		}
 	}
 	return errors.Join(faults...)
@@ -188,7 +188,7 @@ func (a *Args) checkStart(tc *backend.TrainContext, found bool) error {
 	if found || a.LoadHF != "" || !a.tunes() {
 		return nil
 	}
-	return describe(tc, fmt.Errorf("load_hf: got null in stage %s, want the weights to begin with: a run directory, a checkpoint or a folder of Hugging Face", a.stage))
+	return describe(tc, fmt.Errorf("load_hf: given null in stage %s, want the weights to begin with: a run directory, a checkpoint or a folder of Hugging Face", a.stage))
 }
 
 // refer loads the weights that the loss of preferences compares with.
@@ -197,7 +197,7 @@ func (t *trainer) refer() (err error) {
 		return nil
 	}
 	if t.args.LoadHF == "" {
-		return describe(t.tc, fmt.Errorf("load_hf: got null in stage %s, want the weights to compare with", t.args.stage))
+		return describe(t.tc, fmt.Errorf("load_hf: given null in stage %s, want the weights to compare with", t.args.stage))
 	}
 	c := t.args.Config
 	c.LoRA = model.LoRA{}

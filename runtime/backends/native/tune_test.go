@@ -68,9 +68,9 @@ func TestFineTuning(t *testing.T) {
 		want string
 		args []string
 	}{
-		{"load_hf: got null in stage sft, want the weights to begin with", []string{"stage=sft", "train_data_path=" + examples}},
+		{"load_hf: given null in stage sft, want the weights to begin with", []string{"stage=sft", "train_data_path=" + examples}},
 		{"answers.jsonl: line 1 (byte 0): want chosen and rejected", append(tune, "stage=dpo", "packing=false", "dpo_beta=0.1")},
-		{"dpo_beta: got 0, want a number > 0", append(tune, "stage=dpo", "packing=false")},
+		{"dpo_beta: given 0, want a number > 0", append(tune, "stage=dpo", "packing=false")},
 		{"packing: it has no effect in stage dpo", append(tune, "stage=dpo")},
 		{"want an even number: a pair takes two sequences", append(tune, "stage=dpo", "micro_batch_size=1")},
 		{"packing: it has no effect in stage pretrain", []string{"packing=true"}},
@@ -78,10 +78,10 @@ func TestFineTuning(t *testing.T) {
 		{"eod_mask_loss: it has no effect in stage sft", append(tune, "eod_mask_loss=true")},
 		{"test_data_path: it has no effect in stage sft", append(tune, "test_data_path="+held)},
 		{"dump_batches: it has no effect in stage sft", append(tune, "dump_batches=1")},
-		{"train_data_path: got null, want a file of examples", append(tune, "train_data_path=null")},
+		{"train_data_path: given null, want a file of examples", append(tune, "train_data_path=null")},
 		{`chat_template: chat: there is no template "chatlm"; did you mean "chatml"?`, append(tune, "chat_template=chatlm")},
 		{"all of 24 examples are longer", append(tune, "seq_length=4")},
-		{`got stage "rl", want pretrain or sft or dpo`, []string{"stage=rl"}},
+		{`given stage "rl", want pretrain or sft or dpo`, []string{"stage=rl"}},
 	} {
 		err := l.train(t.Context(), "wrong", tt.args...)
 		assert.ErrorContains(t, err, tt.want)

@@ -32,12 +32,12 @@ func TestWeightsOfAFolderThatDoNotFit(t *testing.T) {
 	l.model = "hf"
 	folder := "load_hf=" + l.path("first", "checkpoints", "step-00000000")
 	err := l.train(t.Context(), "run", folder, "num_layers=3", "window_size=[4,0]")
-	assert.ErrorContains(t, err, "num_layers: got 3, want 2 as in config.json of load_hf")
+	assert.ErrorContains(t, err, "num_layers: given 3, want 2 as in config.json of load_hf")
 	assert.ErrorContains(t, err, "write model: hf.yaml into the experiment")
 	assert.ErrorContains(t, err, "override")
-	assert.ErrorContains(t, err, "window_size: got [4 0], want [-1 0]")
+	assert.ErrorContains(t, err, "window_size: given [4 0], want [-1 0]")
 	assert.ErrorContains(t, l.train(t.Context(), "run", folder, "make_vocab_size_divisible_by=100"), "want a divisor of the vocabulary of load_hf, 256")
-	assert.ErrorContains(t, l.train(t.Context(), "run", folder, "seq_length=64"), "max_position_embeddings: got 32, want at least seq_length 64")
+	assert.ErrorContains(t, l.train(t.Context(), "run", folder, "seq_length=64"), "max_position_embeddings: given 32, want at least seq_length 64")
 	assert.ErrorContains(t, l.train(t.Context(), "run", "load_hf="+l.path("none")), "load_hf: weights: ")
 	assert.NoDirExists(t, l.path("run"))
 }

@@ -62,7 +62,7 @@ func newWorld(tc *backend.TrainContext, a *Args) (*world.World, error) {
 		tc.Log.Info(fmt.Sprintf("each rank computes %d sequences at a time instead of micro_batch_size %d, because its part of global_batch_size %d is no larger", micro, a.MicroBatchSize, a.GlobalBatchSize))
 	}
 	if a.stage == stageDPO && micro%2 != 0 {
-		return nil, describe(tc, fmt.Errorf("global_batch_size: got %d, of which a rank computes %d at a time, want an even number of these: a pair takes two sequences", a.GlobalBatchSize, micro))
+		return nil, describe(tc, fmt.Errorf("global_batch_size: given %d, of which a rank computes %d at a time, want an even number of these: a pair takes two sequences", a.GlobalBatchSize, micro))
 	}
 	a.MicroBatchSize = micro
 	if tc.Manager == nil { // the run is only planned
@@ -80,7 +80,7 @@ func (a *Args) microBatchOn(ranks int) (int, error) {
 		micro = share
 	}
 	if each := micro * ranks; a.GlobalBatchSize%each != 0 {
-		return 0, fmt.Errorf("global_batch_size: got %d, want a multiple of %d, which is micro_batch_size %d on %d ranks", a.GlobalBatchSize, each, micro, ranks)
+		return 0, fmt.Errorf("global_batch_size: given %d, want a multiple of %d, which is micro_batch_size %d on %d ranks", a.GlobalBatchSize, each, micro, ranks)
 	}
 	return micro, a.RampupBatchSize.Validate(a.GlobalBatchSize, micro*ranks)
 }

@@ -20,7 +20,7 @@ func TestAnUnconnectedWorldIsRefused(t *testing.T) {
 		{"last rank", map[string]string{"RANK": "1", "WORLD_SIZE": "2"}, []string{"the 2 ranks cannot reach each other"}},
 		{"nodes", map[string]string{"NODE_RANK": "1", "NNODES": "2"}, []string{"the 2 ranks cannot reach each other"}},
 		{"local", map[string]string{"LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "8"}, []string{"LOCAL_WORLD_SIZE"}},
-		{"uneven ranks", map[string]string{"RANK": "1", "WORLD_SIZE": "3"}, []string{"global_batch_size: got 4, want a multiple of 6, which is micro_batch_size 2 on 3 ranks"}},
+		{"uneven ranks", map[string]string{"RANK": "1", "WORLD_SIZE": "3"}, []string{"global_batch_size: given 4, want a multiple of 6, which is micro_batch_size 2 on 3 ranks"}},
 		{"Open MPI", map[string]string{"OMPI_COMM_WORLD_SIZE": "2"}, []string{"the 2 ranks cannot reach each other"}},
 		{"PMI", map[string]string{"PMI_SIZE": "2", "PMI_RANK": "1"}, []string{"the 2 ranks cannot reach each other"}},
 		{"MVAPICH2", map[string]string{"MV2_COMM_WORLD_SIZE": "2"}, []string{"mpirun of MVAPICH2 has started 2 processes (MV2_COMM_WORLD_SIZE)", "WORLD_SIZE=1"}},
@@ -61,14 +61,14 @@ func TestWhatPartsCannotDo(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"tensor_model_parallel_size=3"}, "tensor_model_parallel_size: got 3, want a divisor of num_attention_heads"},
+		{[]string{"tensor_model_parallel_size=3"}, "tensor_model_parallel_size: given 3, want a divisor of num_attention_heads"},
 		{[]string{"tensor_model_parallel_size=2", "attention_dropout=0.1", "seq_length=31"}, "want 1 with attention_dropout where"},
-		{[]string{"tensor_model_parallel_size=2", "lora_rank=2", "lora_dropout=0.1"}, "lora_dropout: got 0.1, want 0 with tensor_model_parallel_size 2"},
-		{[]string{"tensor_model_parallel_size=2", "vocab_size=1"}, "tensor_model_parallel_size: got 2, want at most vocab_size 1"},
+		{[]string{"tensor_model_parallel_size=2", "lora_rank=2", "lora_dropout=0.1"}, "lora_dropout: given 0.1, want 0 with tensor_model_parallel_size 2"},
+		{[]string{"tensor_model_parallel_size=2", "vocab_size=1"}, "tensor_model_parallel_size: given 2, want at most vocab_size 1"},
 		{[]string{"tensor_model_parallel_size=2", "sequence_parallel=true", "seq_length=31"}, "seq_length that tensor_model_parallel_size 2 divides, in place of 31"},
 		{[]string{"tensor_model_parallel_size=2", "sequence_parallel=true", "hidden_dropout=0.1", "seq_length=2", "hidden_size=34", "kv_channels=16"}, "a part of a sequence of 1·34 elements"},
-		{[]string{"tensor_model_parallel_size=2", "num_experts=4"}, "sequence_parallel: got false, want true with num_experts 4"},
-		{[]string{"expert_model_parallel_size=2"}, "expert_model_parallel_size: got 2, want a divisor of num_experts 0"},
+		{[]string{"tensor_model_parallel_size=2", "num_experts=4"}, "sequence_parallel: given false, want true with num_experts 4"},
+		{[]string{"expert_model_parallel_size=2"}, "expert_model_parallel_size: given 2, want a divisor of num_experts 0"},
 	} {
 		t.Run(strings.Join(tt.args, " "), func(t *testing.T) {
 			l := newLab(t)

@@ -60,13 +60,13 @@ func Gemm(x *opregistry.Exec, a gemm.GenericGemmArgs, lib SGEMM, limits Limits) 
 	case a.Gelu:
 		return opregistry.Unsupported("the GELU epilogue is not in the library")
 	case !okA || !okB || !okD || a.Bias != nil && !a.Bias.IsContiguous():
-		return opregistry.Unsupported("got strides that are not rows of contiguous elements at one pitch")
+		return opregistry.Unsupported("given strides that are not rows of contiguous elements at one pitch")
 	case alpha == 0:
-		return opregistry.Unsupported("got alpha 0, for which BLAS ignores A and B even if they hold NaN")
+		return opregistry.Unsupported("given alpha 0, for which BLAS ignores A and B even if they hold NaN")
 	case flop > 0 && flop < limits.MinFLOP:
-		return opregistry.Unsupported("got a %d×%d×%d product, below the %.0f FLOP that are worth the call", m, n, k, limits.MinFLOP)
+		return opregistry.Unsupported("given a %d×%d×%d product, below the %.0f FLOP that are worth the call", m, n, k, limits.MinFLOP)
 	case max(m, n, k, right.ld, left.ld, d.ld) > limits.MaxDim:
-		return opregistry.Unsupported("got sizes %d×%d×%d or a pitch beyond %d, the largest the library takes", m, n, k, limits.MaxDim)
+		return opregistry.Unsupported("given sizes %d×%d×%d or a pitch beyond %d, the largest the library takes", m, n, k, limits.MaxDim)
 	}
 
 	c := calls.Get().(*call)
@@ -129,10 +129,10 @@ func checkOperands(a gemm.GenericGemmArgs, factor, result tensor.DType) error {
 			want = factor
 		}
 		if d := t.DType(); d != want {
-			return opregistry.Unsupported("got dtype %v, want %v", d, want)
+			return opregistry.Unsupported("given dtype %v, want %v", d, want)
 		}
 		if t.Device().Type != device.TypeCPU {
-			return opregistry.Unsupported("got memory on %v, want cpu", t.Device())
+			return opregistry.Unsupported("given memory on %v, want cpu", t.Device())
 		}
 	}
 	return nil

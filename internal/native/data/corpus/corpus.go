@@ -103,10 +103,10 @@ func (c *Corpus) BytesRead() int64 { return c.read.Load() }
 func Find(ctx context.Context, s Settings) (*Corpus, error) {
 	s.Key, s.Format, s.TextKey = cmp.Or(s.Key, "train_data_path"), cmp.Or(s.Format, Auto), cmp.Or(s.TextKey, DefaultTextKey)
 	if s.MaxBytes < 0 {
-		return nil, fmt.Errorf("train_data_max_bytes: got %d, want 0 (no limit) or more", s.MaxBytes)
+		return nil, fmt.Errorf("train_data_max_bytes: given %d, want 0 (no limit) or more", s.MaxBytes)
 	}
 	if !slices.Contains(s.Format.Values(), string(s.Format)) {
-		return nil, fmt.Errorf("train_data_format: got %q, want %s", s.Format, strings.Join(s.Format.Values(), ", "))
+		return nil, fmt.Errorf("train_data_format: given %q, want %s", s.Format, strings.Join(s.Format.Values(), ", "))
 	}
 	c := &Corpus{settings: s}
 	return c, c.find(ctx)

@@ -117,7 +117,7 @@ func TestFaultsHaveAPlace(t *testing.T) {
 		{"cut line", "a.jsonl", []byte(good + `{"text": "go`), []string{"line 2 (byte 17)", "unexpected end"}},
 		{"no object", "a.jsonl", []byte("[1]\n"), []string{"line 1 (byte 0)", "want a JSON object"}},
 		{"no key", "a.jsonl", []byte(good + "\n" + `{"a": 1, "b": 2}`), []string{"line 3 (byte 18)", `no key "text", it has a, b`, "text_key"}},
-		{"no string", "a.jsonl", []byte(`{"text": [1, 2]}`), []string{`key "text": got [1, 2], want a string`}},
+		{"no string", "a.jsonl", []byte(`{"text": [1, 2]}`), []string{`key "text": given [1, 2], want a string`}},
 		{"line in gzip", "a.jsonl.gz", gzipped(t, good+"x"), []string{"a.jsonl.gz: line 2 (byte 17)"}},
 		{"cut gzip", "a.jsonl.gz", packed[:len(packed)-9], []string{"gzip data ends too early", fmt.Sprintf("after %d bytes", len(packed)-9)}},
 		{"cut gzip of text", "a.gz", packed[:len(packed)/2], []string{"a.gz: the gzip data ends too early"}},
@@ -153,7 +153,7 @@ func TestMixedFolder(t *testing.T) {
 	assert.False(t, c.Report().Plain)
 
 	_, err = corpus.Find(t.Context(), corpus.Settings{Path: root, Format: "csv"})
-	require.ErrorContains(t, err, `train_data_format: got "csv", want auto, text, jsonl, parquet`)
+	require.ErrorContains(t, err, `train_data_format: given "csv", want auto, text, jsonl, parquet`)
 	_, err = corpus.Find(t.Context(), corpus.Settings{Path: root + "/none", Key: "valid_data_path"})
 	require.ErrorContains(t, err, "valid_data_path: ")
 }

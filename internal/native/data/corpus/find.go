@@ -63,7 +63,7 @@ func (f *finder) find(ctx context.Context, spec string) error {
 	}
 	matches, err := filepath.Glob(spec)
 	if err != nil {
-		return f.errorf("got the glob %q: %w", spec, err)
+		return f.errorf("given the glob %q: %w", spec, err)
 	}
 	if len(matches) == 0 {
 		return f.errorf("the glob %q matches no file: check the directory and the pattern", spec)

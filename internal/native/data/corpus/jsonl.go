@@ -118,7 +118,7 @@ func textOf(line []byte, key string) ([]byte, error) {
 	}
 	var text string
 	if err := json.Unmarshal(raw, &text); err != nil {
-		return nil, fmt.Errorf("key %q: got %.40s, want a string", key, raw)
+		return nil, fmt.Errorf("key %q: given %.40s, want a string", key, raw)
 	}
 	return []byte(text), nil
 }

@@ -136,18 +136,18 @@ func parse(b []byte) (header, error) {
 		return header{}, fmt.Errorf("it has %d bytes, want a header of %d", len(b), headerSize)
 	}
 	if got := string(b[:9]); got != magic {
-		return header{}, fmt.Errorf("byte 0: got the magic %q, want %q: this is no index of an indexed dataset", got, magic)
+		return header{}, fmt.Errorf("byte 0: given the magic %q, want %q: this is no index of an indexed dataset", got, magic)
 	}
 	if got := binary.LittleEndian.Uint64(b[9:]); got != version {
-		return header{}, fmt.Errorf("byte 9: got version %d, want %d", got, version)
+		return header{}, fmt.Errorf("byte 9: given version %d, want %d", got, version)
 	}
 	h := header{dtype: DType(b[17])}
 	if h.dtype.Width() == 0 {
-		return header{}, fmt.Errorf("byte 17: got tokens of %v, want uint8, uint16 or int32", h.dtype)
+		return header{}, fmt.Errorf("byte 17: given tokens of %v, want uint8, uint16 or int32", h.dtype)
 	}
 	n, ends := binary.LittleEndian.Uint64(b[18:]), binary.LittleEndian.Uint64(b[26:])
 	if most := uint64(len(b)); n > most/12 || ends < 1 || ends > most/8 {
-		return header{}, fmt.Errorf("byte 18: got %d sequences and %d ends of documents in an index of %d bytes: it is not whole, or damaged", n, ends, most)
+		return header{}, fmt.Errorf("byte 18: given %d sequences and %d ends of documents in an index of %d bytes: it is not whole, or damaged", n, ends, most)
 	}
 	h.sequences, h.documents = int(n), int(ends)-1
 	if want := h.endsAt() + 8*int(ends); len(b) != want && len(b) != want+h.sequences {
@@ -164,7 +164,7 @@ func (h header) check(b []byte) (size int64, err error) {
 	for i := range h.sequences {
 		length := int32(binary.LittleEndian.Uint32(b[headerSize+4*i:]))
 		if length < 0 {
-			return 0, fmt.Errorf("byte %d: got a length of %d for sequence %d, want 0 or more", headerSize+4*i, length, i)
+			return 0, fmt.Errorf("byte %d: given a length of %d for sequence %d, want 0 or more", headerSize+4*i, length, i)
 		}
 		if at := h.pointersAt() + 8*i; int64(binary.LittleEndian.Uint64(b[at:])) != size {
 			return 0, fmt.Errorf("byte %d: sequence %d begins with byte %d of the .bin, want %d, where the one before ends", at, i, int64(binary.LittleEndian.Uint64(b[at:])), size)
@@ -176,7 +176,7 @@ func (h header) check(b []byte) (size int64, err error) {
 		at := h.endsAt() + 8*i
 		end := int64(binary.LittleEndian.Uint64(b[at:]))
 		if end < before || end > int64(h.sequences) || i == 0 && end != 0 || i == h.documents && end != int64(h.sequences) {
-			return 0, fmt.Errorf("byte %d: got sequence %d as the end of document %d, want numbers that rise from 0 to %d", at, end, i, h.sequences)
+			return 0, fmt.Errorf("byte %d: given sequence %d as the end of document %d, want numbers that rise from 0 to %d", at, end, i, h.sequences)
 		}
 		before = end
 	}

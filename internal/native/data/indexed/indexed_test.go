@@ -83,8 +83,8 @@ func TestAWriteThatFailsLeavesNothing(t *testing.T) {
 		want string
 	}{
 		"error":         {func(*indexed.Writer) error { return errors.New("stop") }, "stop"},
-		"token":         {func(w *indexed.Writer) error { return w.Add([]int32{3, 256}) }, "got the token 256, want 0 to 255"},
-		"negative":      {func(w *indexed.Writer) error { return w.Add([]int32{-1}) }, "got the token -1"},
+		"token":         {func(w *indexed.Writer) error { return w.Add([]int32{3, 256}) }, "given the token 256, want 0 to 255"},
+		"negative":      {func(w *indexed.Writer) error { return w.Add([]int32{-1}) }, "given the token -1"},
 		"open document": {func(w *indexed.Writer) error { return w.Add([]int32{1, 2}) }, "the last document has 2 tokens and no end"},
 	} {
 		dir := t.TempDir()
@@ -99,7 +99,7 @@ func TestAWriteThatFailsLeavesNothing(t *testing.T) {
 		assert.Equal(t, [][]int32{{5}}, ids(t, d), "what was there is still there")
 		require.NoError(t, d.Close())
 	}
-	require.ErrorContains(t, indexed.Write(filepath.Join(t.TempDir(), "x"), 5, false, nil), "got tokens of int64")
+	require.ErrorContains(t, indexed.Write(filepath.Join(t.TempDir(), "x"), 5, false, nil), "given tokens of int64")
 }
 
 func TestDamagedDatasets(t *testing.T) {
@@ -111,18 +111,18 @@ func TestDamagedDatasets(t *testing.T) {
 		want string
 	}{
 		"empty":           {idx: func([]byte) []byte { return nil }, want: "it has 0 bytes, want a header"},
-		"magic":           {idx: put(0, 'm'), want: "byte 0: got the magic"},
-		"version":         {idx: put(9, 2), want: "byte 9: got version 2, want 1"},
-		"type":            {idx: put(17, 7), want: "byte 17: got tokens of float32, want uint8, uint16 or int32"},
+		"magic":           {idx: put(0, 'm'), want: "byte 0: given the magic"},
+		"version":         {idx: put(9, 2), want: "byte 9: given version 2, want 1"},
+		"type":            {idx: put(17, 7), want: "byte 17: given tokens of float32, want uint8, uint16 or int32"},
 		"unknown type":    {idx: put(17, 99), want: "dtype(99)"},
-		"more sequences":  {idx: put(18, 200), want: "byte 18: got 200 sequences"},
+		"more sequences":  {idx: put(18, 200), want: "byte 18: given 200 sequences"},
 		"fewer sequences": {idx: put(18, 1), want: "it is not whole, or damaged"},
 		"huge counts":     {idx: put(25, 0xff), want: "byte 18"},
 		"truncated":       {idx: func(b []byte) []byte { return b[:len(b)-1] }, want: "it has 81 bytes, want 82 for 2 sequences and 2 documents"},
-		"length":          {idx: put(header+3, 0x80), want: "byte 34: got a length of -2147483645 for sequence 0"},
+		"length":          {idx: put(header+3, 0x80), want: "byte 34: given a length of -2147483645 for sequence 0"},
 		"pointer":         {idx: put(header+8+8, 4), want: "byte 50: sequence 1 begins with byte 4 of the .bin, want 6"},
-		"document":        {idx: put(header+24+8, 7), want: "byte 66: got sequence 7 as the end of document 1"},
-		"first document":  {idx: put(header+24, 1), want: "byte 58: got sequence 1 as the end of document 0"},
+		"document":        {idx: put(header+24+8, 7), want: "byte 66: given sequence 7 as the end of document 1"},
+		"first document":  {idx: put(header+24, 1), want: "byte 58: given sequence 1 as the end of document 0"},
 		"short tokens":    {bin: func(b []byte) []byte { return b[:len(b)-2] }, want: "set.bin: it has 8 bytes, and the 2 sequences of"},
 		"more tokens":     {bin: func(b []byte) []byte { return append(b, 0) }, want: "set.bin: it has 11 bytes"},
 	} {

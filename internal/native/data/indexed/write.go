@@ -31,7 +31,7 @@ type Writer struct {
 // dataset that is there already is an *ExistsError, unless it may be replaced.
 func Write(prefix string, dtype DType, replace bool, fill func(*Writer) error) error {
 	if dtype.Width() == 0 {
-		return fmt.Errorf("indexed: got tokens of %v, want uint8, uint16 or int32", dtype)
+		return fmt.Errorf("indexed: given tokens of %v, want uint8, uint16 or int32", dtype)
 	}
 	bin, idx := Paths(prefix)
 	for _, path := range []string{idx, bin} {
@@ -73,7 +73,7 @@ func (w *Writer) Add(ids []int32) error {
 	}
 	for _, id := range ids {
 		if id < 0 || id > limit {
-			return fmt.Errorf("indexed: got the token %d, want 0 to %d, which %v holds", id, limit, w.dtype)
+			return fmt.Errorf("indexed: given the token %d, want 0 to %d, which %v holds", id, limit, w.dtype)
 		}
 	}
 	w.buf = Append(w.buf[:0], ids, w.dtype.Width())

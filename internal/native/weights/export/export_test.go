@@ -381,10 +381,10 @@ func TestWhatIsNotExported(t *testing.T) {
 	windowed := llama()
 	windowed.Window = [2]int{2, 0}
 	_, err = export.GGUF(target+".gguf", exported(t, newModel(t, windowed)), export.GGUFSettings{})
-	assert.ErrorContains(t, err, "without a window: got 3 tokens of 48 positions")
+	assert.ErrorContains(t, err, "without a window: given 3 tokens of 48 positions")
 
 	tensor.Data[float32](m.Params()[0].Value)[5] = 1e6
-	assert.ErrorContains(t, export.HF(target, exported(t, m), export.HFSettings{DType: tensor.F16}), `tensor "model.embed_tokens.weight": got 1e+06, which f16 cannot hold`)
+	assert.ErrorContains(t, export.HF(target, exported(t, m), export.HFSettings{DType: tensor.F16}), `tensor "model.embed_tokens.weight": given 1e+06, which f16 cannot hold`)
 	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	assert.Len(t, entries, 1, "nothing is left over")

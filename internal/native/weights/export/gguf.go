@@ -75,10 +75,10 @@ func (g *ggufWriter) convert() error {
 		return fmt.Errorf("layer_types: llama.cpp computes models of the type %q without windows in some layers", kind)
 	}
 	if left := g.c.Window[0]; left >= 0 && left+1 < g.c.MaxPositionEmbeddings {
-		return fmt.Errorf("window_size: llama.cpp computes models of the type %q without a window: got %d tokens of %d positions", kind, left+1, g.c.MaxPositionEmbeddings)
+		return fmt.Errorf("window_size: llama.cpp computes models of the type %q without a window: given %d tokens of %d positions", kind, left+1, g.c.MaxPositionEmbeddings)
 	}
 	if arch == "qwen3moe" && g.c.PreSoftmax {
-		return errors.New("norm_topk_prob: llama.cpp weights the experts of a token so that they add up to 1: got false")
+		return errors.New("norm_topk_prob: llama.cpp weights the experts of a token so that they add up to 1: given false")
 	}
 	g.report.Architecture = arch
 	g.describe(arch)

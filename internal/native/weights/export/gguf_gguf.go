@@ -95,14 +95,14 @@ func Write(w io.Writer, values []Value, tensors []Tensor) error {
 		head = appendString(head, v.Key)
 		var ok bool
 		if head, ok = appendValue(head, v.Value); !ok {
-			return fmt.Errorf("gguf: %s: got a value of type %T", v.Key, v.Value)
+			return fmt.Errorf("gguf: %s: given a value of type %T", v.Key, v.Value)
 		}
 	}
 	at := int64(0)
 	for _, t := range tensors {
 		size, ok := t.Type.Size(t.Shape.NumElements())
 		if !ok || t.Type == Q8_0 && t.Shape.Cols()%BlockSize != 0 {
-			return fmt.Errorf("gguf: tensor %q: got %v of %v, want rows of a multiple of %d elements", t.Name, t.Shape, t.Type, BlockSize)
+			return fmt.Errorf("gguf: tensor %q: given %v of %v, want rows of a multiple of %d elements", t.Name, t.Shape, t.Type, BlockSize)
 		}
 		head = appendString(head, t.Name)
 		head = binary.LittleEndian.AppendUint32(head, uint32(len(t.Shape)))
@@ -123,7 +123,7 @@ func Write(w io.Writer, values []Value, tensors []Tensor) error {
 		}
 		size, _ := t.Type.Size(t.Shape.NumElements())
 		if counted.n != size {
-			return fmt.Errorf("gguf: tensor %q: got %d bytes, want %d", t.Name, counted.n, size)
+			return fmt.Errorf("gguf: tensor %q: given %d bytes, want %d", t.Name, counted.n, size)
 		}
 		if _, err := w.Write(make([]byte, aligned(size)-size)); err != nil {
 			return err
@@ -208,7 +208,7 @@ func AppendQ8(dst []byte, values []float32) ([]byte, error) {
 		scale := most / 127
 		half := tensor.ToFloat16(scale)
 		if f := float64(half.Float32()); math.IsInf(f, 0) || math.IsNaN(f) {
-			return nil, fmt.Errorf("got a block with the magnitude %v, which the f16 scale of q8_0 cannot hold", most)
+			return nil, fmt.Errorf("given a block with the magnitude %v, which the f16 scale of q8_0 cannot hold", most)
 		}
 		dst = binary.LittleEndian.AppendUint16(dst, uint16(half))
 		inverse := float32(0)

@@ -50,10 +50,10 @@ func TestWriteRefuses(t *testing.T) {
 		value  any
 		tensor export.Tensor
 	}{
-		"a: got a value of type int":              {1, export.Tensor{}},
-		`tensor "t": got 0 bytes, want 8`:         {true, export.Tensor{Name: "t", Type: export.F32, Shape: tensor.Shape{2}, Write: empty}},
-		"want rows of a multiple of 32 elements":  {true, export.Tensor{Name: "t", Type: export.Q8_0, Shape: tensor.Shape{2, 16}, Write: empty}},
-		"got [2] of type(77), want rows of a mul": {true, export.Tensor{Name: "t", Type: 77, Shape: tensor.Shape{2}, Write: empty}},
+		"a: given a value of type int":              {1, export.Tensor{}},
+		`tensor "t": given 0 bytes, want 8`:         {true, export.Tensor{Name: "t", Type: export.F32, Shape: tensor.Shape{2}, Write: empty}},
+		"want rows of a multiple of 32 elements":    {true, export.Tensor{Name: "t", Type: export.Q8_0, Shape: tensor.Shape{2, 16}, Write: empty}},
+		"given [2] of type(77), want rows of a mul": {true, export.Tensor{Name: "t", Type: 77, Shape: tensor.Shape{2}, Write: empty}},
 	} {
 		assert.ErrorContains(t, export.Write(io.Discard, []export.Value{{"a", file.value}}, []export.Tensor{file.tensor}), want)
 	}

@@ -174,8 +174,8 @@ func TestSentencePieceThatLlamaCppCannotRead(t *testing.T) {
 	t.Parallel()
 	text := characters(t, func(map[string]any) {})
 	for want, data := range map[string][]byte{
-		"tokenizer.model: got a model of type unigram, want BPE": pieces(t, text, 1, 0),
-		"removes spaces before it encodes":                       pieces(t, text, 2, 1),
+		"tokenizer.model: given a model of type unigram, want BPE": pieces(t, text, 1, 0),
+		"removes spaces before it encodes":                         pieces(t, text, 2, 1),
 	} {
 		path := filepath.Join(t.TempDir(), "tokenizer.model")
 		require.NoError(t, os.WriteFile(path, data, 0o644))

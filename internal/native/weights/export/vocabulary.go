@@ -91,7 +91,7 @@ func (g *ggufWriter) writePieces(data []byte, file *tokenizer.File) error {
 	case err != nil:
 		return err
 	case !s.BPE:
-		return errors.New("got a model of type unigram, want BPE")
+		return errors.New("given a model of type unigram, want BPE")
 	case s.Normalizes || s.RemoveExtraSpaces:
 		return errors.New("the model changes characters or removes spaces before it encodes, which llama.cpp does not")
 	}
@@ -153,7 +153,7 @@ func (g *ggufWriter) byteLevel(tokens []string, kinds map[int32]int32, split str
 // are bytes, and llama, whose tokens are characters with bytes for those that are missing.
 func (g *ggufWriter) writeBPE(t *jsonTokenizer) error {
 	if t.Model.Type != "BPE" {
-		return fmt.Errorf("got a model of type %q, want BPE", t.Model.Type)
+		return fmt.Errorf("given a model of type %q, want BPE", t.Model.Type)
 	}
 	tokens, kinds, err := t.tokens(g.c.VocabSize)
 	if err != nil {
@@ -213,7 +213,7 @@ func (t *jsonTokenizer) spacePrefix() (bool, error) {
 		return false, nil
 	}
 	if pre.Type != "Metaspace" || pre.Split {
-		return false, fmt.Errorf("pre_tokenizer: llama.cpp does not split a text before it looks for characters: got %s", short(t.PreTokenizer))
+		return false, fmt.Errorf("pre_tokenizer: llama.cpp does not split a text before it looks for characters: given %s", short(t.PreTokenizer))
 	}
 	return pre.Scheme != "never", nil
 }
@@ -299,7 +299,7 @@ func (t *jsonTokenizer) merges() ([][2]string, error) {
 		}
 		left, right, ok := strings.Cut(text, " ")
 		if !ok {
-			return nil, fmt.Errorf("merges[%d]: got %q, want two tokens with a space between them", i, text)
+			return nil, fmt.Errorf("merges[%d]: given %q, want two tokens with a space between them", i, text)
 		}
 		merges[i] = [2]string{left, right}
 	}
@@ -338,7 +338,7 @@ func (t *jsonTokenizer) split() (string, error) {
 		case "Sequence":
 		case "ByteLevel":
 			if p.Prefix {
-				return "", errors.New("pre_tokenizer: llama.cpp adds no space before a text: got add_prefix_space true")
+				return "", errors.New("pre_tokenizer: llama.cpp adds no space before a text: given add_prefix_space true")
 			}
 			if name == "" && (p.UseRegex == nil || *p.UseRegex) {
 				name = "gpt-2"

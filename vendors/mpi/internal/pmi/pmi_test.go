@@ -114,8 +114,8 @@ func TestStrangersAreRefused(t *testing.T) {
 		{1, 2, "", "rank 1 of 2 does not know the secret of the job"},
 		{1, 2, "other", "rank 1 of 2 does not know the secret of the job"},
 		{0, 2, "secret", "there is a rank 0 already"},
-		{2, 2, "secret", "got rank 2 of 2, want one of 2 ranks"},
-		{1, 4, "secret", "got rank 1 of 4, want one of 2 ranks"},
+		{2, 2, "secret", "given rank 2 of 2, want one of 2 ranks"},
+		{1, 4, "secret", "given rank 1 of 4, want one of 2 ranks"},
 	} {
 		_, err := pmi.Join(t.Context(), address, tt.rank, tt.ranks, tt.secret, nil)
 		assert.ErrorContains(t, err, tt.want)

@@ -129,13 +129,13 @@ func claimOf(rank, ranks int) string { return fmt.Sprintf(claimFormat, rank, ran
 func (s *Server) admit(l *heartbeat.Conn, claim string) (int, error) {
 	var rank, ranks int
 	if n, _ := fmt.Sscanf(claim, claimFormat, &rank, &ranks); n != 2 {
-		return 0, fmt.Errorf("got %q, want rank and number of ranks", claim)
+		return 0, fmt.Errorf("given %q, want rank and number of ranks", claim)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case ranks != s.ranks || rank < 0 || rank >= s.ranks:
-		return 0, fmt.Errorf("got rank %d of %d, want one of %d ranks", rank, ranks, s.ranks)
+		return 0, fmt.Errorf("given rank %d of %d, want one of %d ranks", rank, ranks, s.ranks)
 	case s.links[rank] != nil:
 		return 0, fmt.Errorf("there is a rank %d already", rank)
 	case s.lost != "":

@@ -69,12 +69,12 @@ func (o *implBenchmarkOptions) check(cmd *cobra.Command) ([]tensor.DType, error)
 	for _, name := range o.dtypes {
 		d, err := tensor.ParseDType(name)
 		if err != nil || !slices.Contains([]tensor.DType{tensor.F32, tensor.BF16, tensor.F16}, d) {
-			return nil, cli.Usagef(cmd, "--dtype: got %q, want f32, bf16 or f16", name)
+			return nil, cli.Usagef(cmd, "--dtype: given %q, want f32, bf16 or f16", name)
 		}
 		dtypes = append(dtypes, d)
 	}
 	if o.repeat == 0 {
-		return nil, cli.Usagef(cmd, "--repeat: got 0, want at least one sample")
+		return nil, cli.Usagef(cmd, "--repeat: given 0, want at least one sample")
 	}
 	return dtypes, nil
 }
@@ -203,7 +203,7 @@ func checkPlot(cmd *cobra.Command, file string) error {
 		return nil
 	}
 	if !strings.HasSuffix(strings.ToLower(file), ".png") {
-		return cli.Usagef(cmd, "--plot: got %q, want the name of a file that ends in .png", file)
+		return cli.Usagef(cmd, "--plot: given %q, want the name of a file that ends in .png", file)
 	}
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_WRONLY, 0o644)
 	if err != nil {

@@ -64,7 +64,7 @@ N, measure te_general_grouped_gemm, which computes N such products.
 			}
 			for _, l := range layouts {
 				if !slices.Contains(opbench.Layouts(), opbench.Layout(l)) {
-					return cli.Usagef(cmd, "--layout: got %q, want forward, dgrad or wgrad%s", l, suggest.Hint(l, []string{"forward", "dgrad", "wgrad"}))
+					return cli.Usagef(cmd, "--layout: given %q, want forward, dgrad or wgrad%s", l, suggest.Hint(l, []string{"forward", "dgrad", "wgrad"}))
 				}
 			}
 			var cases caseSet
@@ -121,10 +121,10 @@ BATCHxSEQxHEADSxGROUPSxDIM, with GROUPS heads of keys and values. Forward counts
 			}
 			kind, ok := masks[mask]
 			if !ok {
-				return cli.Usagef(cmd, "--mask: got %q, want causal or no_mask", mask)
+				return cli.Usagef(cmd, "--mask: given %q, want causal or no_mask", mask)
 			}
 			if !slices.Contains([]string{"forward", "backward", "both"}, pass) {
-				return cli.Usagef(cmd, "--pass: got %q, want forward, backward or both", pass)
+				return cli.Usagef(cmd, "--pass: given %q, want forward, backward or both", pass)
 			}
 			var cases caseSet
 			for _, s := range shapes {
@@ -133,7 +133,7 @@ BATCHxSEQxHEADSxGROUPSxDIM, with GROUPS heads of keys and values. Forward counts
 					return err
 				}
 				if n[2]%n[3] != 0 {
-					return cli.Usagef(cmd, "--shape %s: got %d groups, want a divisor of the %d heads", s, n[3], n[2])
+					return cli.Usagef(cmd, "--shape %s: given %d groups, want a divisor of the %d heads", s, n[3], n[2])
 				}
 				cases = append(cases, func(m *opbench.Maker) ([]opbench.Case, error) {
 					fwd, bwd, err := m.Attention(n[0], n[1], n[2], n[3], n[4], kind, nil)
@@ -219,12 +219,12 @@ func parseSizes(cmd *cobra.Command, text, form string, want int) ([]int, error) 
 	for i, part := range parts {
 		n, err := strconv.Atoi(strings.TrimSpace(part))
 		if err != nil || n < 1 {
-			return nil, cli.Usagef(cmd, "--shape: got %q, want %s of numbers from 1", text, form)
+			return nil, cli.Usagef(cmd, "--shape: given %q, want %s of numbers from 1", text, form)
 		}
 		sizes[i] = n
 	}
 	if len(sizes) != want {
-		return nil, cli.Usagef(cmd, "--shape: got %q with %s, want %s", text, plaintext.Quantity(len(sizes), "size", "sizes"), form)
+		return nil, cli.Usagef(cmd, "--shape: given %q with %s, want %s", text, plaintext.Quantity(len(sizes), "size", "sizes"), form)
 	}
 	return sizes, nil
 }

@@ -57,7 +57,7 @@ Only the native backend is measured. Policy and flags are those of primus train.
 			return err
 		}
 		if opts.steps == 0 {
-			return cli.Usagef(cmd, "--steps: got 0, want at least one step to measure")
+			return cli.Usagef(cmd, "--steps: given 0, want at least one step to measure")
 		}
 		return runBenchmarkTrain(cmd.Context(), prog, opts, overrides)
 	})

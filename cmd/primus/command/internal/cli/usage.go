@@ -50,7 +50,7 @@ func NoArgs(cmd *cobra.Command, args []string) error {
 func Arguments(n int, many, want string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != n {
-			return Usagef(cmd, "got %d %s, want %s", len(args), many, want)
+			return Usagef(cmd, "given %d %s, want %s", len(args), many, want)
 		}
 		return nil
 	}
@@ -96,7 +96,7 @@ func FlagError(cmd *cobra.Command, err error) error {
 		}
 		return Usagef(cmd, "unknown flag --%s%s", unknown.GetSpecifiedName(), FlagHint(cmd.Flags(), unknown.GetSpecifiedName()))
 	case errors.As(err, &invalid):
-		return Usagef(cmd, "--%s: got %q, want %s", invalid.GetFlag().Name, invalid.GetValue(), Wants(invalid.GetFlag()))
+		return Usagef(cmd, "--%s: given %q, want %s", invalid.GetFlag().Name, invalid.GetValue(), Wants(invalid.GetFlag()))
 	case errors.As(err, &bare):
 		return Usagef(cmd, "--%s needs a value: %s", bare.GetFlag().Name, Wants(bare.GetFlag()))
 	}

@@ -74,7 +74,7 @@ func TestProjectFile(t *testing.T) {
 	project(t, "metrics-textfile: metrics.txt\nthreads: 1\n")
 	got = commandtest.NewLab(t).Train()
 	assert.Equal(t, 2, got.Code)
-	assert.Contains(t, commandtest.OnlyError(t, got), `--metrics-textfile: got "metrics.txt", want a file that ends with .prom`)
+	assert.Contains(t, commandtest.OnlyError(t, got), `--metrics-textfile: given "metrics.txt", want a file that ends with .prom`)
 
 	project(t, "policy: p.yaml\n")
 	require.NoError(t, os.WriteFile("p.yaml", []byte("prefer: reference\n"), 0o644))

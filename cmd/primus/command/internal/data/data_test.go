@@ -73,8 +73,8 @@ func TestTokenizeRefuses(t *testing.T) {
 		{[]string{"data", "tokenize"}, 2, "no text given: want --input PATH"},
 		{[]string{"data", "tokenize", "--input", "good.jsonl"}, 2, "no tokenizer given"},
 		{append(byBytes, "--input", "good.jsonl"), 2, "no dataset named: want -o PREFIX"},
-		{append(byBytes, "--input", "good.jsonl", "-o", "x", "--workers", "-1"), 2, "--workers: got -1"},
-		{append(byBytes, "--input", "good.jsonl", "-o", "x", "--format", "csv"), 2, `--format: got "csv"`},
+		{append(byBytes, "--input", "good.jsonl", "-o", "x", "--workers", "-1"), 2, "--workers: given -1"},
+		{append(byBytes, "--input", "good.jsonl", "-o", "x", "--format", "csv"), 2, `--format: given "csv"`},
 		{[]string{"data", "tokenize", "-t", "byte", "--input", "good.jsonl", "-o", "x"}, 2, "has no token that ends texts"},
 		{append(byBytes, "--input", "none", "-o", "x"), 1, "--input: "},
 		{append(byBytes, "--input", "bad.jsonl", "-o", "x"), 1, "--input: bad.jsonl: line 2 (byte 16)"},
@@ -97,5 +97,5 @@ func TestTokenizeRefuses(t *testing.T) {
 	assert.Contains(t, got.Stderr, "x.idx exists already: give another PREFIX, or --force to replace the dataset")
 	require.Zero(t, commandtest.Run(t, append(good, "--force")...).Code)
 	got = commandtest.Run(t, "data", "inspect", "x", "-t", "byte", "--show", "7")
-	assert.Contains(t, got.Stderr, "--show: got 7, and x has 1 sequence, from 0")
+	assert.Contains(t, got.Stderr, "--show: given 7, and x has 1 sequence, from 0")
 }

@@ -86,7 +86,7 @@ func inspect(prefix string, tok tokenizer.Tokenizer, show int) (r inspection, er
 		}
 	}()
 	if show >= d.Sequences() {
-		return r, fmt.Errorf("--show: got %d, and %s has %s, from 0", show, prefix, plaintext.Quantity(d.Sequences(), "sequence", "sequences"))
+		return r, fmt.Errorf("--show: given %d, and %s has %s, from 0", show, prefix, plaintext.Quantity(d.Sequences(), "sequence", "sequences"))
 	}
 	r = inspection{Prefix: prefix, DType: d.DType().String(), Documents: d.Documents(), Sequences: d.Sequences(), Tokens: d.Tokens(), Shortest: math.MaxInt}
 	vocab := math.MaxInt32

@@ -72,9 +72,9 @@ func (o *tokenizeOptions) check(cmd *cobra.Command) error {
 	case o.prefix == "":
 		return cli.Usagef(cmd, "no dataset named: want -o PREFIX")
 	case !slices.Contains(corpus.Format("").Values(), o.format):
-		return cli.Usagef(cmd, "--format: got %q, want %s", o.format, strings.Join(corpus.Format("").Values(), ", "))
+		return cli.Usagef(cmd, "--format: given %q, want %s", o.format, strings.Join(corpus.Format("").Values(), ", "))
 	case o.workers < 0:
-		return cli.Usagef(cmd, "--workers: got %d, want 1 or more, or 0 for the processors", o.workers)
+		return cli.Usagef(cmd, "--workers: given %d, want 1 or more, or 0 for the processors", o.workers)
 	}
 	return nil
 }

@@ -62,7 +62,7 @@ func (o *CallFlags) call(cmd *cobra.Command) (*opmanager.CallShape, error) {
 		for axis := range strings.SplitSeq(strings.ReplaceAll(o.shape, ",", "x"), "x") {
 			n, err := strconv.ParseUint(strings.TrimSpace(axis), 10, 31)
 			if err != nil {
-				return nil, cli.Usagef(cmd, "--shape: got %q, want the lengths of the axes, such as 2048x512", o.shape)
+				return nil, cli.Usagef(cmd, "--shape: given %q, want the lengths of the axes, such as 2048x512", o.shape)
 			}
 			call.Shape = append(call.Shape, int(n))
 		}
@@ -78,7 +78,7 @@ func ParseDType(cmd *cobra.Command, name string) (tensor.DType, error) {
 		for _, known := range tensor.DTypes() {
 			names = append(names, known.String())
 		}
-		return d, cli.Usagef(cmd, "--dtype: got %q, want one of %s%s", name, strings.Join(names, ", "), suggest.Hint(name, names))
+		return d, cli.Usagef(cmd, "--dtype: given %q, want one of %s%s", name, strings.Join(names, ", "), suggest.Hint(name, names))
 	}
 	return d, nil
 }
@@ -87,7 +87,7 @@ func ParseDType(cmd *cobra.Command, name string) (tensor.DType, error) {
 func (o *CallFlags) place(cmd *cobra.Command) (layer *int, phase oppolicy.Phase, err error) {
 	if cmd.Flags().Changed("layer") {
 		if o.layer < 0 {
-			return nil, 0, cli.Usagef(cmd, "--layer: got %d, want a number from 0", o.layer)
+			return nil, 0, cli.Usagef(cmd, "--layer: given %d, want a number from 0", o.layer)
 		}
 		layer = &o.layer
 	}

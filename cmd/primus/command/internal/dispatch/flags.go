@@ -95,7 +95,7 @@ func (f *Flag) apply(set func(value, source string) error) error {
 	case !f.Given:
 		return nil
 	case strings.Trim(f.value, " \t\r\n;") == "":
-		return &oppolicy.Error{Source: source, Value: f.value, Problem: "given an empty text, expected a value; leave the flag out to change nothing"}
+		return &oppolicy.Error{Source: source, Value: f.value, Problem: "given an empty text, want a value; leave the flag out to change nothing"}
 	}
 	return set(f.value, source)
 }

@@ -40,7 +40,7 @@ func experimentLayer(m *config.Module) (*policyfile.Layer, error) {
 		}
 		if key, single := strings.CutPrefix(name, backend.DispatchPrefix); single {
 			if slices.Contains([]oppolicy.Field{oppolicy.FieldRules, oppolicy.FieldQuarantine, oppolicy.FieldVerify}, oppolicy.Field(key)) {
-				fail(value, path, "expected %s in the %s block", key, backend.DispatchBlock)
+				fail(value, path, "want %s in the %s block", key, backend.DispatchBlock)
 				continue
 			}
 			if text, isText := value.Str(); isText && key == string(oppolicy.FieldPerOp) {
@@ -53,7 +53,7 @@ func experimentLayer(m *config.Module) (*policyfile.Layer, error) {
 		}
 		block, ok := value.Map()
 		if !ok {
-			fail(value, path, "given %s, expected a mapping with the keys %s", value.Describe(), strings.Join(policyfile.Keys(), ", "))
+			fail(value, path, "given %s, want a mapping with the keys %s", value.Describe(), strings.Join(policyfile.Keys(), ", "))
 		}
 		for key, given := range block.All() {
 			if !given.IsNull() {

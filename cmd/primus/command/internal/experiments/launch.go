@@ -28,10 +28,10 @@ const (
 // CheckHang returns the first mistake in the flags about runs that hang.
 func (l *launchOptions) CheckHang(cmd *cobra.Command) error {
 	if l.Launch.Hang < 0 {
-		return cli.Usagef(cmd, "--hang-timeout: got %v, want %s", l.Launch.Hang, cli.Wants(cmd.Flags().Lookup("hang-timeout")))
+		return cli.Usagef(cmd, "--hang-timeout: given %v, want %s", l.Launch.Hang, cli.Wants(cmd.Flags().Lookup("hang-timeout")))
 	}
 	if l.onHang != hangWarns && l.onHang != hangAborts {
-		return cli.Usagef(cmd, "--on-hang: got %q, want %s or %s", l.onHang, hangWarns, hangAborts)
+		return cli.Usagef(cmd, "--on-hang: given %q, want %s or %s", l.onHang, hangWarns, hangAborts)
 	}
 	l.Launch.HangEnds = l.onHang == hangAborts
 	return nil

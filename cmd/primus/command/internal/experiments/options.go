@@ -140,7 +140,7 @@ func (o *Options) Check(cmd *cobra.Command, overrides []string) error {
 		return err
 	}
 	if _, err := loaded.RendererOf(o.export); err != nil {
-		return cli.Usagef(cmd, "--export-config: got %q, want %s", o.export, cli.Wants(cmd.Flags().Lookup("export-config")))
+		return cli.Usagef(cmd, "--export-config: given %q, want %s", o.export, cli.Wants(cmd.Flags().Lookup("export-config")))
 	}
 	return nil
 }

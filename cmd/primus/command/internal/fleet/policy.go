@@ -86,7 +86,7 @@ again in that case, {} where it had none.`,
 		Args: cli.Arguments(1, "policy files", "one"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("expect") && opts.expect < 0 {
-				return cli.Usagef(cmd, "--expect: got %d, want %s", opts.expect, cli.Wants(cmd.Flags().Lookup("expect")))
+				return cli.Usagef(cmd, "--expect: given %d, want %s", opts.expect, cli.Wants(cmd.Flags().Lookup("expect")))
 			}
 			text, err := readPolicy(args[0])
 			if err != nil {

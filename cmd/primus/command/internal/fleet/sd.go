@@ -27,7 +27,7 @@ without --metrics-addr and --serve are left out.`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if _, _, err := net.SplitHostPort(listen); err != nil {
-				return cli.Usagef(cmd, "--listen: got %q, want %s", listen, cli.Wants(cmd.Flags().Lookup("listen")))
+				return cli.Usagef(cmd, "--listen: given %q, want %s", listen, cli.Wants(cmd.Flags().Lookup("listen")))
 			}
 			return opts.WithFleet(cmd, func(ctx context.Context, c *fleet.Client) error {
 				return serveDiscovery(ctx, prog, listen, c)

@@ -65,7 +65,7 @@ func TestEvaluate(t *testing.T) {
 		"":                        {2, "nothing to evaluate"},
 		"--data /nonexistent":     {1, "/nonexistent"},
 		"--task /nonexistent":     {1, "--task: open /nonexistent"},
-		"--data TEXT --stride 33": {1, "stride: got 33"},
+		"--data TEXT --stride 33": {1, "stride: given 33"},
 		"--data TEXT --stride 33 --data /nonexistent": {1, "/nonexistent"}, // before TEXT is predicted
 		"--task TEXT":                 {1, "text.go: line 1"},
 		"--data TEXT --output yaml":   {2, "table or json"},

@@ -84,22 +84,22 @@ func (o *exportOptions) check(cmd *cobra.Command) error {
 	}
 	known, ok := exportTypes[o.format]
 	if !ok {
-		return cli.Usagef(cmd, "--format: got %q, want hf or gguf", o.format)
+		return cli.Usagef(cmd, "--format: given %q, want hf or gguf", o.format)
 	}
 	if o.dtype == "" {
 		o.dtype = map[string]string{formatHF: keep, formatGGUF: "f16"}[o.format]
 	}
 	if !slices.Contains(known, o.dtype) {
-		return cli.Usagef(cmd, "--dtype: got %q, want %s with --format %s", o.dtype, strings.Join(known, ", "), o.format)
+		return cli.Usagef(cmd, "--dtype: given %q, want %s with --format %s", o.dtype, strings.Join(known, ", "), o.format)
 	}
 	if o.format == formatGGUF && filepath.Ext(o.output) != ".gguf" {
-		return cli.Usagef(cmd, "--output: got %q, want a name that ends with .gguf", o.output)
+		return cli.Usagef(cmd, "--output: given %q, want a name that ends with .gguf", o.output)
 	}
 	if o.format == formatGGUF && cmd.Flags().Changed("max-shard-size") {
 		return cli.Usagef(cmd, "--max-shard-size: a gguf file is not split; it is for --format hf")
 	}
 	if size, err := cli.ParseSize(o.maxShard); err != nil || size < 1 {
-		return cli.Usagef(cmd, "--max-shard-size: got %q, want a size such as 5GB or 500MiB", o.maxShard)
+		return cli.Usagef(cmd, "--max-shard-size: given %q, want a size such as 5GB or 500MiB", o.maxShard)
 	}
 	return nil
 }

@@ -50,13 +50,13 @@ func TestExport(t *testing.T) {
 
 func TestFlagsThatAreWrong(t *testing.T) {
 	for want, args := range map[string][]string{
-		"no model given":                                                  {"-o", "x"},
-		"no place for the result given":                                   {"--checkpoint", "x"},
-		`--format: got "onnx", want hf or gguf`:                           {"--checkpoint", "x", "-o", "y", "--format", "onnx"},
-		`--dtype: got "q8_0", want keep, f32, bf16, f16 with --format hf`: {"--checkpoint", "x", "-o", "y", "--dtype", "q8_0"},
-		"want a name that ends with .gguf":                                {"--checkpoint", "x", "-o", "y", "--format", "gguf"},
-		"a gguf file is not split":                                        {"--checkpoint", "x", "-o", "y.gguf", "--format", "gguf", "--max-shard-size", "1GB"},
-		`--max-shard-size: got "5"`:                                       {"--checkpoint", "x", "-o", "y", "--max-shard-size", "5"},
+		"no model given":                                                    {"-o", "x"},
+		"no place for the result given":                                     {"--checkpoint", "x"},
+		`--format: given "onnx", want hf or gguf`:                           {"--checkpoint", "x", "-o", "y", "--format", "onnx"},
+		`--dtype: given "q8_0", want keep, f32, bf16, f16 with --format hf`: {"--checkpoint", "x", "-o", "y", "--dtype", "q8_0"},
+		"want a name that ends with .gguf":                                  {"--checkpoint", "x", "-o", "y", "--format", "gguf"},
+		"a gguf file is not split":                                          {"--checkpoint", "x", "-o", "y.gguf", "--format", "gguf", "--max-shard-size", "1GB"},
+		`--max-shard-size: given "5"`:                                       {"--checkpoint", "x", "-o", "y", "--max-shard-size", "5"},
 	} {
 		got := commandtest.Run(t, append([]string{"export"}, args...)...)
 		assert.Equal(t, 2, got.Code, want)

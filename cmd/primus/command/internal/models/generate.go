@@ -103,11 +103,11 @@ func (o *generateOptions) check(cmd *cobra.Command) error {
 	case o.prompt == "" && o.prompts == "":
 		return cli.Usagef(cmd, "no prompt given, want --prompt TEXT or --prompts FILE")
 	case o.prompt != "" && o.prompts != "":
-		return cli.Usagef(cmd, "got --prompt and --prompts, want one of them")
+		return cli.Usagef(cmd, "given --prompt and --prompts, want one of them")
 	case (o.system != "" || o.template != "") && !o.chat:
 		return cli.Usagef(cmd, "--system and --chat-template need --chat")
 	case o.parallel == 0:
-		return cli.Usagef(cmd, "--parallel: got 0, want at least one")
+		return cli.Usagef(cmd, "--parallel: given 0, want at least one")
 	}
 	return nil
 }

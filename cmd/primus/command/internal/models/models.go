@@ -68,7 +68,7 @@ func (o *LoadOptions) AddFlags(cmd *cobra.Command) {
 // Check returns the first mistake in the flags.
 func (o *LoadOptions) Check(cmd *cobra.Command) error {
 	if _, ok := dtypes[o.dtype]; !ok {
-		return cli.Usagef(cmd, "--dtype: got %q, want %s", o.dtype, strings.Join(slices.Sorted(maps.Keys(dtypes)), ", "))
+		return cli.Usagef(cmd, "--dtype: given %q, want %s", o.dtype, strings.Join(slices.Sorted(maps.Keys(dtypes)), ", "))
 	}
 	return nil
 }

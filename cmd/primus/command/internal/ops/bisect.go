@@ -106,11 +106,11 @@ func (o *bisectOptions) check(cmd *cobra.Command, overrides []string) error {
 	case o.bad == "":
 		return cli.Usagef(cmd, "want --bad POLICY, such as --bad vendor:onednn")
 	case o.metric != metricLoss:
-		return cli.Usagef(cmd, "--metric: got %q, want %s", o.metric, metricLoss)
+		return cli.Usagef(cmd, "--metric: given %q, want %s", o.metric, metricLoss)
 	case o.steps == 0:
-		return cli.Usagef(cmd, "--steps: got 0, want at least one step")
+		return cli.Usagef(cmd, "--steps: given 0, want at least one step")
 	case !(o.tolerance >= 0):
-		return cli.Usagef(cmd, "--tolerance: got %v, want a number >= 0", o.tolerance)
+		return cli.Usagef(cmd, "--tolerance: given %v, want a number >= 0", o.tolerance)
 	}
 	return nil
 }

@@ -58,7 +58,7 @@ without an index has no form in C.`,
 		ValidArgsFunction: dispatch.CompleteOps,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return cli.Usagef(cmd, "got no op, want one or several")
+				return cli.Usagef(cmd, "given no op, want one or several")
 			}
 			return nil
 		},

@@ -77,7 +77,7 @@ func (o *diffOptions) sides(cmd *cobra.Command) (from, to dispatch.Sources, err 
 	}
 	switch {
 	case len(o.files) > 2:
-		return from, to, cli.Usagef(cmd, "got %d policy files, want two: --policy A --policy B", len(o.files))
+		return from, to, cli.Usagef(cmd, "given %d policy files, want two: --policy A --policy B", len(o.files))
 	case len(o.files) < 2 && !o.from.Given() && !o.to.Given():
 		return from, to, cli.Usagef(cmd, "both policies are the same, want two: --policy A --policy B, or a flag of one side such as --to-prefer vendor")
 	}

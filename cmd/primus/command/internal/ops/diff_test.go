@@ -113,7 +113,7 @@ func TestOpsDiffUsage(t *testing.T) {
 	fine := commandtest.PolicyIn(t, dir, "fine.yaml", "prefer: flagos\n")
 	for want, args := range map[string][]string{
 		"both policies are the same, want two: --policy A --policy B": {"--policy", fine},
-		"got 3 policy files":                                       {"--policy", fine, "--policy", fine, "--policy", fine},
+		"given 3 policy files":                                     {"--policy", fine, "--policy", fine, "--policy", fine},
 		`flag --to-prefer="vendro"`:                                {"--to-prefer", "vendro"},
 		"--from-prefer needs a value: flagos, vendor or reference": {"--from-prefer"},
 		`unknown kind "vender"`:                                    {"--policy", fine, "--policy", commandtest.PolicyIn(t, dir, "bad.yaml", "prefer: vender\n")},

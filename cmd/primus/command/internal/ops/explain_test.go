@@ -86,10 +86,10 @@ func TestExplainCalls(t *testing.T) {
 	require.Zero(t, got.Code, got.Stderr)
 	assert.Contains(t, got.Out, "calls: first operand bf16[4 8]\n")
 	for want, args := range map[string][]string{
-		`; did you mean "bf16"?`:         {"--dtype", "bf61"},
-		`--shape: got "4x", want the`:    {"--shape", "4x"},
-		"--layer: got -2, want a number": {"--layer", "-2"},
-		`did you mean "forward"`:         {"--phase", "forwards"},
+		`; did you mean "bf16"?`:           {"--dtype", "bf61"},
+		`--shape: given "4x", want the`:    {"--shape", "4x"},
+		"--layer: given -2, want a number": {"--layer", "-2"},
+		`did you mean "forward"`:           {"--phase", "forwards"},
 	} {
 		got := commandtest.Run(t, append([]string{"ops", "explain", "swiglu"}, args...)...)
 		assert.Equal(t, 2, got.Code, want)

@@ -65,7 +65,7 @@ func Parse(file string, text []byte) ([]Entry, error) {
 		return nil, p.fault(at, "", "not JSON: %v", err)
 	}
 	if whole = bytes.TrimSpace(whole); whole[0] != '[' {
-		return nil, p.fault(bytes.Index(text, whole), "", "got %s, want a list of impls in [ ]", jsonKind(whole))
+		return nil, p.fault(bytes.Index(text, whole), "", "given %s, want a list of impls in [ ]", jsonKind(whole))
 	}
 	if _, err := p.dec.Token(); err != nil {
 		return nil, p.fault(0, "", "not JSON: %v", err)
@@ -127,7 +127,7 @@ func (p *parser) entry() (Entry, int, error) {
 	}
 	if v, given := values["priority"]; given {
 		if err := json.Unmarshal(v.raw, &e.Impl.Priority); err != nil || string(v.raw) == "null" {
-			return e, 0, p.fault(v.at, "priority", "got %s, want a whole number", shorten(v.raw))
+			return e, 0, p.fault(v.at, "priority", "given %s, want a whole number", shorten(v.raw))
 		}
 	}
 	if v, given := values["available"]; given {
@@ -141,7 +141,7 @@ func (p *parser) entry() (Entry, int, error) {
 // object reads the fields of an impl that begins at an offset.
 func (p *parser) object(begin int) (map[string]value, error) {
 	if p.text[begin] != '{' {
-		return nil, p.fault(begin, "", "got %s, want an impl in { }", jsonKind(p.text[begin:]))
+		return nil, p.fault(begin, "", "given %s, want an impl in { }", jsonKind(p.text[begin:]))
 	}
 	if _, err := p.dec.Token(); err != nil {
 		return nil, p.fault(begin, "", "not JSON: %v", err)
@@ -181,10 +181,10 @@ func (p *parser) stringField(values map[string]value, begin int, name string, re
 	case !given, !required && string(v.raw) == "null":
 		return nil
 	case v.raw[0] != '"':
-		return p.fault(v.at, name, "got %s, want a text", shorten(v.raw))
+		return p.fault(v.at, name, "given %s, want a text", shorten(v.raw))
 	}
 	if err := json.Unmarshal(v.raw, to); err != nil {
-		return p.fault(v.at, name, "got %s, want a text", shorten(v.raw))
+		return p.fault(v.at, name, "given %s, want a text", shorten(v.raw))
 	}
 	if required && strings.TrimSpace(*to) == "" {
 		return p.fault(v.at, name, "is blank")
@@ -224,14 +224,14 @@ func (p *parser) unusable(v value) (string, error) {
 			Reason string          `json:"reason"`
 		}
 		if err := json.Unmarshal(v.raw, &answer); err != nil {
-			return "", p.fault(v.at, "available", "got %s, want the reason as a text", shorten(v.raw))
+			return "", p.fault(v.at, "available", "given %s, want the reason as a text", shorten(v.raw))
 		}
 		if string(answer.Return) == "true" {
 			return "", nil
 		}
 		return "unavailable: " + cmp.Or(answer.Reason, "its probe answered "+shorten(v.raw)), nil
 	}
-	return "", p.fault(v.at, "available", "got %s, want true, false, the reason why not, or an object", shorten(v.raw))
+	return "", p.fault(v.at, "available", "given %s, want true, false, the reason why not, or an object", shorten(v.raw))
 }
 
 // next returns where the next value begins.

@@ -51,17 +51,17 @@ is beyond the tolerance of the reference. A line below the table names the eleme
   primus ops replay calls --plugin-modules ./libacme_ops.so -o json`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return cli.Usagef(cmd, "got no file, want those of calls that train --record-ops kept, or their directory")
+				return cli.Usagef(cmd, "given no file, want those of calls that train --record-ops kept, or their directory")
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if opts.repeat == 0 {
-				return cli.Usagef(cmd, "--repeat: got 0, want at least one run")
+				return cli.Usagef(cmd, "--repeat: given 0, want at least one run")
 			}
 			for _, pattern := range opts.impls {
 				if _, err := path.Match(pattern, ""); err != nil {
-					return cli.Usagef(cmd, "--impl: got %q, want an id in which * stands for any characters", pattern)
+					return cli.Usagef(cmd, "--impl: given %q, want an id in which * stands for any characters", pattern)
 				}
 			}
 			files, err := recording.Files(args...)

@@ -50,7 +50,7 @@ bytes, layer and phase. Calls that overlap are in separate lanes. No data is rea
 			return err
 		}
 		if opts.steps == 0 {
-			return cli.Usagef(cmd, "--steps: got 0, want at least one step")
+			return cli.Usagef(cmd, "--steps: given 0, want at least one step")
 		}
 		if err := writable("trace-file", opts.file); err != nil {
 			return err

@@ -59,7 +59,7 @@ chosen together.`,
 			return err
 		}
 		if opts.budget <= 0 {
-			return cli.Usagef(cmd, "--budget: got %v, want a time above 0, such as 60s", opts.budget)
+			return cli.Usagef(cmd, "--budget: given %v, want a time above 0, such as 60s", opts.budget)
 		}
 		if err := writable("tuning-file", opts.file); err != nil {
 			return err
@@ -87,7 +87,7 @@ func writable(flag, file string) error {
 		return nil
 	}
 	if err := durable.CheckFileWritable(file); err != nil {
-		return fmt.Errorf("--%s: got %q: %w", flag, file, durable.Explain(err))
+		return fmt.Errorf("--%s: given %q: %w", flag, file, durable.Explain(err))
 	}
 	return nil
 }

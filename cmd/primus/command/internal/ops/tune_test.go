@@ -88,9 +88,9 @@ func TestTuneRefuses(t *testing.T) {
 	require.NoError(t, os.WriteFile(broken, []byte("{"), 0o600))
 	for want, args := range map[string]string{
 		"--tune: auto measures before training, and this command does not train":                      "ops tune --tune auto",
-		"--tuning-file: got \"none/tune.json\": create a file in none: no such file or directory":     "ops tune --tuning-file none/tune.json",
-		"--tuning-file: got \"" + dir + "\": " + dir + " is a directory, want the name of a file":     "ops tune --tuning-file " + dir,
-		"--budget: got 0s, want a time above 0":                                                       "ops tune --budget 0s",
+		"--tuning-file: given \"none/tune.json\": create a file in none: no such file or directory":   "ops tune --tuning-file none/tune.json",
+		"--tuning-file: given \"" + dir + "\": " + dir + " is a directory, want the name of a file":   "ops tune --tuning-file " + dir,
+		"--budget: given 0s, want a time above 0":                                                     "ops tune --budget 0s",
 		"the policy leaves no choice":                                                                 "ops tune --deny-vendors *",
 		"--tune: open none.json: no such file or directory; want the FILE of primus ops tune, or off": "ops tune --tune none.json",
 		"tune.json: it is cut off; want a file that primus o":                                         "ops tune --tune " + broken,

@@ -103,11 +103,11 @@ The exit code is 1 when a case fails.`,
 func (o *verifyOptions) check(cmd *cobra.Command) ([]tensor.DType, error) {
 	for flag, pattern := range map[string]string{"impl": o.impl, "op": o.op} {
 		if _, err := path.Match(pattern, ""); err != nil {
-			return nil, cli.Usagef(cmd, "--%s: got %q, want a name in which * stands for any letters", flag, pattern)
+			return nil, cli.Usagef(cmd, "--%s: given %q, want a name in which * stands for any letters", flag, pattern)
 		}
 	}
 	if o.failures < 0 {
-		return nil, cli.Usagef(cmd, "--failures: got %d, want a number from 0", o.failures)
+		return nil, cli.Usagef(cmd, "--failures: given %d, want a number from 0", o.failures)
 	}
 	var dtypes []tensor.DType
 	for _, name := range o.dtypes {

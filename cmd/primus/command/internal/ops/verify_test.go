@@ -30,11 +30,11 @@ func TestOpsVerify(t *testing.T) {
 	assert.Contains(t, got.Out, "pass")
 
 	for want, args := range map[string][]string{
-		"no impl that runs on this machine matches": {"--impl", "vendor.none"},
-		`--dtype: got "f33", want one of f64, f32`:  {"--dtype", "f33"},
+		"no impl that runs on this machine matches":  {"--impl", "vendor.none"},
+		`--dtype: given "f33", want one of f64, f32`: {"--dtype", "f33"},
 		`op "swigul"`: {"swigul"},
-		"--failures: got -1, want a number from 0":       {"--failures", "-1"},
-		`--impl: got "[", want a name in which * stands`: {"--impl", "["},
+		"--failures: given -1, want a number from 0":       {"--failures", "-1"},
+		`--impl: given "[", want a name in which * stands`: {"--impl", "["},
 	} {
 		got := commandtest.Run(t, append([]string{"ops", "verify"}, args...)...)
 		assert.Equal(t, 2, got.Code, want)

@@ -42,7 +42,7 @@ func TestPatchesList(t *testing.T) {
 	for args, want := range map[string]string{
 		"--backend natvie": `unknown framework "natvie"`,
 		"--phase befor":    `unknown phase "befor"`,
-		"-o yaml":          `--output: got "yaml", want table, md or json`,
+		"-o yaml":          `--output: given "yaml", want table, md or json`,
 		"stray":            `unexpected argument "stray"`,
 		"--backend nativ":  `did you mean "native"?`,
 		"--phase setpu":    `did you mean "setup"?`,
@@ -118,5 +118,5 @@ func TestPatchesInTrain(t *testing.T) {
 
 	got = l.Train("train_iters=1", "z_loss_coeff=much")
 	assert.Equal(t, 1, got.Code)
-	assert.Contains(t, commandtest.OnlyError(t, got), `Training execution failed: patch "native.z_loss": condition: override 2 "z_loss_coeff=much": z_loss_coeff: given string "much", expected a number`)
+	assert.Contains(t, commandtest.OnlyError(t, got), `Training execution failed: patch "native.z_loss": condition: override 2 "z_loss_coeff=much": z_loss_coeff: given string "much", want a number`)
 }

@@ -139,9 +139,9 @@ func TestPluginsBuildBadArguments(t *testing.T) {
 		want string
 	}{
 		{"", 2, "no module given"},
-		{"--with =x", 2, `got "=x", want MODULE`},
-		{"--with a@", 2, `got "a@"`},
-		{"--with a=", 2, `got "a="`},
+		{"--with =x", 2, `given "=x", want MODULE`},
+		{"--with a@", 2, `given "a@"`},
+		{"--with a=", 2, `given "a="`},
 		{"--with ../a", 1, "module ../a"},
 		{"--with a=" + dir + " --with a@v1", 2, `module "a" is in the program already`},
 		{"--with github.com/primus-fl/primus=" + dir, 2, "in the program already"},

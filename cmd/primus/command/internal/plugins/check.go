@@ -101,13 +101,13 @@ func newPluginsCheckChildCommand(prog cli.Program) *cobra.Command {
 
 func (o *checkOptions) check(cmd *cobra.Command) error {
 	if _, err := path.Match(o.op, ""); err != nil {
-		return cli.Usagef(cmd, "--op: got %q, want a name in which * stands for any letters", o.op)
+		return cli.Usagef(cmd, "--op: given %q, want a name in which * stands for any letters", o.op)
 	}
 	switch {
 	case o.limit <= 0:
-		return cli.Usagef(cmd, "--timeout: got %v, want more than 0", o.limit)
+		return cli.Usagef(cmd, "--timeout: given %v, want more than 0", o.limit)
 	case o.failures < 0:
-		return cli.Usagef(cmd, "--failures: got %d, want a number from 0", o.failures)
+		return cli.Usagef(cmd, "--failures: given %d, want a number from 0", o.failures)
 	}
 	return nil
 }

@@ -475,7 +475,7 @@ func TestPluginErrorsOfCommands(t *testing.T) {
 	for want, args := range map[string][]string{
 		`flag --plugin-modules=" , ": at 1: no plugin between the commas`: {"--plugin-modules", " , "},
 		`flag --isolate-plugins=" ": at 1: given an empty text`:           {"--isolate-plugins= "},
-		`--plugin-timeout: got "soon", want a time such as 10s or 1m`:     {"--plugin-timeout", "soon"},
+		`--plugin-timeout: given "soon", want a time such as 10s or 1m`:   {"--plugin-timeout", "soon"},
 		`flag --plugin-timeout="-1s"`:                                     {"--plugin-timeout=-1s"},
 		`environment TE_FL_PLUGIN_MODULES=",": at 1: no plugin between`:   nil,
 	} {

@@ -38,7 +38,7 @@ func serviceURL(name string) (*url.URL, error) {
 	}
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Port() == "" || u.Hostname() == "" || u.RawQuery != "" {
-		return nil, fmt.Errorf("--for: got %q, want the address of the service of a run, such as 127.0.0.1:9400 or https://host:9400", name)
+		return nil, fmt.Errorf("--for: given %q, want the address of the service of a run, such as 127.0.0.1:9400 or https://host:9400", name)
 	}
 	return u, nil
 }
@@ -79,7 +79,7 @@ func checkForRun(ctx context.Context, service *url.URL, file string) (runVerdict
 		return v, fmt.Errorf("ask the run at %s: %w", service, err)
 	}
 	if err := json.Unmarshal(answer, &v); err != nil {
-		return v, fmt.Errorf("ask the run at %s: got status %d and no JSON, want the service of a run", service, response.StatusCode)
+		return v, fmt.Errorf("ask the run at %s: given status %d and no JSON, want the service of a run", service, response.StatusCode)
 	}
 	if response.StatusCode != http.StatusOK {
 		parts := []string{cmp.Or(v.Detail, response.Status)}

@@ -35,20 +35,20 @@ func TestPolicyErrorsOfTrain(t *testing.T) {
 		want               []string
 	}{
 		{name: "file", file: "prefer: vendro\n", code: 1, want: []string{"policy.yaml:1:9: prefer", `did you mean "vendor"`}},
-		{name: "missing file", args: []string{"--policy", "/nonexistent.yaml"}, code: 1, want: []string{"flag --policy: ", "/nonexistent.yaml", "no such file", "expected a YAML file"}},
+		{name: "missing file", args: []string{"--policy", "/nonexistent.yaml"}, code: 1, want: []string{"flag --policy: ", "/nonexistent.yaml", "no such file", "want a YAML file"}},
 		{name: "no file", args: []string{"--policy"}, code: 2, want: []string{"--policy needs a value: a policy file"}},
 		{name: "parameter", module: "    te_fl_prefer: vendro\n", code: 1, want: []string{"exp.yaml:8", "modules.pre_trainer.te_fl_prefer", `did you mean "vendor"`}},
 		{name: "unknown parameter", module: "    te_fl_prefr: vendor\n", code: 1, want: []string{"exp.yaml:8", `unknown key "prefr"`, `did you mean "prefer"`}},
 		{name: "text of orders", args: []string{"te_fl_per_op=generic_gemm"}, code: 1, want: []string{"override 1", "has no ="}},
 		{name: "block", module: "    dispatch:\n      prefer: 3\n", code: 1, want: []string{"exp.yaml:9:15", "modules.pre_trainer.dispatch.prefer", "given int 3"}},
-		{name: "no block", module: "    dispatch: vendor\n", code: 1, want: []string{"exp.yaml:8", `given string "vendor", expected a mapping`}},
+		{name: "no block", module: "    dispatch: vendor\n", code: 1, want: []string{"exp.yaml:8", `given string "vendor", want a mapping`}},
 		{name: "both", module: "    te_fl_prefer: vendor\n    dispatch: {prefer: vendor}\n", code: 1, want: []string{"given twice", "te_fl_prefer", "dispatch.prefer"}},
 		{name: "orders in both", module: "    te_fl_per_op: a=vendor\n    dispatch: {per_op: {a: vendor}}\n", code: 1, want: []string{"given twice"}},
 		{name: "rule of a block", module: "    dispatch:\n      rules:\n        - layers: 0-x\n          prefer: vendor\n", code: 1,
 			want: []string{"exp.yaml:10:19", "modules.pre_trainer.dispatch.rules[0].layers", `"0-x" is not a layer`}},
 		{name: "quarantine of a block", module: "    dispatch: {quarantine: {backof: 3}}\n", code: 1, want: []string{"exp.yaml:8", "modules.pre_trainer.dispatch.quarantine", `did you mean "backoff"`}},
 		{name: "override of a block", args: []string{"dispatch.verify=2"}, code: 1, want: []string{`override 1 "dispatch.verify=2"`, "modules.pre_trainer.dispatch.verify", "a number from 0 to 1"}},
-		{name: "rules beside the block", module: "    te_fl_rules: []\n", code: 1, want: []string{"exp.yaml:8", "modules.pre_trainer.te_fl_rules", "expected rules in the dispatch block"}},
+		{name: "rules beside the block", module: "    te_fl_rules: []\n", code: 1, want: []string{"exp.yaml:8", "modules.pre_trainer.te_fl_rules", "want rules in the dispatch block"}},
 		{name: "flag", args: []string{"--prefer", "vendro"}, code: 2, want: []string{`flag --prefer="vendro"`, `did you mean "vendor"`}},
 		{name: "switch", args: []string{"--strict=maybe"}, code: 2, want: []string{`flag --strict="maybe"`}},
 		{name: "blank orders", args: []string{"--per-op", " ; "}, code: 2, want: []string{`flag --per-op=" ; "`, "given an empty text"}},
@@ -78,7 +78,7 @@ func TestPolicyErrorsOfTrain(t *testing.T) {
 func TestMissingPolicyFile(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
-	tried := "stat policy.yml: no such file or directory (tried " + filepath.Join(dir, "policy.yml") + "); expected a YAML file"
+	tried := "stat policy.yml: no such file or directory (tried " + filepath.Join(dir, "policy.yml") + "); want a YAML file"
 	got := commandtest.Run(t, "policy", "show", "--policy", "policy.yml")
 	assert.Equal(t, 1, got.Code)
 	assert.Contains(t, commandtest.OnlyError(t, got), "flag --policy: policy: read policy file: "+tried)

@@ -121,7 +121,7 @@ func run(cmd *cobra.Command, prog cli.Program, o options) error {
 		return cli.UsageError{Err: err}
 	}
 	if o.port < 0 || o.port > 65535 || o.timeout < 1 || o.expected < 0 {
-		return cli.Usagef(cmd, "--port: got %d, --dist-timeout-sec: got %d, --expected-gpus: got %d, want a port, a number >= 1 and a number >= 0", o.port, o.timeout, o.expected)
+		return cli.Usagef(cmd, "--port: given %d, --dist-timeout-sec: given %d, --expected-gpus: given %d, want a port, a number >= 1 and a number >= 0", o.port, o.timeout, o.expected)
 	}
 	if o.port > 0 {
 		place.Port = o.port
@@ -184,7 +184,7 @@ func expectedGPUs(flag int) (int, error) {
 		}
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 0 {
-			return 0, cli.UsageError{Err: fmt.Errorf("variable %s: got %q, want a number >= 0", name, text)}
+			return 0, cli.UsageError{Err: fmt.Errorf("variable %s: given %q, want a number >= 0", name, text)}
 		}
 		return n, nil
 	}

@@ -181,9 +181,9 @@ func TestMissingRank(t *testing.T) {
 func TestUsage(t *testing.T) {
 	for args, want := range map[string]string{
 		"preflight x":                      `unexpected argument "x"`,
-		"preflight --dist-timeout-sec 0":   "--dist-timeout-sec: got 0",
+		"preflight --dist-timeout-sec 0":   "--dist-timeout-sec: given 0",
 		"preflight --prt 1":                "unknown flag --prt; did you mean --port?",
-		"node-smoke --wait-timeout-sec=-1": "--wait-timeout-sec: got -1",
+		"node-smoke --wait-timeout-sec=-1": "--wait-timeout-sec: given -1",
 		"node-smoke --expected-nodelist-file /nonexistent/f --skip-dmesg --dump-path DIR": "--expected-nodelist-file: ",
 	} {
 		got := commandtest.Run(t, strings.Fields(strings.ReplaceAll(args, "DIR", t.TempDir()))...)
@@ -194,7 +194,7 @@ func TestUsage(t *testing.T) {
 	t.Setenv("WORLD_SIZE", "two")
 	got := commandtest.Run(t, "preflight")
 	assert.Equal(t, 2, got.Code)
-	assert.Contains(t, got.Stderr, `variable WORLD_SIZE: got "two"`)
+	assert.Contains(t, got.Stderr, `variable WORLD_SIZE: given "two"`)
 }
 
 // smoke runs a node of a job whose limits are those of any machine.

@@ -118,7 +118,7 @@ func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Se
 
 func smoke(cmd *cobra.Command, prog cli.Program, o smokeOptions) error {
 	if o.dump == "" || o.waitSec < 0 || o.expectedNodes < 0 || o.timeoutSec <= 0 {
-		return cli.Usagef(cmd, "--dump-path: got %q, --wait-timeout-sec: got %d, --expected-nodes: got %d, --rocm-smi-timeout-sec: got %v, want a directory and numbers that are not negative", o.dump, o.waitSec, o.expectedNodes, o.timeoutSec)
+		return cli.Usagef(cmd, "--dump-path: given %q, --wait-timeout-sec: given %d, --expected-nodes: given %d, --rocm-smi-timeout-sec: given %v, want a directory and numbers that are not negative", o.dump, o.waitSec, o.expectedNodes, o.timeoutSec)
 	}
 	limits, err := o.limits()
 	if err != nil {
@@ -160,7 +160,7 @@ func nodeRank() (int, error) {
 		if text := os.Getenv(name); text != "" {
 			n, err := strconv.Atoi(text)
 			if err != nil || n < 0 {
-				return 0, cli.UsageError{Err: fmt.Errorf("variable %s: got %q, want a number >= 0", name, text)}
+				return 0, cli.UsageError{Err: fmt.Errorf("variable %s: given %q, want a number >= 0", name, text)}
 			}
 			return n, nil
 		}
@@ -220,7 +220,7 @@ func (o smokeOptions) expected(ctx context.Context) (preflight.Expected, error) 
 		if text := os.Getenv(name); text != "" && want.Count == 0 {
 			n, err := strconv.Atoi(text)
 			if err != nil || n < 1 {
-				return want, cli.UsageError{Err: fmt.Errorf("variable %s: got %q, want a number >= 1", name, text)}
+				return want, cli.UsageError{Err: fmt.Errorf("variable %s: given %q, want a number >= 1", name, text)}
 			}
 			want.Count = n
 		}

@@ -51,7 +51,7 @@ func (f *rateFlags) rates(cmd *cobra.Command, d projection.Device) (projection.R
 		return r, cli.UsageError{Err: err}
 	}
 	if r.Measured < 0 || r.FP8 < 0 {
-		return r, cli.Usagef(cmd, "--measured-tflops: got %v, --peak-fp8-tflops: got %v, want numbers >= 0", f.measured, f.peakFP8)
+		return r, cli.Usagef(cmd, "--measured-tflops: given %v, --peak-fp8-tflops: given %v, want numbers >= 0", f.measured, f.peakFP8)
 	}
 	return r, nil
 }

@@ -59,7 +59,7 @@ func (f *primusFlags) add(flags *pflag.FlagSet) {
 func (f primusFlags) overrides(cmd *cobra.Command) ([]string, error) {
 	for name, mode := range map[string]string{"memory-mode": f.mode, "profiling-mode": f.profiling} {
 		if mode != "simulate" {
-			return nil, cli.Usagef(cmd, "--%s: got %q, want simulate: nothing is run; --measured-tflops takes what a run has measured", name, mode)
+			return nil, cli.Usagef(cmd, "--%s: given %q, want simulate: nothing is run; --measured-tflops takes what a run has measured", name, mode)
 		}
 	}
 	var list []string
@@ -68,7 +68,7 @@ func (f primusFlags) overrides(cmd *cobra.Command) ([]string, error) {
 	case "zerobubble":
 		list = append(list, "patch_zero_bubble=true")
 	default:
-		return nil, cli.Usagef(cmd, "--pipeline-schedule-algorithm: got %q, want auto or zerobubble", f.schedule)
+		return nil, cli.Usagef(cmd, "--pipeline-schedule-algorithm: given %q, want auto or zerobubble", f.schedule)
 	}
 	for _, p := range []struct {
 		key   string
@@ -156,14 +156,14 @@ func supported(m *config.Module) error {
 func (o *options) plan(cmd *cobra.Command, m *config.Module) (*projection.Plan, error) {
 	cluster := projection.Cluster{Nodes: o.nodes, DevicesPerNode: o.perNode}
 	if cluster.Nodes < 0 || cluster.DevicesPerNode < 0 {
-		return nil, cli.Usagef(cmd, "--target-nodes: got %d, --nproc-per-node: got %d, want numbers >= 0", o.nodes, o.perNode)
+		return nil, cli.Usagef(cmd, "--target-nodes: given %d, --nproc-per-node: given %d, want numbers >= 0", o.nodes, o.perNode)
 	}
 	if cluster.DevicesPerNode == 0 {
 		cluster.DevicesPerNode = 8
 		if text := os.Getenv("GPUS_PER_NODE"); text != "" {
 			n, err := strconv.Atoi(text)
 			if err != nil || n < 1 {
-				return nil, cli.UsageError{Err: fmt.Errorf("variable GPUS_PER_NODE: got %q, want a number >= 1", text)}
+				return nil, cli.UsageError{Err: fmt.Errorf("variable GPUS_PER_NODE: given %q, want a number >= 1", text)}
 			}
 			cluster.DevicesPerNode = n
 		}
@@ -195,11 +195,11 @@ func (o *options) sizes(cmd *cobra.Command) (sizes, error) {
 	case deviceErr != nil:
 		return s, cli.UsageError{Err: fmt.Errorf("--gpu-arch: %w", deviceErr)}
 	case memoryErr != nil:
-		return s, cli.Usagef(cmd, "--memory: got %q, want a size such as 192GB or 80GiB", o.memory)
+		return s, cli.Usagef(cmd, "--memory: given %q, want a size such as 192GB or 80GiB", o.memory)
 	case err != nil:
-		return s, cli.Usagef(cmd, "--reserve: got %q, want a size such as 4GB", o.reserve)
+		return s, cli.Usagef(cmd, "--reserve: given %q, want a size such as 4GB", o.reserve)
 	case !(o.margin >= 0 && o.margin < 1):
-		return s, cli.Usagef(cmd, "--memory-safety-margin: got %v, want a fraction from 0 to 1", o.margin)
+		return s, cli.Usagef(cmd, "--memory-safety-margin: given %v, want a fraction from 0 to 1", o.margin)
 	}
 	return s, nil
 }

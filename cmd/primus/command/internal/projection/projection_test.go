@@ -143,20 +143,20 @@ func TestUsage(t *testing.T) {
 		want string
 	}{
 		"memory":                                                            {2, "no experiment given: want --config FILE"},
-		"memory --config FILE --memory 80":                                  {2, `--memory: got "80", want a size such as 192GB or 80GiB; see primus projection memory --help`},
-		"memory --config FILE --reserve x":                                  {2, `--reserve: got "x", want a size such as 4GB`},
+		"memory --config FILE --memory 80":                                  {2, `--memory: given "80", want a size such as 192GB or 80GiB; see primus projection memory --help`},
+		"memory --config FILE --reserve x":                                  {2, `--reserve: given "x", want a size such as 4GB`},
 		"memory --config FILE --gpu-arch H10":                               {2, `--gpu-arch: projection: device "H10" is not known`},
 		"memory --config FILE --gpu-arc H100":                               {2, "unknown flag --gpu-arc; did you mean --gpu-arch?"},
-		"memory --config FILE --target-nodes=-1":                            {2, "--target-nodes: got -1"},
-		"memory --config FILE --memory-safety-margin 2 --memory 1GB":        {2, "--memory-safety-margin: got 2, want a fraction from 0 to 1"},
-		"memory --config FILE -o yaml":                                      {2, `--output: got "yaml", want table, json or md`},
+		"memory --config FILE --target-nodes=-1":                            {2, "--target-nodes: given -1"},
+		"memory --config FILE --memory-safety-margin 2 --memory 1GB":        {2, "--memory-safety-margin: given 2, want a fraction from 0 to 1"},
+		"memory --config FILE -o yaml":                                      {2, `--output: given "yaml", want table, json or md`},
 		"memory --config FILE num_layers=31 pipeline_model_parallel_size=2": {1, "num_layers 31 cannot be cut evenly over 2 pipeline stages"},
 		"performance --config FILE":                                         {2, "no rates of the device: want --gpu-arch NAME"},
 		"performance --config FILE --gpu-arch H100 --efficiency 2":          {2, "the efficiency is 2, want a number above 0 and up to 1"},
 		"performance --config NATIVE --gpu-arch H100":                       {1, "primus benchmark train --config FILE measures its steps"},
-		"memory --config FILE --memory-mode benchmark":                      {2, `--memory-mode: got "benchmark", want simulate: nothing is run`},
-		"memory --config FILE --pipeline-schedule-algorithm zbv-formatted":  {2, `--pipeline-schedule-algorithm: got "zbv-formatted", want auto or zerobubble`},
-		"memory --config FILE --micro-batch-size=-1":                        {1, "micro_batch_size: got int -1, want a whole number"},
+		"memory --config FILE --memory-mode benchmark":                      {2, `--memory-mode: given "benchmark", want simulate: nothing is run`},
+		"memory --config FILE --pipeline-schedule-algorithm zbv-formatted":  {2, `--pipeline-schedule-algorithm: given "zbv-formatted", want auto or zerobubble`},
+		"memory --config FILE --micro-batch-size=-1":                        {1, "micro_batch_size: given int -1, want a whole number"},
 		"memory --config DUMMY":                                             {1, "the framework of pre_trainer is dummy: there are projections for megatron and native"},
 	} {
 		t.Run(args, func(t *testing.T) {
@@ -173,7 +173,7 @@ func TestDevicesPerNode(t *testing.T) {
 	t.Setenv("GPUS_PER_NODE", "x")
 	got := commandtest.Run(t, "projection", "memory", "--config", experiment(t))
 	assert.Equal(t, 2, got.Code)
-	assert.Contains(t, got.Stderr, `variable GPUS_PER_NODE: got "x", want a number >= 1`)
+	assert.Contains(t, got.Stderr, `variable GPUS_PER_NODE: given "x", want a number >= 1`)
 }
 
 // TestShippedModels compares experiments of Primus with the published counts of their models.

@@ -25,7 +25,7 @@ first one. A parameter that a run does not have is shown as -.`,
   primus runs compare --workspace output llama_2M-lr1 llama_2M-lr2 llama_2M-lr3 -o json`,
 		Args: func(cmd *cobra.Command, names []string) error {
 			if len(names) < 2 {
-				return cli.Usagef(cmd, "got %s, want two or more", plaintext.Quantity(len(names), "run", "runs"))
+				return cli.Usagef(cmd, "given %s, want two or more", plaintext.Quantity(len(names), "run", "runs"))
 			}
 			return nil
 		},

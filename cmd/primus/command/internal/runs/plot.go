@@ -30,7 +30,7 @@ many, and validation losses as dots.`,
   primus runs plot llama_2M-lr1 llama_2M-lr2 --file lr.png --title "learning rates"`,
 		RunE: func(cmd *cobra.Command, names []string) error {
 			if !strings.EqualFold(filepath.Ext(file), ".png") {
-				return cli.Usagef(cmd, "--file: got %q, want a name that ends with .png", file)
+				return cli.Usagef(cmd, "--file: given %q, want a name that ends with .png", file)
 			}
 			a, all, err := w.find(cmd, names)
 			if err != nil {
@@ -41,7 +41,7 @@ many, and validation losses as dots.`,
 				curves = slices.DeleteFunc(curves, func(c rundir.Losses) bool { return len(c.Records) == 0 })
 			}
 			if len(curves) == 0 {
-				return cli.Usagef(cmd, "--workspace %s: got no run with a step, want one or more", w.dir)
+				return cli.Usagef(cmd, "--workspace %s: given no run with a step, want one or more", w.dir)
 			}
 			if title == "" {
 				title = plaintext.Quantity(len(curves), "run", "runs") + " of " + w.dir

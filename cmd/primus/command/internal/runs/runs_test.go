@@ -69,7 +69,7 @@ func TestRuns(t *testing.T) {
 		args []string
 	}{
 		{`has no run "on"; did you mean "one"`, []string{"compare", "on", "two"}},
-		{"got 1 run, want two or more", []string{"compare", "one"}},
+		{"given 1 run, want two or more", []string{"compare", "one"}},
 		{"want a name that ends with .png", []string{"plot", "--file", "losses.svg"}},
 		{"--sort: ", []string{"list", "--sort", "luck"}},
 		{`has no run ""`, []string{"plot", ""}},
@@ -82,5 +82,5 @@ func TestRuns(t *testing.T) {
 	assert.Equal(t, 2, got.Code)
 	empty := t.TempDir()
 	assert.Equal(t, "no runs\n", commandtest.Run(t, "runs", "list", "--workspace", empty).Out)
-	assert.Contains(t, commandtest.Run(t, "runs", "plot", "--workspace", empty).Stderr, "got no run with a step")
+	assert.Contains(t, commandtest.Run(t, "runs", "plot", "--workspace", empty).Stderr, "given no run with a step")
 }

@@ -52,7 +52,7 @@ func (o *modelServed) check(cmd *cobra.Command) error {
 		return err
 	}
 	if o.parallel == 0 || o.queue == 0 {
-		return cli.Usagef(cmd, "--parallel and --queue: got 0, want at least one")
+		return cli.Usagef(cmd, "--parallel and --queue: given 0, want at least one")
 	}
 	return nil
 }

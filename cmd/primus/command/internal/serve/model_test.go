@@ -74,7 +74,7 @@ func TestModelUsage(t *testing.T) {
 	for give, want := range map[string]string{
 		"--context 5":              "--context needs --model",
 		"--model-name x":           "--model-name needs --model",
-		"--model x --parallel 0":   "got 0",
+		"--model x --parallel 0":   "given 0",
 		"--model /nonexistent/dir": "/nonexistent/dir",
 	} {
 		got := commandtest.Run(t, append([]string{"serve", "--listen", "127.0.0.1:0"}, strings.Fields(give)...)...)

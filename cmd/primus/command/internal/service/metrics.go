@@ -57,17 +57,17 @@ func (o *MetricsFlags) AddFlags(flags *pflag.FlagSet) {
 func (o *MetricsFlags) Check(cmd *cobra.Command) error {
 	if o.addr != "" {
 		if _, _, err := net.SplitHostPort(o.addr); err != nil {
-			return cli.Usagef(cmd, "--metrics-addr: got %q, want %s", o.addr, cli.Wants(cmd.Flags().Lookup("metrics-addr")))
+			return cli.Usagef(cmd, "--metrics-addr: given %q, want %s", o.addr, cli.Wants(cmd.Flags().Lookup("metrics-addr")))
 		}
 	}
 	if o.textfile != "" && filepath.Ext(o.textfile) != ".prom" {
-		return cli.Usagef(cmd, "--metrics-textfile: got %q, want %s", o.textfile, cli.Wants(cmd.Flags().Lookup("metrics-textfile")))
+		return cli.Usagef(cmd, "--metrics-textfile: given %q, want %s", o.textfile, cli.Wants(cmd.Flags().Lookup("metrics-textfile")))
 	}
 	if cmd.Flags().Changed("linger") && o.linger < 0 {
-		return cli.Usagef(cmd, "--linger: got %s, want %s", o.linger, cli.Wants(cmd.Flags().Lookup("linger")))
+		return cli.Usagef(cmd, "--linger: given %s, want %s", o.linger, cli.Wants(cmd.Flags().Lookup("linger")))
 	}
 	if !(o.peakTFLOPS >= 0) || math.IsInf(o.peakTFLOPS, 0) {
-		return cli.Usagef(cmd, "--peak-tflops: got %v, want %s", o.peakTFLOPS, cli.Wants(cmd.Flags().Lookup("peak-tflops")))
+		return cli.Usagef(cmd, "--peak-tflops: given %v, want %s", o.peakTFLOPS, cli.Wants(cmd.Flags().Lookup("peak-tflops")))
 	}
 	return nil
 }

@@ -61,7 +61,7 @@ the tokenizer's file writes it, and its text.`,
 func givenText(cmd *cobra.Command, args []string, file string) ([]byte, error) {
 	switch {
 	case len(args) > 0 && file != "":
-		return nil, cli.Usagef(cmd, "got a text and --file %s, want one of them", file)
+		return nil, cli.Usagef(cmd, "given a text and --file %s, want one of them", file)
 	case len(args) > 0:
 		return []byte(strings.Join(args, " ")), nil
 	case file == "":
@@ -145,7 +145,7 @@ func parseIDs(cmd *cobra.Command, tok *tokenizer.File, texts []string) ([]int32,
 		for _, word := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" ,[]\t\r\n", r) }) {
 			id, err := strconv.ParseInt(word, 10, 32)
 			if err != nil || id < 0 || int(id) >= tok.VocabSize() {
-				return nil, cli.Usagef(cmd, "got the id %q, want a number from 0 to %d", word, tok.VocabSize()-1)
+				return nil, cli.Usagef(cmd, "given the id %q, want a number from 0 to %d", word, tok.VocabSize()-1)
 			}
 			ids = append(ids, int32(id))
 		}

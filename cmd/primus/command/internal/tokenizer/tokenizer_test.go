@@ -93,7 +93,7 @@ func TestMistakes(t *testing.T) {
 		{"train --input a.txt --vocab-size 100", 2, []string{"cannot have 100 tokens", "257"}},
 		{"train --input a.txt --pattern gtp2", 2, []string{`did you mean "gpt2"`}},
 		{"train --input missing.txt", 1, []string{"missing.txt"}},
-		{"inspect", 2, []string{"got 0 tokenizers, want one"}},
+		{"inspect", 2, []string{"given 0 tokenizers, want one"}},
 		{"inspect .", 1, []string{"tokenizer.json", "tokenizer.model"}},
 	}
 	for _, tt := range tests {

@@ -74,7 +74,7 @@ func TestLinger(t *testing.T) {
 	assert.Contains(t, got.Stderr, "--linger has no effect")
 	got = l.Train("--linger", "-1s")
 	assert.Equal(t, 2, got.Code)
-	assert.Contains(t, commandtest.OnlyError(t, got), "--linger: got -1s, want a time such as 10s")
+	assert.Contains(t, commandtest.OnlyError(t, got), "--linger: given -1s, want a time such as 10s")
 
 	addr := commandtest.FreeAddress(t)
 	s := commandtest.StartServing(t, commandtest.NewLab(t).Args("--serve", addr, "--linger", "1h")...)

@@ -44,9 +44,9 @@ func TestBadInput(t *testing.T) {
 			l.Write(filepath.Join(l.Dir, "models", "natve", "m.yaml"), "b: 1\n")
 		}, args: []string{"--configs-dir", "DIR"}, want: []string{`unknown framework "natve"`, "native", `did you mean "native"`}, clean: true},
 		{name: "wrong type in the file", setUp: func(l *commandtest.Lab) { l.Edit("num_layers: 1", "num_layers: one") },
-			want: []string{"exp.yaml:12", "num_layers", `"one"`, "expected a whole number"}, clean: true},
+			want: []string{"exp.yaml:12", "num_layers", `"one"`, "want a whole number"}, clean: true},
 		{name: "wrong type on the command line", args: []string{"num_layers=two"},
-			want: []string{`override 1 "num_layers=two"`, "num_layers", "expected a whole number"}, clean: true},
+			want: []string{`override 1 "num_layers=two"`, "num_layers", "want a whole number"}, clean: true},
 		{name: "contradicting overrides", args: []string{"a=1", "a.b=2"}, code: 2, want: []string{"a.b", `"a=1"`}, clean: true},
 		{name: "hidden_size not divisible by heads", args: []string{"hidden_size=33"},
 			want: []string{`override 1 "hidden_size=33"`, "modules.pre_trainer.hidden_size", "33", "multiple of num_attention_heads"}, clean: true},

@@ -143,7 +143,7 @@ func TestDifferentPrograms(t *testing.T) {
 	}
 	for _, j := range ranks {
 		j.fails(t)
-		assert.Regexp(t, `rank 1 differs from rank 0, so nothing was trained: program \(SHA-256 of its file\): got [0-9a-f]{16}, want [0-9a-f]{16}`, j.Log.String())
+		assert.Regexp(t, `rank 1 differs from rank 0, so nothing was trained: program \(SHA-256 of its file\): given [0-9a-f]{16}, want [0-9a-f]{16}`, j.Log.String())
 	}
 }
 

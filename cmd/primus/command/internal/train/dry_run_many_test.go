@@ -57,7 +57,7 @@ func TestDryRunOfSeveral(t *testing.T) {
 		{[]string{"--config", "configs/*.yaml"}, "several experiments and -o json are for --dry-run"},
 		{[]string{"--config", "configs/**/none.yaml", "--dry-run"}, `pattern "configs/**/none.yaml" matches no file`},
 		{[]string{"--config", "configs/[.yaml", "--dry-run"}, "syntax error in pattern"},
-		{[]string{"--config", "configs/*.yaml", "--dry-run", "--launcher", "slurm"}, "got a pattern of experiments, want one"},
+		{[]string{"--config", "configs/*.yaml", "--dry-run", "--launcher", "slurm"}, "given a pattern of experiments, want one"},
 	} {
 		got := commandtest.Run(t, append([]string{"train"}, tt.args...)...)
 		assert.Equal(t, 2, got.Code)

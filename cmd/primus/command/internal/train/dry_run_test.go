@@ -38,7 +38,7 @@ func TestDryRun(t *testing.T) {
 
 	got = l.Train("--dry-run", "num_layers=0")
 	assert.Equal(t, 1, got.Code)
-	assert.Contains(t, got.Stderr, "num_layers: got 0")
+	assert.Contains(t, got.Stderr, "num_layers: given 0")
 	assert.NoDirExists(t, l.Workspace)
 }
 

@@ -44,12 +44,12 @@ func TestLauncherDryRun(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"--launcher", "slrum"}, 2, `--launcher: got "slrum", want kubernetes, slurm, container, direct, torchrun; did you mean "slurm"?`},
+		{[]string{"--launcher", "slrum"}, 2, `--launcher: given "slrum", want kubernetes, slurm, container, direct, torchrun; did you mean "slurm"?`},
 		{[]string{"--launcher", "torchrun"}, 1, "--launcher: given torchrun, but framework native trains in this process"},
 		{[]string{"train_data_path=/nonexistent/text"}, 1, "want an existing file"},
 		{[]string{"train_data_path=/nonexistent/text", "--launcher", "kubernetes", "--launcher-option", "kubernetes.secret=x"}, 0, "is in no volume"},
 		{[]string{"hidden_size=33"}, 1, "multiple of num_attention_heads"},
-		{[]string{"--launcher-option", "slurm.command=qsub"}, 2, `slurm.command: got "qsub", want sbatch or srun`},
+		{[]string{"--launcher-option", "slurm.command=qsub"}, 2, `slurm.command: given "qsub", want sbatch or srun`},
 		{[]string{"--launcher-file", "/nonexistent.yaml"}, 2, "launcher file: stat /nonexistent.yaml"},
 		{[]string{"hf_token=h_abc"}, 1, "override hf_token: its value would be on a command line"},
 		{[]string{"--launcher", "container", "--launcher-option", "container.runtime=no-such-engine"}, 1, "no no-such-engine in PATH"},

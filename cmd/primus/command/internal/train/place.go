@@ -49,7 +49,7 @@ func runElsewhere(
 		return err
 	}
 	if plan.Launch == nil && plan.Framework != native.Framework && here.Nodes > 1 {
-		return cli.Usagef(cmd, "--nodes: got %d, but framework %s runs on one node", here.Nodes, plan.Framework)
+		return cli.Usagef(cmd, "--nodes: given %d, but framework %s runs on one node", here.Nodes, plan.Framework)
 	}
 	run, err := runOf(cmd, opts, experiment, overrides)
 	if err != nil {

@@ -222,7 +222,7 @@ func TestRanksTuneAsOne(t *testing.T) {
 	}
 	j := newJob(t, commandtest.NewLab(t), "mpich", []string{"4", "stage=dpo", "dpo_beta=0.5", "load_hf=" + base.Checkpoints()[0], "train_data_path=" + data})
 	require.Error(t, j.Run())
-	assert.Contains(t, j.Log.String(), "global_batch_size: got 4, of which a rank computes 1 at a time, want an even number")
+	assert.Contains(t, j.Log.String(), "global_batch_size: given 4, of which a rank computes 1 at a time, want an even number")
 }
 
 // A run goes on with another number of ranks, and the same number gives the same bits, whenever
@@ -361,7 +361,7 @@ func TestRanksThatDiffer(t *testing.T) {
 		args []string
 		want []string
 	}{
-		{"parameter", []string{"lr=5e-3", "eval_interval=3"}, []string{"rank 1 differs from rank 0, so nothing was trained", "lr: got 0.005, want 0.002 as on rank 0", "eval_interval: got 3"}},
+		{"parameter", []string{"lr=5e-3", "eval_interval=3"}, []string{"rank 1 differs from rank 0, so nothing was trained", "lr: given 0.005, want 0.002 as on rank 0", "eval_interval: given 3"}},
 		{"dispatch", []string{"--per-op", "rmsnorm_fwd=reference"}, []string{`op "rmsnorm_fwd" is served by reference.go, want default.flagos`}},
 		{"data", []string{"train_data_max_bytes=20000"}, []string{"fingerprint of the data"}},
 	} {
@@ -516,5 +516,5 @@ func TestRanksOnADevice(t *testing.T) {
 	checkLosses(t, one.Records(), many.Records())
 	j := newJob(t, many, "mpich", append([]string{"2", "use_distributed_optimizer=true"}, args...))
 	require.Error(t, j.Run())
-	assert.Contains(t, j.Log.String(), "device: got opencl:0 in a run of 2 ranks with use_distributed_optimizer")
+	assert.Contains(t, j.Log.String(), "device: given opencl:0 in a run of 2 ranks with use_distributed_optimizer")
 }

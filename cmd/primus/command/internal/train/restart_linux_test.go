@@ -167,10 +167,10 @@ func TestRanksThatDoNotFit(t *testing.T) {
 	l := commandtest.NewLab(t)
 	got := l.Train("--nproc", "3", "train_iters=2")
 	assert.Equal(t, 1, got.Code)
-	assert.Contains(t, commandtest.OnlyError(t, got), "global_batch_size: got 4, want a multiple of 6, which is micro_batch_size 2 on 3 ranks")
+	assert.Contains(t, commandtest.OnlyError(t, got), "global_batch_size: given 4, want a multiple of 6, which is micro_batch_size 2 on 3 ranks")
 	got = l.Train("--nproc-per-node", "-1")
 	assert.Equal(t, 2, got.Code)
-	assert.Contains(t, commandtest.OnlyError(t, got), "--nproc-per-node: got -1, want a whole number, 0 for the default")
+	assert.Contains(t, commandtest.OnlyError(t, got), "--nproc-per-node: given -1, want a whole number, 0 for the default")
 }
 
 // A signal to the process that has started the ranks ends them at one step, which is saved, and

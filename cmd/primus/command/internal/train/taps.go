@@ -48,7 +48,7 @@ func (f *tapFlags) addFlags(flags *pflag.FlagSet) {
 // settings returns what the flags say, nil if nothing is to be recorded.
 func (f *tapFlags) settings(cmd *cobra.Command) (*recording.Settings, error) {
 	if f.finite != "" && f.finite != finiteOps {
-		return nil, cli.Usagef(cmd, "--check-finite: got %q, want %s", f.finite, finiteOps)
+		return nil, cli.Usagef(cmd, "--check-finite: given %q, want %s", f.finite, finiteOps)
 	}
 	if err := f.trace.check(cmd); err != nil {
 		return nil, err
@@ -70,7 +70,7 @@ func (f *tapFlags) settings(cmd *cobra.Command) (*recording.Settings, error) {
 	for _, text := range f.layers {
 		n, err := strconv.ParseUint(strings.TrimSpace(text), 10, 31)
 		if err != nil {
-			return nil, cli.Usagef(cmd, "--record-layers: got %q, want numbers of layers, counted from 0, separated by commas", text)
+			return nil, cli.Usagef(cmd, "--record-layers: given %q, want numbers of layers, counted from 0, separated by commas", text)
 		}
 		set.Layers = append(set.Layers, int(n))
 	}
@@ -86,7 +86,7 @@ func checkOps(patterns []string, m *opmanager.Manager) error {
 	for _, pattern := range patterns {
 		fits := func(name string) bool { ok, _ := path.Match(pattern, name); return ok }
 		if !slices.ContainsFunc(names, fits) {
-			return cli.UsageError{Err: fmt.Errorf("--record-ops: got %q, which fits no op, so nothing was trained; primus ops list shows all%s", pattern, suggest.Hint(pattern, names))}
+			return cli.UsageError{Err: fmt.Errorf("--record-ops: given %q, which fits no op, so nothing was trained; primus ops list shows all%s", pattern, suggest.Hint(pattern, names))}
 		}
 	}
 	return nil

@@ -108,7 +108,7 @@ func TestSpansAreExported(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
 	got = l.Train("train_iters=3")
 	require.Zero(t, got.Code, got.Stderr)
-	assert.Contains(t, got.Stderr, `no spans are exported: spans: OTEL_EXPORTER_OTLP_PROTOCOL: got "grpc", want http/protobuf`)
+	assert.Contains(t, got.Stderr, `no spans are exported: spans: OTEL_EXPORTER_OTLP_PROTOCOL: given "grpc", want http/protobuf`)
 }
 
 // checkTrace checks that each rank has events with these names in a timeline, and no other steps.
@@ -165,14 +165,14 @@ func TestTraceOfRun(t *testing.T) {
 func TestTapFlagsAreChecked(t *testing.T) {
 	l := commandtest.NewLab(t)
 	for want, args := range map[string][]string{
-		`--check-finite: got "loss", want ops`: {"--check-finite", "loss"},
-		`--record-ops: got "generic_gem", which fits no op, so nothing was trained; primus ops list shows all; did you mean "generic_gemm"?`: {"--record-ops", "generic_gem"},
-		"--record-dir needs --record-ops":   {"--record-dir", "x"},
-		"--record-calls: got \"last\"":      {"--record-ops", "*", "--record-calls", "last"},
-		"--trace-steps needs --trace-file":  {"--trace-steps", "1"},
-		"--trace-steps: got 0":              {"--trace-file", filepath.Join(t.TempDir(), "a.json"), "--trace-steps", "0"},
-		"--trace-file: got \"none/a.json\"": {"--trace-file", "none/a.json"},
-		"--record-layers: got \"one\"":      {"--record-ops", "*", "--record-layers", "one"},
+		`--check-finite: given "loss", want ops`: {"--check-finite", "loss"},
+		`--record-ops: given "generic_gem", which fits no op, so nothing was trained; primus ops list shows all; did you mean "generic_gemm"?`: {"--record-ops", "generic_gem"},
+		"--record-dir needs --record-ops":     {"--record-dir", "x"},
+		"--record-calls: given \"last\"":      {"--record-ops", "*", "--record-calls", "last"},
+		"--trace-steps needs --trace-file":    {"--trace-steps", "1"},
+		"--trace-steps: given 0":              {"--trace-file", filepath.Join(t.TempDir(), "a.json"), "--trace-steps", "0"},
+		"--trace-file: given \"none/a.json\"": {"--trace-file", "none/a.json"},
+		"--record-layers: given \"one\"":      {"--record-ops", "*", "--record-layers", "one"},
 	} {
 		got := l.Train(args...)
 		assert.Equal(t, 2, got.Code, args)
@@ -180,7 +180,7 @@ func TestTapFlagsAreChecked(t *testing.T) {
 	}
 	none := commandtest.Run(t, "ops", "replay")
 	assert.Equal(t, 2, none.Code)
-	assert.Contains(t, none.Stderr, "got no file, want those of calls that train --record-ops kept")
+	assert.Contains(t, none.Stderr, "given no file, want those of calls that train --record-ops kept")
 	bad := commandtest.Run(t, "ops", "replay", filepath.Join(t.TempDir(), "none"))
 	assert.Equal(t, 2, bad.Code)
 	assert.Contains(t, bad.Stderr, "no such file")

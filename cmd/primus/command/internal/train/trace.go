@@ -39,10 +39,10 @@ func (f *traceFlags) check(cmd *cobra.Command) error {
 		return nil
 	}
 	if f.steps == 0 {
-		return cli.Usagef(cmd, "--trace-steps: got 0, want at least one step")
+		return cli.Usagef(cmd, "--trace-steps: given 0, want at least one step")
 	}
 	if err := durable.CheckFileWritable(f.file); err != nil {
-		return cli.Usagef(cmd, "--trace-file: got %q: %v", f.file, durable.Explain(err))
+		return cli.Usagef(cmd, "--trace-file: given %q: %v", f.file, durable.Explain(err))
 	}
 	return nil
 }

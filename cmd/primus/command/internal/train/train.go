@@ -118,7 +118,7 @@ func runStage(cmd *cobra.Command, prog cli.Program, s experiments.Stage, opts Op
 	case !opts.run.DryRun && (several || opts.output == cli.OutputJSON):
 		return cli.Usagef(cmd, "several experiments and -o json are for --dry-run")
 	case len(elsewhere) > 0 && several:
-		return cli.Usagef(cmd, "--launcher %s: got a pattern of experiments, want one", opts.run.Launch.Launcher)
+		return cli.Usagef(cmd, "--launcher %s: given a pattern of experiments, want one", opts.run.Launch.Launcher)
 	case several || opts.output == cli.OutputJSON:
 		return dryRunMany(cmd.Context(), prog, s, &opts, files, overrides)
 	case len(elsewhere) > 0:
@@ -168,7 +168,7 @@ func (o *Options) check(cmd *cobra.Command, overrides []string) error {
 		return err
 	}
 	if o.run.Grace < 0 {
-		return cli.Usagef(cmd, "--grace: got %v, want %s", o.run.Grace, cli.Wants(cmd.Flags().Lookup("grace")))
+		return cli.Usagef(cmd, "--grace: given %v, want %s", o.run.Grace, cli.Wants(cmd.Flags().Lookup("grace")))
 	}
 	if err := o.run.CheckHang(cmd); err != nil {
 		return err
@@ -179,7 +179,7 @@ func (o *Options) check(cmd *cobra.Command, overrides []string) error {
 		n    int
 	}{{"nodes", l.Nodes}, {"node-rank", l.NodeRank}, {"nproc-per-node", l.PerNode}, {"master-port", l.MasterPort}} {
 		if given.n < 0 {
-			return cli.Usagef(cmd, "--%s: got %d, want %s", given.flag, given.n, cli.Wants(cmd.Flags().Lookup(given.flag)))
+			return cli.Usagef(cmd, "--%s: given %d, want %s", given.flag, given.n, cli.Wants(cmd.Flags().Lookup(given.flag)))
 		}
 	}
 	if err := o.fleet.Check(cmd); err != nil {
