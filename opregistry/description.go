@@ -14,6 +14,7 @@ import (
 // description is the part of an Op that does not depend on the type of its arguments.
 type description struct {
 	name, doc, family string
+	formula           string
 	forward           bool
 	tolerance         Tolerance
 	args              reflect.Type
@@ -72,6 +73,13 @@ func (d *description) Name() string { return d.name }
 
 // Doc returns one sentence about the op.
 func (d *description) Doc() string { return d.doc }
+
+// Formula says what the op computes, with an example.
+func (d *description) Formula() string {
+	text := strings.Trim(d.formula, "\n\t")
+	before, _, _ := strings.Cut(d.formula, text)
+	return strings.ReplaceAll(text, "\n"+strings.Trim(before, "\n"), "\n")
+}
 
 // Family returns the family that the op belongs to, or "".
 func (d *description) Family() string { return d.family }

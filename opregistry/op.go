@@ -38,6 +38,11 @@ type Schema[A any] struct {
 	// Doc is one sentence for `primus ops list`.
 	Doc string
 
+	// Formula says in plain text what the op computes: a reader needs nothing else to implement it.
+	// It ends with a paragraph "Example:" and calls with small numbers. The tabs of its first line
+	// are taken from all lines.
+	Formula string
+
 	// Family joins a forward and a backward op that exchange saved state. The ops of a family are
 	// selected together. It is empty for an op without such a partner.
 	Family string
@@ -76,6 +81,8 @@ type Handle interface {
 	Name() string
 	// Doc returns one sentence about the op.
 	Doc() string
+	// Formula says what the op computes, with an example.
+	Formula() string
 	// Family returns the family that the op belongs to, or "".
 	Family() string
 	// Forward reports whether the op writes the saved state of its family.
@@ -99,7 +106,7 @@ var opName = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
 // written in programs, not read from input.
 func NewOp[A any](name string, s Schema[A]) *Op[A] {
 	o := &Op[A]{description{
-		name: name, doc: s.Doc, family: s.Family, forward: s.Forward, tolerance: s.Tolerance, where: s.Where, lists: s.Lists,
+		name: name, doc: s.Doc, formula: s.Formula, family: s.Family, forward: s.Forward, tolerance: s.Tolerance, where: s.Where, lists: s.Lists,
 		args:   reflect.TypeFor[A](),
 		run:    func(run any, x *Exec, args unsafe.Pointer) error { return run.(Func[A])(x, *(*A)(args)) },
 		serves: func(call any, args unsafe.Pointer) error { return call.(func(A) error)(*(*A)(args)) },

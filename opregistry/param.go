@@ -1,6 +1,7 @@
 package opregistry
 
 import (
+	"fmt"
 	"reflect"
 	"strings"
 
@@ -64,6 +65,22 @@ func (p *Param) Macro() string { return Macro(p.Name) }
 
 // Macro returns the end of the name that the C header has for an argument with this name.
 func Macro(name string) string { return strings.ToUpper(strings.ReplaceAll(name, ".", "_")) }
+
+// Values returns the names of the values of an enumeration by their numbers, nil for any other
+// argument.
+func (p *Param) Values() map[int]string {
+	if p.Sort != SortInt || p.Type.PkgPath() == "" || !p.Type.Implements(reflect.TypeFor[fmt.Stringer]()) {
+		return nil
+	}
+	values := map[int]string{}
+	for i := range 64 {
+		name := reflect.ValueOf(i).Convert(p.Type).Interface().(fmt.Stringer).String()
+		if !strings.Contains(name, "(") { // as for a number that is not a value
+			values[i] = name
+		}
+	}
+	return values
+}
 
 var (
 	tensorType  = reflect.TypeFor[*tensor.Tensor]()

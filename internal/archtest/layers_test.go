@@ -78,7 +78,7 @@ var layers = []layer{
 	{root: "internal/fardevice", allowed: []string{"device", "tensor"}},
 	{root: "internal/pyreader", allowed: []string{"runtime/patch"}},
 	{root: "internal/recordtest", allowed: []string{"document", "internal/primustest"}},
-	{root: "internal/abigen", allowed: []string{"ops", "internal/plugin"}},
+	{root: "internal/abigen", allowed: []string{"ops", "opregistry", "internal/plugin"}},
 	{root: "internal/benchmarks", program: true},
 	{root: "internal/program", allowed: []string{"internal/primustest", "internal/settings"}},
 	{root: "internal/chaos", allowed: []string{"cmd"}, program: true},

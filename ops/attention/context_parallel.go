@@ -10,22 +10,34 @@ import (
 
 // THDGetPartitionedIndicesArgs are the arguments of THDGetPartitionedIndices.
 type THDGetPartitionedIndicesArgs struct {
-	CuSeqlens *tensor.Tensor `op:"0 cu_seqlens read i32"` // [b+1]; the last is TransformerEngine's total_tokens
+	CuSeqlens *tensor.Tensor `op:"0 cu_seqlens read i32"`
 	WorldSize int            `op:"1 world_size [1,2147483647]"`
 	Rank      int            `op:"2 rank"`
-	Output    *tensor.Tensor `op:"3 output write i32 [n]"` // [tokens / world_size]
+	Output    *tensor.Tensor `op:"3 output write i32 [n]"`
 }
 
-// THDGetPartitionedIndices lists the tokens that a rank of context parallelism owns. Each packed
-// sequence is cut into 2·world_size chunks of equal length, and rank r owns chunks r and
-// 2·world_size−1−r:
-//
-//	output = tokens of chunk r, then of the other chunk, sequence by sequence
-//
-// A sequence whose length is not a multiple of 2·world_size is an argument error. Source:
-// TransformerEngine 2.14.
+// THDGetPartitionedIndices lists the tokens that a rank of context parallelism owns.
 var THDGetPartitionedIndices = opregistry.NewOp("thd_get_partitioned_indices", opregistry.Schema[THDGetPartitionedIndicesArgs]{
-	Doc:       "tokens of packed sequences that a rank owns",
+	Doc: "tokens of packed sequences that a rank owns",
+	Formula: `
+		thd_get_partitioned_indices lists the tokens that a rank of context parallelism owns. Each
+		packed sequence is cut into 2·world_size chunks of equal length, and rank r owns chunks r
+		and 2·world_size−1−r:
+
+		  output = tokens of chunk r, then of the other chunk, sequence by sequence
+
+		A sequence whose length is not a multiple of 2·world_size is an argument error. Source:
+		TransformerEngine 2.14.
+
+		Arguments:
+
+		  cu_seqlens  [b+1]; the last is TransformerEngine's total_tokens
+		  output      [tokens / world_size]
+
+		Example:
+
+		  cu_seqlens=i32[0 4 8] world_size=2 rank=0 → output=i32[0 3 4 7]
+	`,
 	Tolerance: opregistry.Exact("integers"),
 	Check: func(c *opregistry.Check, a *THDGetPartitionedIndicesArgs) {
 		rising(c, "cu_seqlens", a.CuSeqlens)
@@ -41,20 +53,34 @@ var THDGetPartitionedIndices = opregistry.NewOp("thd_get_partitioned_indices", o
 
 // THDReadHalfTensorArgs are the arguments of THDReadHalfTensor.
 type THDReadHalfTensorArgs struct {
-	Tensor    *tensor.Tensor `op:"0 tensor read any"`     // [t, h, d] or [n, t, h, d]
-	CuSeqlens *tensor.Tensor `op:"1 cu_seqlens read i32"` // [b+1]
-	HalfIdx   int            `op:"2 half_idx"`            // 0 for the first half of each sequence, 1 for the second
-	Half      *tensor.Tensor `op:"3 half write =tensor"`  // [t/2, h, d] or [n, t/2, h, d]
+	Tensor    *tensor.Tensor `op:"0 tensor read any"`
+	CuSeqlens *tensor.Tensor `op:"1 cu_seqlens read i32"`
+	HalfIdx   int            `op:"2 half_idx"`
+	Half      *tensor.Tensor `op:"3 half write =tensor"`
 }
 
-// THDReadHalfTensor copies the first or the second half of each packed sequence:
-//
-//	half[(start(b) / 2) + i] = tensor[start(b) + half_idx·len(b)/2 + i] for i < len(b)/2
-//
-// Tokens of half that belong to no sequence become 0. Tokens are copied bit for bit, in any dtype.
-// A sequence of odd length is an argument error. Source: TransformerEngine 2.14.
+// THDReadHalfTensor copies the first or the second half of each packed sequence.
 var THDReadHalfTensor = opregistry.NewOp("thd_read_half_tensor", opregistry.Schema[THDReadHalfTensorArgs]{
-	Doc:       "first or second halves of packed sequences",
+	Doc: "first or second halves of packed sequences",
+	Formula: `
+		thd_read_half_tensor copies the first or the second half of each packed sequence:
+
+		  half[(start(b) / 2) + i] = tensor[start(b) + half_idx·len(b)/2 + i] for i < len(b)/2
+
+		Tokens of half that belong to no sequence become 0. Tokens are copied bit for bit, in any
+		dtype. A sequence of odd length is an argument error. Source: TransformerEngine 2.14.
+
+		Arguments:
+
+		  tensor      [t, h, d] or [n, t, h, d]
+		  cu_seqlens  [b+1]
+		  half_idx    0 for the first half of each sequence, 1 for the second
+		  half        [t/2, h, d] or [n, t/2, h, d]
+
+		Example:
+
+		  tensor=[[[1]] [[2]] [[3]] [[4]]] cu_seqlens=i32[0 2 4] half_idx=1 → half=[[[2]] [[4]]]
+	`,
 	Tolerance: opregistry.Exact("a copy"),
 	Check: func(c *opregistry.Check, a *THDReadHalfTensorArgs) {
 		tokens(c, "tensor", a.Tensor, a.CuSeqlens)
@@ -67,21 +93,34 @@ var THDReadHalfTensor = opregistry.NewOp("thd_read_half_tensor", opregistry.Sche
 
 // THDReadSecondHalfLSEArgs are the arguments of THDReadSecondHalfLSE.
 type THDReadSecondHalfLSEArgs struct {
-	LSE       *tensor.Tensor `op:"0 lse read f32"`        // [b, h, s], or [h, t] when packed
-	CuSeqlens *tensor.Tensor `op:"1 cu_seqlens read i32"` // [b+1]
+	LSE       *tensor.Tensor `op:"0 lse read f32"`
+	CuSeqlens *tensor.Tensor `op:"1 cu_seqlens read i32"`
 	LSEPacked bool           `op:"2 lse_packed"`
-	HalfLSE   *tensor.Tensor `op:"3 half_lse write f32"` // [b, h, s/2], or [h, at least t/2] when packed
+	HalfLSE   *tensor.Tensor `op:"3 half_lse write f32"`
 }
 
-// THDReadSecondHalfLSE copies the log-sum-exps of the second half of each packed sequence:
-//
-//	half_lse[b,h,i] = lse[b,h,len(b)/2+i]                          for i < len(b)/2
-//	half_lse[h,start(b)/2+i] = lse[h,start(b)+len(b)/2+i]          when packed
-//
-// Other elements of half_lse are 0. A sequence of odd length is an argument error. Source:
-// TransformerEngine 2.14, whose second_half_lse_seqlen is the last axis of half_lse.
+// THDReadSecondHalfLSE copies the log-sum-exps of the second half of each packed sequence.
 var THDReadSecondHalfLSE = opregistry.NewOp("thd_read_second_half_lse", opregistry.Schema[THDReadSecondHalfLSEArgs]{
-	Doc:       "log-sum-exps of the second halves of packed sequences",
+	Doc: "log-sum-exps of the second halves of packed sequences",
+	Formula: `
+		thd_read_second_half_lse copies the log-sum-exps of the second half of each packed sequence:
+
+		  half_lse[b,h,i] = lse[b,h,len(b)/2+i]                          for i < len(b)/2
+		  half_lse[h,start(b)/2+i] = lse[h,start(b)+len(b)/2+i]          when packed
+
+		Other elements of half_lse are 0. A sequence of odd length is an argument error. Source:
+		TransformerEngine 2.14, whose second_half_lse_seqlen is the last axis of half_lse.
+
+		Arguments:
+
+		  lse         [b, h, s], or [h, t] when packed
+		  cu_seqlens  [b+1]
+		  half_lse    [b, h, s/2], or [h, at least t/2] when packed
+
+		Example:
+
+		  lse=[[1 2 3 4]] cu_seqlens=i32[0 2 4] lse_packed=1 → half_lse=[[2 4]]
+	`,
 	Tolerance: opregistry.Exact("a copy"),
 	Check: func(c *opregistry.Check, a *THDReadSecondHalfLSEArgs) {
 		lse(c, "lse", a.LSE, a.CuSeqlens, a.LSEPacked)
@@ -91,21 +130,37 @@ var THDReadSecondHalfLSE = opregistry.NewOp("thd_read_second_half_lse", opregist
 
 // THDSecondHalfLSECorrectionArgs are the arguments of THDSecondHalfLSECorrection.
 type THDSecondHalfLSECorrectionArgs struct {
-	LSE        *tensor.Tensor `op:"0 lse update f32"`        // [b, h, s], or [h, t] when packed
-	LSEPerStep *tensor.Tensor `op:"1 lse_per_step read f32"` // [b, h, s/2], or [h, at least t/2] when packed
-	CuSeqlens  *tensor.Tensor `op:"2 cu_seqlens read i32"`   // [b+1]
+	LSE        *tensor.Tensor `op:"0 lse update f32"`
+	LSEPerStep *tensor.Tensor `op:"1 lse_per_step read f32"`
+	CuSeqlens  *tensor.Tensor `op:"2 cu_seqlens read i32"`
 	LSEPacked  bool           `op:"3 lse_packed"`
 }
 
-// THDSecondHalfLSECorrection adds the contribution of a step to the log-sum-exps of the second half
-// of each packed sequence:
-//
-//	lse = ln(exp(lse) + exp(lse_per_step)) = m + ln(1 + exp(n − m)), m ≥ n
-//
-// Elements are matched as in THDReadSecondHalfLSE. Two equal infinities give the same infinity. Lse
-// is updated in the second halves and unchanged elsewhere. Source: TransformerEngine 2.14.
+// THDSecondHalfLSECorrection adds the contribution of a step to the log-sum-exps of the second
+// half of each packed sequence.
 var THDSecondHalfLSECorrection = opregistry.NewOp("thd_second_half_lse_correction", opregistry.Schema[THDSecondHalfLSECorrectionArgs]{
-	Doc:       "adds a step to the log-sum-exps of the second halves of packed sequences",
+	Doc: "adds a step to the log-sum-exps of the second halves of packed sequences",
+	Formula: `
+		thd_second_half_lse_correction adds the contribution of a step to the log-sum-exps of the
+		second half of each packed sequence:
+
+		  lse = ln(exp(lse) + exp(lse_per_step)) = m + ln(1 + exp(n − m)), m ≥ n
+
+		Elements are matched as in thd_read_second_half_lse. Two equal infinities give the same
+		infinity. lse is updated in the second halves and unchanged elsewhere. Source:
+		TransformerEngine 2.14.
+
+		Arguments:
+
+		  lse           [b, h, s], or [h, t] when packed
+		  lse_per_step  [b, h, s/2], or [h, at least t/2] when packed
+		  cu_seqlens    [b+1]
+
+		Example:
+
+		  lse=[[1 2 3 4]] lse_per_step=[[2 1]] cu_seqlens=i32[0 2 4] lse_packed=1 → lse=[[1 2.693 3
+		    4.049]]
+	`,
 	Tolerance: opregistry.Arithmetic(1e-6, 1e-6, "an exponential and a logarithm of 2 ulp"),
 	Check: func(c *opregistry.Check, a *THDSecondHalfLSECorrectionArgs) {
 		lse(c, "lse", a.LSE, a.CuSeqlens, a.LSEPacked)
@@ -116,23 +171,38 @@ var THDSecondHalfLSECorrection = opregistry.NewOp("thd_second_half_lse_correctio
 // THDOutCorrectionArgs are the arguments of THDOutCorrection.
 type THDOutCorrectionArgs struct {
 	Out            *tensor.Tensor `op:"0 out update compute [t h d]"`
-	OutPerStep     *tensor.Tensor `op:"1 out_per_step read =out"` // [t, h, d], or [t/2, h, d] with OnlySecondHalf
-	LSE            *tensor.Tensor `op:"2 lse read f32"`           // [b, h, s], or [h, at least t] when packed
-	LSEPerStep     *tensor.Tensor `op:"3 lse_per_step read f32"`  // like LSE; half as long with OnlySecondHalf
-	CuSeqlens      *tensor.Tensor `op:"4 cu_seqlens read i32"`    // [b+1]
+	OutPerStep     *tensor.Tensor `op:"1 out_per_step read =out"`
+	LSE            *tensor.Tensor `op:"2 lse read f32"`
+	LSEPerStep     *tensor.Tensor `op:"3 lse_per_step read f32"`
+	CuSeqlens      *tensor.Tensor `op:"4 cu_seqlens read i32"`
 	OnlySecondHalf bool           `op:"5 only_second_half"`
 	LSEPacked      bool           `op:"6 lse_packed"`
 }
 
-// THDOutCorrection adds the contribution of a step of attention to its output:
-//
-//	out += out_per_step · exp(lse_per_step − lse)
-//
-// for each token and head of packed sequences, or of their second halves. An element of 0 in
-// out_per_step adds nothing, whatever the factor. Out is updated there and unchanged elsewhere;
-// arithmetic is in f32 or better, rounded once. Source: TransformerEngine 2.14.
+// THDOutCorrection adds the contribution of a step of attention to its output.
 var THDOutCorrection = opregistry.NewOp("thd_out_correction", opregistry.Schema[THDOutCorrectionArgs]{
-	Doc:       "adds a step to the attention of packed sequences",
+	Doc: "adds a step to the attention of packed sequences",
+	Formula: `
+		thd_out_correction adds the contribution of a step of attention to its output:
+
+		  out += out_per_step · exp(lse_per_step − lse)
+
+		for each token and head of packed sequences, or of their second halves. An element of 0 in
+		out_per_step adds nothing, whatever the factor. out is updated there and unchanged
+		elsewhere; arithmetic is in f32 or better, rounded once. Source: TransformerEngine 2.14.
+
+		Arguments:
+
+		  out_per_step  [t, h, d], or [t/2, h, d] with only_second_half
+		  lse           [b, h, s], or [h, at least t] when packed
+		  lse_per_step  like lse; half as long with only_second_half
+		  cu_seqlens    [b+1]
+
+		Example:
+
+		  out=[[[1]] [[2]]] out_per_step=[[[10]] [[20]]] lse=[[1 2]] lse_per_step=[[0 2]]
+		    cu_seqlens=i32[0 2] lse_packed=1 → out=[[[4.679]] [[22]]]
+	`,
 	Tolerance: opregistry.Arithmetic(1e-6, 5e-6, "an exponential of up to e⁶ whose exponent carries 6·2⁻²³"),
 	Check: func(c *opregistry.Check, a *THDOutCorrectionArgs) {
 		tokens(c, "out", a.Out, a.CuSeqlens)
@@ -170,24 +240,40 @@ func (x Correction) String() string {
 
 // THDGradCorrectionArgs are the arguments of THDGradCorrection.
 type THDGradCorrectionArgs struct {
-	Grad        *tensor.Tensor `op:"0 grad update compute"`      // [t, h, d] or [n, t, h, d]
-	GradPerStep *tensor.Tensor `op:"1 grad_per_step read =grad"` // like Grad; half its tokens when one of the halves is unchanged
-	CuSeqlens   *tensor.Tensor `op:"2 cu_seqlens read i32"`      // [b+1]
+	Grad        *tensor.Tensor `op:"0 grad update compute"`
+	GradPerStep *tensor.Tensor `op:"1 grad_per_step read =grad"`
+	CuSeqlens   *tensor.Tensor `op:"2 cu_seqlens read i32"`
 	FirstHalf   Correction     `op:"3 first_half"`
-	SecondHalf  Correction     `op:"4 second_half"` // must differ from FirstHalf
+	SecondHalf  Correction     `op:"4 second_half"`
 }
 
 // THDGradCorrection adds the contribution of a step to the halves of the gradient of each packed
-// sequence, or copies it there:
-//
-//	grad += grad_per_step    add
-//	grad  = grad_per_step    copy
-//
-// When one half is unchanged, grad_per_step holds the other halves one after the other. Grad is
-// updated, and unchanged where it belongs to no sequence; sums are rounded once. A sequence of odd
-// length is an argument error. Source: TransformerEngine 2.14.
+// sequence, or copies it there.
 var THDGradCorrection = opregistry.NewOp("thd_grad_correction", opregistry.Schema[THDGradCorrectionArgs]{
-	Doc:       "adds a step to the gradient of halves of packed sequences",
+	Doc: "adds a step to the gradient of halves of packed sequences",
+	Formula: `
+		thd_grad_correction adds the contribution of a step to the halves of the gradient of each
+		packed sequence, or copies it there:
+
+		  grad += grad_per_step    add
+		  grad  = grad_per_step    copy
+
+		When one half is unchanged, grad_per_step holds the other halves one after the other. grad
+		is updated, and unchanged where it belongs to no sequence; sums are rounded once. A sequence
+		of odd length is an argument error. Source: TransformerEngine 2.14.
+
+		Arguments:
+
+		  grad           [t, h, d] or [n, t, h, d]
+		  grad_per_step  like grad; half its tokens when one of the halves is unchanged
+		  cu_seqlens     [b+1]
+		  second_half    must differ from first_half
+
+		Example:
+
+		  grad=[[[1]] [[2]]] grad_per_step=[[[10]] [[20]]] cu_seqlens=i32[0 2] first_half=add
+		    second_half=copy → grad=[[[11]] [[20]]]
+	`,
 	Tolerance: opregistry.Tolerance{Wide: tensor.Tolerance{Rel: 0x1p-23, Abs: 0x1p-24}, Reason: "one rounded sum, as residual_add"},
 	Check: func(c *opregistry.Check, a *THDGradCorrectionArgs) {
 		correction(c, "first_half", a.FirstHalf)

@@ -9,32 +9,51 @@ import (
 // CopyToKVCacheArgs are the arguments of CopyToKVCache. The tensors have the sizes that
 // TransformerEngine passes as arguments.
 type CopyToKVCacheArgs struct {
-	NewK         *tensor.Tensor `op:"0 new_k read any"`                             // [b, s, g, d_k], or the order of QKVFormat
-	NewV         *tensor.Tensor `op:"1 new_v read any"`                             // [b, s, g, d_v]
-	KCache       *tensor.Tensor `op:"2 k_cache update =new_k [n p _ _] was=kcache"` // [pages, page_size, g, d_k]; not paged, [slots, s_max, g, d_k]
-	VCache       *tensor.Tensor `op:"3 v_cache update =new_v [n p _ _] was=vcache"` // [pages, page_size, g, d_v]; not paged, [slots, s_max, g, d_v]
-	PageTable    *tensor.Tensor `op:"4 page_table read i32 [_ _]"`                  // [b, pages of a sequence]; not paged, [b, 1]: the slots
-	CuNewLens    *tensor.Tensor `op:"5 cu_new_lens read i32"`                       // [b+1]: the new tokens of each sequence
-	CuCachedLens *tensor.Tensor `op:"6 cu_cached_lens read i32"`                    // [b+1]: the tokens of each sequence, including the new ones
+	NewK         *tensor.Tensor `op:"0 new_k read any"`
+	NewV         *tensor.Tensor `op:"1 new_v read any"`
+	KCache       *tensor.Tensor `op:"2 k_cache update =new_k [n p _ _] was=kcache"`
+	VCache       *tensor.Tensor `op:"3 v_cache update =new_v [n p _ _] was=vcache"`
+	PageTable    *tensor.Tensor `op:"4 page_table read i32 [_ _]"`
+	CuNewLens    *tensor.Tensor `op:"5 cu_new_lens read i32"`
+	CuCachedLens *tensor.Tensor `op:"6 cu_cached_lens read i32"`
 	QKVFormat    QKVFormat      `op:"7 qkv_format"`
 	IsNonPaged   bool           `op:"8 is_non_paged"`
 }
 
-// CopyToKVCache appends keys and values to the cache of each sequence. Of the l tokens of a
-// sequence n are new; they become positions l−n … l−1. Position p is stored
-//
-//	paged:      in page page_table[b, ⌊p/page_size⌋], at p mod page_size
-//	not paged:  in slot b, at p
-//
-// Without pages the slots are reordered first: slot b receives the l−n old tokens of slot
-// page_table[b]. This is done for the sequences before the first one whose slot is lower than that
-// of its predecessor. Their slots ascend; the following slots belong to no sequence.
-//
-// All other positions keep their content. Tokens are copied bit for bit, in any dtype. A length
-// beyond the capacity of a sequence and a page or slot that does not exist are argument errors.
-// Source: TransformerEngine 2.14, copy_to_kv_cache.
+// CopyToKVCache appends keys and values to the cache of each sequence.
 var CopyToKVCache = opregistry.NewOp("copy_to_kv_cache", opregistry.Schema[CopyToKVCacheArgs]{
-	Doc:       "appends keys and values to the caches of sequences",
+	Doc: "appends keys and values to the caches of sequences",
+	Formula: `
+		copy_to_kv_cache appends keys and values to the cache of each sequence. Of the l tokens of a
+		sequence n are new; they become positions l−n … l−1. Position p is stored
+
+		  paged:      in page page_table[b, ⌊p/page_size⌋], at p mod page_size
+		  not paged:  in slot b, at p
+
+		Without pages the slots are reordered first: slot b receives the l−n old tokens of slot
+		page_table[b]. This is done for the sequences before the first one whose slot is lower than
+		that of its predecessor. Their slots ascend; the following slots belong to no sequence.
+
+		All other positions keep their content. Tokens are copied bit for bit, in any dtype. A
+		length beyond the capacity of a sequence and a page or slot that does not exist are argument
+		errors. Source: TransformerEngine 2.14, copy_to_kv_cache.
+
+		Arguments:
+
+		  new_k           [b, s, g, d_k], or the order of qkv_format
+		  new_v           [b, s, g, d_v]
+		  k_cache         [pages, page_size, g, d_k]; not paged, [slots, s_max, g, d_k]
+		  v_cache         [pages, page_size, g, d_v]; not paged, [slots, s_max, g, d_v]
+		  page_table      [b, pages of a sequence]; not paged, [b, 1]: the slots
+		  cu_new_lens     [b+1]: the new tokens of each sequence
+		  cu_cached_lens  [b+1]: the tokens of each sequence, including the new ones
+
+		Example:
+
+		  new_k=[[[[5]]]] new_v=[[[[6]]]] k_cache=[[[[1]] [[2]] [[0]]]] v_cache=[[[[3]] [[4]]
+		    [[0]]]] page_table=i32[[0]] cu_new_lens=i32[0 1] cu_cached_lens=i32[0 3] qkv_format=bshd
+		    is_non_paged=1 → k_cache=[[[[1]] [[2]] [[5]]]] v_cache=[[[[3]] [[4]] [[6]]]]
+	`,
 	Tolerance: opregistry.Exact("a copy"),
 	Check:     checkKVCache,
 })

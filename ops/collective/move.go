@@ -7,16 +7,28 @@ import (
 
 // AllGatherArgs are the arguments of AllGather.
 type AllGatherArgs struct {
-	Input  *tensor.Tensor `op:"0 input read any contiguous lead"` // n elements
-	Output *tensor.Tensor `op:"1 output write =input contiguous"` // ranks·n elements
+	Input  *tensor.Tensor `op:"0 input read any contiguous lead"`
+	Output *tensor.Tensor `op:"1 output write =input contiguous"`
 	Group  `op:"2"`
 }
 
-// AllGather gives all ranks the inputs of all, one after the other:
-//
-//	output_r[q·n + i] = input_q[i]
+// AllGather gives all ranks the inputs of all, one after the other.
 var AllGather = opregistry.NewOp("all_gather", opregistry.Schema[AllGatherArgs]{
 	Doc: "the elements of all ranks, one after the other, for all ranks",
+	Formula: `
+		all_gather gives all ranks the inputs of all, one after the other:
+
+		  output_r[q·n + i] = input_q[i]
+
+		Arguments:
+
+		  input   n elements
+		  output  ranks·n elements
+
+		Example:
+
+		  input=[1 2] ranks=1 → output=[1 2]
+	`,
 	Check: func(c *opregistry.Check, a *AllGatherArgs) {
 		a.check(c)
 		c.Elements("output", a.Output, a.Ranks*a.Input.NumElements(), "those of input, of each rank")
@@ -31,10 +43,17 @@ type BroadcastArgs struct {
 	Group  `op:"2"`
 }
 
-// Broadcast gives all ranks the elements of one rank, root. There buffer is only read; elsewhere it
-// is written.
+// Broadcast gives all ranks the elements of one rank, root.
 var Broadcast = opregistry.NewOp("broadcast", opregistry.Schema[BroadcastArgs]{
 	Doc: "the elements of one rank, for all ranks",
+	Formula: `
+		broadcast gives all ranks the elements of one rank, root. There buffer is only read;
+		elsewhere it is written.
+
+		Example:
+
+		  root=0 ranks=1 buffer=[1 2] → buffer=[1 2]
+	`,
 	Access: func(a *BroadcastArgs, _ string, _ int) opregistry.Access {
 		if a.Rank == a.Root {
 			return opregistry.AccessRead
@@ -47,16 +66,28 @@ var Broadcast = opregistry.NewOp("broadcast", opregistry.Schema[BroadcastArgs]{
 
 // AllToAllArgs are the arguments of AllToAll.
 type AllToAllArgs struct {
-	Input  *tensor.Tensor `op:"0 input read any contiguous lead"` // ranks·n elements
-	Output *tensor.Tensor `op:"1 output write =input contiguous"` // as many
+	Input  *tensor.Tensor `op:"0 input read any contiguous lead"`
+	Output *tensor.Tensor `op:"1 output write =input contiguous"`
 	Group  `op:"2"`
 }
 
-// AllToAll gives each rank its part of the inputs of all ranks, one after the other:
-//
-//	output_r[q·n + i] = input_q[r·n + i]
+// AllToAll gives each rank its part of the inputs of all ranks, one after the other.
 var AllToAll = opregistry.NewOp("all_to_all", opregistry.Schema[AllToAllArgs]{
 	Doc: "the parts for this rank of the elements of all ranks, one after the other",
+	Formula: `
+		all_to_all gives each rank its part of the inputs of all ranks, one after the other:
+
+		  output_r[q·n + i] = input_q[r·n + i]
+
+		Arguments:
+
+		  input   ranks·n elements
+		  output  as many
+
+		Example:
+
+		  input=[1 2] ranks=1 → output=[1 2]
+	`,
 	Check: func(c *opregistry.Check, a *AllToAllArgs) {
 		a.check(c)
 		if c.OK() && a.Input.NumElements()%a.Ranks != 0 {
@@ -74,7 +105,14 @@ type BarrierArgs struct {
 
 // Barrier returns when all ranks have called it.
 var Barrier = opregistry.NewOp("barrier", opregistry.Schema[BarrierArgs]{
-	Doc:       "waits for all ranks",
+	Doc: "waits for all ranks",
+	Formula: `
+		barrier returns when all ranks have called it.
+
+		Example:
+
+		  ranks=1 →
+	`,
 	Check:     func(c *opregistry.Check, a *BarrierArgs) { a.check(c) },
 	Tolerance: copies,
 })

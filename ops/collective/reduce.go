@@ -13,11 +13,29 @@ type AllReduceArgs struct {
 	Group     `op:"3"`
 }
 
-// AllReduce reduces the inputs of all ranks element by element and gives the result to all:
-//
-//	output_r[i] = reduction over all ranks q of input_q[i]
+// AllReduce reduces the inputs of all ranks element by element and gives the result to all.
 var AllReduce = opregistry.NewOp("all_reduce", opregistry.Schema[AllReduceArgs]{
 	Doc: "the elements of all ranks reduced, for all ranks",
+	Formula: `
+		all_reduce reduces the inputs of all ranks element by element and gives the result to all:
+
+		  output_r[i] = reduction over all ranks q of input_q[i]
+
+		With reduction avg, for floats only, the sum is divided by the number of ranks. The order of
+		the sum is that of the impl. The ranks of a call are first, first + stride, … of the job, or
+		all of the job with a stride of 0; every one of them makes the call.
+
+		Arguments:
+
+		  rank    of this process among the ranks of the call
+		  ranks   their number
+		  first   the rank in the job of the first of them
+		  stride  the distance of their ranks in the job; 0 for all ranks of the job
+
+		Example:
+
+		  input=[1 2] reduction=avg ranks=1 → output=[1 2]
+	`,
 	Check: func(c *opregistry.Check, a *AllReduceArgs) {
 		a.check(c)
 		reduction(c, a.Reduction, a.Input)
@@ -28,16 +46,27 @@ var AllReduce = opregistry.NewOp("all_reduce", opregistry.Schema[AllReduceArgs]{
 // ReduceArgs are the arguments of Reduce.
 type ReduceArgs struct {
 	Input     *tensor.Tensor `op:"0 input read f32 f64 bf16 f16 i32 i64 contiguous [..]"`
-	Output    *tensor.Tensor `op:"1 output write =input contiguous [..] ? may=input"` // nil where rank is not root
+	Output    *tensor.Tensor `op:"1 output write =input contiguous [..] ? may=input"`
 	Reduction Reduction      `op:"2 reduction"`
 	Root      int            `op:"3 root >=0"`
 	Group     `op:"4"`
 }
 
 // Reduce reduces the inputs of all ranks as AllReduce does and gives the result to one rank, root.
-// Other ranks have no output.
 var Reduce = opregistry.NewOp("reduce", opregistry.Schema[ReduceArgs]{
 	Doc: "the elements of all ranks reduced, for one rank",
+	Formula: `
+		reduce reduces the inputs of all ranks as all_reduce does and gives the result to one rank,
+		root. Other ranks have no output.
+
+		Arguments:
+
+		  output  nil where rank is not root
+
+		Example:
+
+		  input=[1 2] root=0 rank=0 ranks=1 → output=[1 2]
+	`,
 	Check: func(c *opregistry.Check, a *ReduceArgs) {
 		a.root(c, a.Root)
 		reduction(c, a.Reduction, a.Input)
@@ -52,18 +81,31 @@ var Reduce = opregistry.NewOp("reduce", opregistry.Schema[ReduceArgs]{
 
 // ReduceScatterArgs are the arguments of ReduceScatter.
 type ReduceScatterArgs struct {
-	Input     *tensor.Tensor `op:"0 input read f32 f64 bf16 f16 i32 i64 contiguous lead"` // ranks·n elements
-	Output    *tensor.Tensor `op:"1 output write =input contiguous"`                      // n elements
+	Input     *tensor.Tensor `op:"0 input read f32 f64 bf16 f16 i32 i64 contiguous lead"`
+	Output    *tensor.Tensor `op:"1 output write =input contiguous"`
 	Reduction Reduction      `op:"2 reduction"`
 	Group     `op:"3"`
 }
 
 // ReduceScatter reduces the inputs of all ranks element by element and gives each rank its part of
-// the result, the elements rank·n to (rank+1)·n − 1:
-//
-//	output_r[i] = reduction over all ranks q of input_q[r·n + i]
+// the result, the elements rank·n to (rank+1)·n − 1.
 var ReduceScatter = opregistry.NewOp("reduce_scatter", opregistry.Schema[ReduceScatterArgs]{
 	Doc: "the elements of all ranks reduced, a part for each rank",
+	Formula: `
+		reduce_scatter reduces the inputs of all ranks element by element and gives each rank its
+		part of the result, the elements rank·n to (rank+1)·n − 1:
+
+		  output_r[i] = reduction over all ranks q of input_q[r·n + i]
+
+		Arguments:
+
+		  input   ranks·n elements
+		  output  n elements
+
+		Example:
+
+		  input=[1 2] ranks=1 → output=[1 2]
+	`,
 	Check: func(c *opregistry.Check, a *ReduceScatterArgs) {
 		a.check(c)
 		c.Elements("input", a.Input, a.Ranks*a.Output.NumElements(), "those of output, for each rank")

@@ -12,35 +12,54 @@ type GenericGemmArgs struct {
 	B          *tensor.Tensor           `op:"1 B read =A [* _ _]"`
 	TransA     bool                     `op:"2 trans_a"`
 	TransB     bool                     `op:"3 trans_b"`
-	D          *tensor.Tensor           `op:"4 D write|update:accumulate compute [* _ _]"` // [.., cols of op(A)]
-	Bias       *tensor.Tensor           `op:"5 bias read|write:grad compute ?"`            // [cols of D], with Grad [cols of B]
+	D          *tensor.Tensor           `op:"4 D write|update:accumulate compute [* _ _]"`
+	Bias       *tensor.Tensor           `op:"5 bias read|write:grad compute ?"`
 	Gelu       bool                     `op:"6 gelu"`
-	GeluIn     *tensor.Tensor           `op:"7 gelu_in write|read:grad compute ?:gelu"` // shape of D
+	GeluIn     *tensor.Tensor           `op:"7 gelu_in write|read:grad compute ?:gelu"`
 	Grad       bool                     `op:"8 grad"`
 	Accumulate bool                     `op:"9 accumulate"`
-	Alpha      opregistry.OptionalFloat `op:"10 alpha"` // 1 when left out
-	Beta       opregistry.OptionalFloat `op:"11 beta"`  // 1 when left out; only with Accumulate
+	Alpha      opregistry.OptionalFloat `op:"10 alpha"`
+	Beta       opregistry.OptionalFloat `op:"11 beta"`
 }
 
-// GenericGemm multiplies matrices in TransformerEngine's convention, which is cuBLAS's column-major
-// convention applied to row-major tensors:
-//
-//	D = alpha · op(B) · op(A) + beta · D      op(X) = Xᵀ if transposed, else X
-//
-// so y = x·Wᵀ is A = W, TransA, B = x. With op(B) m×k and op(A) k×n, D is m×n. Leading axes of B
-// beyond two are flattened; D has m·n elements and its last axis has length n. beta is 0 unless
-// Accumulate is set.
-//
-// With Grad false, Bias is added to each row of alpha·op(B)·op(A) before beta·D is added; with
-// Gelu, that sum is written to GeluIn and replaced by its tanh-GELU. With Grad true, Bias receives
-// the sum over the rows of B, and Gelu multiplies the product by the derivative of the tanh-GELU at
-// GeluIn.
-//
-// A and B have one compute dtype; D, Bias and GeluIn may have another; sums are kept in f32 or
-// better and rounded once. With k = 0 the product is 0. Source: TransformerEngine 2.14,
-// generic_gemm.
+// GenericGemm multiplies matrices in TransformerEngine's convention, which is cuBLAS's
+// column-major convention applied to row-major tensors.
 var GenericGemm = opregistry.NewOp("generic_gemm", opregistry.Schema[GenericGemmArgs]{
-	Doc:       "matrix product D = alpha·op(B)·op(A) + beta·D with bias and GELU epilogues",
+	Doc: "matrix product D = alpha·op(B)·op(A) + beta·D with bias and GELU epilogues",
+	Formula: `
+		generic_gemm multiplies matrices in TransformerEngine's convention, which is cuBLAS's
+		column-major convention applied to row-major tensors:
+
+		  D = alpha · op(B) · op(A) + beta · D      op(X) = Xᵀ if transposed, else X
+
+		so y = x·Wᵀ is A = W, trans_a, B = x. With op(B) m×k and op(A) k×n, D is m×n. Leading axes
+		of B beyond two are flattened; D has m·n elements and its last axis has length n. beta is 0
+		unless accumulate is set.
+
+		With grad false, bias is added to each row of alpha·op(B)·op(A) before beta·D is added; with
+		gelu, that sum is written to gelu_in and replaced by its tanh-GELU. With grad true, bias
+		receives the sum over the rows of B, and gelu multiplies the product by the derivative of
+		the tanh-GELU at gelu_in.
+
+		A and B have one compute dtype; D, bias and gelu_in may have another; sums are kept in f32
+		or better and rounded once. With k = 0 the product is 0. Source: TransformerEngine 2.14,
+		generic_gemm.
+
+		Arguments:
+
+		  D        [.., cols of op(A)]
+		  bias     [cols of D], with grad [cols of B]
+		  gelu_in  shape of D
+		  alpha    1 when left out
+		  beta     1 when left out; only with accumulate
+
+		Example:
+
+		  A=[[1 2] [3 4]] B=[[5 6]] → D=[[23 34]]
+		  A=[[1 2] [3 4]] trans_a=1 B=[[5 6]] bias=[0.5 -0.5] → D=[[17.5 38.5]]
+		  A=[[1 2]] B=[[3]] gelu=1 → D=[[2.996 6]] gelu_in=[[3 6]]
+		  A=[[1 2] [3 4]] B=[[1 2]] D=[[10 20]] accumulate=1 alpha=2 beta=0.5 → D=[[19 30]]
+	`,
 	Tolerance: opregistry.Arithmetic(5e-5, 1e-5, "sums of up to 515 products, partial sums near 10: √515 roundings of 10·2⁻²⁴, four sigma"),
 	Check: func(c *opregistry.Check, a *GenericGemmArgs) {
 		checkGemm(c, a, false)

@@ -13,24 +13,37 @@ type TEGeneralGroupedGemmArgs struct {
 	B            []*tensor.Tensor `op:"1 B read compute len=groups"`
 	TransA       bool             `op:"2 trans_a"`
 	TransB       bool             `op:"3 trans_b"`
-	D            []*tensor.Tensor `op:"4 D write|update:accumulate compute"` // with SingleOutput one tensor: the rows of all groups, one after the other
+	D            []*tensor.Tensor `op:"4 D write|update:accumulate compute"`
 	SingleOutput bool             `op:"5 single_output"`
-	Bias         []*tensor.Tensor `op:"6 bias read|write:grad compute ? len=groups"`         // nil without bias
-	PreGeluOut   []*tensor.Tensor `op:"7 pre_gelu_out write|read:grad compute ? len=groups"` // nil without GELU
+	Bias         []*tensor.Tensor `op:"6 bias read|write:grad compute ? len=groups"`
+	PreGeluOut   []*tensor.Tensor `op:"7 pre_gelu_out write|read:grad compute ? len=groups"`
 	Grad         bool             `op:"8 grad"`
 	Accumulate   bool             `op:"9 accumulate"`
 }
 
-// TEGeneralGroupedGemm is GenericGemm for each group:
-//
-//	D_i = op(B_i) · op(A_i)      (+ D_i with Accumulate)
-//
-// with the epilogues of GenericGemm: Bias is GenericGemm's Bias and PreGeluOut its GeluIn; Grad
-// says whether both are read or written. A group without rows has an empty D; a group without an
-// inner axis adds a product of 0 and has a bias gradient of 0. Dtypes and sums are those of
-// GenericGemm. Source: TransformerEngine 2.14.
+// TEGeneralGroupedGemm is GenericGemm for each group.
 var TEGeneralGroupedGemm = opregistry.NewOp("te_general_grouped_gemm", opregistry.Schema[TEGeneralGroupedGemmArgs]{
-	Doc:       "matrix products of several groups with bias and GELU epilogues",
+	Doc: "matrix products of several groups with bias and GELU epilogues",
+	Formula: `
+		te_general_grouped_gemm is generic_gemm for each group:
+
+		  D_i = op(B_i) · op(A_i)      (+ D_i with accumulate)
+
+		with the epilogues of generic_gemm: bias is generic_gemm's bias and pre_gelu_out its gelu_in;
+		grad says whether both are read or written. A group without rows has an empty D; a group
+		without an inner axis adds a product of 0 and has a bias gradient of 0. Dtypes and sums are
+		those of generic_gemm. Source: TransformerEngine 2.14.
+
+		Arguments:
+
+		  D             with single_output one tensor: the rows of all groups, one after the other
+		  bias          nil without bias
+		  pre_gelu_out  nil without GELU
+
+		Example:
+
+		  A[0]=[[1 2]] A[1]=[[3 4]] B[0]=[[5]] B[1]=[[1] [2]] → D[0]=[[5 10]] D[1]=[[3 4] [6 8]]
+	`,
 	Tolerance: opregistry.Arithmetic(2e-5, 1e-5, "as generic_gemm, sums of up to 70 products"),
 	Check:     checkGrouped,
 })

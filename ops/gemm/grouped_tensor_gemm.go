@@ -66,30 +66,76 @@ type GroupedGemmArgs struct {
 	Beta   *tensor.Tensor `op:"16 beta read f32 ?"`     // one per member; 0 when left out
 }
 
-// TEGeneralGroupedGemmForGroupedTensor multiplies the members of grouped tensors:
-//
-//	D_i = alpha_i · op(B_i) · op(A_i) + beta_i · D_i + bias_i
-//
-// with bias_i added to each row of D_i, and op and the sizes as in GenericGemm. A, B and D have the
-// same number of members, each a block of rows of one tensor; members without rows are legal. With
-// beta_i = 0, D_i is not read. A and B have one compute dtype; D and bias may have another; sums
-// are kept in f32 or better and rounded once. Source: TransformerEngine 2.14.
+// TEGeneralGroupedGemmForGroupedTensor multiplies the members of grouped tensors.
 var TEGeneralGroupedGemmForGroupedTensor = newGroupedGemm("te_general_grouped_gemm_for_grouped_tensor",
-	"matrix products of the members of grouped tensors", false, false)
+	"matrix products of the members of grouped tensors", `
+		te_general_grouped_gemm_for_grouped_tensor multiplies the members of grouped tensors:
 
-// TEGeneralGroupedGemmForDiscreteIn is TEGeneralGroupedGemmForGroupedTensor with A
-// given as a list of tensors, such as the weights of experts.
+		  D_i = alpha_i · op(B_i) · op(A_i) + beta_i · D_i + bias_i
+
+		with bias_i added to each row of D_i, and op and the sizes as in generic_gemm. A, B and D
+		have the same number of members, each a block of rows of one tensor; members without rows
+		are legal. With beta_i = 0, D_i is not read. A and B have one compute dtype; D and bias may
+		have another; sums are kept in f32 or better and rounded once. Source: TransformerEngine
+		2.14.
+
+		Arguments:
+
+		  A.data        [rows, cols]: the members one after the other; so B.data and D.data
+		  A.first_dims  the rows of each member; left out when all have the same number
+		  A.num_tensors the number of members when first_dims is left out
+		  A.list        the members, in place of the three above; so B.list and D.list
+		  bias   [n, cols of D], nil without bias
+		  alpha  one per member; 1 when left out
+		  beta   one per member; 0 when left out
+
+		Example:
+
+		  A.data=[[1 2] [3 4]] A.num_tensors=2 B.data=[[5] [1] [2]] B.first_dims=i32[1 2] alpha=[1
+		    2] bias=[[0.5 0.5] [0 0]] D.first_dims=i32[1 2] → D.data=[[5.5 10.5] [6 8] [12 16]]
+	`, false, false)
+
+// TEGeneralGroupedGemmForDiscreteIn is TEGeneralGroupedGemmForGroupedTensor with A given as a list
+// of tensors, such as the weights of experts.
 var TEGeneralGroupedGemmForDiscreteIn = newGroupedGemm("te_general_grouped_gemm_for_discrete_in",
-	"matrix products of a list of tensors and the members of a grouped tensor", true, false)
+	"matrix products of a list of tensors and the members of a grouped tensor", `
+		te_general_grouped_gemm_for_discrete_in is te_general_grouped_gemm_for_grouped_tensor with A
+		given as a list of tensors, such as the weights of experts.
 
-// TEGeneralGroupedGemmForDiscreteOut is TEGeneralGroupedGemmForGroupedTensor with D given as a list
-// of tensors, such as the weight gradients of experts, and without bias.
+		Arguments:
+
+		  bias   [n, cols of D], nil without bias
+		  alpha  one per member; 1 when left out
+		  beta   one per member; 0 when left out
+
+		Example:
+
+		  A.list[0]=[[1 2]] A.list[1]=[[3 4]] B.data=[[5] [1] [2]] B.first_dims=i32[1 2]
+		    D.first_dims=i32[1 2] → D.data=[[5 10] [3 4] [6 8]]
+	`, true, false)
+
+// TEGeneralGroupedGemmForDiscreteOut is TEGeneralGroupedGemmForGroupedTensor with D given as a
+// list of tensors, such as the weight gradients of experts, and without bias.
 var TEGeneralGroupedGemmForDiscreteOut = newGroupedGemm("te_general_grouped_gemm_for_discrete_out",
-	"matrix products of the members of grouped tensors, into a list of tensors", false, true)
+	"matrix products of the members of grouped tensors, into a list of tensors", `
+		te_general_grouped_gemm_for_discrete_out is te_general_grouped_gemm_for_grouped_tensor with
+		D given as a list of tensors, such as the weight gradients of experts, and without bias.
 
-func newGroupedGemm(name, doc string, listA, listD bool) *opregistry.Op[GroupedGemmArgs] {
+		Arguments:
+
+		  bias   [n, cols of D], nil without bias
+		  alpha  one per member; 1 when left out
+		  beta   one per member; 0 when left out
+
+		Example:
+
+		  A.data=[[1 2] [3 4]] A.num_tensors=2 B.data=[[5] [6]] B.num_tensors=2 → D.list[0]=[[5 10]]
+		    D.list[1]=[[18 24]]
+	`, false, true)
+
+func newGroupedGemm(name, doc, formula string, listA, listD bool) *opregistry.Op[GroupedGemmArgs] {
 	return opregistry.NewOp(name, opregistry.Schema[GroupedGemmArgs]{
-		Doc:       doc,
+		Doc: doc, Formula: formula,
 		Tolerance: opregistry.Arithmetic(2e-5, 1e-5, "as te_general_grouped_gemm"),
 		Check:     func(c *opregistry.Check, a *GroupedGemmArgs) { checkGroupedTensors(c, a, listA, listD) },
 	})

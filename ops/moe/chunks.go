@@ -9,8 +9,8 @@ import (
 // MoESortChunksFwdArgs are the arguments of MoESortChunksFwd.
 type MoESortChunksFwdArgs struct {
 	Input         *tensor.Tensor `op:"0 input read compute [rows h]"`
-	SplitSizes    *tensor.Tensor `op:"1 split_sizes read index [chunks]"` // the rows of each chunk
-	SortedIdxs    *tensor.Tensor `op:"2 sorted_idxs read index [chunks]"` // the chunk at each position of the output: each chunk once
+	SplitSizes    *tensor.Tensor `op:"1 split_sizes read index [chunks]"`
+	SortedIdxs    *tensor.Tensor `op:"2 sorted_idxs read index [chunks]"`
 	Probs         *tensor.Tensor `op:"3 probs read f32 [rows] ?"`
 	Output        *tensor.Tensor `op:"4 output write =input [rows h]"`
 	OutputProbs   *tensor.Tensor `op:"5 output_probs write f32 [rows] ?:probs"`
@@ -18,14 +18,27 @@ type MoESortChunksFwdArgs struct {
 	Saved         *opregistry.Saved
 }
 
-// MoESortChunksFwd reorders chunks of rows, such as from [rank][expert] to [expert][rank]: chunk
-// sorted_idxs[0] of the input comes first, and so on. With input row j at output row i:
-//
-//	output[i,:] = input[j,:]    output_probs[i] = probs[j]    inverse_row_map[j] = i
-//
-// Everything is copied bit for bit. Source: TransformerEngine-FL, September 2026.
+// MoESortChunksFwd reorders chunks of rows, such as from [rank][expert] to [expert][rank].
 var MoESortChunksFwd = opregistry.NewOp("moe_sort_chunks_fwd", opregistry.Schema[MoESortChunksFwdArgs]{
-	Doc:       "chunks of rows in another order",
+	Doc: "chunks of rows in another order",
+	Formula: `
+		moe_sort_chunks_fwd reorders chunks of rows, such as from [rank][expert] to [expert][rank]:
+		chunk sorted_idxs[0] of the input comes first, and so on. With input row j at output row i:
+
+		  output[i,:] = input[j,:]    output_probs[i] = probs[j]    inverse_row_map[j] = i
+
+		Everything is copied bit for bit. Source: TransformerEngine-FL, September 2026.
+
+		Arguments:
+
+		  split_sizes  the rows of each chunk
+		  sorted_idxs  the chunk at each position of the output: each chunk once
+
+		Example:
+
+		  input=[[1] [2] [3]] split_sizes=i32[1 2] sorted_idxs=i32[1 0] probs=[0.1 0.2 0.3] →
+		    output=[[2] [3] [1]] output_probs=[0.2 0.3 0.1] inverse_row_map=i32[2 0 1]
+	`,
 	Family:    "moe_sort_chunks",
 	Forward:   true,
 	Check:     sortedChunks,
@@ -52,20 +65,31 @@ func sortedChunks(c *opregistry.Check, a *MoESortChunksFwdArgs) {
 type MoESortChunksBwdArgs struct {
 	GradOutput    *tensor.Tensor `op:"0 grad_output read compute [rows h]"`
 	GradProbs     *tensor.Tensor `op:"1 grad_probs read f32 [rows] ?"`
-	InverseRowMap *tensor.Tensor `op:"2 inverse_row_map read index [rows]"` // from MoESortChunksFwd
+	InverseRowMap *tensor.Tensor `op:"2 inverse_row_map read index [rows]"`
 	GradInput     *tensor.Tensor `op:"3 grad_input write =grad_output [rows h]"`
 	GradInProbs   *tensor.Tensor `op:"4 grad_input_probs write f32 [rows] ?:grad_probs was=grad_in_probs"`
 	Saved         *opregistry.Saved
 }
 
-// MoESortChunksBwd is the gradient of MoESortChunksFwd:
-//
-//	grad_input[j,:] = grad_output[inverse_row_map[j],:]
-//	grad_input_probs[j] = grad_probs[inverse_row_map[j]]
-//
-// An entry of the map outside [0, rows) is an argument error.
+// MoESortChunksBwd is the gradient of MoESortChunksFwd.
 var MoESortChunksBwd = opregistry.NewOp("moe_sort_chunks_bwd", opregistry.Schema[MoESortChunksBwdArgs]{
-	Doc:    "gradient of moe_sort_chunks_fwd",
+	Doc: "gradient of moe_sort_chunks_fwd",
+	Formula: `
+		moe_sort_chunks_bwd is the gradient of moe_sort_chunks_fwd:
+
+		  grad_input[j,:] = grad_output[inverse_row_map[j],:]
+		  grad_input_probs[j] = grad_probs[inverse_row_map[j]]
+
+		An entry of the map outside [0, rows) is an argument error.
+
+		Arguments:
+
+		  inverse_row_map  from moe_sort_chunks_fwd
+
+		Example:
+
+		  grad_output=[[2] [3] [1]] inverse_row_map=i32[2 0 1] → grad_input=[[1] [2] [3]]
+	`,
 	Family: "moe_sort_chunks",
 	Check: func(c *opregistry.Check, a *MoESortChunksBwdArgs) {
 		within(c, "inverse_row_map", a.InverseRowMap, a.GradOutput.Shape()[0])
@@ -81,26 +105,48 @@ type MultiRowPaddingArgs struct {
 	OutputRows []int          `op:"3 output_rows"` // padded_input_row_list or unpadded_input_row_list: those of the output
 }
 
-// FusedMultiRowPadding copies groups of rows into longer groups:
-//
-//	output[first'(g)+i,:] = input[first(g)+i,:] for i < input_rows[g], else 0
-//
-// for i < output_rows[g], where first(g) and first'(g) are the numbers of input and output rows in
-// the groups before g. Rows are copied bit for bit. Source: TransformerEngine 2.14,
-// fused_multi_row_padding.
-var FusedMultiRowPadding = newMultiRow("fused_multi_row_padding", "groups of rows padded with zeros", false)
+// FusedMultiRowPadding copies groups of rows into longer groups.
+var FusedMultiRowPadding = newMultiRow("fused_multi_row_padding", "groups of rows padded with zeros", `
+		fused_multi_row_padding copies groups of rows into longer groups:
 
-// FusedMultiRowUnpadding copies the first rows of groups into shorter groups:
-//
-//	output[first'(g)+i,:] = input[first(g)+i,:] for i < output_rows[g]
-//
-// It is the inverse of FusedMultiRowPadding and has the same operands. Source: TransformerEngine
-// 2.14, fused_multi_row_unpadding.
-var FusedMultiRowUnpadding = newMultiRow("fused_multi_row_unpadding", "groups of rows without their padding", true)
+		  output[first'(g)+i,:] = input[first(g)+i,:] for i < input_rows[g], else 0
 
-func newMultiRow(name, doc string, shorter bool) *opregistry.Op[MultiRowPaddingArgs] {
+		for i < output_rows[g], where first(g) and first'(g) are the numbers of input and output
+		rows in the groups before g. Rows are copied bit for bit. Source: TransformerEngine 2.14,
+		fused_multi_row_padding.
+
+		Arguments:
+
+		  input_rows   TransformerEngine's input_row_list: the rows of each group of the input
+		  output_rows  padded_input_row_list or unpadded_input_row_list: those of the output
+
+		Example:
+
+		  input=[[1] [2] [3]] input_rows=(1 2) output_rows=(2 2) → output=[[1] [0] [2] [3]]
+	`, false)
+
+// FusedMultiRowUnpadding copies the first rows of groups into shorter groups.
+var FusedMultiRowUnpadding = newMultiRow("fused_multi_row_unpadding", "groups of rows without their padding", `
+		fused_multi_row_unpadding copies the first rows of groups into shorter groups:
+
+		  output[first'(g)+i,:] = input[first(g)+i,:] for i < output_rows[g]
+
+		It is the inverse of fused_multi_row_padding and has the same operands. Source:
+		TransformerEngine 2.14, fused_multi_row_unpadding.
+
+		Arguments:
+
+		  input_rows   TransformerEngine's input_row_list: the rows of each group of the input
+		  output_rows  padded_input_row_list or unpadded_input_row_list: those of the output
+
+		Example:
+
+		  input=[[1] [0] [2] [3]] input_rows=(2 2) output_rows=(1 2) → output=[[1] [2] [3]]
+	`, true)
+
+func newMultiRow(name, doc, formula string, shorter bool) *opregistry.Op[MultiRowPaddingArgs] {
 	return opregistry.NewOp(name, opregistry.Schema[MultiRowPaddingArgs]{
-		Doc: doc,
+		Doc: doc, Formula: formula,
 		Check: func(c *opregistry.Check, a *MultiRowPaddingArgs) {
 			if len(a.OutputRows) != len(a.InputRows) {
 				c.Fail("output_rows", check.Itoa(len(a.InputRows))+" groups, as input_rows", "%d", len(a.OutputRows))

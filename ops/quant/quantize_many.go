@@ -19,6 +19,15 @@ type MultiTensorQuantizeArgs struct {
 // of the same index.
 var MultiTensorQuantize = opregistry.NewOp("multi_tensor_quantize", opregistry.Schema[MultiTensorQuantizeArgs]{
 	Doc: "quantize of a list of tensors",
+	Formula: `
+		multi_tensor_quantize applies quantize to each tensor of a list, with the quantiser and the
+		output of the same index.
+
+		Example:
+
+		  tensor_list[0]=[[1 -2]] quantizer_list[0].scaling=mxfp8 → output_list[0].data=f8e4m3[[128
+		    -256]] output_list[0].scale_inv=u8[[120]]
+	`,
 	Check: func(c *opregistry.Check, a *MultiTensorQuantizeArgs) {
 		n := len(a.TensorList)
 		length(c, "quantizer_list", len(a.QuantizerList), n, "tensor_list")
@@ -42,18 +51,34 @@ var MultiTensorQuantize = opregistry.NewOp("multi_tensor_quantize", opregistry.S
 
 // SplitQuantizeArgs are the arguments of SplitQuantize.
 type SplitQuantizeArgs struct {
-	Tensor        *tensor.Tensor `op:"0 tensor read compute"` // at least 2 axes
-	SplitSections []int          `op:"1 split_sections"`      // lengths along the first axis
+	Tensor        *tensor.Tensor `op:"0 tensor read compute"`
+	SplitSections []int          `op:"1 split_sections"`
 	QuantizerList []Quantizer    `op:"- quantizer_list"`
 	OutputList    []Quantized    `op:"- output_list depends"`
 }
 
-// SplitQuantize cuts a tensor along its first axis into sections, in order and without a remainder,
-// and applies Quantize to each, with the quantiser and the output of the same index. With
-// Stochastic, the section that begins at element e of the tensor uses Offset + ⌈e/4⌉ as its offset.
-// Sections may be empty.
+// SplitQuantize cuts a tensor along its first axis into sections, in order and without a
+// remainder, and applies Quantize to each, with the quantiser and the output of the same index.
 var SplitQuantize = opregistry.NewOp("split_quantize", opregistry.Schema[SplitQuantizeArgs]{
 	Doc: "quantize of the sections of a tensor along its first axis",
+	Formula: `
+		split_quantize cuts a tensor along its first axis into sections, in order and without a
+		remainder, and applies quantize to each, with the quantiser and the output of the same
+		index. With quantizer.stochastic, the section that begins at element e of the tensor uses offset +
+		⌈e/4⌉ as its offset. Sections may be empty.
+
+		Arguments:
+
+		  tensor          at least 2 axes
+		  split_sections  lengths along the first axis
+
+		Example:
+
+		  tensor=[[1 -2] [0.3 3]] split_sections=(1 1) quantizer_list[0].scaling=mxfp8
+		    quantizer_list[1].scaling=mxfp8 → output_list[0].data=f8e4m3[[128 -256]]
+		    output_list[0].scale_inv=u8[[120]] output_list[1].data=f8e4m3[[40 384]]
+		    output_list[1].scale_inv=u8[[120]]
+	`,
 	Check: func(c *opregistry.Check, a *SplitQuantizeArgs) {
 		length(c, "quantizer_list", len(a.QuantizerList), len(a.SplitSections), "split_sections")
 		for i, q := range a.QuantizerList {
@@ -72,16 +97,32 @@ var SplitQuantize = opregistry.NewOp("split_quantize", opregistry.Schema[SplitQu
 
 // GroupQuantizeArgs are the arguments of GroupQuantize.
 type GroupQuantizeArgs struct {
-	Tensor     *tensor.Tensor `op:"0 tensor read compute"` // at least 2 axes
+	Tensor     *tensor.Tensor `op:"0 tensor read compute"`
 	Quantizer  Quantizer      `op:"1 quantizer"`
-	FirstDims  []int          `op:"8 first_dims"`          // lengths along the first axis
-	OutputList []Quantized    `op:"- output_list depends"` // the grouped tensor: views of shared memory, or not
+	FirstDims  []int          `op:"8 first_dims"`
+	OutputList []Quantized    `op:"- output_list depends"`
 }
 
-// GroupQuantize is SplitQuantize with one quantiser for all sections, such as the
-// tokens of each expert.
+// GroupQuantize is SplitQuantize with one quantiser for all sections, such as the tokens of each
+// expert.
 var GroupQuantize = opregistry.NewOp("group_quantize", opregistry.Schema[GroupQuantizeArgs]{
 	Doc: "quantize of the sections of a tensor with one quantiser",
+	Formula: `
+		group_quantize is split_quantize with one quantiser for all sections, such as the tokens of
+		each expert.
+
+		Arguments:
+
+		  tensor       at least 2 axes
+		  first_dims   lengths along the first axis
+		  output_list  the grouped tensor: views of shared memory, or not
+
+		Example:
+
+		  tensor=[[1 -2] [0.3 3]] quantizer.scaling=mxfp8 first_dims=(1 1) →
+		    output_list[0].data=f8e4m3[[128 -256]] output_list[0].scale_inv=u8[[120]]
+		    output_list[1].data=f8e4m3[[40 384]] output_list[1].scale_inv=u8[[120]]
+	`,
 	Check: func(c *opregistry.Check, a *GroupQuantizeArgs) {
 		quantizing(c, a.Quantizer)
 		sections(c, a.Tensor, "first_dims", a.FirstDims, a.OutputList, func(int) Quantizer { return a.Quantizer })
@@ -94,20 +135,34 @@ var GroupQuantize = opregistry.NewOp("group_quantize", opregistry.Schema[GroupQu
 
 // BgradGroupQuantizeArgs are the arguments of BgradGroupQuantize.
 type BgradGroupQuantizeArgs struct {
-	Tensor     *tensor.Tensor `op:"0 tensor read compute"` // at least 2 axes
+	Tensor     *tensor.Tensor `op:"0 tensor read compute"`
 	Quantizer  Quantizer      `op:"1 quantizer"`
 	FirstDims  []int          `op:"8 first_dims"`
 	OutputList []Quantized    `op:"- output_list depends"`
-	DBias      *tensor.Tensor `op:"9 dbias write =tensor"` // [n, cols]
+	DBias      *tensor.Tensor `op:"9 dbias write =tensor"`
 }
 
-// BgradGroupQuantize is GroupQuantize and also sums the rows of each section:
-//
-//	dbias[i,j] = Σ_{r in section i} tensor[r,j]
-//
-// Sums are f32 or better and run in a fixed order. An empty section has a dbias of 0.
+// BgradGroupQuantize is GroupQuantize and also sums the rows of each section.
 var BgradGroupQuantize = opregistry.NewOp("bgrad_group_quantize", opregistry.Schema[BgradGroupQuantizeArgs]{
 	Doc: "group_quantize and the sums over the rows of each section",
+	Formula: `
+		bgrad_group_quantize is group_quantize and also sums the rows of each section:
+
+		  dbias[i,j] = Σ_{r in section i} tensor[r,j]
+
+		Sums are f32 or better and run in a fixed order. An empty section has a dbias of 0.
+
+		Arguments:
+
+		  tensor  at least 2 axes
+		  dbias   [n, cols]
+
+		Example:
+
+		  tensor=[[1 -2] [0.3 3]] quantizer.scaling=mxfp8 first_dims=(2) →
+		    output_list[0].data=f8e4m3[[128 -256] [40 384]] output_list[0].scale_inv=u8[[120] [120]]
+		    dbias=[[1.3 1]]
+	`,
 	Check: func(c *opregistry.Check, a *BgradGroupQuantizeArgs) {
 		quantizing(c, a.Quantizer)
 		sections(c, a.Tensor, "first_dims", a.FirstDims, a.OutputList, func(int) Quantizer { return a.Quantizer })

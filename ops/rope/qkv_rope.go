@@ -27,28 +27,73 @@ type FusedQKVRopeArgs struct {
 }
 
 // FusedQKVRopeForward splits a fused projection and rotates the heads of queries and keys as
-// FusedRopeForward does:
-//
-//	q[.., n·i+j, :] = rope(qkv[.., i, j·k : (j+1)·k], q_freqs)     n = q/k heads of q in each group i
-//	k[.., i, :]     = rope(qkv[.., i, q : q+k], k_freqs)
-//	v[.., i, :]     = qkv[.., i, q+k : q+k+v]
-//
-// for qkv_split_arg_list = [q, k, v]. The position is the index in the sequence plus
-// start_positions[b]; with CPSize > 1 it is that of the two chunks of FusedRopeForward, and
-// start_positions is ignored. qkv, q, k and v have one compute dtype and any strides; cos, sin
-// and arithmetic are in f32 or better. Source: TransformerEngine 2.14, fused_qkv_rope.
+// FusedRopeForward does.
 var FusedQKVRopeForward = opregistry.NewOp("fused_qkv_rope_forward", opregistry.Schema[FusedQKVRopeArgs]{
-	Doc:       "parts of a fused projection, queries and keys with rotary position embedding",
+	Doc: "parts of a fused projection, queries and keys with rotary position embedding",
+	Formula: `
+		fused_qkv_rope_forward splits a fused projection and rotates the heads of queries and keys
+		as fused_rope_forward does:
+
+		  q[.., n·i+j, :] = rope(qkv[.., i, j·k : (j+1)·k], q_freqs)     n = q/k heads of q in each group i
+		  k[.., i, :]     = rope(qkv[.., i, q : q+k], k_freqs)
+		  v[.., i, :]     = qkv[.., i, q+k : q+k+v]
+
+		for qkv_split_arg_list = [q, k, v]. The position is the index in the sequence plus
+		start_positions[b]; with cp_size > 1 it is that of the two chunks of fused_rope_forward, and
+		start_positions is ignored. qkv, q, k and v have one compute dtype and any strides; cos, sin
+		and arithmetic are in f32 or better. Source: TransformerEngine 2.14, fused_qkv_rope.
+
+		Arguments:
+
+		  qkv                 fused projection, or its gradient: [s, b, g, q+k+v]
+		  q_freqs             [s_max, .., d2] angles in radians, d2 even and <= k
+		  k_freqs             as q_freqs
+		  start_positions     [b], nil for 0; ignored with cp_size > 1
+		  q                   [s, b, g·q/k, k], or its gradient
+		  k                   [s, b, g, k], or its gradient
+		  v                   [s, b, g, v], or its gradient
+		  qkv_split_arg_list  [q, k, v]; k divides q
+		  qkv_format          SBHD or BSHD
+		  cp_size             context parallelism; 0 means 1
+
+		Example:
+
+		  qkv=[[[[1 2 3 4 5 6]]] [[[1 0 0 1 7 8]]]] q_freqs=[[0 0] [0.5 0.5]] k_freqs=[[0 0] [0.5
+		    0.5]] qkv_split_arg_list=(2 2 2) qkv_format=sbhd → q=[[[[1 2]]] [[[0.8776 0.4794]]]]
+		    k=[[[[3 4]]] [[[-0.4794 0.8776]]]] v=[[[[5 6]]] [[[7 8]]]]
+	`,
 	Tolerance: opregistry.Arithmetic(2e-6, 0, "as fused_rope_forward"),
 	Check:     checkQKVRope,
 })
 
-// FusedQKVRopeBackward is the gradient of FusedQKVRopeForward: the gradients of q and k are rotated
-// as in FusedRopeBackward and written, with that of v, to the places from which the forward op took
-// q, k and v. Its operands are those of FusedQKVRopeForward, except that Q, K and V are gradients
-// that are read, and QKV is the gradient that is written.
+// FusedQKVRopeBackward is the gradient of FusedQKVRopeForward.
 var FusedQKVRopeBackward = opregistry.NewOp("fused_qkv_rope_backward", opregistry.Schema[FusedQKVRopeArgs]{
-	Doc:       "gradient of fused_qkv_rope_forward",
+	Doc: "gradient of fused_qkv_rope_forward",
+	Formula: `
+		fused_qkv_rope_backward is the gradient of fused_qkv_rope_forward: the gradients of q and k
+		are rotated as in fused_rope_backward and written, with that of v, to the places from which
+		the forward op took q, k and v. Its operands are those of fused_qkv_rope_forward, except
+		that Q, K and V are gradients that are read, and qkv is the gradient that is written.
+
+		Arguments:
+
+		  qkv                 fused projection, or its gradient: [s, b, g, q+k+v]
+		  q_freqs             [s_max, .., d2] angles in radians, d2 even and <= k
+		  k_freqs             as q_freqs
+		  start_positions     [b], nil for 0; ignored with cp_size > 1
+		  q                   [s, b, g·q/k, k], or its gradient
+		  k                   [s, b, g, k], or its gradient
+		  v                   [s, b, g, v], or its gradient
+		  qkv_split_arg_list  [q, k, v]; k divides q
+		  qkv_format          SBHD or BSHD
+		  cp_size             context parallelism; 0 means 1
+
+		Example:
+
+		  q_freqs=[[0.5 0.5]] k_freqs=[[0.5 0.5]] q=[[[[1 0]]]] k=[[[[0 1]]]] v=[[[[7 8]]]]
+		    qkv_split_arg_list=(2 2 2) qkv_format=sbhd → qkv=[[[[0.8776 -0.4794 0.4794 0.8776 7
+		    8]]]]
+	`,
 	Tolerance: opregistry.Arithmetic(2e-6, 0, "as fused_rope_forward"),
 	Where:     "qkv write; q read; k read; v read",
 	Check:     checkQKVRope,

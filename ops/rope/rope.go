@@ -21,33 +21,66 @@ type FusedRopeArgs struct {
 }
 
 // FusedRopeForward rotates pairs of the first d2 elements of each head by the angles of their
-// position and copies the other elements:
-//
-//	y = x·cos θ + rot(x)·sin θ      θ = freqs[position, ·]
-//
-// Pairs are (i, i+d2/2) with rot(x) = [−x₂, x₁], or with Interleaved (2i, 2i+1) with rot =
-// [−x_{2i+1}, x_{2i}]; each element uses the θ of its own index. The position is the index in the
-// sequence plus start_positions[b]; with THD it restarts at each sequence of cu_seqlens. With
-// CPSize > 1 the first half of the local sequence is chunk CPRank of 2·CPSize and the second half
-// is chunk 2·CPSize−1−CPRank; cu_seqlens counts the tokens of the whole sequences, of which x holds
-// 1/CPSize each, so that it is the same on every rank.
-//
-// x and y have one compute dtype and any strides; cos, sin and arithmetic are in f32. Source: Su et
-// al. 2021, arXiv:2104.09864; TransformerEngine 2.14, fused_rope.
-var FusedRopeForward = newRope("fused_rope_forward", "rotary position embedding",
+// position and copies the other elements.
+var FusedRopeForward = newRope("fused_rope_forward", "rotary position embedding", `
+		fused_rope_forward rotates pairs of the first d2 elements of each head by the angles of
+		their position and copies the other elements:
+
+		  y = x·cos θ + rot(x)·sin θ      θ = freqs[position, ·]
+
+		Pairs are (i, i+d2/2) with rot(x) = [−x₂, x₁], or with interleaved (2i, 2i+1) with rot =
+		[−x_{2i+1}, x_{2i}]; each element uses the θ of its own index. The position is the index in
+		the sequence plus start_positions[b]; with THD it restarts at each sequence of cu_seqlens.
+		With cp_size > 1 the first half of the local sequence is chunk cp_rank of 2·cp_size and the
+		second half is chunk 2·cp_size−1−cp_rank; cu_seqlens counts the tokens of the whole
+		sequences, of which x holds 1/cp_size each, so that it is the same on every rank.
+
+		x and y have one compute dtype and any strides; cos, sin and arithmetic are in f32. Source:
+		Su et al. 2021, arXiv:2104.09864; TransformerEngine 2.14, fused_rope.
+
+		Arguments:
+
+		  input            x, or the gradient of y: [s b h d], [b s h d] or [t h d]
+		  freqs            [s_max, .., d2] angles in radians, d2 even and <= d
+		  start_positions  [b], nil for 0
+		  output           y, or the gradient of x
+		  cu_seqlens       [b+1], for THD only
+		  cp_size          context parallelism; 0 means 1
+
+		Example:
+
+		  input=[[[[1 0]]] [[[1 0]]]] freqs=[[0 0] [0.5 0.5]] qkv_format=sbhd → output=[[[[1 0]]]
+		    [[[0.8776 0.4794]]]]
+	`,
 	opregistry.Arithmetic(2e-6, 0, "cosine and sine of f32 angles up to 4096, products of magnitude 1"))
 
-// FusedRopeBackward is the gradient of FusedRopeForward: the transposed rotation,
-//
-//	dx_i = dy_i·cos θ_i + rotᵀ(dy·sin θ)_i
-//
-// which takes the sine at the partner's index. Its operands are those of FusedRopeForward, except
-// that Input is the gradient of y and Output that of x.
-var FusedRopeBackward = newRope("fused_rope_backward", "gradient of fused_rope_forward",
+// FusedRopeBackward is the gradient of FusedRopeForward.
+var FusedRopeBackward = newRope("fused_rope_backward", "gradient of fused_rope_forward", `
+		fused_rope_backward is the gradient of fused_rope_forward: the transposed rotation,
+
+		  dx_i = dy_i·cos θ_i + rotᵀ(dy·sin θ)_i
+
+		which takes the sine at the partner's index. Its operands are those of fused_rope_forward,
+		except that input is the gradient of y and output that of x.
+
+		Arguments:
+
+		  input            x, or the gradient of y: [s b h d], [b s h d] or [t h d]
+		  freqs            [s_max, .., d2] angles in radians, d2 even and <= d
+		  start_positions  [b], nil for 0
+		  output           y, or the gradient of x
+		  cu_seqlens       [b+1], for THD only
+		  cp_size          context parallelism; 0 means 1
+
+		Example:
+
+		  input=[[[[1 0]]] [[[1 0]]]] freqs=[[0 0] [0.5 0.5]] qkv_format=sbhd → output=[[[[1 0]]]
+		    [[[0.8776 -0.4794]]]]
+	`,
 	opregistry.Arithmetic(2e-6, 0, "as forward"))
 
-func newRope(name, doc string, tolerance opregistry.Tolerance) *opregistry.Op[FusedRopeArgs] {
-	return opregistry.NewOp(name, opregistry.Schema[FusedRopeArgs]{Doc: doc, Tolerance: tolerance, Check: checkRope})
+func newRope(name, doc, formula string, tolerance opregistry.Tolerance) *opregistry.Op[FusedRopeArgs] {
+	return opregistry.NewOp(name, opregistry.Schema[FusedRopeArgs]{Doc: doc, Formula: formula, Tolerance: tolerance, Check: checkRope})
 }
 
 func checkRope(c *opregistry.Check, a *FusedRopeArgs) {

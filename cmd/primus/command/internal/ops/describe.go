@@ -3,6 +3,7 @@ package ops
 import (
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,6 +22,7 @@ import (
 type description struct {
 	Op        string     `json:"op"`
 	Doc       string     `json:"doc"`
+	Formula   string     `json:"formula"`
 	Family    string     `json:"family"`
 	Tolerance string     `json:"tolerance"` // for f32 and f64
 	Narrow    string     `json:"narrow_tolerance"`
@@ -40,15 +42,18 @@ type argument struct {
 	MayBe      []string `json:"may_be"`
 	Contiguous bool     `json:"contiguous"`
 	Bound      string   `json:"bound"`
+	// Values are those of an enumeration, by their numbers.
+	Values map[int]string `json:"values,omitempty"`
 }
 
 func newOpsDescribeCommand(prog cli.Program) *cobra.Command {
 	var output cli.OutputFormat
 	cmd := &cobra.Command{
 		Use:   "describe OP…",
-		Short: "Show the arguments of ops, and what calls are checked against",
-		Long: `Show the arguments of ops, what every call of them is checked against, and how far
-results may differ from those of the reference. A name in a shape stands for one
+		Short: "Show what ops compute, their arguments and what calls are checked against",
+		Long: `Show what ops compute, with an example, their arguments, what every call of them is
+checked against, and how far results may differ from those of the reference. An example
+gives the arguments of a call and what is in its operands afterwards. A name in a shape stands for one
 length in all operands of a call, and .. for any number of leading axes, the same in
 all; _ is any length and * any number of leading axes, which are not compared; (n) is
 a number of elements. The index is that of the argument in primus_call.args; one
@@ -86,11 +91,11 @@ without an index has no form in C.`,
 
 func describe(op opregistry.Handle) description {
 	tol := op.Tolerance()
-	d := description{Op: op.Name(), Doc: op.Doc(), Family: op.Family(), Tolerance: tol.Wide.String(), Narrow: tol.Narrow.String(), Reason: tol.Reason}
+	d := description{Op: op.Name(), Doc: op.Doc(), Formula: op.Formula(), Family: op.Family(), Tolerance: tol.Wide.String(), Narrow: tol.Narrow.String(), Reason: tol.Reason}
 	for _, p := range op.Params() {
 		a := argument{
 			Index: p.Index, Name: p.Name, Sort: p.Sort.String(), Access: p.Access, DTypes: p.DTypes, Shape: p.Shape,
-			Given: p.Given, MayBe: cli.List(p.MayBe), Contiguous: p.Contiguous, Bound: p.Bound,
+			Given: p.Given, MayBe: cli.List(p.MayBe), Contiguous: p.Contiguous, Bound: p.Bound, Values: p.Values(),
 		}
 		if p.Sort == opregistry.SortNone {
 			a.Sort = p.Type.String()
@@ -133,13 +138,16 @@ func (a *argument) rules() string {
 	if a.Bound != "" {
 		rules = append(rules, a.Bound)
 	}
+	for _, i := range slices.Sorted(maps.Keys(a.Values)) {
+		rules = append(rules, fmt.Sprintf("%d %s", i, a.Values[i]))
+	}
 	return strings.Join(rules, ", ")
 }
 
 func printDescriptions(out io.Writer, all []description) error {
 	var texts []string
 	for _, d := range all {
-		head := d.Op + ": " + d.Doc + "\n"
+		head := d.Op + ": " + d.Doc + "\n\n" + strings.TrimRight(d.Formula, "\n") + "\n\n"
 		if d.Family != "" {
 			head += "family: " + d.Family + "\n"
 		}
