@@ -40,6 +40,8 @@ type Manager struct {
 	policy    *oppolicy.Policy    // that the stack makes
 	scopes    map[scope]*Manager  // the Managers derived from this one
 	histories map[string]*history // by the rules that apply
+
+	expected atomic.Pointer[expectation] // of a root; nil if the program has said nothing
 }
 
 // core is the state that a Manager shares with those derived from it by With, Layer and Phase.

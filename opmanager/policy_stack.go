@@ -1,6 +1,7 @@
 package opmanager
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 
@@ -60,8 +61,8 @@ func (s PolicyState) Unchanged(expected uint64) error {
 
 // Set replaces the layer of a kind and returns the generation of the dispatch table that begins
 // with it; the zero PolicyLayer takes the layer away. The error is an *UnservedError if the new
-// policy leaves an op without an impl that now has one and to which handles are bound. If there is
-// an error, nothing has changed.
+// policy leaves an op without an impl that now has one and to which handles are bound, or a call
+// that the program expects to make (Manager.Expect). If there is an error, nothing has changed.
 func (s *PolicyStack) Set(kind LayerKind, layer PolicyLayer) (generation uint64, err error) {
 	return s.change(func(PolicyState) error { return nil }, kind, layer)
 }
@@ -85,26 +86,43 @@ func (s *PolicyStack) change(refuse func(now PolicyState) error, kind LayerKind,
 // put puts the layers in force that next returns for the present state.
 func (s *PolicyStack) put(next func(now PolicyState) (PolicyLayers, error)) (uint64, error) {
 	m := s.manager
-	generation, err := m.core.apply(func(in inputs) (*Manager, error) {
-		layers, err := next(s.stateLocked())
+	for {
+		var trials []trialCall
+		expected := m.expected.Load()
+		generation, err := m.core.apply(func(in inputs) (*Manager, error) {
+			layers, err := next(s.stateLocked())
+			if err != nil {
+				return nil, err
+			}
+			policy, views := layers.Policy(), m.views()
+			tables := m.core.buildTables(views, &policy, in, m.history)
+			if err := unserved(currentTables(views), tables); err != nil {
+				return nil, err
+			}
+			if trials, err = expected.check(tables); err != nil {
+				return nil, err
+			}
+			if len(trials) > 0 {
+				return nil, errTrials
+			}
+			s.layers, s.since, m.policy = layers, in.generation, &policy
+			storeTables(tables)
+			return m, nil
+		})
+		if len(trials) > 0 {
+			expected.try(trials) // without the lock, since it may take long
+			continue
+		}
 		if err != nil {
-			return nil, err
+			return 0, err
 		}
-		policy, views := layers.Policy(), m.views()
-		tables := m.core.buildTables(views, &policy, in, m.history)
-		if err := unserved(currentTables(views), tables); err != nil {
-			return nil, err
-		}
-		s.layers, s.since, m.policy = layers, in.generation, &policy
-		storeTables(tables)
-		return m, nil
-	})
-	if err != nil {
-		return 0, err
+		m.core.emit(PolicyChanged{Generation: generation})
+		return generation, nil
 	}
-	m.core.emit(PolicyChanged{Generation: generation})
-	return generation, nil
 }
+
+// errTrials says that impls have to be tried before a policy can be judged.
+var errTrials = errors.New("impls have to be tried")
 
 // check returns an error if a layer cannot be of the kind.
 func (k LayerKind) check() error {

@@ -68,6 +68,9 @@ func (s *PolicyStack) DryRun(kind LayerKind, layer PolicyLayer) DryRun {
 	in := now[m].inputs
 	next := scratch.buildTables(views, &d.Policy, in, func(rules string) *history { return &history{rules: rules} })
 	d.Changes, d.Refused = changes(now, next), unserved(now, next)
+	if d.Refused == nil {
+		d.Refused = m.expected.Load().settled(next)
+	}
 	d.Warnings = d.Policy.Warnings(knownNames(in.registry), in.registry.Vendor)
 	return d
 }

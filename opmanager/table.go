@@ -94,6 +94,7 @@ type candidate struct {
 	run      any
 	support  *opregistry.Support // nil if it serves every call
 	slot     int                 // index among the impls of the op
+	number   uint64              // of the registration
 	served   atomic.Bool         // set after the first call that it served
 	tuned    bool                // it serves calls of some signatures
 	trial    *trial              // set if its quarantine is half open
@@ -197,6 +198,7 @@ func (c *core) buildRow(r *row, op string, entries []opregistry.Entry, t *table)
 		}
 		all := c.countersOf(op, e)
 		made[n].info, made[n].run, made[n].slot, made[n].trial = all.info, e.Run, all.slot, trials[k]
+		made[n].number = e.Number
 		made[n].history, made[n].counters = t.history, all
 		if e.Support.PerCall() {
 			made[n].support = &e.Support

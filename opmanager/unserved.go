@@ -13,15 +13,19 @@ import (
 // UnservedError is the error for a policy that would leave ops in use without an impl.
 type UnservedError struct {
 	Ops []UnservedOp // sorted by name
+
+	inForce bool // the policy is in force
 }
 
 // UnservedOp is an op that a policy would leave without an impl.
 type UnservedOp struct {
 	Op string `json:"op"`
-	// Where describes the calls that would fail, "" for all.
+	// Call describes the operands of the calls that would fail, "" for all.
+	Call string `json:"call,omitempty"`
+	// Where describes the layers and phases of the calls that would fail, "" for all.
 	Where string `json:"where,omitempty"`
-	// Impl is the id of the impl that serves these calls now.
-	Impl string `json:"impl_id"`
+	// Impl is the id of the impl that serves these calls now, "" where that is not known.
+	Impl string `json:"impl_id,omitempty"`
 	// Rejected are the impls of the op, each with the reason why it would not be a candidate.
 	Rejected []oppolicy.Rejection `json:"rejected"`
 }
@@ -34,10 +38,13 @@ func (e *UnservedError) Error() string {
 	var parts []string
 	for i, op := range e.Ops {
 		if i == maxUnserved {
-			parts = append(parts, fmt.Sprintf("and %d more ops", len(e.Ops)-i))
+			parts = append(parts, fmt.Sprintf("and %d more", len(e.Ops)-i))
 			break
 		}
 		parts = append(parts, op.String())
+	}
+	if e.inForce {
+		return "policy: it leaves calls that this run makes without an impl: " + strings.Join(parts, "; ")
 	}
 	return "policy: refused; the previous policy stays in force: " + strings.Join(parts, "; ")
 }
@@ -45,12 +52,18 @@ func (e *UnservedError) Error() string {
 // String returns what would happen to the op, and why.
 func (o UnservedOp) String() string {
 	where := ""
-	if o.Where != "" {
+	switch {
+	case strings.HasPrefix(o.Where, "outside"):
+		where = " " + o.Where
+	case o.Where != "":
 		where = " in " + o.Where
 	}
 	reasons := make([]string, len(o.Rejected))
 	for i, r := range o.Rejected {
 		reasons[i] = fmt.Sprintf("impl %q: %s", r.ID, r.Reason)
+	}
+	if o.Call != "" {
+		return fmt.Sprintf("op %q is called%s with %s, which no impl would serve (%s)", o.Op, where, o.Call, strings.Join(reasons, "; "))
 	}
 	return fmt.Sprintf("op %q is in use%s, served by %s, and would have no impl left (%s)", o.Op, where, o.Impl, strings.Join(reasons, "; "))
 }

@@ -11,8 +11,12 @@ import (
 
 // Args returns a copy of the arguments of a call with contiguous copies of all tensors, in host
 // memory. Operands that are the same view in a are the same view in the copy.
-func Args(a opregistry.Call) (opregistry.Call, error) {
-	c := copier{tensor: once(Tensor)}
+func Args(a opregistry.Call) (opregistry.Call, error) { return Replace(a, Tensor) }
+
+// Replace returns a copy of the arguments of a call with other tensors. Operands that are the same
+// view in a are the same tensor in the copy.
+func Replace(a opregistry.Call, by func(*tensor.Tensor) (*tensor.Tensor, error)) (opregistry.Call, error) {
+	c := copier{tensor: once(by)}
 	clone, args := a.Clone()
 	if err := c.fields(args); err != nil {
 		return clone, err

@@ -36,6 +36,22 @@ func standalone(m *config.Module) (*backend.TrainContext, []document.Warning, er
 // NewBench returns a Bench for a module that the native backend trains, with warnings about its
 // parameters. Close releases its memory.
 func NewBench(m *config.Module, manager *opmanager.Manager, dev device.Backend, log *slog.Logger) (*Bench, []document.Warning, error) {
+	b, warnings, err := unbuilt(m, manager, log)
+	if err != nil {
+		return nil, warnings, err
+	}
+	if _, err := b.e.args.checkMemory(manager, dev, 1); err != nil {
+		return nil, warnings, err
+	}
+	if err := b.e.build(dev); err != nil {
+		return nil, warnings, errors.Join(err, b.e.close())
+	}
+	b.fill()
+	return b, warnings, nil
+}
+
+// unbuilt returns a Bench that has allocated nothing.
+func unbuilt(m *config.Module, manager *opmanager.Manager, log *slog.Logger) (*Bench, []document.Warning, error) {
 	tc, warnings, err := standalone(m)
 	if err != nil {
 		return nil, warnings, err
@@ -44,19 +60,34 @@ func NewBench(m *config.Module, manager *opmanager.Manager, dev device.Backend, 
 	if err != nil {
 		return nil, warnings, err
 	}
-	if _, err := args.checkMemory(manager, dev, 1); err != nil {
-		return nil, warnings, err
-	}
 	b := &Bench{e: engine{args: args, manager: manager, log: log, world: world.New(nil, collective.Group{Ranks: 1})}}
 	b.e.declarePoints(func(*model.Batch) error { return nil })
-	if err := b.e.build(dev); err != nil {
-		return nil, warnings, errors.Join(err, b.e.close())
-	}
-	rng := rand.New(rand.NewPCG(uint64(args.Seed), 0))
-	for i := range b.e.batch.Tokens {
-		b.e.batch.Tokens[i] = rng.Int32N(int32(args.VocabSize))
-	}
 	return b, warnings, nil
+}
+
+// fill sets the batch to random tokens.
+func (b *Bench) fill() {
+	rng := rand.New(rand.NewPCG(uint64(b.e.args.Seed), 0))
+	for i := range b.e.batch.Tokens {
+		b.e.batch.Tokens[i] = rng.Int32N(int32(b.e.args.VocabSize))
+	}
+}
+
+// ExpectedCalls returns the calls that training a module on one rank makes, for Manager.Expect,
+// with warnings about its parameters. Nothing is computed, and memory is reserved without being
+// used.
+func ExpectedCalls(m *config.Module, manager *opmanager.Manager, dev device.Backend, log *slog.Logger) (calls []opmanager.ExpectedCall, warnings []document.Warning, err error) {
+	b, warnings, err := unbuilt(m, manager, log)
+	if err != nil {
+		return nil, warnings, err
+	}
+	defer func() { err = errors.Join(err, b.e.close()) }()
+	if err := b.e.allocate(dev); err != nil {
+		return nil, warnings, err
+	}
+	b.fill()
+	calls, err = b.e.traceCalls(b.e.batch, dev)
+	return calls, warnings, err
 }
 
 // Args returns the parameters of the steps.

@@ -53,7 +53,7 @@ type engine struct {
 
 // build allocates everything and initialises the weights from the seed.
 func (e *engine) build(on device.Backend) (err error) {
-	if e.model, err = model.NewPart(e.args.Config, on, e.part()); err != nil {
+	if err := e.allocate(on); err != nil {
 		return err
 	}
 	if err := e.model.Init(uint64(e.args.Seed)); err != nil {
@@ -88,7 +88,13 @@ func (e *engine) build(on device.Backend) (err error) {
 	if e.args.FP16 {
 		e.lossScale = optim.NewLossScale(e.args.LossScaleConfig)
 	}
+	return err
+}
+
+// allocate makes a model whose weights are 0, and the batch.
+func (e *engine) allocate(backend device.Backend) (err error) {
 	e.batch = model.NewBatch(e.args.GlobalBatchSize, e.args.SeqLength)
+	e.model, err = model.NewPart(e.args.Config, backend, e.part())
 	return err
 }
 

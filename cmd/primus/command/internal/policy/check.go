@@ -29,10 +29,15 @@ that would be left without an implementation here; with --strict they are errors
 --for also asks a run that has a service (--serve) what the file would do there, with
 its other sources of policy, its plugins and its quarantines: how many ops would change
 their implementation, and whether the run would refuse the policy because an op that
-is in use would have none. The run does not change its policy.`,
+is in use would have none. The run does not change its policy.
+
+--config also asks whether the file serves every call that an experiment of the native
+backend makes, with the dispatch parameters of the experiment: those of its steps, its
+evaluations and the text at its end. Nothing is trained.`,
 		Example: `  primus policy check policy.yaml
   primus policy check --strict policies/*.yaml
-  primus policy check --for 127.0.0.1:9400 policy.yaml`,
+  primus policy check --for 127.0.0.1:9400 policy.yaml
+  primus policy check --config exp.yaml policy.yaml`,
 		RunE: func(cmd *cobra.Command, files []string) error {
 			if len(files) == 0 {
 				return cli.Usagef(cmd, "no policy file given: want FILE…")
@@ -51,12 +56,15 @@ is in use would have none. The run does not change its policy.`,
 		},
 	}
 	cmd.Flags().BoolVar(&opts.strict, "strict", false, "names that no loaded source registers, and ops without an implementation, are errors")
+	cmd.Flags().StringVar(&opts.config, "config", "", "ask whether every call of the experiment `FILE` is served, too")
+	cli.WithoutVariable(cmd.Flags(), "config")
 	cmd.Flags().StringVar(&opts.run, "for", "", "ask the run whose service is at `HOST:PORT` or a URL, too")
 	return cmd
 }
 
 // policyCheckOptions are the flags of `primus policy check`.
 type policyCheckOptions struct {
+	config  string // an experiment; "" for none
 	strict  bool
 	run     string
 	service *url.URL // that run names; nil for none
@@ -76,6 +84,10 @@ func checkPolicies(ctx context.Context, prog cli.Program, files []string, opts p
 			}
 			verdict := "valid"
 			err := checkPolicy(p.Manager, log, file, opts.strict)
+			if err == nil && opts.config != "" {
+				err = checkForExperiment(ctx, prog, log, file, opts.config)
+				verdict = "valid for " + opts.config
+			}
 			if err == nil && opts.service != nil {
 				var v runVerdict
 				if v, err = checkForRun(ctx, opts.service, file); err == nil {

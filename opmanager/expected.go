@@ -1,0 +1,286 @@
+package opmanager
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/primus-fl/primus/internal/argcopy"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
+	"github.com/primus-fl/primus/opregistry"
+)
+
+// Expect makes known which calls a program is going to make. The error is an *UnservedError if the
+// policy in force leaves one of them without an impl. From then on PolicyStack.Set refuses such a
+// policy, and DryRun says so.
+//
+// Which calls an impl serves is known from its declared Support. Where a policy leaves no reference
+// to fall back to, or allows no fallback because it is strict, the impls that would serve are also
+// tried, once for each call, on operands of their own that are filled with ones. The same goes for
+// ops whose forward and backward call one impl has to serve. Larger calls than 256 MiB are not
+// tried.
+func (m *Manager) Expect(calls []ExpectedCall) error {
+	root := m.root
+	e := &expectation{core: m.core}
+	for _, call := range calls {
+		x := expectedCall{ExpectedCall: call, verdicts: map[uint64]string{}}
+		for _, at := range call.Places {
+			x.views = append(x.views, root.at(scope{layer: max(0, at.Layer+1), phase: at.Phase}))
+		}
+		e.calls = append(e.calls, x)
+	}
+	m.core.mu.Lock()
+	root.expected.Store(e)
+	views := root.views()
+	now := currentTables(views)
+	m.core.mu.Unlock()
+	err := e.settled(now)
+	if unserved, ok := errors.AsType[*UnservedError](err); ok {
+		unserved.inForce = true
+	}
+	return err
+}
+
+// expectation is what a program has said about the calls that it is going to make.
+type expectation struct {
+	core *core
+
+	mu    sync.Mutex // of the verdicts
+	calls []expectedCall
+}
+
+// expectedCall is a call with what is known about it.
+type expectedCall struct {
+	ExpectedCall
+	views    []*Manager        // of the places
+	verdicts map[uint64]string // why an impl does not serve the call, "" if it does, by its number
+}
+
+// trialCall is a call on which an impl has to be tried.
+type trialCall struct {
+	call *expectedCall
+	impl *candidate
+}
+
+// settled returns an *UnservedError if tables leave a call without an impl. It first tries what has
+// to be tried, which may take long.
+func (e *expectation) settled(tables map[*Manager]*table) error {
+	for {
+		trials, err := e.check(tables)
+		if len(trials) == 0 {
+			return err
+		}
+		e.try(trials)
+	}
+}
+
+// try runs impls on copies of calls and keeps the verdicts.
+func (e *expectation) try(trials []trialCall) {
+	for _, t := range trials {
+		reason := e.core.try(t.impl, t.call)
+		e.mu.Lock()
+		t.call.verdicts[t.impl.number] = reason
+		e.mu.Unlock()
+	}
+}
+
+// check returns an *UnservedError if tables leave a call without an impl, or else the impls that
+// have to be tried before that is known.
+func (e *expectation) check(tables map[*Manager]*table) (trials []trialCall, err error) {
+	if e == nil {
+		return nil, nil
+	}
+	var unserved []UnservedOp
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	forward := map[familyCall][]*candidate{}
+	for _, backward := range []bool{false, true} {
+		for i := range e.calls {
+			call := &e.calls[i]
+			family := call.Op.Family()
+			if (family != "" && !call.Op.Forward()) != backward {
+				continue
+			}
+			type place struct {
+				table *table
+				layer int
+			}
+			done := map[place]bool{}
+			for _, view := range call.views {
+				t := tables[view]
+				op, known := t.registry.Index(call.Op.Name())
+				if !known || done[place{t, view.scope.layer}] {
+					continue
+				}
+				r, key := &t.rows[op], familyCall{view.scope.layer, family, leadOf(call.args)}
+				done[place{t, key.layer}] = true
+				var v verdict
+				if owners := forward[key]; backward && len(owners) > 0 {
+					v = call.servedByAll(t, r, owners)
+				} else {
+					v = call.servedBy(t, r)
+				}
+				switch {
+				case v.unknown != nil:
+					trials = append(trials, trialCall{call, v.unknown})
+				case v.by == nil:
+					unserved = append(unserved, UnservedOp{
+						Op: call.Op.Name(), Call: call.args.Describe(), Where: describeScopes([]scope{view.scope}), Rejected: v.reasons,
+					})
+				case family != "" && !slices.Contains(forward[key], v.by):
+					forward[key] = append(forward[key], v.by)
+				}
+			}
+		}
+	}
+	if len(unserved) > 0 {
+		return nil, &UnservedError{Ops: unserved}
+	}
+	return trials, nil
+}
+
+// familyCall is what a forward call and its backward call have in common.
+type familyCall struct {
+	layer        int
+	family, lead string
+}
+
+// leadOf describes the dtype of the lead operand of a call.
+func leadOf(call opregistry.Call) string {
+	if lead := call.Lead(); lead != nil {
+		return lead.DType().String()
+	}
+	return ""
+}
+
+// verdict says which candidate serves a call, or why none does, or which one has to be tried first.
+type verdict struct {
+	by, unknown *candidate
+	reasons     []oppolicy.Rejection
+}
+
+// servedBy returns the verdict about the candidates of a row, in their order.
+func (x *expectedCall) servedBy(t *table, r *row) verdict {
+	if len(r.order) == 0 {
+		return verdict{reasons: r.rejected}
+	}
+	fallback := x.fallback(t, r)
+	if fallback != nil && x.Op.Family() == "" {
+		return verdict{by: fallback}
+	}
+	var v verdict
+	for _, c := range r.order {
+		if c == fallback {
+			return verdict{by: c}
+		}
+		reason, known := x.reason(c)
+		if !known {
+			return verdict{unknown: c}
+		}
+		if reason == "" {
+			return verdict{by: c}
+		}
+		v.reasons = append(v.reasons, oppolicy.Rejection{ID: c.info.ID, Reason: reason})
+		if t.policy.Strict {
+			v.reasons = append(v.reasons, oppolicy.Rejection{ID: "any other", Reason: fmt.Sprintf("the policy is strict (%s) and allows no fallback", t.policy.Source(oppolicy.FieldStrict))})
+			break
+		}
+	}
+	v.reasons = append(v.reasons, r.rejected...)
+	return v
+}
+
+// fallback returns the reference if a call that other impls decline falls back to it.
+func (x *expectedCall) fallback(t *table, r *row) *candidate {
+	if t.policy.Strict {
+		return nil
+	}
+	i := slices.IndexFunc(r.order, func(c *candidate) bool {
+		return c.info.Kind == opregistry.KindReference && x.declared(c) == ""
+	})
+	if i < 0 {
+		return nil
+	}
+	return r.order[i]
+}
+
+// servedByAll returns the verdict about a backward call, which the impl of its forward call has to
+// serve: any of owners.
+func (x *expectedCall) servedByAll(t *table, r *row, owners []*candidate) verdict {
+	v := verdict{by: owners[0]}
+	for _, owner := range owners {
+		reason := "it is no candidate for the backward op"
+		if i := position(r.order, owner.info.ID); i >= 0 {
+			c := r.order[i]
+			if c == x.fallback(t, r) {
+				continue
+			}
+			var known bool
+			if reason, known = x.reason(c); !known {
+				return verdict{unknown: c}
+			}
+		}
+		if reason != "" {
+			v.by = nil
+			v.reasons = append(v.reasons, oppolicy.Rejection{ID: owner.info.ID, Reason: reason + "; it serves the forward op, and only it can read the saved state"})
+		}
+	}
+	return v
+}
+
+// declared returns why the Support of an impl rules the call out, "" if it does not.
+func (x *expectedCall) declared(c *candidate) string {
+	if c.support == nil {
+		return ""
+	}
+	if err := x.args.Served(c.support); err != nil {
+		return strings.TrimPrefix(err.Error(), opregistry.ErrUnsupported.Error()+": ")
+	}
+	return ""
+}
+
+// reason returns why an impl does not serve the call, "" if it does. known is false if the impl has
+// to be tried.
+func (x *expectedCall) reason(c *candidate) (reason string, known bool) {
+	if reason := x.declared(c); reason != "" {
+		return reason, true
+	}
+	reason, known = x.verdicts[c.number]
+	return reason, known
+}
+
+// maxTrialBytes bounds the operands of calls on which impls are tried. What an impl declares about
+// larger ones is believed.
+const maxTrialBytes = 256 << 20
+
+// try runs an impl on a copy of a call and returns why it does not serve it, "" if it does.
+func (c *core) try(impl *candidate, x *expectedCall) (reason string) {
+	size := 0
+	for _, o := range x.args.Operands() {
+		if o.Tensor != nil {
+			size += o.Tensor.NumElements() * o.Tensor.DType().Size()
+		}
+	}
+	if size > maxTrialBytes {
+		return ""
+	}
+	args, err := argcopy.Replace(x.args, filled)
+	if err != nil {
+		return "" // what cannot be tried is believed
+	}
+	defer func() {
+		if cause := recover(); cause != nil {
+			reason = fmt.Sprintf("it panicked when it was tried: %v", cause)
+		}
+	}()
+	switch err := args.Run(impl.run, c.exec); {
+	case err == nil:
+		return ""
+	case errors.Is(err, opregistry.ErrUnsupported):
+		return strings.TrimPrefix(err.Error(), opregistry.ErrUnsupported.Error()+": ")
+	default:
+		return "it failed when it was tried: " + err.Error()
+	}
+}

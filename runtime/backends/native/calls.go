@@ -1,0 +1,141 @@
+package native
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/primus-fl/primus/device"
+	"github.com/primus-fl/primus/internal/native/inference"
+	"github.com/primus-fl/primus/internal/native/model"
+	"github.com/primus-fl/primus/internal/native/optim"
+	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/tensor"
+)
+
+// tracer makes the calls of a run on a Manager that traces.
+type tracer struct {
+	*engine
+	manager *opmanager.Manager
+	backend device.Backend
+	batch   model.Batch
+	pass    *model.Pass
+}
+
+// traceCalls returns the calls of a step on a batch, of an evaluation, and of the text that the run
+// generates at its end. Nothing is computed and no weight changes: memory is reserved and not used.
+// A rank that has a part of the model only traces nothing, since the others would have to take
+// part, and neither does a run on a device.
+func (e *engine) traceCalls(batch model.Batch, backend device.Backend) ([]opmanager.ExpectedCall, error) {
+	if e.divided() || !e.model.Params()[0].Value.OnHost() {
+		return nil, nil
+	}
+	defer e.model.WeightsChanged()
+	return e.manager.Trace(func(m *opmanager.Manager) (err error) {
+		t := tracer{engine: e, manager: m, backend: backend, batch: batch.Slice(0, e.args.MicroBatchSize)}
+		if t.pass, err = e.model.NewPass(m, e.args.MicroBatchSize, e.args.SeqLength, true); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, t.pass.Close()) }()
+		for _, part := range []func() error{t.gradients, t.evaluate, t.update, t.generate} {
+			if err := part(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// expectCalls tells the manager which calls the run is going to make, so that no policy leaves one
+// of them without an impl. It returns an error if the policy in force does.
+func (t *trainer) expectCalls() error {
+	if t.state.Step >= t.args.TrainIters {
+		return nil
+	}
+	batch := model.NewBatch(t.batch.Rows(), t.args.SeqLength)
+	err := t.sampler.Batch(&batch)
+	t.sampler.Seek(t.state.Position)
+	if err != nil {
+		return err
+	}
+	calls, err := t.traceCalls(batch, t.tc.Device)
+	if err != nil {
+		t.tc.Log.Warn(fmt.Sprintf("policies are judged by the ops of this run and not by its calls: %v", err))
+		return nil
+	}
+	return t.tc.Manager.Expect(calls)
+}
+
+// gradients makes the calls of two micro batches, of which the second adds to the gradients.
+func (t *tracer) gradients() error {
+	for i := range min(2, t.own()) {
+		t.pass.Drop(uint64(t.args.Seed), uint64(i))
+		if err := t.loss(t.points.loss.Func()); err != nil {
+			return err
+		}
+		if err := t.pass.Backward(1, i > 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *tracer) evaluate() error {
+	t.pass.KeepAll()
+	return t.loss(t.points.loss.Original())
+}
+
+func (t *tracer) loss(of model.Loss) error {
+	if err := t.pass.SetBatch(t.batch); err != nil {
+		return err
+	}
+	t.pass.SetLoss(of)
+	_, err := t.pass.Loss()
+	return err
+}
+
+// update makes the calls that change weights.
+func (t *tracer) update() (err error) {
+	params := t.updated()
+	var grads []*tensor.Tensor
+	for _, p := range params {
+		grads = append(grads, p.Grad)
+	}
+	g, err := optim.NewGradients(t.args.ClipGrad, grads, t.manager, t.backend)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, g.Close()) }()
+	if _, err := g.Clip(); err != nil {
+		return err
+	}
+	if t.args.EMADecay > 0 {
+		a, err := optim.NewAverage(t.args.EMADecay, params, t.manager, t.backend)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(a.Update(1), a.Close()); err != nil {
+			return err
+		}
+	}
+	o, err := optim.New(t.args.OptimizerConfig, params, t.manager, t.backend)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, o.Close()) }()
+	return o.Step(optim.Update{Step: 1, LR: t.args.Schedule.At(1), WeightDecay: t.args.WeightDecayAt(1, t.args.TrainIters)})
+}
+
+// generate makes the calls of a text that the model continues.
+func (t *tracer) generate() (err error) {
+	e, err := inference.New(t.model, t.args.tokenizer, t.manager, inference.Settings{Capacity: t.args.SeqLength})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, e.Close()) }()
+	_, err = e.Generate(context.Background(), inference.Request{
+		Prompt: t.batch.Tokens[:min(8, t.args.SeqLength/2)], MaxTokens: sampleLength, Slide: true,
+		Sampling: inference.Sampling{Temperature: sampleTemperature, Seed: uint64(t.args.Seed)},
+	}, nil)
+	return err
+}
