@@ -29,8 +29,7 @@ func BenchmarkDuration(b *testing.B) {
 	}
 }
 
-// BenchmarkCall is a call of a small op: counted only, timed, and timed with its durations
-// observed.
+// BenchmarkCall is a call of a small op, without and with durations observed.
 func BenchmarkCall(b *testing.B) {
 	d, err := metrics.NewDispatch(prometheus.NewRegistry())
 	require.NoError(b, err)
@@ -39,10 +38,8 @@ func BenchmarkCall(b *testing.B) {
 		name string
 		set  opmanager.Settings
 	}{
-		{"uncounted", opmanager.Settings{Uncounted: true}},
 		{"counted", opmanager.Settings{}},
-		{"timed", opmanager.Settings{Timing: true}},
-		{"observed", opmanager.Settings{Timing: true, Listeners: []opmanager.Listener{d}}},
+		{"observed", opmanager.Settings{Listeners: []opmanager.Listener{d}}},
 	} {
 		b.Run(bb.name, func(b *testing.B) {
 			impls := opregistry.NewRegistry()

@@ -37,8 +37,8 @@ type watched struct {
 	times   []float64
 }
 
-// newWatched returns managers whose calls are not counted, counted, counted with durations in a
-// histogram, and counted with results looked at as --check-finite ops does.
+// newWatched returns managers whose calls are counted and timed, also with durations in a
+// histogram, and with results looked at as --check-finite ops does.
 func newWatched(b *testing.B) []*watched {
 	durations, err := metrics.NewDispatch(prometheus.NewRegistry())
 	require.NoError(b, err)
@@ -50,9 +50,8 @@ func newWatched(b *testing.B) []*watched {
 		set  opmanager.Settings
 		tap  opmanager.Tap
 	}{
-		{unit: "uncounted", set: opmanager.Settings{Uncounted: true}},
 		{unit: "counted"},
-		{unit: "durations", set: opmanager.Settings{Timing: true, Listeners: []opmanager.Listener{durations}}},
+		{unit: "durations", set: opmanager.Settings{Listeners: []opmanager.Listener{durations}}},
 		{unit: "finite", tap: &finite.Check{}},
 	} {
 		impls := opregistry.NewRegistry()

@@ -59,7 +59,7 @@ func dispatchedBy(t *testing.T, failures int, plan ...error) (*prometheus.Regist
 	policy.Prefer = opregistry.KindVendor
 	policy.Quarantine.Failures = failures
 	policy.Verify.Fraction = 1
-	m := opmanager.New(impls, policy, opmanager.Settings{Timing: true, Listeners: []opmanager.Listener{d}})
+	m := opmanager.New(impls, policy, opmanager.Settings{Listeners: []opmanager.Listener{d}})
 	t.Cleanup(m.Close)
 	d.Watch(m)
 	add := opmanager.MustBind(m, norm.ResidualAdd)

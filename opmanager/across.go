@@ -17,10 +17,7 @@ import (
 // impl runs there, and what it wrote is copied back. Nothing is written on a device unless the impl
 // has succeeded.
 func (b *binding) serveAcross(t *table, r *row, tried []error, skipped []oppolicy.Rejection, a opregistry.Call) (*candidate, error) {
-	host := &t.rows[b.index]
-	if v, ok := host.variants[a.Signature()]; ok {
-		host = v
-	}
+	host := t.rows[b.index].variant(a.Signature())
 	refuse := func(format string, args ...any) error {
 		problem := fmt.Sprintf("%s on %s, and ", b.whyAcross(r), placesOf(a)) + fmt.Sprintf(format, args...)
 		return &CallError{Op: b.name, Tried: tried, Skipped: skipped, Rejected: r.rejected, Problem: problem}
@@ -46,7 +43,7 @@ func (b *binding) serveAcross(t *table, r *row, tried []error, skipped []oppolic
 	if err := on.Call.Validate(); err != nil { // now with the values of operands
 		return nil, err
 	}
-	used, err := b.serveSlow(t, host, on.Call)
+	used, err := b.serveUntapped(t, host, nil, on.Call)
 	if err != nil {
 		return nil, withTried(err, tried)
 	}

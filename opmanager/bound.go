@@ -6,10 +6,9 @@ import (
 	"runtime/debug"
 	"sync/atomic"
 	"time"
-	"unsafe"
 
-	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/tensor"
 )
 
 // Bound is a handle through which an op is called. It follows changes of the policy and the
@@ -24,35 +23,38 @@ type binding struct {
 	table    *atomic.Pointer[table]
 	index    int
 	exec     *opregistry.Exec
-	counters *handleCounters // nil when calls are not counted
+	counters *handleCounters
 
 	name       string // of the op
 	handle     opregistry.Handle
 	m          *Manager
-	timing     bool
+	typed      attempter
 	verifiable atomic.Uint64 // the number of calls that could be verified
+}
+
+// attempter is a Bound, for code that does not depend on the type of the arguments.
+type attempter interface {
+	attemptCall(c *candidate, a opregistry.Call) error
 }
 
 // Bind returns a handle for calling an op, which must be declared in the registry of the Manager.
 func Bind[A any](m *Manager, op *opregistry.Op[A]) (*Bound[A], error) {
 	b := &Bound[A]{op: op}
-	if err := b.bind(m, op); err != nil {
+	if err := b.bind(m, op, b); err != nil {
 		return nil, err
 	}
 	return b, nil
 }
 
 // bind binds an op.
-func (b *binding) bind(m *Manager, op opregistry.Handle) error {
+func (b *binding) bind(m *Manager, op opregistry.Handle, typed attempter) error {
 	snap := m.table.Load().registry
 	i, ok := snap.Index(op.Name())
 	if !ok {
 		return unknownOp(snap, op.Name())
 	}
-	b.m, b.name, b.handle, b.table, b.index, b.exec, b.timing = m, op.Name(), op, &m.table, i, m.core.exec, m.core.timing
-	if !m.core.uncounted {
-		b.counters = newHandleCounters(m.core, b)
-	}
+	b.m, b.name, b.handle, b.typed, b.table, b.index, b.exec = m, op.Name(), op, typed, &m.table, i, m.core.exec
+	b.counters = newHandleCounters(m.core, b)
 	m.bound.add(i)
 	runtime.AddCleanup(b, m.bound.remove, i)
 	return nil
@@ -73,142 +75,111 @@ func (b *Bound[A]) Op() *opregistry.Op[A] { return b.op }
 
 // Call runs the op on the best candidate. It returns an *opregistry.ArgError for wrong arguments
 // and a *CallError when no candidate served the call.
-func (b *Bound[A]) Call(a A) (err error) {
+func (b *Bound[A]) Call(a A) error {
 	at, err := b.op.Locate(&a)
 	if err != nil {
 		return err
 	}
 	t := b.table.Load()
-	r := &t.rows[b.index]
-	// The arguments stay in this frame, because a copy on the heap would cost time in every call.
-	// Their address is taken anew for each use: see noescape.
-	if at != device.PlaceHost {
-		r = t.row(b.index, at)
+	r := t.row(b.index, at)
+	if r.variants != nil {
+		r = r.variant(b.op.Signature(&a))
 	}
-	if r.slow.Load() || r.dtypes != 0 && !fits(r.dtypes, b.op.At((*A)(noescape(unsafe.Pointer(&a))))) {
-		return b.callSlow(t, r, b.op.At((*A)(noescape(unsafe.Pointer(&a)))))
+	c := r.head
+	if r.family {
+		c = r.ownerOf(b.op.Saved(&a))
 	}
+	if r.special || c == nil {
+		return b.serveCopy(t, r, nil, a)
+	}
+	if err := b.attempt(c, a); err != nil {
+		return b.serveCopy(t, r, err, a)
+	}
+	if r.family && b.op.Forward() {
+		b.op.Saved(&a).SetOwner(c.info.ID)
+	}
+	return nil
+}
+
+// attempt runs an impl if its declared support includes the call. It counts and times the call, and
+// returns a panic as an error. Every call of an impl goes through here.
+func (b *Bound[A]) attempt(c *candidate, a A) (err error) {
+	if c.support != nil && (c.dtypes == 0 || !fits(c.dtypes, b.op.Lead(&a))) {
+		if err := opregistry.Serves(c.support, b.op, a); err != nil {
+			return b.implError(c, err)
+		}
+	}
+	checkOwner(b.handle, c, b.op.Saved(&a))
 	exec := callExec(b.exec)
 	running := true
 	defer func() {
 		if running {
 			if cause := recover(); cause != nil { // nil after runtime.Goexit
-				err = b.fallBack(t, at, panicError(b.name, t.row(b.index, at).head.info.ID, cause), b.op.At((*A)(noescape(unsafe.Pointer(&a)))))
-			}
-		}
-	}()
-	failure := r.run.(opregistry.Func[A])(exec, a)
-	running = false
-	checkScratch(exec, b.handle, r.head)
-	if failure != nil {
-		return b.fallBack(t, at, b.implError(r.head, failure), b.op.At((*A)(noescape(unsafe.Pointer(&a)))))
-	}
-	if b.counters != nil {
-		b.counters.of(r.slot).calls.Add(1)
-	}
-	return nil
-}
-
-// fits reports whether the lead operand of a call has one of these dtypes.
-func fits(dtypes uint32, call opregistry.Call) bool {
-	lead := call.Lead()
-	return lead == nil || dtypes>>lead.DType()&1 != 0
-}
-
-// noescape hides a pointer from escape analysis. The pointer must not outlive the value that it
-// points to. The result must be an argument of a call at
-// once: as a variable the compiler may keep it as a number, which nothing corrects when the stack
-// moves.
-//
-//go:nosplit
-func noescape(p unsafe.Pointer) unsafe.Pointer {
-	hidden := uintptr(p)
-	return *(*unsafe.Pointer)(unsafe.Pointer(&hidden))
-}
-
-// fallBack continues a call whose first candidate failed.
-func (b *binding) fallBack(t *table, at device.Place, first error, a opregistry.Call) error {
-	_, err := b.serve(t, t.row(b.index, at), nil, first, nil, a)
-	return err
-}
-
-// callSlow serves the first call of each op after a change of the table, and calls that are timed,
-// tapped, guarded, tuned by signature or restricted by the declared support of the first candidate.
-func (b *binding) callSlow(t *table, r *row, a opregistry.Call) error {
-	if r.variants != nil {
-		if v, ok := r.variants[a.Signature()]; ok {
-			r = v
-		}
-	}
-	if len(t.taps) > 0 {
-		return b.callTapped(t, r, a)
-	}
-	_, err := b.serveSlow(t, r, a)
-	return err
-}
-
-// serveSlow serves a call and returns the impl that did.
-func (b *binding) serveSlow(t *table, r *row, a opregistry.Call) (*candidate, error) {
-	if r.head == nil && !r.onHost() {
-		return b.serveAcross(t, r, nil, nil, a)
-	}
-	if r.guarded {
-		return b.callGuarded(t, r, a)
-	}
-	if err := b.attempt(r.head, a); err != nil {
-		return b.serve(t, r, nil, err, nil, a)
-	}
-	if !r.alwaysSlow {
-		r.slow.Store(false)
-	}
-	return r.head, nil
-}
-
-// attempt runs an impl if its declared support includes the call.
-func (b *binding) attempt(c *candidate, a opregistry.Call) error {
-	if c.support != nil {
-		if err := a.Served(c.support); err != nil {
-			return b.implError(c, err)
-		}
-	}
-	return b.invoke(c, a)
-}
-
-// invoke runs an impl, counts the call and returns a panic as an error.
-func (b *binding) invoke(c *candidate, a opregistry.Call) (err error) {
-	checkOwner(b.handle, c, a)
-	exec := callExec(b.exec)
-	running := true
-	defer func() {
-		if running {
-			if cause := recover(); cause != nil {
 				err = panicError(b.name, c.info.ID, cause)
 			}
 		}
 	}()
-	var start time.Time
-	if b.timing {
-		start = time.Now()
+	count := b.counters.of(c.slot)
+	timing := count.timing()
+	var start time.Duration
+	if timing != nil {
+		start = b.m.core.now()
 	}
-	failure := a.Run(c.run, exec)
+	failure := c.run.(opregistry.Func[A])(exec, a)
 	running = false
 	checkScratch(exec, b.handle, c)
 	if failure != nil {
 		return b.implError(c, failure)
 	}
-	if b.counters != nil {
-		count := b.counters.of(c.slot)
-		var took time.Duration
-		if b.timing {
-			took = time.Since(start)
-			count.nanos.Add(int64(took))
-		}
-		if calls := count.calls.Add(1); b.timing && calls%sampledCalls == 0 {
+	if timing != nil {
+		took := b.m.core.now() - start
+		if count.timed(timing, took)%sampledCalls == 0 {
 			b.m.core.reportDuration(b.name, c.counters, took)
 		}
+	} else {
+		count.calls.Add(1)
 	}
 	if !c.served.Load() {
 		b.m.core.firstServed(b.name, c)
+	}
+	return nil
+}
+
+// attemptCall is attempt for a call whose arguments are on the heap.
+func (b *Bound[A]) attemptCall(c *candidate, a opregistry.Call) error {
+	return b.attempt(c, *opregistry.ArgsOf[A](a))
+}
+
+// serveCopy serves a call that attempt alone does not. It has a copy of the arguments, because they
+// are on the heap from here on: first is the error of the candidate that has run already.
+//
+//go:noinline
+func (b *Bound[A]) serveCopy(t *table, r *row, first error, a A) error {
+	return b.serveRest(t, r, first, b.op.At(&a))
+}
+
+// fits reports whether the lead operand of a call has one of these dtypes.
+func fits(dtypes uint32, lead *tensor.Tensor) bool {
+	return lead == nil || dtypes>>lead.DType()&1 != 0
+}
+
+// variant returns the row for calls of a signature.
+func (r *row) variant(signature uint64) *row {
+	if v, ok := r.variants[signature]; ok {
+		return v
+	}
+	return r
+}
+
+// ownerOf returns the candidate for a call of an op of a family: the one that wrote the saved state
+// of a backward op, nil if that is no longer a candidate.
+func (r *row) ownerOf(saved *opregistry.Saved) *candidate {
+	owner := saved.Owner()
+	if r.head == nil || r.forward || owner == "" || owner == r.head.info.ID {
+		return r.head
+	}
+	if i := position(r.order, owner); i >= 0 {
+		return r.order[i]
 	}
 	return nil
 }

@@ -51,21 +51,6 @@ func TestCallByName(t *testing.T) {
 	assert.Equal(t, 400, run.calls)
 }
 
-func TestUncounted(t *testing.T) {
-	f := newManager(t, nil, opmanager.Settings{Uncounted: true})
-	bound := opmanager.MustBind(f.Manager, addOne)
-	require.NoError(t, bound.Call(newArgs(t)))
-	f.vendor.do = declines
-	require.NoError(t, bound.Call(newArgs(t)))
-	for _, s := range f.Stats() {
-		assert.Zero(t, s.Calls)
-		if s.ID == "vendor.acme" && s.Op == "add_one" {
-			assert.EqualValues(t, 1, s.Declines)
-		}
-	}
-	assert.Equal(t, 1, count[opmanager.FellBack](f.events))
-}
-
 // B22: what an impl declares about dtypes is heeded before it runs.
 func TestDeclaredSupport(t *testing.T) {
 	f := newManager(t, nil, opmanager.Settings{})

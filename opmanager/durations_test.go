@@ -37,21 +37,19 @@ func (s *stopwatch) Durations(op string, impl opmanager.ImplInfo) func(time.Dura
 
 func TestDurationsAreSampled(t *testing.T) {
 	tests := []struct {
-		name   string
-		timing bool
-		edit   func(*oppolicy.Policy)
-		calls  int
-		want   int
+		name  string
+		edit  func(*oppolicy.Policy)
+		calls int
+		want  int
 	}{
-		{"every seventh", true, nil, 21, 3},
-		{"fewer than seven", true, nil, 6, 0},
-		{"with protection", true, func(p *oppolicy.Policy) { p.ProtectInPlace = true }, 14, 2},
-		{"without timing", false, nil, 21, 0},
+		{"every seventh", nil, 21, 3},
+		{"fewer than seven", nil, 6, 0},
+		{"with protection", func(p *oppolicy.Policy) { p.ProtectInPlace = true }, 14, 2},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			s := &stopwatch{bound: map[string]int{}, heard: map[string][]time.Duration{}}
-			f := newManager(t, tt.edit, opmanager.Settings{Timing: tt.timing, Listeners: []opmanager.Listener{s}})
+			f := newManager(t, tt.edit, opmanager.Settings{Listeners: []opmanager.Listener{s}})
 			s.m = f.Manager
 			f.vendor.do = func(addArgs) error { time.Sleep(100 * time.Microsecond); return nil }
 			call := opmanager.MustBind(f.Manager, addOne)

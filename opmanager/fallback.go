@@ -52,10 +52,22 @@ func (e *CallError) Unwrap() []error {
 	return e.Tried
 }
 
-// callGuarded serves calls of ops that have no candidate, belong to a family, are protected in
-// place, may be verified, or have an impl whose quarantine is half open. It returns the impl that
-// served the call.
-func (b *binding) callGuarded(t *table, r *row, a opregistry.Call) (*candidate, error) {
+// serveRest serves a call whose first candidate failed with the error first, or is special: seen by
+// taps, protected in place, verified, without a candidate for the place of its operands, or with an
+// impl whose quarantine is half open.
+func (b *binding) serveRest(t *table, r *row, first error, a opregistry.Call) error {
+	if len(t.taps) > 0 {
+		return b.callTapped(t, r, a)
+	}
+	_, err := b.serveUntapped(t, r, first, a)
+	return err
+}
+
+// serveUntapped is serveRest without taps. It returns the impl that served the call.
+func (b *binding) serveUntapped(t *table, r *row, first error, a opregistry.Call) (*candidate, error) {
+	if r.head == nil && !r.onHost() {
+		return b.serveAcross(t, r, nil, nil, a)
+	}
 	if r.head == nil {
 		return nil, &CallError{Op: b.name, Rejected: r.rejected, Problem: "no impl can be selected"}
 	}
@@ -65,18 +77,21 @@ func (b *binding) callGuarded(t *table, r *row, a opregistry.Call) (*candidate, 
 		owner = saved.Owner()
 	}
 	var copies []savedOperand
-	if t.policy.ProtectInPlace && owner == "" {
+	if first == nil && t.policy.ProtectInPlace && owner == "" {
 		var err error
 		if copies, err = protect(a.Updated()); err != nil {
 			return nil, fmt.Errorf("op %q: %w", b.name, err)
 		}
 	}
-	before := b.sample(t, a)
+	var before *sampledCall
+	if first == nil {
+		before = b.sample(t, a)
+	}
 	used, err := (*candidate)(nil), error(nil)
 	if owner != "" {
-		used, err = b.callOwner(t, r, owner, a)
+		used, err = b.callOwner(t, r, owner, first, a)
 	} else {
-		used, err = b.serve(t, r, copies, nil, before, a)
+		used, err = b.serve(t, r, copies, first, before, a)
 	}
 	if err != nil {
 		return nil, err
@@ -90,9 +105,9 @@ func (b *binding) callGuarded(t *table, r *row, a opregistry.Call) (*candidate, 
 	return used, nil
 }
 
-// callOwner runs a backward op on the impl that its forward op ran on. There is no fallback, since
-// no other impl can read the saved state.
-func (b *binding) callOwner(t *table, r *row, owner string, a opregistry.Call) (*candidate, error) {
+// callOwner runs a backward op on the impl that its forward op ran on, unless that has failed
+// already. There is no fallback, since no other impl can read the saved state.
+func (b *binding) callOwner(t *table, r *row, owner string, first error, a opregistry.Call) (*candidate, error) {
 	i := position(r.order, owner)
 	if i < 0 && !r.onHost() && position(t.rows[b.index].order, owner) >= 0 {
 		return b.serveAcross(t, r, nil, nil, a)
@@ -107,7 +122,11 @@ func (b *binding) callOwner(t *table, r *row, owner string, a opregistry.Call) (
 		return nil, &CallError{Op: b.name, Rejected: r.rejected, savedState: true,
 			Problem: fmt.Sprintf("the saved state was written by impl %q, which is no longer a candidate: %s; run the forward op again", owner, reason)}
 	}
-	if err := b.attempt(r.order[i], a); err != nil {
+	err := first
+	if err == nil {
+		err = b.typed.attemptCall(r.order[i], a)
+	}
+	if err != nil {
 		b.m.core.failed(t.policy, b.name, r.order[i], err)
 		return nil, &CallError{Op: b.name, Tried: []error{err}, Rejected: r.rejected, savedState: true,
 			Problem: "only the impl that failed can read the saved state; run the forward op again"}
@@ -138,7 +157,7 @@ func (b *binding) serve(t *table, r *row, copies []savedOperand, first error, be
 		}
 		err := first
 		if first = nil; err == nil {
-			err = b.attempt(c, a)
+			err = b.typed.attemptCall(c, a)
 		}
 		if err == nil {
 			if c.trial != nil {

@@ -12,7 +12,7 @@ var Faults = map[string]struct {
 }{
 	"order": {func(r *row) {
 		r.order[0], r.order[1] = r.order[1], r.order[0]
-		r.head, r.slot = r.order[0], r.order[0].slot
+		r.head = r.order[0]
 	}, "ranks higher"},
 	"head":      {func(r *row) { r.head = r.order[1] }, "the head is not the first candidate"},
 	"lost impl": {func(r *row) { r.order = r.order[:1] }, "the registry"},
@@ -32,5 +32,5 @@ func CheckBroken(m *Manager, op string, breakIt func(*row)) {
 
 // InvokeOn runs an op on its nth candidate.
 func InvokeOn[A any](b *Bound[A], n int, a A) error {
-	return b.invoke(b.table.Load().rows[b.index].order[n], b.op.At(&a))
+	return b.attempt(b.table.Load().rows[b.index].order[n], a)
 }

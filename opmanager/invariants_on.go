@@ -33,12 +33,12 @@ func (t *table) checkRows(ops []opregistry.Handle, on device.Type, rows []row) {
 			t.broken(name, "the row has %d impls, the registry %d", got, want)
 		}
 		if len(r.order) == 0 {
-			if r.head != nil || !r.guarded {
+			if r.head != nil || !r.special {
 				t.broken(name, "the row has a head and no candidates")
 			}
 			continue
 		}
-		if r.head != r.order[0] || r.slot != r.head.slot {
+		if r.head != r.order[0] {
 			t.broken(name, "the head is not the first candidate, %s", r.order[0].info.ID)
 		}
 		t.checkOrder(i, r)
@@ -92,8 +92,7 @@ func checkScratch(exec *opregistry.Exec, op opregistry.Handle, c *candidate) {
 
 // checkOwner panics when a backward op is about to run on an impl that has not written the saved
 // state of the call.
-func checkOwner(op opregistry.Handle, c *candidate, a opregistry.Call) {
-	saved := a.Saved()
+func checkOwner(op opregistry.Handle, c *candidate, saved *opregistry.Saved) {
 	if saved == nil || op.Forward() || saved.Owner() == "" || saved.Owner() == c.info.ID {
 		return
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/primus-fl/primus/internal/argcopy"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
@@ -15,11 +16,6 @@ import (
 type Settings struct {
 	// Exec provides impls with workers and scratch memory; nil means an Exec without workers.
 	Exec *opregistry.Exec
-	// Timing measures the duration of every call, which costs two readings of the clock.
-	Timing bool
-	// Uncounted turns off the counting of calls, which is most of the cost of dispatch. Fallbacks,
-	// declines and failures are counted regardless.
-	Uncounted bool
 	// Listeners receive the events of the Manager.
 	Listeners []Listener
 	// Layers are the layers of the policy above LayerDefault, which is the policy that New is given.
@@ -48,8 +44,7 @@ type Manager struct {
 type core struct {
 	registry   *opregistry.Registry
 	exec       *opregistry.Exec
-	timing     bool
-	uncounted  bool
+	began      time.Time
 	listeners  []Listener
 	probes     probes
 	quarantine quarantine
@@ -71,7 +66,7 @@ type core struct {
 // Close.
 func New(registry *opregistry.Registry, policy oppolicy.Policy, set Settings) *Manager {
 	c := &core{
-		registry: registry, exec: set.Exec, timing: set.Timing, uncounted: set.Uncounted, listeners: set.Listeners,
+		registry: registry, exec: set.Exec, began: time.Now(), listeners: set.Listeners,
 		counters: map[statsKey]*counters{}, slots: map[string]int{}, handles: map[string]map[*handleCounters]struct{}{}, roots: map[*Manager]struct{}{},
 	}
 	if c.exec == nil {

@@ -419,7 +419,7 @@ func TestUnavailable(t *testing.T) {
 
 // W2: a call builds nothing.
 func TestCallAllocatesNothing(t *testing.T) {
-	f := newManager(t, nil, opmanager.Settings{Timing: true})
+	f := newManager(t, nil, opmanager.Settings{})
 	a, b := newArgs(t), newPair(t)
 	one, pair := opmanager.MustBind(f.Manager, addOne), opmanager.MustBind(f.Manager, pairFwd)
 	allocateNothing(t, func() {
@@ -452,34 +452,6 @@ func TestCountsOfCollectedHandlesStay(t *testing.T) {
 		if s.Op == "add_one" && s.ID == "vendor.acme" {
 			assert.EqualValues(t, 20, s.Calls)
 		}
-	}
-}
-
-// A call keeps its arguments in the frame of its caller, which moves when the stack grows.
-func TestArgumentsMoveWithTheStack(t *testing.T) {
-	for name, timing := range map[string]bool{"timed": true, "not timed": false} {
-		t.Run(name, func(t *testing.T) {
-			f := newManager(t, nil, opmanager.Settings{Timing: timing})
-			bound := opmanager.MustBind(f.Manager, addOne)
-			require.NoError(t, bound.Call(newArgs(t))) // the first call after a change takes another path
-			f.vendor.do = func(addArgs) error {
-				grow(1 << 12)
-				var others sync.WaitGroup
-				for range 100 {
-					others.Go(func() { grow(1 << 8) }) // these may get the memory of the old stack
-				}
-				others.Wait()
-				return opregistry.Unsupported("the stack has moved")
-			}
-			for range 8 {
-				a := newArgs(t)
-				done := make(chan error)
-				go func() { done <- bound.Call(a) }()
-				require.NoError(t, <-done)
-				assert.Equal(t, []float32{2, 3, 4}, tensor.Data[float32](a.Out))
-			}
-			assert.Equal(t, []int{9, 8}, []int{f.vendor.calls, f.flagos.calls})
-		})
 	}
 }
 

@@ -139,7 +139,7 @@ func (m *Manager) ExplainIn(layer int, phase oppolicy.Phase, call *CallShape) []
 // scratch returns a core that builds the same tables as c without changing the counters of c.
 func (c *core) scratch() *core {
 	return &core{
-		timing: c.timing, counters: map[statsKey]*counters{}, slots: map[string]int{},
+		counters: map[statsKey]*counters{}, slots: map[string]int{},
 		quarantine: quarantine{cases: c.quarantine.copyCases()},
 	}
 }

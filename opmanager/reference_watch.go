@@ -37,7 +37,7 @@ const (
 )
 
 // ReferenceWatch finds training steps in which impls of kind reference take more than a tenth of
-// the time. It needs Settings.Timing and is not safe for concurrent use.
+// the time. It is not safe for concurrent use.
 type ReferenceWatch struct {
 	m     *Manager
 	begin map[statsKey]time.Duration

@@ -76,7 +76,7 @@ func TestReferenceWatch(t *testing.T) {
 					if tt.edit != nil {
 						tt.edit(p)
 					}
-				}, opmanager.Settings{Timing: true})
+				}, opmanager.Settings{})
 				if tt.do != nil {
 					tt.do(f)
 				}
@@ -111,7 +111,7 @@ func TestReferenceWatch(t *testing.T) {
 // A tenth of a step is not too much, and what is not timed in a step does not count.
 func TestReferenceWatchOfFastSteps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newManager(t, func(p *oppolicy.Policy) { p.Prefer = opregistry.KindReference }, opmanager.Settings{Timing: true})
+		f := newManager(t, func(p *oppolicy.Policy) { p.Prefer = opregistry.KindReference }, opmanager.Settings{})
 		f.reference.do = takes(10 * time.Millisecond)
 		bound := opmanager.MustBind(f.Manager, addOne)
 		w := opmanager.NewReferenceWatch(f.Manager)

@@ -16,11 +16,12 @@ import (
 type ImplStats struct {
 	Op string `json:"op"`
 	ImplInfo
-	Calls     uint64        `json:"calls"`     // calls that it served
-	Duration  time.Duration `json:"nanos"`     // total of those calls; 0 without Settings.Timing
-	Errors    uint64        `json:"errors"`    // calls in which it failed
-	Declines  uint64        `json:"declines"`  // calls that it declined
-	Fallbacks uint64        `json:"fallbacks"` // calls that it served in place of another impl
+	Calls     uint64        `json:"calls"`              // calls that it served
+	Duration  time.Duration `json:"nanos"`              // total of those calls
+	Estimated bool          `json:"estimated,omitzero"` // Duration is estimated from some of the calls
+	Errors    uint64        `json:"errors"`             // calls in which it failed
+	Declines  uint64        `json:"declines"`           // calls that it declined
+	Fallbacks uint64        `json:"fallbacks"`          // calls that it served in place of another impl
 	Verify    VerifyStats   `json:"verify"`
 	// CrossDevice counts the calls that it served with copies of operands on a device, and
 	// CrossDeviceBytes the bytes that were copied for them, to the host and back.
@@ -46,8 +47,18 @@ type counters struct {
 	durations     []func(time.Duration) // those of listeners
 }
 
-// sampledCalls is the number of calls of which listeners receive one duration.
-const sampledCalls = 7
+// now returns the time since the Manager was made. It reads one clock, where time.Now reads two.
+func (c *core) now() time.Duration { return time.Since(c.began) }
+
+// A call is short if it takes less than shortCall. After provenShort short calls in a row one in
+// sampledShort is timed, until one is not short. Listeners receive the duration of one call in
+// sampledCalls, if it was timed.
+const (
+	shortCall    = 10 * time.Microsecond
+	provenShort  = 64
+	sampledCalls = 7
+	sampledShort = 4 * sampledCalls
+)
 
 // reportDuration passes the duration of a call to listeners.
 func (c *core) reportDuration(op string, all *counters, took time.Duration) {
@@ -65,13 +76,73 @@ func (c *core) reportDuration(op string, all *counters, took time.Duration) {
 
 // count holds the counters that a call writes.
 type count struct {
+	calls   atomic.Uint64
+	short   atomic.Int32 // how many calls in a row were short, at most provenShort
+	all     durations    // of the calls while every call was timed
+	sampled durations    // of one in sampledShort of the others
+}
+
+// durations are a number of calls and the time that they took.
+type durations struct {
 	calls atomic.Uint64
 	nanos atomic.Int64
 }
 
+func (d *durations) record(took time.Duration) {
+	d.calls.Add(1)
+	d.nanos.Add(int64(took))
+}
+
+func (d *durations) add(o *durations) {
+	d.calls.Add(o.calls.Load())
+	d.nanos.Add(o.nanos.Load())
+}
+
+func (d *durations) mean() float64 { return float64(d.nanos.Load()) / float64(max(1, d.calls.Load())) }
+
 func (c *count) add(o *count) {
+	c.all.add(&o.all)
+	c.sampled.add(&o.sampled)
 	c.calls.Add(o.calls.Load())
-	c.nanos.Add(o.nanos.Load())
+}
+
+// total returns the time that the calls took, and whether it is an estimate.
+func (c *count) total() (took time.Duration, estimated bool) {
+	took = time.Duration(c.all.nanos.Load())
+	rest := c.calls.Load() - c.all.calls.Load()
+	if rest == 0 {
+		return took, false
+	}
+	mean := c.all.mean()
+	if c.sampled.calls.Load() > 0 {
+		mean = c.sampled.mean()
+	}
+	return took + time.Duration(float64(rest)*mean), true
+}
+
+// timing returns where the duration of the next call is recorded, nil if it is not timed.
+func (c *count) timing() *durations {
+	switch {
+	case c.short.Load() < provenShort:
+		return &c.all
+	case c.calls.Load()%sampledShort == sampledShort-1:
+		return &c.sampled
+	default:
+		return nil
+	}
+}
+
+// timed counts a call, records its duration where timing said, and returns the number of calls.
+func (c *count) timed(to *durations, took time.Duration) uint64 {
+	calls := c.calls.Add(1)
+	to.record(took)
+	switch short := c.short.Load(); {
+	case took >= shortCall:
+		c.short.Store(0)
+	case short < provenShort:
+		c.short.CompareAndSwap(short, short+1)
+	}
+	return calls
 }
 
 // handleCounters are the counters of one handle, indexed by slot. Each handle has its own, so that
@@ -158,8 +229,9 @@ func (c *core) total(op string, all *counters) ImplStats {
 			sum.add(counted)
 		}
 	}
+	took, estimated := sum.total()
 	return ImplStats{
-		Op: op, ImplInfo: all.info, Calls: sum.calls.Load(), Duration: time.Duration(sum.nanos.Load()),
+		Op: op, ImplInfo: all.info, Calls: sum.calls.Load(), Duration: took, Estimated: estimated,
 		Errors: all.errors.Load(), Declines: all.declines.Load(), Fallbacks: all.fallbacks.Load(), Verify: all.verify.stats(),
 		CrossDevice: all.crossed.Load(), CrossDeviceBytes: all.crossedBytes.Load(),
 	}

@@ -62,23 +62,16 @@ type history struct {
 
 // row is one op of a table.
 type row struct {
-	// The fields that a call on the fast path reads are adjacent.
-	slow   atomic.Bool // the next call takes callSlow
-	dtypes uint32      // the dtypes that head serves, one bit each; 0 for all
-	slot   int         // that of head
-	run    any         // that of head
-
-	head       *candidate // order[0], nil if there is none
-	alwaysSlow bool       // every call takes callSlow
-	guarded    bool       // every call takes callGuarded
-	order      []*candidate
-	rejected   []oppolicy.Rejection
-	follows    int // the op of the family that determines the order, -1 for none
+	head     *candidate // order[0], nil if there is none
+	special  bool       // calls are served by serveRest alone
+	family   bool       // the op belongs to a family
+	forward  bool       // it is the forward op of its family
+	order    []*candidate
+	rejected []oppolicy.Rejection
+	follows  int // the op of the family that determines the order, -1 for none
 
 	variants map[uint64]*row // by the signature of a call: the tuned choice for it; nil for none
 	on       device.Type     // the type of device that the operands lie on
-
-	_ [12]byte // pads the row to 128 bytes, so that indexing is a shift
 }
 
 // leader returns the op that determines the order of row i.
@@ -93,6 +86,7 @@ func (r *row) leader(i int) int {
 type candidate struct {
 	run      any
 	support  *opregistry.Support // nil if it serves every call
+	dtypes   uint32              // the dtypes of the lead operand that it serves whatever else the call has, one bit each
 	slot     int                 // index among the impls of the op
 	number   uint64              // of the registration
 	served   atomic.Bool         // set after the first call that it served
@@ -110,8 +104,7 @@ func (c *core) buildTable(in inputs, p *oppolicy.Policy, h *history) *table {
 	for _, on := range in.registry.DeviceTypes() {
 		t.devices = append(t.devices, deviceRows{on, c.buildRows(t, on)})
 	}
-	t.nowhere.follows, t.nowhere.guarded, t.nowhere.alwaysSlow = -1, true, true
-	t.nowhere.slow.Store(true)
+	t.nowhere.follows, t.nowhere.special = -1, true
 	t.checkInvariants()
 	return t
 }
@@ -127,34 +120,27 @@ func (c *core) buildRows(t *table, on device.Type) []row {
 	joinFamilies(ops, rows)
 	for i, op := range ops {
 		r := &rows[i]
-		c.finish(r, op, t)
+		finish(r, op, t)
 		if r.follows < 0 && op.Family() == "" {
-			c.addVariants(r, op, t)
+			addVariants(r, op, t)
 		}
 	}
 	return rows
 }
 
 // finish sets what calls need of a row whose order is known.
-func (c *core) finish(r *row, op opregistry.Handle, t *table) {
-	r.guarded = len(r.order) == 0 || op.Family() != "" || t.policy.ProtectInPlace || t.policy.Verify.Covers(op.Name()) ||
-		slices.ContainsFunc(r.order, func(c *candidate) bool { return c.trial != nil })
+func finish(r *row, op opregistry.Handle, t *table) {
 	if len(r.order) > 0 {
 		r.head = r.order[0]
-		r.run, r.slot = r.head.run, r.head.slot
 	}
-	r.alwaysSlow = r.guarded || c.timing || len(t.taps) > 0
-	if !r.alwaysSlow && r.head.support != nil {
-		var only bool
-		r.dtypes, only = r.head.support.DTypeMask()
-		r.alwaysSlow = !only
-	}
-	r.slow.Store(true)
+	r.family, r.forward = op.Family() != "", op.Forward()
+	r.special = r.head == nil || len(t.taps) > 0 || t.policy.ProtectInPlace || t.policy.Verify.Covers(op.Name()) ||
+		slices.ContainsFunc(r.order, func(c *candidate) bool { return c.trial != nil })
 }
 
 // addVariants adds a row for each signature of calls for which the tuning chooses another
 // candidate. The ops of a family have none: their impl is chosen once for all calls.
-func (c *core) addVariants(r *row, op opregistry.Handle, t *table) {
+func addVariants(r *row, op opregistry.Handle, t *table) {
 	choice, ok := t.policy.Tuned(op.Name())
 	if !ok {
 		return
@@ -166,10 +152,9 @@ func (c *core) addVariants(r *row, op opregistry.Handle, t *table) {
 		}
 		v := &row{on: r.on, rejected: r.rejected, follows: r.follows, order: slices.Concat(r.order[i:i+1], r.order[:i], r.order[i+1:])}
 		v.order[0].tuned = true
-		c.finish(v, op, t)
+		finish(v, op, t)
 		if r.variants == nil {
 			r.variants = map[uint64]*row{}
-			r.alwaysSlow = true
 		}
 		r.variants[call.Signature] = v
 	}
@@ -202,6 +187,9 @@ func (c *core) buildRow(r *row, op string, entries []opregistry.Entry, t *table)
 		made[n].history, made[n].counters = t.history, all
 		if e.Support.PerCall() {
 			made[n].support = &e.Support
+			if mask, only := e.Support.DTypeMask(); only {
+				made[n].dtypes = mask
+			}
 		}
 		r.order = append(r.order, &made[n])
 	}

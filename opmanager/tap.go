@@ -53,7 +53,6 @@ type tapped struct{ Tap }
 
 // callTapped serves a call that taps see. Taps that begin first end last.
 func (b *binding) callTapped(t *table, r *row, a opregistry.Call) error {
-	a, _ = a.Clone() // taps keep it on the heap, where a pointer into the caller's frame goes stale
 	call := TappedCall{Op: b.handle, Layer: b.m.scope.layer - 1, Phase: b.m.scope.phase, Args: a, Pool: b.exec.Pool()}
 	ends := make([]func(ImplInfo, error) error, 0, len(t.taps))
 	for _, tap := range t.taps {
@@ -61,7 +60,7 @@ func (b *binding) callTapped(t *table, r *row, a opregistry.Call) error {
 			ends = append(ends, end)
 		}
 	}
-	used, err := b.serveSlow(t, r, a)
+	used, err := b.serveUntapped(t, r, nil, a)
 	var served ImplInfo
 	if err == nil {
 		served = used.info

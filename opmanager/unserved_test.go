@@ -20,27 +20,25 @@ func onlyNVIDIA(p oppolicy.Policy) oppolicy.Policy {
 // A policy that takes the last impl from an op in use is refused before it is in
 // force, and says why of each impl.
 func TestPolicyThatLeavesABoundOpUnservedIsRefused(t *testing.T) {
-	for _, uncounted := range []bool{false, true} {
-		f := newManager(t, nil, opmanager.Settings{Uncounted: uncounted})
-		dead := onlyNVIDIA(f.Policy())
-		require.NoError(t, dryRun(f.Manager, dead).Refused, "nobody calls the op")
-		bound := opmanager.MustBind(f.Manager, addOne)
-		before := f.Generation()
+	f := newManager(t, nil, opmanager.Settings{})
+	dead := onlyNVIDIA(f.Policy())
+	require.NoError(t, dryRun(f.Manager, dead).Refused, "nobody calls the op")
+	bound := opmanager.MustBind(f.Manager, addOne)
+	before := f.Generation()
 
-		err := setPolicy(f.Manager, dead)
-		refused := &opmanager.UnservedError{}
-		require.ErrorAs(t, err, &refused)
-		require.Len(t, refused.Ops, 1)
-		assert.Equal(t, "add_one", refused.Ops[0].Op)
-		assert.Equal(t, "vendor.acme", refused.Ops[0].Impl)
-		assert.Len(t, refused.Ops[0].Rejected, 3)
-		assert.ErrorContains(t, err, `impl "reference.go": not in the per-op order vendor:nvidia (p.yaml:1)`)
-		assert.Equal(t, err, dryRun(f.Manager, dead).Refused)
+	err := setPolicy(f.Manager, dead)
+	refused := &opmanager.UnservedError{}
+	require.ErrorAs(t, err, &refused)
+	require.Len(t, refused.Ops, 1)
+	assert.Equal(t, "add_one", refused.Ops[0].Op)
+	assert.Equal(t, "vendor.acme", refused.Ops[0].Impl)
+	assert.Len(t, refused.Ops[0].Rejected, 3)
+	assert.ErrorContains(t, err, `impl "reference.go": not in the per-op order vendor:nvidia (p.yaml:1)`)
+	assert.Equal(t, err, dryRun(f.Manager, dead).Refused)
 
-		assert.Equal(t, before, f.Generation())
-		assert.Empty(t, f.Policy().PerOp)
-		require.NoError(t, bound.Call(newArgs(t)))
-	}
+	assert.Equal(t, before, f.Generation())
+	assert.Empty(t, f.Policy().PerOp)
+	require.NoError(t, bound.Call(newArgs(t)))
 }
 
 // An op that only one layer calls is looked at with the rules of that layer.

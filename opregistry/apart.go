@@ -24,11 +24,11 @@ type extent struct{ lo, hi uintptr }
 
 // fewApart requires that each tensor which a call writes shares no memory with any other of the
 // call, except where both are the same view and the description allows it.
-func (p *plan) fewApart(c *Check, args unsafe.Pointer, memory []extent) {
+func (p *plan) fewApart(c *Check, args unsafe.Pointer, h hooks, memory []extent) {
 	written := p.written
 	for m := p.depends; m != 0; m &= m - 1 {
 		i := bits.TrailingZeros32(m)
-		if memory[i].hi != 0 && p.accessOf(&p.operands[i], args, 0) != AccessRead {
+		if memory[i].hi != 0 && p.operands[i].accessOf(args, h, 0) != AccessRead {
 			written |= 1 << i
 		}
 	}
@@ -47,7 +47,7 @@ func (p *plan) fewApart(c *Check, args unsafe.Pointer, memory []extent) {
 }
 
 // listsApart is fewApart for any operands.
-func (p *plan) listsApart(c *Check, args unsafe.Pointer) {
+func (p *plan) listsApart(c *Check, args unsafe.Pointer, h hooks) {
 	n := 0
 	for i := range p.operands {
 		_, k, _ := p.operands[i].tensors(args)
@@ -55,11 +55,11 @@ func (p *plan) listsApart(c *Check, args unsafe.Pointer) {
 	}
 	switch {
 	case n <= someOperands:
-		p.someApart(c, args)
+		p.someApart(c, args, h)
 	case n <= moreOperands:
-		p.moreApart(c, args)
+		p.moreApart(c, args, h)
 	default:
-		p.manyApart(c, args)
+		p.manyApart(c, args, h)
 	}
 }
 
@@ -115,34 +115,34 @@ func (s span) compare(o span) int {
 // These functions are not one so that a call has no larger buffer than it needs.
 
 //go:noinline
-func (p *plan) someApart(c *Check, args unsafe.Pointer) {
+func (p *plan) someApart(c *Check, args unsafe.Pointer, h hooks) {
 	var buf [someOperands]span
-	p.sweep(c, args, buf[:])
+	p.sweep(c, args, h, buf[:])
 }
 
 //go:noinline
-func (p *plan) moreApart(c *Check, args unsafe.Pointer) {
+func (p *plan) moreApart(c *Check, args unsafe.Pointer, h hooks) {
 	var buf [moreOperands]span
-	p.sweep(c, args, buf[:])
+	p.sweep(c, args, h, buf[:])
 }
 
 //go:noinline
-func (p *plan) manyApart(c *Check, args unsafe.Pointer) {
+func (p *plan) manyApart(c *Check, args unsafe.Pointer, h hooks) {
 	var buf [manyOperands]span
-	p.sweep(c, args, buf[:])
+	p.sweep(c, args, h, buf[:])
 }
 
 // sweep visits the tensors by address and compares one whose bytes may meet those of an earlier one
 // with all others. A call with more tensors than fit into buf makes several passes over them.
-func (p *plan) sweep(c *Check, args unsafe.Pointer, buf []span) {
+func (p *plan) sweep(c *Check, args unsafe.Pointer, h hooks, buf []span) {
 	var written, read uintptr // the highest end so far
 	last := span{operand: -1}
 	for more := true; more && c.err == nil; {
 		var next []span
-		next, more = p.gather(args, buf, last)
+		next, more = p.gather(args, h, buf, last)
 		for _, s := range next {
 			if s.lo < written || s.written && s.lo < read {
-				p.meet(c, args, s)
+				p.meet(c, args, h, s)
 			}
 			first, _, stride := p.operands[s.operand].tensors(args)
 			if _, hi := tensorAt(first, int(s.at), stride).ByteRange(); s.written {
@@ -157,20 +157,20 @@ func (p *plan) sweep(c *Check, args unsafe.Pointer, buf []span) {
 
 // gather returns the tensors that come after last by address, in order, and whether there are more.
 // Whenever there are too many, only those in the lower half are kept.
-func (p *plan) gather(args unsafe.Pointer, buf []span, last span) (next []span, more bool) {
+func (p *plan) gather(args unsafe.Pointer, h hooks, buf []span, last span) (next []span, more bool) {
 	window := len(buf) / 2
 	next = buf[:0]
 	for k := range p.operands {
 		o := &p.operands[k]
 		first, n, stride := o.tensors(args)
-		written := n > 0 && p.accessOf(o, args, 0) != AccessRead
+		written := n > 0 && o.accessOf(args, h, 0) != AccessRead
 		for i := range n {
 			t := tensorAt(first, i, stride)
 			if t == nil || t.NumElements() == 0 || o.over != 0 && p.overwritten(o, args, t, i) {
 				continue
 			}
 			if o.access.hook {
-				written = p.accessOf(o, args, i) != AccessRead
+				written = o.accessOf(args, h, i) != AccessRead
 			}
 			lo, _ := t.ByteRange()
 			s := span{lo, int32(i), int8(k), written}
@@ -192,7 +192,7 @@ func (p *plan) gather(args unsafe.Pointer, buf []span, last span) (next []span, 
 }
 
 // meet compares one tensor with all others.
-func (p *plan) meet(c *Check, args unsafe.Pointer, s span) {
+func (p *plan) meet(c *Check, args unsafe.Pointer, h hooks, s span) {
 	a, i := int(s.operand), int(s.at)
 	for b := range p.operands {
 		o := &p.operands[b]
@@ -202,7 +202,7 @@ func (p *plan) meet(c *Check, args unsafe.Pointer, s span) {
 			if c.err != nil || t == nil || b == a && k == i || o.over != 0 && p.overwritten(o, args, t, k) {
 				continue
 			}
-			written := p.accessOf(o, args, k) != AccessRead
+			written := o.accessOf(args, h, k) != AccessRead
 			switch {
 			case s.written && (!written || b < a || b == a && k < i):
 				p.clash(c, args, a, b, i, k)

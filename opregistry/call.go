@@ -44,12 +44,12 @@ func (c Call) Clone() (Call, reflect.Value) {
 
 // Validate checks the arguments. It returns an *ArgError.
 func (c Call) Validate() error {
-	_, err := c.op.plan().validate(c.args)
+	_, err := c.op.plan().validate(c.args, c.op.hooksOf(c.args))
 	return err
 }
 
 // Operands lists the tensors of the call.
-func (c Call) Operands() []Operand { return c.op.plan().list(c.args) }
+func (c Call) Operands() []Operand { return c.op.plan().list(c.args, c.op.hooksOf(c.args)) }
 
 // Updated lists the operands whose old content would be lost if an impl failed half-way: those that
 // are updated, and those written that share memory with one that is read.
@@ -66,33 +66,4 @@ func (c Call) Run(run any, x *Exec) error { return c.op.run(run, x, c.args) }
 
 // Served returns nil if an impl with this Support serves the call, else an error that wraps
 // ErrUnsupported and says why not.
-func (c Call) Served(s *Support) error {
-	if s.OfLead() {
-		if lead := c.Lead(); lead != nil {
-			if err := s.Lead(lead.DType(), lead.Shape()); err != nil {
-				return err
-			}
-		}
-	}
-	for _, name := range s.Without {
-		if c.gives(name) {
-			return Unsupported("argument %s is given: declared for calls without it", name)
-		}
-	}
-	if s.Call == nil {
-		return nil
-	}
-	return asDecline(c.op.serves(s.Call, c.args))
-}
-
-// gives reports whether the call does not leave out an argument: a tensor that is not nil, a list
-// that is not empty, a number other than 0.
-func (c Call) gives(name string) bool {
-	for i := range c.op.plan().params {
-		if p := &c.op.plan().params[i]; p.Name == name {
-			v := reflect.NewAt(c.op.args, c.args).Elem().FieldByIndex(p.Path)
-			return v.Kind() == reflect.Slice && v.Len() > 0 || v.Kind() != reflect.Slice && !v.IsZero()
-		}
-	}
-	return false
-}
+func (c Call) Served(s *Support) error { return c.op.serves(s, c.args) }

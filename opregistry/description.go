@@ -19,19 +19,36 @@ type description struct {
 	tolerance         Tolerance
 	args              reflect.Type
 	where, lists      string
-	check             func(*Check, unsafe.Pointer)
-	access            func(args unsafe.Pointer, operand string, i int) Access
+	depends           bool // the schema has Access
 
-	// What has to know the type of the arguments: run runs an Impl.Run, serves a Support.Call, and
-	// untype makes an Impl.Run of a function that gets the arguments as any.
+	// What has to know the type of the arguments: hooks returns the functions of the schema with a
+	// copy of the arguments and is nil if there are none, run runs an Impl.Run, serves asks
+	// a Support, and untype makes an Impl.Run of a function that gets the arguments as any.
+	hooks  func(args unsafe.Pointer) hooks
 	run    func(run any, x *Exec, args unsafe.Pointer) error
-	serves func(call any, args unsafe.Pointer) error
+	serves func(s *Support, args unsafe.Pointer) error
 	untype func(f func(*Exec, any) error) any
 
 	compiled atomic.Pointer[plan] // nil before the first use
 }
 
 func (d *description) describe() *description { return d }
+
+// hooks are the functions of a schema, with the arguments of a call.
+type hooks interface {
+	// faultOf returns the *ArgError of Schema.Check, nil if the schema has none.
+	faultOf() error
+	// accessOf calls Schema.Access.
+	accessOf(operand string, i int) Access
+}
+
+// hooksOf returns the hooks of a call, nil if the schema has none.
+func (d *description) hooksOf(args unsafe.Pointer) hooks {
+	if d.hooks == nil {
+		return nil
+	}
+	return d.hooks(args)
+}
 
 // named panics unless the name of the op is lower_snake.
 func (d *description) named() {
@@ -60,10 +77,9 @@ func (d *description) compile() *plan {
 	switch {
 	case (d.family != "") != (p.saved >= 0):
 		fault("want both Family and a field of type *opregistry.Saved, or neither")
-	case depends != (d.access != nil):
+	case depends != d.depends:
 		fault("want both an operand whose access depends and Access, or neither")
 	}
-	p.check, p.access = d.check, d.access
 	d.compiled.Store(p) // another goroutine may store an equal one
 	return p
 }

@@ -3,6 +3,7 @@ package opregistry
 import (
 	"reflect"
 	"regexp"
+	"sync"
 	"unsafe"
 
 	"github.com/primus-fl/primus/device"
@@ -73,7 +74,12 @@ type Schema[A any] struct {
 
 // Op is the typed handle of an op with argument struct A. It is immutable; a program has one handle
 // per op, made by NewOp.
-type Op[A any] struct{ description }
+type Op[A any] struct {
+	description
+	check  func(c *Check, a *A)
+	access func(a *A, operand string, i int) Access
+	frames sync.Pool // of *frame[A]
+}
 
 // Handle is an Op of any argument type. Only *Op implements it.
 type Handle interface {
@@ -105,18 +111,15 @@ var opName = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
 // is compiled when the op is first used, which panics when the description is wrong: handles are
 // written in programs, not read from input.
 func NewOp[A any](name string, s Schema[A]) *Op[A] {
-	o := &Op[A]{description{
-		name: name, doc: s.Doc, formula: s.Formula, family: s.Family, forward: s.Forward, tolerance: s.Tolerance, where: s.Where, lists: s.Lists,
+	o := &Op[A]{check: s.Check, access: s.Access, description: description{
+		name: name, doc: s.Doc, formula: s.Formula, family: s.Family, forward: s.Forward, tolerance: s.Tolerance, where: s.Where, lists: s.Lists, depends: s.Access != nil,
 		args:   reflect.TypeFor[A](),
 		run:    func(run any, x *Exec, args unsafe.Pointer) error { return run.(Func[A])(x, *(*A)(args)) },
-		serves: func(call any, args unsafe.Pointer) error { return call.(func(A) error)(*(*A)(args)) },
 		untype: func(f func(*Exec, any) error) any { return Func[A](func(x *Exec, a A) error { return f(x, a) }) },
 	}}
-	if check := s.Check; check != nil {
-		o.check = func(c *Check, args unsafe.Pointer) { check(c, (*A)(args)) }
-	}
-	if access := s.Access; access != nil {
-		o.access = func(args unsafe.Pointer, operand string, i int) Access { return access((*A)(args), operand, i) }
+	o.serves = func(s *Support, args unsafe.Pointer) error { return Serves(s, o, *(*A)(args)) }
+	if o.hooked() {
+		o.hooks = func(args unsafe.Pointer) hooks { return &frame[A]{op: o, args: *(*A)(args)} }
 	}
 	o.named()
 	return o
@@ -134,7 +137,57 @@ func (o *Op[A]) ValidateAt(a *A) error {
 
 // Locate is ValidateAt that also returns where the operands lie. A call without operands lies on
 // the host.
-func (o *Op[A]) Locate(a *A) (device.Place, error) { return o.plan().validate(unsafe.Pointer(a)) }
+func (o *Op[A]) Locate(a *A) (device.Place, error) {
+	if o.hooked() {
+		return o.locateHooked(*a)
+	}
+	return o.plan().validate(unsafe.Pointer(a), nil)
+}
+
+// hooked reports whether the schema has functions that are called with the arguments.
+func (o *Op[A]) hooked() bool { return o.check != nil || o.access != nil }
+
+// frame holds the arguments of a call for the functions of a schema, which get a pointer to them.
+// It implements hooks.
+type frame[A any] struct {
+	op    *Op[A]
+	args  A
+	check Check
+}
+
+func (f *frame[A]) faultOf() error {
+	if f.op.check == nil {
+		return nil
+	}
+	f.check = Check{op: f.op.name}
+	f.op.check(&f.check, &f.args)
+	return f.check.err
+}
+
+func (f *frame[A]) accessOf(operand string, i int) Access { return f.op.access(&f.args, operand, i) }
+
+// locateHooked is Locate for an op whose schema has functions. They get a copy of the arguments in
+// a frame that is used again, because the compiler has to assume that they keep the pointer.
+func (o *Op[A]) locateHooked(a A) (device.Place, error) {
+	f, ok := o.frames.Get().(*frame[A])
+	if !ok {
+		f = &frame[A]{op: o}
+	}
+	f.args = a
+	at, err := o.plan().validate(unsafe.Pointer(&f.args), f)
+	f.args, f.check = *new(A), Check{}
+	o.frames.Put(f)
+	return at, err
+}
+
+// Lead returns the lead operand of a call, nil when there is none.
+func (o *Op[A]) Lead(a *A) *tensor.Tensor { return o.plan().leader(unsafe.Pointer(a)) }
+
+// Saved returns the record of the family's saved state, or nil for an op without a family.
+func (o *Op[A]) Saved(a *A) *Saved { return o.plan().savedOf(unsafe.Pointer(a)) }
+
+// Signature returns the signature of a call, as Call.Signature does.
+func (o *Op[A]) Signature(a *A) uint64 { return o.plan().signature(unsafe.Pointer(a)) }
 
 // Operands lists the tensors of a call.
 func (o *Op[A]) Operands(a A) []Operand { return o.At(&a).Operands() }

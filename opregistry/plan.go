@@ -14,6 +14,7 @@ import (
 type plan struct {
 	op       string
 	params   []Param
+	offsets  []uintptr // of params
 	operands []operand
 	numbers  []number
 	saved    int   // the offset of the record of a family, −1 without one
@@ -27,9 +28,6 @@ type plan struct {
 	singles  bool     // every operand is one tensor, and there are few of them
 	written  uint32   // of singles: the operands that every call writes
 	depends  uint32   // those that some calls write and others read
-
-	check  func(*Check, unsafe.Pointer)
-	access func(args unsafe.Pointer, name string, i int) Access
 
 	signed  []uintptr // the offsets of operands that are one tensor
 	several []int     // the operands that are lists
@@ -138,6 +136,9 @@ func compile(op string, t reflect.Type, where, lists string) *plan {
 		}
 	}
 	c.indexes()
+	for _, p := range c.params {
+		c.offsets = append(c.offsets, offsetOf(t, p.Path))
+	}
 	if len(c.operands) > maxOperands {
 		fault("given %d operands, want at most %d", len(c.operands), maxOperands)
 	}
@@ -491,10 +492,10 @@ func (o *operand) nameOf(i int) string {
 }
 
 // accessOf returns what a call does to tensor i of an operand.
-func (p *plan) accessOf(o *operand, args unsafe.Pointer, i int) Access {
+func (o *operand) accessOf(args unsafe.Pointer, h hooks, i int) Access {
 	switch {
 	case o.access.hook:
-		return p.access(noescape(args), o.param, i)
+		return h.accessOf(o.param, i)
 	case o.access.when != "" && o.when.holds(args):
 		return o.access.other
 	}
@@ -502,18 +503,44 @@ func (p *plan) accessOf(o *operand, args unsafe.Pointer, i int) Access {
 }
 
 // list returns the tensors of a call.
-func (p *plan) list(args unsafe.Pointer) []Operand {
+func (p *plan) list(args unsafe.Pointer, h hooks) []Operand {
 	var found []Operand
 	for k := range p.operands {
 		o := &p.operands[k]
 		first, n, stride := o.tensors(args)
 		for i := range n {
 			if t := tensorAt(first, i, stride); t != nil {
-				found = append(found, Operand{Name: o.nameOf(i), Tensor: t, Access: p.accessOf(o, args, i), Masked: o.masked})
+				found = append(found, Operand{Name: o.nameOf(i), Tensor: t, Access: o.accessOf(args, h, i), Masked: o.masked})
 			}
 		}
 	}
 	return found
+}
+
+// gives reports whether a call does not leave out an argument: a tensor that is not nil, a list
+// that is not empty, a number other than 0.
+func (p *plan) gives(args unsafe.Pointer, name string) bool {
+	for i := range p.params {
+		if p.params[i].Name != name {
+			continue
+		}
+		at, t := unsafe.Add(args, p.offsets[i]), p.params[i].Type
+		if t.Kind() == reflect.Slice {
+			return len(*(*[]struct{})(at)) > 0 // the header of a slice is the same for every type
+		}
+		return slices.ContainsFunc(unsafe.Slice((*byte)(at), t.Size()), func(b byte) bool { return b != 0 })
+	}
+	return false
+}
+
+// offsetOf returns where a field of a struct is, and those of the structs in it.
+func offsetOf(t reflect.Type, path []int) uintptr {
+	at := uintptr(0)
+	for _, i := range path {
+		f := t.Field(i)
+		at, t = at+f.Offset, f.Type
+	}
+	return at
 }
 
 // savedOf returns the record of the family of a call.

@@ -36,22 +36,23 @@ func (o *option) value(args unsafe.Pointer) uint64 {
 // one impl: the dtypes, axes and layouts of all operands are the same, and so are its bools and
 // enumerations. A length above 16 counts by its first four binary digits. Of a list of tensors, the
 // number and the last axis of the first count, and the sum of their elements.
-func (c Call) Signature() uint64 {
-	p := c.op.plan()
+func (c Call) Signature() uint64 { return c.op.plan().signature(c.args) }
+
+func (p *plan) signature(args unsafe.Pointer) uint64 {
 	h := uint64(0x9e3779b97f4a7c15)
 	for _, at := range p.signed {
 		class := uint64(0)
-		if t := *(**tensor.Tensor)(unsafe.Add(c.args, at)); t != nil {
+		if t := *(**tensor.Tensor)(unsafe.Add(args, at)); t != nil {
 			class = t.Class()
 		}
 		h = mix(h, class)
 	}
 	for _, i := range p.several {
-		h = p.operands[i].mixList(h, c.args)
+		h = p.operands[i].mixList(h, args)
 	}
 	packed := uint64(0)
 	for i := range p.options {
-		packed = bits.RotateLeft64(packed, 7) + p.options[i].value(c.args)
+		packed = bits.RotateLeft64(packed, 7) + p.options[i].value(args)
 	}
 	return mix(h, packed)
 }

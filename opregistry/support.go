@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unsafe"
 
 	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/internal/cpufeat"
@@ -165,7 +166,22 @@ func (s *Support) Lead(d tensor.DType, shape tensor.Shape) error {
 // Serves returns nil if an impl with this Support serves the call, else an error that wraps
 // ErrUnsupported and says why not.
 func Serves[A any](s *Support, op *Op[A], a A) error {
-	return op.At(&a).Served(s)
+	if s.OfLead() {
+		if lead := op.Lead(&a); lead != nil {
+			if err := s.Lead(lead.DType(), lead.Shape()); err != nil {
+				return err
+			}
+		}
+	}
+	for _, name := range s.Without {
+		if op.plan().gives(unsafe.Pointer(&a), name) {
+			return Unsupported("argument %s is given: declared for calls without it", name)
+		}
+	}
+	if s.Call == nil {
+		return nil
+	}
+	return asDecline(s.Call.(func(A) error)(a))
 }
 
 // asDecline wraps an error in ErrUnsupported unless it already is one.

@@ -11,25 +11,25 @@ import (
 
 // validate checks the arguments of a call against the description. It returns the place of the
 // operands, or an *ArgError.
-func (p *plan) validate(args unsafe.Pointer) (device.Place, error) {
+func (p *plan) validate(args unsafe.Pointer, h hooks) (device.Place, error) {
 	if len(p.operands) > usualOperands {
-		return p.validateMany(args)
+		return p.validateMany(args, h)
 	}
 	var memory [usualOperands]extent
-	return p.validateWith(args, memory[:])
+	return p.validateWith(args, h, memory[:])
 }
 
 // validateMany is a function of its own so that its buffer is not part of the frame of validate.
 //
 //go:noinline
-func (p *plan) validateMany(args unsafe.Pointer) (device.Place, error) {
+func (p *plan) validateMany(args unsafe.Pointer, h hooks) (device.Place, error) {
 	var memory [fewOperands]extent
-	return p.validateWith(args, memory[:])
+	return p.validateWith(args, h, memory[:])
 }
 
 // validateWith is validate with a buffer of zeros for the memory of each operand, if all are single
 // tensors.
-func (p *plan) validateWith(args unsafe.Pointer, memory []extent) (device.Place, error) {
+func (p *plan) validateWith(args unsafe.Pointer, h hooks, memory []extent) (device.Place, error) {
 	c := Check{op: p.op}
 	at := nowhere
 	z := p.unset
@@ -73,16 +73,15 @@ func (p *plan) validateWith(args unsafe.Pointer, memory []extent) (device.Place,
 		c.Fail("saved", "the *opregistry.Saved that forward and backward share", "nil")
 		return 0, c.err
 	}
-	if p.check != nil {
-		p.check((*Check)(noescape(unsafe.Pointer(&c))), noescape(args))
-		if c.err != nil {
-			return 0, c.err
+	if h != nil {
+		if err := h.faultOf(); err != nil {
+			return 0, err
 		}
 	}
 	if p.singles {
-		p.fewApart(&c, args, memory[:len(p.operands)])
+		p.fewApart(&c, args, h, memory[:len(p.operands)])
 	} else {
-		p.listsApart(&c, args)
+		p.listsApart(&c, args, h)
 	}
 	return at.place(), c.err
 }
@@ -109,15 +108,6 @@ func (s places) place() device.Place {
 	default:
 		return device.PlaceMixed
 	}
-}
-
-// noescape hides a pointer from escape analysis: what it points to is used by the function that it
-// is given to and not kept.
-//
-//go:nosplit
-func noescape(p unsafe.Pointer) unsafe.Pointer {
-	hidden := uintptr(p)
-	return *(*unsafe.Pointer)(unsafe.Pointer(&hidden))
 }
 
 // mismatch is what is wrong with an operand.

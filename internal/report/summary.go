@@ -197,7 +197,7 @@ func dispatchTable(stats []opmanager.ImplStats, dev *backend.DeviceUse) string {
 	}
 	t := plaintext.NewTable(header, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16)
 	for _, s := range rows {
-		row := table.Row{s.Op, s.ID, s.Kind, s.Calls, seconds(s.Duration), shareOf(s.Duration, total), plaintext.Count(s.Fallbacks)}
+		row := table.Row{s.Op, s.ID, s.Kind, s.Calls, serving(s), shareOf(s.Duration, total), plaintext.Count(s.Fallbacks)}
 		if s.Op == "" {
 			row = table.Row{"outside of calls", "-", "-", "-", "-", "-", "-"}
 		}
@@ -216,6 +216,14 @@ func dispatchTable(stats []opmanager.ImplStats, dev *backend.DeviceUse) string {
 		t.AppendRow(row)
 	}
 	return plaintext.Render(t)
+}
+
+// serving writes the time of the calls that an impl served, with ~ before an estimate.
+func serving(s opmanager.ImplStats) string {
+	if s.Estimated {
+		return "~" + seconds(s.Duration)
+	}
+	return seconds(s.Duration)
 }
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%.3f s", d.Seconds()) }

@@ -66,7 +66,7 @@ func newBench(t testing.TB, edit func(*serve.Config, *serve.Settings)) *bench {
 	metricsOf := prometheus.NewRegistry()
 	dispatch, err := metrics.NewDispatch(metricsOf)
 	require.NoError(t, err)
-	b.manager = opmanager.New(reg, oppolicy.Default(), opmanager.Settings{Timing: true, Listeners: []opmanager.Listener{b.hub, dispatch}})
+	b.manager = opmanager.New(reg, oppolicy.Default(), opmanager.Settings{Listeners: []opmanager.Listener{b.hub, dispatch}})
 	t.Cleanup(b.manager.Close)
 	dispatch.Watch(b.manager)
 	b.board = runs.NewBoard(runs.BoardSettings{Stats: b.manager.Stats, Log: &b.tail})

@@ -118,7 +118,7 @@ func (l *lab) train(ctx context.Context, name string, overrides ...string) error
 	}
 	pool := parallel.New(l.workers)
 	defer pool.Close()
-	manager := opmanager.New(reg, policy, opmanager.Settings{Exec: opregistry.NewExec(pool, 0), Timing: true, Listeners: l.listeners})
+	manager := opmanager.New(reg, policy, opmanager.Settings{Exec: opregistry.NewExec(pool, 0), Listeners: l.listeners})
 	defer manager.Close()
 	l.manager = manager
 	host := cpu.New()

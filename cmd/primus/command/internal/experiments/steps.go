@@ -52,7 +52,7 @@ func (o *TrainingOptions) WithSteps(ctx context.Context, prog cli.Program, name 
 // StepsOf runs f with what makes steps of a module.
 func (o *TrainingOptions) StepsOf(ctx context.Context, prog cli.Program, log *slog.Logger, module *config.Module, f func(StepParams) error) error {
 	var p StepParams
-	set := graph.Config{Threads: int(o.Threads), Timing: true, Log: log, Policy: o.PolicySources(module), Extras: prog.Extras, Module: module}
+	set := graph.Config{Threads: int(o.Threads), Log: log, Policy: o.PolicySources(module), Extras: prog.Extras, Module: module}
 	return graph.Run(ctx, func() error { return f(p) }, graph.Core(set), fx.Invoke(func(built StepParams) {
 		p = built
 		p.Log, p.Module = log, module

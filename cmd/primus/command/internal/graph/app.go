@@ -36,8 +36,7 @@ import (
 
 // Config is what a command decides about the graph.
 type Config struct {
-	Threads     int // 0 means one per CPU
-	Timing      bool
+	Threads     int          // 0 means one per CPU
 	Log         *slog.Logger // of the program
 	OpLog       slog.Handler // of the op manager; nil keeps it silent
 	Policy      dispatch.Sources
@@ -157,7 +156,7 @@ func newManager(p managerParams, lc fx.Lifecycle) (*opmanager.Manager, error) {
 	if p.Set.OpLog != nil {
 		p.Listeners = append(p.Listeners, opmanager.NewLogListener(slog.New(p.Set.OpLog)))
 	}
-	m := opmanager.New(p.Registry, oppolicy.Default(), opmanager.Settings{Exec: p.Exec, Timing: p.Set.Timing, Listeners: p.Listeners, Layers: layers})
+	m := opmanager.New(p.Registry, oppolicy.Default(), opmanager.Settings{Exec: p.Exec, Listeners: p.Listeners, Layers: layers})
 	lc.Append(fx.StopHook(m.Close))
 	if p.Set.OpLog != nil {
 		logUnusable(p.Set.Log, m)

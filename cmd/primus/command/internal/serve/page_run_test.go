@@ -34,7 +34,7 @@ func TestPageFollowsRunsAndImpls(t *testing.T) {
 	for _, src := range []opregistry.Source{{Name: "catalogue", Ops: ops.All()}, flagos.Source(), reference.Source()} {
 		require.NoError(t, reg.Register(src))
 	}
-	manager := opmanager.New(reg, oppolicy.Default(), opmanager.Settings{Timing: true, Listeners: []opmanager.Listener{hub}})
+	manager := opmanager.New(reg, oppolicy.Default(), opmanager.Settings{Listeners: []opmanager.Listener{hub}})
 	t.Cleanup(manager.Close)
 	service, err := serve.New(serve.Config{Addr: "127.0.0.1:0"}, serve.Settings{
 		Manager: manager, Registry: reg, Hub: hub, Runs: board, Log: slog.New(slog.DiscardHandler),

@@ -119,7 +119,7 @@ func runServe(ctx context.Context, prog cli.Program, opts serveOptions, policy d
 		return err
 	}
 	set := graph.Config{
-		Threads: int(opts.model.threads), Log: log, OpLog: prog.Lines(prog.Err, slog.LevelWarn), Timing: true,
+		Threads: int(opts.model.threads), Log: log, OpLog: prog.Lines(prog.Err, slog.LevelWarn),
 		Policy: policy.Sources(nil), Device: opts.model.load.Device(), Extras: prog.Extras,
 		ProbeDevices: opts.model.dir == "", // a model computes on a device that is known
 	}
