@@ -173,7 +173,7 @@ func TestRecordedResultIsWrong(t *testing.T) {
 	assert.False(t, results[0].Wrong())
 	assert.True(t, results[0].RecordedWrong())
 	assert.Equal(t, 4, results[0].RecordedReference.Beyond)
-	assert.Contains(t, results[0].RecordedReference.Worst, "given 2.9000001, want 1.89999998, off by 1 ")
+	assert.Contains(t, results[0].RecordedReference.Worst, "got 2.9000001, want 1.89999998, off by 1 ")
 }
 
 func entries(snap *opregistry.Snapshot) []opregistry.Entry {
