@@ -56,3 +56,33 @@ func Example() {
 	// [-1 0.5 1] <nil>
 	// vendor.acme vendor acme
 }
+
+// An impl uses the workers that its caller has. Sums of blocks that do not depend on the number of
+// workers, added in order, have the same bits for any number of them.
+func ExampleExec_Blocks() {
+	sumOfSquares := func(x *opregistry.Exec, values []float32) float32 {
+		const block = 4
+		sums := x.Scratch((len(values) + block - 1) / block)
+		defer x.Release(sums)
+		x.Blocks(len(values), block, func(lo, hi int) {
+			sum := float32(0)
+			for _, v := range values[lo:hi] {
+				sum += v * v
+			}
+			sums[lo/block] = sum
+		})
+		total := float32(0)
+		for _, sum := range sums {
+			total += sum
+		}
+		return total
+	}
+	values := []float32{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}
+	for _, pool := range []opregistry.Pool{opregistry.Serial{}, opregistry.Goroutines(2), opregistry.Goroutines(8)} {
+		fmt.Println(pool.Workers(), sumOfSquares(opregistry.NewExec(pool, 0), values))
+	}
+	// Output:
+	// 1 385
+	// 2 385
+	// 8 385
+}

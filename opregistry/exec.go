@@ -1,8 +1,11 @@
 package opregistry
 
 import (
+	"errors"
+	"fmt"
 	"math/bits"
 	"sync"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/primus-fl/primus/device"
@@ -36,6 +39,54 @@ func (Serial) Run(parts int, t Task) {
 	}
 }
 
+// Goroutines is a Pool of this many workers, which are started for each task: it needs no Close, and
+// a task should take far longer than starting them, some microseconds.
+type Goroutines int
+
+// Workers returns the number of workers, at least 1.
+func (g Goroutines) Workers() int { return max(int(g), 1) }
+
+// Run calls t.Do for each part. After a panic no further parts are started, and the panic is raised
+// again in the caller when those that run have returned.
+func (g Goroutines) Run(parts int, t Task) {
+	workers := min(g.Workers(), parts)
+	if workers <= 1 {
+		Serial{}.Run(parts, t)
+		return
+	}
+	var (
+		next  atomic.Int64
+		wg    sync.WaitGroup
+		once  sync.Once
+		cause any
+	)
+	work := func() {
+		done := false
+		defer func() {
+			if done {
+				return
+			}
+			value := recover()
+			if value == nil {
+				value = errors.New("opregistry: a part of a task ended its goroutine")
+			}
+			next.Store(int64(parts))
+			once.Do(func() { cause = value })
+		}()
+		for part := next.Add(1) - 1; part < int64(parts); part = next.Add(1) - 1 {
+			t.Do(int(part))
+		}
+		done = true
+	}
+	for range workers {
+		wg.Go(work)
+	}
+	wg.Wait()
+	if cause != nil {
+		panic(cause)
+	}
+}
+
 // Exec provides what an impl needs to run: workers, a stream and scratch memory. One Exec serves
 // many calls, even at the same time.
 type Exec struct {
@@ -57,6 +108,31 @@ func NewExec(pool Pool, stream device.Stream) *Exec {
 
 // Pool returns the workers.
 func (e *Exec) Pool() Pool { return e.pool }
+
+// Blocks calls f for consecutive blocks of n items, on the workers of the call: items lo to hi−1,
+// size of them but for the last block. How items are cut depends on n and size alone, so what is
+// computed block by block has the same bits for any number of workers. A panic of f is raised again
+// in the caller. It panics if size is below 1.
+func (e *Exec) Blocks(n, size int, f func(lo, hi int)) {
+	if size < 1 {
+		panic(fmt.Sprintf("BUG: opregistry: got blocks of %d items, want at least 1", size))
+	}
+	if n > 0 {
+		e.pool.Run((n-1)/size+1, blocks{n, size, f})
+	}
+}
+
+// blocks is the task of Exec.Blocks.
+type blocks struct {
+	n, size int
+	f       func(lo, hi int)
+}
+
+// Do runs one block.
+func (b blocks) Do(part int) {
+	lo := part * b.size
+	b.f(lo, lo+min(b.size, b.n-lo))
+}
 
 // Stream returns the stream that device work belongs to.
 func (e *Exec) Stream() device.Stream { return e.stream }

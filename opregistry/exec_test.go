@@ -1,7 +1,10 @@
 package opregistry_test
 
 import (
+	"math"
+	goruntime "runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"unsafe"
 
@@ -96,4 +99,59 @@ func TestScratchHammer(t *testing.T) {
 	}
 	close(start)
 	wg.Wait()
+}
+
+func TestBlocks(t *testing.T) {
+	t.Parallel()
+	for _, pool := range []opregistry.Pool{nil, opregistry.Goroutines(0), opregistry.Goroutines(1), opregistry.Goroutines(3), opregistry.Goroutines(100)} {
+		x := opregistry.NewExec(pool, 0)
+		for n := range 20 {
+			for _, size := range []int{1, 2, 3, 7, 19, 20, 1000, math.MaxInt} {
+				counts := make([]atomic.Int32, n)
+				x.Blocks(n, size, func(lo, hi int) {
+					assert.Zero(t, lo%size)
+					assert.Less(t, lo, hi)
+					assert.True(t, hi-lo == size || hi == n, "only the last block is shorter")
+					for i := lo; i < hi; i++ {
+						counts[i].Add(1)
+					}
+				})
+				for i := range counts {
+					assert.Equal(t, int32(1), counts[i].Load(), "item %d of %d in blocks of %d", i, n, size)
+				}
+			}
+		}
+		assert.PanicsWithValue(t, "BUG: opregistry: got blocks of 0 items, want at least 1", func() { x.Blocks(1, 0, nil) })
+	}
+}
+
+// All workers of a pool are at work at the same time.
+func TestGoroutinesRunTogether(t *testing.T) {
+	t.Parallel()
+	const workers = 3
+	var all sync.WaitGroup
+	all.Add(workers)
+	assert.Equal(t, workers, opregistry.Goroutines(workers).Workers())
+	opregistry.NewExec(opregistry.Goroutines(workers), 0).Blocks(workers, 1, func(int, int) {
+		all.Done()
+		all.Wait() // returns only when every block has begun
+	})
+}
+
+func TestGoroutinesCarryPanics(t *testing.T) {
+	t.Parallel()
+	x := opregistry.NewExec(opregistry.Goroutines(4), 0)
+	var after atomic.Int32
+	assert.PanicsWithValue(t, "the first", func() {
+		x.Blocks(1000, 1, func(lo, _ int) {
+			if lo == 0 {
+				panic("the first")
+			}
+			after.Add(1)
+		})
+	})
+	assert.Panics(t, func() { x.Blocks(10, 1, func(int, int) { goruntime.Goexit() }) })
+	ran := 0
+	opregistry.NewExec(opregistry.Goroutines(2), 0).Blocks(3, 3, func(lo, hi int) { ran = hi - lo })
+	assert.Equal(t, 3, ran, "the pool is used after a panic")
 }

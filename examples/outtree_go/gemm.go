@@ -30,28 +30,30 @@ func genericGemm(e *opregistry.Exec, a gemm.GenericGemmArgs) error {
 	if !a.Accumulate {
 		beta = 0
 	}
-	parallel(e, m, func(i int) {
-		out := d[i*n:][:n]
+	e.Blocks(m, block, func(lo, hi int) {
 		sums := e.Scratch(n)
 		defer e.Release(sums)
-		clear(sums)
-		for p := range k {
-			v := left[i*rowStep+p*step]
-			if a.TransA {
-				for j := range sums {
-					sums[j] += v * right[j*k+p]
+		for i := lo; i < hi; i++ {
+			out := d[i*n:][:n]
+			clear(sums)
+			for p := range k {
+				v := left[i*rowStep+p*step]
+				if a.TransA {
+					for j := range sums {
+						sums[j] += v * right[j*k+p]
+					}
+					continue
 				}
-				continue
+				for j, w := range right[p*n:][:n] {
+					sums[j] += v * w
+				}
 			}
-			for j, w := range right[p*n:][:n] {
-				sums[j] += v * w
-			}
-		}
-		for j, sum := range sums {
-			if beta == 0 {
-				out[j] = alpha * sum // D is not read, as it may hold NaN
-			} else {
-				out[j] = alpha*sum + beta*out[j]
+			for j, sum := range sums {
+				if beta == 0 {
+					out[j] = alpha * sum // D is not read, as it may hold NaN
+				} else {
+					out[j] = alpha*sum + beta*out[j]
+				}
 			}
 		}
 	})

@@ -16,16 +16,18 @@ func rmsnormFwd(e *opregistry.Exec, a norm.RMSNormFwdArgs) error {
 	}
 	x, weight, y, rsigma := data[0], data[1], data[2], data[3]
 	cols, shift := len(weight), shift(a.ZeroCenteredGamma)
-	parallel(e, a.Input.Shape().Rows(), func(r int) {
-		in, out := x[r*cols:][:cols], y[r*cols:][:cols]
-		sum := 0.0
-		for _, v := range in {
-			sum += float64(v) * float64(v)
-		}
-		scale := 1 / math.Sqrt(sum/float64(cols)+float64(a.Eps))
-		rsigma[r] = float32(scale)
-		for i, v := range in {
-			out[i] = float32(float64(v) * scale * (float64(weight[i]) + shift))
+	e.Blocks(a.Input.Shape().Rows(), block, func(lo, hi int) {
+		for r := lo; r < hi; r++ {
+			in, out := x[r*cols:][:cols], y[r*cols:][:cols]
+			sum := 0.0
+			for _, v := range in {
+				sum += float64(v) * float64(v)
+			}
+			scale := 1 / math.Sqrt(sum/float64(cols)+float64(a.Eps))
+			rsigma[r] = float32(scale)
+			for i, v := range in {
+				out[i] = float32(float64(v) * scale * (float64(weight[i]) + shift))
+			}
 		}
 	})
 	return nil
@@ -40,22 +42,26 @@ func rmsnormBwd(e *opregistry.Exec, a norm.RMSNormBwdArgs) error {
 	}
 	dz, x, rsigma, gamma, dx, dgamma := data[0], data[1], data[2], data[3], data[4], data[5]
 	cols, shift := len(gamma), shift(a.ZeroCenteredGamma)
-	parallel(e, cols, func(i int) {
-		sum := 0.0
-		for r, scale := range rsigma {
-			sum += float64(dz[r*cols+i]) * float64(x[r*cols+i]) * float64(scale)
+	e.Blocks(cols, block, func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			sum := 0.0
+			for r, scale := range rsigma {
+				sum += float64(dz[r*cols+i]) * float64(x[r*cols+i]) * float64(scale)
+			}
+			dgamma[i] = float32(sum)
 		}
-		dgamma[i] = float32(sum)
 	})
-	parallel(e, len(rsigma), func(r int) {
-		in, grad, out := x[r*cols:][:cols], dz[r*cols:][:cols], dx[r*cols:][:cols]
-		scale, mean := float64(rsigma[r]), 0.0
-		for i, v := range in {
-			mean += float64(grad[i]) * (float64(gamma[i]) + shift) * float64(v) * scale
-		}
-		mean /= float64(cols)
-		for i, v := range in {
-			out[i] = float32(scale * (float64(grad[i])*(float64(gamma[i])+shift) - float64(v)*scale*mean))
+	e.Blocks(len(rsigma), block, func(lo, hi int) {
+		for r := lo; r < hi; r++ {
+			in, grad, out := x[r*cols:][:cols], dz[r*cols:][:cols], dx[r*cols:][:cols]
+			scale, mean := float64(rsigma[r]), 0.0
+			for i, v := range in {
+				mean += float64(grad[i]) * (float64(gamma[i]) + shift) * float64(v) * scale
+			}
+			mean /= float64(cols)
+			for i, v := range in {
+				out[i] = float32(scale * (float64(grad[i])*(float64(gamma[i])+shift) - float64(v)*scale*mean))
+			}
 		}
 	})
 	return nil

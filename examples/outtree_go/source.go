@@ -13,6 +13,9 @@ import (
 // id of each impl of the package.
 const id = "vendor.acme"
 
+// block is how many rows or columns a worker computes at a time.
+const block = 16
+
 // Source returns the ops. A program that `primus plugins build` makes registers them.
 func Source() opregistry.Source {
 	f32 := opregistry.Support{DTypes: []tensor.DType{tensor.F32}}
