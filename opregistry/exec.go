@@ -39,8 +39,8 @@ func (Serial) Run(parts int, t Task) {
 	}
 }
 
-// Goroutines is a Pool of this many workers, which are started for each task: it needs no Close, and
-// a task should take far longer than starting them, some microseconds.
+// Goroutines is a Pool of this many workers, which are started for each task: it needs no Close,
+// and a task should take far longer than starting them, some microseconds.
 type Goroutines int
 
 // Workers returns the number of workers, at least 1.

@@ -178,6 +178,30 @@ func TestConfigValidate(t *testing.T) {
 	assert.Equal(t, l.Exp+": valid\n1 experiment: 1 valid, 0 of them with values without effect, 0 invalid\n", got.Out)
 }
 
+// The plugins that an experiment names are loaded, so the vendors that they bring are known.
+func TestConfigValidateLoadsPlugins(t *testing.T) {
+	lib := commandtest.BuildPlugin(t)
+	validate := func(policy string) commandtest.Outcome {
+		l := commandtest.NewLab(t)
+		l.InModule(policy)
+		return commandtest.RunChild(t, nil, "config", "validate", l.Exp)
+	}
+	const perOp = "    te_fl_per_op: residual_add=vendor:acme\n"
+	got := validate("    te_fl_plugin_modules: " + lib + "\n" + perOp)
+	assert.Zero(t, got.Code)
+	assert.Empty(t, got.Stderr)
+	got = validate(perOp)
+	assert.Zero(t, got.Code)
+	assert.Contains(t, got.Stderr, `names vendor "acme"`)
+	got = validate("    te_fl_plugin_modules: /absent/libacme.so\n")
+	assert.Zero(t, got.Code)
+	assert.Contains(t, got.Stderr, "WARN  not used: plugin /absent/libacme.so: ")
+	got = validate("    te_fl_prefer: fastest\n")
+	assert.Equal(t, 1, got.Code)
+	assert.Contains(t, got.Stderr, "te_fl_prefer")
+	assert.Contains(t, got.Out, ": invalid\n")
+}
+
 // An experiment finds the presets of the checkout of Primus that it lies in, wherever the program
 // is started; those of --configs-dir come first.
 func TestPresetsOfTheCheckout(t *testing.T) {

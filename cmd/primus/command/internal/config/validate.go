@@ -9,20 +9,29 @@ import (
 	"strings"
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
+	"github.com/primus-fl/primus/cmd/primus/command/internal/dispatch"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/experiments"
+	"github.com/primus-fl/primus/cmd/primus/command/internal/graph"
 	"github.com/primus-fl/primus/internal/plaintext"
+	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/config"
+	"github.com/primus-fl/primus/vendors/plugin/pluginset"
 	"github.com/spf13/cobra"
+	"go.uber.org/fx"
 )
 
 func newConfigValidateCommand(prog cli.Program) *cobra.Command {
 	opts := experiments.PresetOptions{Extras: prog.Extras}
+	var plugins dispatch.PluginFlags
 	cmd := &cobra.Command{
 		Use:   "validate FILE…",
 		Short: "Check experiments and the presets they name",
 		Long: `Check experiments and the presets they name without training. Every fault is reported
 with file, line and key. Values that have no effect are warnings; with --strict-config
-they are errors. The checks of the backend are not run. The exit code is 1 when any
+they are errors. So are faults of the dispatch policy in an experiment; the plugins that
+it names are loaded, each first in a child process, and what this program does not know
+is a warning. The checks of the backend are not run. The exit code is 1 when any
 experiment is invalid.`,
 		Example: `  primus config validate exp.yaml
   primus config validate Primus/examples/megatron/configs/*/*.yaml
@@ -31,17 +40,18 @@ experiment is invalid.`,
 			if len(files) == 0 {
 				return cli.Usagef(cmd, "no experiment given: want FILE…")
 			}
-			return validateExperiments(cmd.Context(), prog, opts, files)
+			return validateExperiments(cmd.Context(), prog, opts, plugins, files)
 		},
 		ValidArgsFunction: completeExperiments(prog),
 	}
 	opts.AddFlags(cmd.Flags())
+	plugins.AddFlags(cmd.Flags())
 	completeDirs(cmd)
 	return cmd
 }
 
 // validateExperiments prints a verdict for each file and returns all faults.
-func validateExperiments(ctx context.Context, prog cli.Program, opts experiments.PresetOptions, files []string) error {
+func validateExperiments(ctx context.Context, prog cli.Program, opts experiments.PresetOptions, plugins dispatch.PluginFlags, files []string) error {
 	log := slog.New(prog.Lines(prog.Err, slog.LevelWarn))
 	var (
 		lines           strings.Builder
@@ -61,6 +71,7 @@ func validateExperiments(ctx context.Context, prog cli.Program, opts experiments
 		if err == nil {
 			report = experiment.Report
 			experiments.LogReport(log, report)
+			err = validatePolicies(ctx, graph.Config{Log: log, Extras: prog.Extras}, plugins, experiment)
 		}
 		lost := len(report.Collisions)
 		switch {
@@ -81,6 +92,39 @@ func validateExperiments(ctx context.Context, prog cli.Program, opts experiments
 		return fmt.Errorf("write the result: %w", err)
 	}
 	return errors.Join(faults...)
+}
+
+// validatePolicies returns the faults of the dispatch policies in an experiment, and warns of what
+// they name that is unknown with the plugins that they name.
+func validatePolicies(ctx context.Context, set graph.Config, plugins dispatch.PluginFlags, experiment *config.Experiment) error {
+	var faults []error
+	for _, m := range experiment.Modules {
+		if !hasPolicy(m) {
+			continue
+		}
+		set := set
+		set.Policy = dispatch.OfModule(m)
+		set.Policy.Flags.Plugins, set.ListPlugins = plugins, true
+		var manager *opmanager.Manager
+		var loaded *pluginset.Set
+		faults = append(faults, graph.Run(ctx, func() error {
+			for _, warning := range slices.Concat(graph.PluginProblems(loaded), manager.Warnings()) {
+				set.Log.Warn(warning)
+			}
+			return nil
+		}, graph.OpsGraph(set, func(built graph.OpsParams) { manager = built.Manager }), fx.Populate(&loaded)))
+	}
+	return errors.Join(faults...)
+}
+
+// hasPolicy reports whether a module has parameters of the dispatch policy.
+func hasPolicy(m *config.Module) bool {
+	for name, value := range m.Params.All() {
+		if backend.IsDispatchParam(name) && !value.IsNull() {
+			return true
+		}
+	}
+	return false
 }
 
 // faultsOf returns the faults of an experiment as separate errors. Those of presets also name the

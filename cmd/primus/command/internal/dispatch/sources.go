@@ -62,6 +62,10 @@ func (o *Options) Sources(module *config.Module) Sources {
 	return s
 }
 
+// OfModule returns the policy of an experiment's module by itself: no variable and no file of the
+// environment counts.
+func OfModule(m *config.Module) Sources { return Sources{experiment: m, Env: Environment{}} }
+
 // Load reads the files and returns the layers of the policy with all faults of all sources. The
 // second result is that of the policy file, nil when there is none.
 func (s *Sources) Load() (layers opmanager.PolicyLayers, file *policyfile.Layer, err error) {

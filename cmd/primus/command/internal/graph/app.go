@@ -40,11 +40,12 @@ type Config struct {
 	Log         *slog.Logger // of the program
 	OpLog       slog.Handler // of the op manager; nil keeps it silent
 	Policy      dispatch.Sources
-	ListPlugins bool           // plugins that cannot be used are only listed
-	Device      DeviceName     // what a flag asks for
-	Module      *config.Module // what is trained, which may ask for a device; nil for nothing
-	LocalRank   int            // of this process among those of its node
-	Extras      []fx.Option    // of Main
+	ListPlugins bool              // plugins that cannot be used are only listed
+	PluginsOf   *policyfile.Layer // a policy file whose plugins are loaded though it does not apply; nil for none
+	Device      DeviceName        // what a flag asks for
+	Module      *config.Module    // what is trained, which may ask for a device; nil for nothing
+	LocalRank   int               // of this process among those of its node
+	Extras      []fx.Option       // of Main
 
 	// ProbeDevices finds out whether the impls for devices can run, which opens drivers.
 	ProbeDevices bool
@@ -353,6 +354,6 @@ func cause(err error) error {
 
 func newPolicy(set Config) (opmanager.PolicyLayers, oppolicy.Policy, *policyfile.Layer, policyfile.Plugins, error) {
 	layers, file, err := set.Policy.Load()
-	plugins, pluginsErr := set.Policy.Plugins(file)
+	plugins, pluginsErr := set.Policy.Plugins(cmp.Or(file, set.PluginsOf))
 	return layers, layers.Policy(), file, plugins, errors.Join(err, pluginsErr, set.Policy.CheckVariables(set.Log))
 }

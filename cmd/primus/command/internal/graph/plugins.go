@@ -65,3 +65,20 @@ func registerPlugins(plugins *pluginset.Set, reg *opregistry.Registry, policy op
 	}
 	return nil
 }
+
+// PluginProblems says which plugins cannot be used, and what was found when the others were tried.
+func PluginProblems(loaded *pluginset.Set) []string {
+	var problems []string
+	for _, p := range loaded.Plugins() {
+		if p.Err != nil {
+			problems = append(problems, "not used: "+strings.ReplaceAll(p.Err.Error(), "\n", "; "))
+			continue
+		}
+		for finding := range strings.SplitSeq(p.Findings(), "\n") {
+			if finding != "" {
+				problems = append(problems, fmt.Sprintf("plugin %s: %s", p.Path, finding))
+			}
+		}
+	}
+	return problems
+}

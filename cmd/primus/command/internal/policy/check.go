@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
+	"slices"
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/dispatch"
@@ -13,7 +14,9 @@ import (
 	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opmanager/policyfile"
+	"github.com/primus-fl/primus/vendors/plugin/pluginset"
 	"github.com/spf13/cobra"
+	"go.uber.org/fx"
 )
 
 func newPolicyCheckCommand(prog cli.Program) *cobra.Command {
@@ -22,9 +25,11 @@ func newPolicyCheckCommand(prog cli.Program) *cobra.Command {
 		Use:   "check FILE…",
 		Short: "Check policy files",
 		Long: `Check policy files without using them. Every fault is reported with file, line and
-column. Names of ops, vendors and implementations that nothing in this program
-registers are warnings, because one policy may serve many machines, and so are ops
-that would be left without an implementation here; with --strict they are errors.
+column. The plugins that a file names are loaded, each first in a child process, so
+that their names are known. Names of ops, vendors and implementations that nothing in
+this program registers are warnings, because one policy may serve many machines, and so
+are plugins that cannot be used and ops that would be left without an implementation
+here; with --strict they are errors.
 
 --for also asks a run that has a service (--serve) what the file would do there, with
 its other sources of policy, its plugins and its quarantines: how many ops would change
@@ -55,7 +60,8 @@ evaluations and the text at its end. Nothing is trained.`,
 			return []cobra.Completion{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt
 		},
 	}
-	cmd.Flags().BoolVar(&opts.strict, "strict", false, "names that no loaded source registers, and ops without an implementation, are errors")
+	cmd.Flags().BoolVar(&opts.strict, "strict", false, "names that no loaded source registers, plugins that cannot be used and ops without an implementation are errors")
+	opts.plugins.AddFlags(cmd.Flags())
 	cmd.Flags().StringVar(&opts.config, "config", "", "ask whether every call of the experiment `FILE` is served, too")
 	cli.WithoutVariable(cmd.Flags(), "config")
 	cmd.Flags().StringVar(&opts.run, "for", "", "ask the run whose service is at `HOST:PORT` or a URL, too")
@@ -66,6 +72,7 @@ evaluations and the text at its end. Nothing is trained.`,
 type policyCheckOptions struct {
 	config  string // an experiment; "" for none
 	strict  bool
+	plugins dispatch.PluginFlags
 	run     string
 	service *url.URL // that run names; nil for none
 }
@@ -75,6 +82,7 @@ func checkPolicies(ctx context.Context, prog cli.Program, files []string, opts p
 	log := slog.New(prog.Lines(prog.Err, slog.LevelWarn))
 	set := graph.Config{Log: log, Extras: prog.Extras}
 	set.Policy.Env = dispatch.Environment{} // a file is judged by itself
+	set.Policy.Flags.Plugins = opts.plugins
 	var p graph.OpsParams
 	return graph.Run(ctx, func() error {
 		var faults []error
@@ -83,7 +91,7 @@ func checkPolicies(ctx context.Context, prog cli.Program, files []string, opts p
 				return err
 			}
 			verdict := "valid"
-			err := checkPolicy(p.Manager, log, file, opts.strict)
+			err := checkPolicy(ctx, set, p.Manager, file, opts.strict)
 			if err == nil && opts.config != "" {
 				err = checkForExperiment(ctx, prog, log, file, opts.config)
 				verdict = "valid for " + opts.config
@@ -109,15 +117,29 @@ func checkPolicies(ctx context.Context, prog cli.Program, files []string, opts p
 	}, graph.OpsGraph(set, func(built graph.OpsParams) { p = built }))
 }
 
-func checkPolicy(m *opmanager.Manager, log *slog.Logger, file string, strict bool) error {
+// checkPolicy checks a policy file with the plugins that it names; m knows what is compiled in.
+func checkPolicy(ctx context.Context, set graph.Config, m *opmanager.Manager, file string, strict bool) error {
 	layer, err := policyfile.Read(file)
 	if err != nil {
 		return err
 	}
+	if len(layer.ApplyPlugins(policyfile.Plugins{}).Modules) == 0 {
+		return checkLayer(m, set.Log, layer, nil, strict)
+	}
+	set.PluginsOf, set.ListPlugins = layer, true
+	var p graph.OpsParams
+	var loaded *pluginset.Set
+	return graph.Run(ctx, func() error {
+		return checkLayer(p.Manager, set.Log, layer, graph.PluginProblems(loaded), strict)
+	}, graph.OpsGraph(set, func(built graph.OpsParams) { p = built }), fx.Populate(&loaded))
+}
+
+// checkLayer reports what a policy names that m does not know, after other warnings.
+func checkLayer(m *opmanager.Manager, log *slog.Logger, layer *policyfile.Layer, warnings []string, strict bool) error {
 	view := m.With(layer.Policy)
 	defer view.Close()
 	var faults []error
-	for _, warning := range append(view.Warnings(), withoutImpl(m, view)...) {
+	for _, warning := range slices.Concat(warnings, view.Warnings(), withoutImpl(m, view)) {
 		if strict {
 			faults = append(faults, errors.New(warning))
 		} else {

@@ -153,6 +153,39 @@ func TestPolicyCheck(t *testing.T) {
 	assert.Contains(t, got.Stderr, "no policy file given")
 }
 
+// The plugins that a file names are loaded, so the vendors that they bring are known.
+func TestPolicyCheckLoadsPlugins(t *testing.T) {
+	t.Parallel()
+	lib := commandtest.BuildPlugin(t)
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		file := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+		return file
+	}
+	with := write("with.yaml", "plugin_modules: ["+lib+"]\nper_op: {residual_add: vendor:acme|flagos}\n")
+	without := write("without.yaml", "per_op: {residual_add: vendor:acme|flagos}\n")
+	absent := write("absent.yaml", "plugin_modules: [/absent/libacme.so]\nallow_vendors: [acme]\n")
+
+	got := commandtest.RunChild(t, nil, "policy", "check", "--strict", with)
+	assert.Zero(t, got.Code, got.Stderr)
+	assert.Equal(t, with+": valid\n", got.Out)
+	assert.Empty(t, got.Stderr)
+	got = commandtest.RunChild(t, nil, "policy", "check", "--strict", with, without, absent)
+	assert.Equal(t, 1, got.Code)
+	assert.Equal(t, with+": valid\n", got.Out)
+	assert.Contains(t, got.Stderr, without+`:1 names vendor "acme"`, "what another file names does not count")
+	assert.Contains(t, got.Stderr, "primus: error: not used: plugin /absent/libacme.so: ")
+	got = commandtest.RunChild(t, nil, "policy", "check", absent)
+	assert.Zero(t, got.Code)
+	assert.Contains(t, got.Stderr, "WARN  not used: plugin /absent/libacme.so: ")
+	assert.Contains(t, got.Stderr, absent+`:2 names vendor "acme"`)
+
+	name := write("name.yaml", "plugin_modules: ["+filepath.Base(lib)+"]\nper_op: {residual_add: vendor:acme|flagos}\n")
+	got = commandtest.RunChild(t, nil, "policy", "check", "--strict", "--plugin-dir", filepath.Dir(lib), name)
+	assert.Zero(t, got.Code, got.Stderr)
+}
+
 // A policy that a run could not use is noticed here, and by the run itself, which goes on.
 func TestPolicyCheckForARun(t *testing.T) {
 	t.Parallel()
