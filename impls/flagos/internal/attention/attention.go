@@ -6,6 +6,7 @@ import (
 	"github.com/primus-fl/primus/impls/flagos/internal/host"
 	"github.com/primus-fl/primus/impls/flagos/internal/panel"
 	kernel "github.com/primus-fl/primus/internal/kernel/gemm"
+	"github.com/primus-fl/primus/internal/kernel/vector"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/ops/attention"
 )
@@ -121,8 +122,9 @@ func (c *common) scores(s *scoreBlock, left []float32, leftPitch, d int, panels 
 
 // timesKeys computes scale · block · right for the rows of dst, the first of which belongs to the
 // block's first query. It stores the result, or adds it if this is not the first block of these
-// queries. panels hold right, d columns, for all keys of the head.
-func (c *common) timesKeys(s *scoreBlock, panels []float32, d int, dst panel.Operand, scale float32) {
+// queries. panels hold right, d columns, for all keys of the head; finite says that it has no NaN
+// or infinity, of which a product with the 0 of a key that a row does not see would make a NaN.
+func (c *common) timesKeys(s *scoreBlock, panels []float32, d int, dst panel.Operand, scale float32, finite bool) {
 	if d == 0 {
 		return
 	}
@@ -133,20 +135,44 @@ func (c *common) timesKeys(s *scoreBlock, panels []float32, d int, dst panel.Ope
 	}
 	for r := 0; r < s.rows; r += mr {
 		t.Rows = min(mr, s.rows-r)
-		first := c.from(s, r)
-		t.K = c.seen(s, r+t.Rows-1) - first
-		if t.K == 0 && s.more {
-			continue
+		first, end := c.from(s, r), c.seen(s, r+t.Rows-1)
+		if !finite {
+			first = c.from(s, r+t.Rows-1)
+			end = max(c.seen(s, r), first)
 		}
-		t.A = s.data[r*s.pitch+first:]
-		c.row(&t, panels[(s.key+first)*nr:], c.SeqKV*nr, dst.Data[r*dst.RowStep:], d)
+		if t.K = end - first; t.K > 0 || !s.more {
+			t.A = s.data[r*s.pitch+first:]
+			c.row(&t, panels[(s.key+first)*nr:], c.SeqKV*nr, dst.Data[r*dst.RowStep:], d)
+		}
+		for i := r; i < r+t.Rows && !finite; i++ {
+			to, seen := dst.Data[i*dst.RowStep:][:d], c.seen(s, i)
+			for j := c.from(s, i); j < seen; j++ {
+				if j < first || j >= end {
+					c.addStep(to, scale*s.data[i*s.pitch+j], panels[(s.key+j)*nr:], c.SeqKV*nr)
+				}
+			}
+		}
 	}
+}
+
+// addStep adds a multiple of a step of packed columns to a row.
+func (c *common) addStep(to []float32, factor float32, panels []float32, panel int) {
+	nr := c.kernel.NR
+	for col := 0; col < len(to); col += nr {
+		some := to[col:min(col+nr, len(to))]
+		vector.Axpy(factor, panels[col/nr*panel:][:len(some)], some)
+	}
+}
+
+// finite reports whether no element of x is NaN or infinite, or so large that the squares overflow.
+func finite(x []float32) bool {
+	return vector.Dot(x, x) <= math.MaxFloat32
 }
 
 // timesQueries adds scale · blockᵀ · right to the rows of dst that belong to the block's keys;
 // panels hold right, d columns, for the queries of the block. With fresh, a tile of keys that no
-// query before the block sees is stored as a whole instead.
-func (c *common) timesQueries(s *scoreBlock, panels []float32, d int, dst panel.Operand, scale float32, fresh bool) {
+// query before the block sees is stored as a whole instead. finite is that of timesKeys.
+func (c *common) timesQueries(s *scoreBlock, panels []float32, d int, dst panel.Operand, scale float32, fresh, finite bool) {
 	if d == 0 {
 		return
 	}
@@ -159,15 +185,31 @@ func (c *common) timesQueries(s *scoreBlock, panels []float32, d int, dst panel.
 		if first == s.rows {
 			return
 		}
-		if t.K = end - first; t.K <= 0 {
+		if end <= first {
 			continue
 		}
 		t.Beta = 1
 		if fresh && c.firstQuery(s.key+j) >= s.query {
 			t.Beta = 0
 		}
-		t.A = s.data[first*s.pitch+j:]
-		c.row(&t, panels[first*nr:], s.rows*nr, dst.Data[(s.key+j)*dst.RowStep:], d)
+		if !finite {
+			_, end = c.sees(s, j, 1)
+			first, _ = c.sees(s, j+t.Rows-1, 1)
+			end = max(end, first)
+		}
+		if t.K = end - first; t.K > 0 || t.Beta == 0 {
+			t.A = s.data[first*s.pitch+j:]
+			c.row(&t, panels[first*nr:], s.rows*nr, dst.Data[(s.key+j)*dst.RowStep:], d)
+		}
+		for i := j; i < j+t.Rows && !finite; i++ {
+			to := dst.Data[(s.key+i)*dst.RowStep:][:d]
+			row, last := c.sees(s, i, 1)
+			for ; row < last; row++ {
+				if row < first || row >= end {
+					c.addStep(to, scale*s.data[row*s.pitch+i], panels[row*nr:], s.rows*nr)
+				}
+			}
+		}
 	}
 }
 

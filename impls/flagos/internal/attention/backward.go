@@ -171,6 +171,8 @@ type bwdScratch struct {
 	q, dO                   []float32 // rows of a block of queries at a pitch
 	qPanels, dOPanels       []float32 // the same as right of dSᵀ·Q and Pᵀ·dO
 	probabilities, gradient []float32
+
+	finiteKeys bool // those that are packed
 }
 
 func (c *attnBwd) scratch() (buf []float32, b bwdScratch) {
@@ -226,6 +228,7 @@ func (c *attnBwd) head(b *bwdScratch, share, sequence, group int) {
 	if perGroup > 0 && c.SeqQ > 0 {
 		unseen, seen = c.firstKey(0), c.visible(c.SeqQ-1)
 	}
+	b.finiteKeys = true
 	first, beyond, step := c.blocks(share)
 	for key := first; key < beyond; key += step {
 		end := min(key+bwdKeys, c.SeqKV)
@@ -233,6 +236,9 @@ func (c *attnBwd) head(b *bwdScratch, share, sequence, group int) {
 		prefetch(values, key, bwdKeys)
 		keys.Transposed().PackColumns(b.keysT[key*c.DimQK:], c.DimQK*nr, 0, c.DimQK, key, end, nr)
 		keys.PackSteps(b.keys[key*nr:], c.SeqKV*nr, key, end-key, 0, c.DimQK, nr)
+		for at := key * nr; at < len(b.keys) && b.finiteKeys; at += c.SeqKV * nr {
+			b.finiteKeys = finite(b.keys[at:][:(end-key)*nr])
+		}
 		if c.DimV > 0 {
 			values.Transposed().PackColumns(b.valuesT[key*c.DimV:], c.DimV*nr, 0, c.DimV, key, end, nr)
 		}
@@ -288,6 +294,9 @@ func (c *attnBwd) queries(b *bwdScratch, share, sequence, head, first int, dQ, d
 		dO.PackSteps(b.dOPanels, rows*nr, first, rows, 0, c.DimV, nr)
 	}
 
+	finiteQ := finite(b.qPanels[:rows*host.RoundUp(c.DimQK, nr)])
+	finiteDO := finite(b.dOPanels[:rows*host.RoundUp(c.DimV, nr)])
+
 	c.prefetch(sequence, head, first+bwdQueries)
 
 	fresh := head%(c.Heads/c.Groups) == 0
@@ -308,9 +317,9 @@ func (c *attnBwd) queries(b *bwdScratch, share, sequence, head, first int, dQ, d
 				c.biasGrad.add(ds.row(r)[c.from(&ds, r):c.seen(&ds, r)], b.lane, share, sequence, head, first+r, key+c.from(&ds, r))
 			}
 		}
-		c.timesQueries(&p, b.dOPanels, c.DimV, dV, c.options.dropout.kept, fresh)
-		c.timesQueries(&ds, b.qPanels, c.DimQK, dK, c.scale, fresh)
-		c.timesKeys(&ds, b.keys, c.DimQK, dQ, c.scale)
+		c.timesQueries(&p, b.dOPanels, c.DimV, dV, c.options.dropout.kept, fresh, finiteDO)
+		c.timesQueries(&ds, b.qPanels, c.DimQK, dK, c.scale, fresh, finiteQ)
+		c.timesKeys(&ds, b.keys, c.DimQK, dQ, c.scale, b.finiteKeys)
 		ds.more = true
 	}
 }

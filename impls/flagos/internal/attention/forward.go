@@ -85,14 +85,16 @@ func (c *attnFwd) part(part int) {
 	if c.DimV > 0 {
 		steps(c.v, sequence, group, c.SeqKV, c.DimV).PackSteps(values, c.SeqKV*nr, 0, c.SeqKV, 0, c.DimV, nr)
 	}
+	ordinary := finite(values)
 	perGroup := c.Heads / c.Groups
 	for unit := part % c.shares; unit < perGroup*c.blocks; unit += c.shares {
-		c.queries(sequence, group*perGroup+unit/c.blocks, unit%c.blocks*fwdQueries, keys, values)
+		c.queries(sequence, group*perGroup+unit/c.blocks, unit%c.blocks*fwdQueries, keys, values, ordinary)
 	}
 }
 
-// queries computes O and stats of a block of queries of one head.
-func (c *attnFwd) queries(sequence, head, first int, keys, values []float32) {
+// queries computes O and stats of a block of queries of one head; ordinary says that the values are
+// finite.
+func (c *attnFwd) queries(sequence, head, first int, keys, values []float32, ordinary bool) {
 	rows := min(fwdQueries, c.SeqQ-first)
 	mr := c.kernel.MR
 	qPitch := c.DimQK + panel.LeftPad
@@ -122,7 +124,7 @@ func (c *attnFwd) queries(sequence, head, first int, keys, values []float32) {
 				vector.Scale(correction, row, row)
 			}
 		}
-		c.timesKeys(&s, values, c.DimV, o.From(first), 1)
+		c.timesKeys(&s, values, c.DimV, o.From(first), 1, ordinary)
 		if s.key += fwdKeys; s.key >= end {
 			break
 		}
