@@ -1,7 +1,6 @@
 package weights
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -50,6 +49,7 @@ func parseConfig(text []byte) (description, error) {
 			dtype = d
 		}
 	}
+	r.others()
 	if r.faults == nil {
 		r.faults = append(r.faults, c.Validate())
 	}
@@ -83,6 +83,7 @@ func mixtral(r *reader, c *model.Config) {
 func qwen2(r *reader, c *model.Config) {
 	decoder(r, c, defaults{groups: 32, positions: 32768})
 	c.AddQKVBias = true
+	r.harmless("attention_bias") // transformers does not read it in this class
 	layerWindows(r, c)
 }
 
@@ -111,6 +112,7 @@ func qwen3MoE(r *reader, c *model.Config) {
 	if r.flag("use_sliding_window", false) {
 		r.fault("use_sliding_window", true, "false with experts")
 	}
+	noWindows(r, c)
 }
 
 func noAttentionBias(r *reader) {
@@ -124,9 +126,14 @@ func noAttentionBias(r *reader) {
 const phi3Class = "phi3"
 
 func phi3(r *reader, c *model.Config) {
-	decoder(r, c, defaults{positions: 4096, epsilon: 1e-5})
+	decoder(r, c, defaults{positions: 4096, epsilon: 1e-5, plainRotation: true})
 	window(r, c, 0)
 	oneDropout(r, c, 0)
+	wholeHeads(r)
+	r.harmless("original_max_position_embeddings") // which longrope reads
+}
+
+func wholeHeads(r *reader) {
 	if part := r.number("partial_rotary_factor", 1); part != 1 {
 		r.fault("partial_rotary_factor", part, "1: whole heads are rotated")
 	}
@@ -149,7 +156,7 @@ func own(r *reader, c *model.Config) {
 	allBiases(r, c)
 	c.AddQKVBias, c.QKNorm = r.flag("add_qkv_bias", false), r.flag("qk_layernorm", false)
 	window(r, c, 0)
-	if _, mixed := r.keys["num_local_experts"]; mixed {
+	if r.given("num_local_experts") {
 		mixture(r, c)
 		c.PreSoftmax = r.flag("moe_router_pre_softmax", false)
 	}
@@ -175,7 +182,7 @@ func mixture(r *reader, c *model.Config) {
 // window reads the number of tokens that a token sees, itself included; null means all. A class may
 // have a window if the key is absent.
 func window(r *reader, c *model.Config, absent int) {
-	if _, given := r.keys["sliding_window"]; given {
+	if r.given("sliding_window") {
 		absent = 0
 	}
 	if !r.has("sliding_window") && absent == 0 {
@@ -192,6 +199,7 @@ func window(r *reader, c *model.Config, absent int) {
 // sliding_attention or, without types, those from max_window_layers on.
 func layerWindows(r *reader, c *model.Config) {
 	if !r.flag("use_sliding_window", false) {
+		noWindows(r, c)
 		return
 	}
 	windows := make([]int, c.NumLayers)
@@ -206,6 +214,15 @@ func layerWindows(r *reader, c *model.Config) {
 	window(r, c, 4096)
 	if slices.Contains(windows, 0) {
 		c.WindowLayers = windows
+	}
+}
+
+// noWindows passes over the window that use_sliding_window turns off.
+func noWindows(r *reader, c *model.Config) {
+	r.harmless("sliding_window", "max_window_layers")
+	windows := make([]int, c.NumLayers)
+	if layerTypes(r, windows); slices.Contains(windows, 1) {
+		r.fault("layer_types", "sliding_attention", "full_attention in all layers where use_sliding_window is false")
 	}
 }
 
@@ -235,13 +252,14 @@ func layerTypes(r *reader, windows []int) {
 type defaults struct {
 	groups, positions, headDim int
 	rotaryBase, epsilon        float64
+	plainRotation              bool // the class has no scaling of positions that this program knows
 }
 
 // decoder reads what the classes after Llama have in common.
 func decoder(r *reader, c *model.Config, d defaults) {
 	c.VocabSize, c.HiddenSize, c.FFNHiddenSize = r.size("vocab_size", 0), r.size("hidden_size", 0), r.size("intermediate_size", 0)
 	c.NumLayers, c.NumAttentionHeads = r.size("num_hidden_layers", 0), r.size("num_attention_heads", 0)
-	if _, given := r.keys["num_key_value_heads"]; given {
+	if r.given("num_key_value_heads") {
 		d.groups = 0
 	}
 	c.NumQueryGroups = r.size("num_key_value_heads", cmp.Or(d.groups, c.NumAttentionHeads))
@@ -252,8 +270,8 @@ func decoder(r *reader, c *model.Config, d defaults) {
 	c.RotaryBase = cmp.Or(d.rotaryBase, 10000)
 	c.Untie = !r.flag("tie_word_embeddings", false)
 	r.only("hidden_act", "silu", "silu", "swish")
-	rotation(r, c)
-	if _, given := r.keys["head_dim"]; given {
+	rotation(r, c, d.plainRotation)
+	if r.given("head_dim") {
 		d.headDim = 0
 	}
 	if n := r.size("head_dim", cmp.Or(d.headDim, c.HeadDim(), 1)); n != c.HeadDim() || c.HiddenSize%c.NumAttentionHeads != 0 {
@@ -262,24 +280,29 @@ func decoder(r *reader, c *model.Config, d defaults) {
 }
 
 // rotation reads the base of rotary positions and how they are scaled. Newer folders have all of it
-// in rope_parameters.
-func rotation(r *reader, c *model.Config) {
+// in rope_parameters. plain says that the class knows no scaling.
+func rotation(r *reader, c *model.Config, plain bool) {
 	c.RotaryBase = r.number("rope_theta", c.RotaryBase)
 	for _, key := range []string{"rope_scaling", "rope_parameters"} {
 		inner := &reader{}
 		if !r.read(key, &inner.keys, "an object") {
 			continue
 		}
-		scaling(inner, c)
+		if kind := scaling(inner, c); plain && kind != "default" {
+			inner.fault("rope_type", fmt.Sprintf("%q", kind), "default in this class of models, for which transformers takes every other type as longrope or refuses it")
+		}
+		inner.others()
 		for _, fault := range inner.faults {
 			r.faults = append(r.faults, fmt.Errorf("%s.%w", key, fault))
 		}
 	}
 }
 
-func scaling(r *reader, c *model.Config) {
+// scaling returns the type of the scaling.
+func scaling(r *reader, c *model.Config) (kind string) {
 	c.RotaryBase = r.number("rope_theta", c.RotaryBase)
-	switch kind := r.text("rope_type", r.text("type", "default")); kind {
+	wholeHeads(r)
+	switch kind = r.text("rope_type", r.text("type", "default")); kind {
 	case "default":
 	case "linear":
 		c.Interpolation = r.number("factor", 0)
@@ -293,7 +316,9 @@ func scaling(r *reader, c *model.Config) {
 		yarn(r, c)
 	default:
 		r.fault("rope_type", fmt.Sprintf("%q", kind), "default, linear, llama3 or yarn")
+		r.harmless(slices.Collect(maps.Keys(r.keys))...) // as they belong to the type
 	}
+	return kind
 }
 
 func yarn(r *reader, c *model.Config) {
@@ -333,94 +358,5 @@ func gpt2(r *reader, c *model.Config) {
 	}
 	if r.flag("scale_attn_by_inverse_layer_idx", false) {
 		r.fault("scale_attn_by_inverse_layer_idx", true, "false: all layers scale scores alike")
-	}
-}
-
-// reader reads the keys of a config.json and collects what is wrong with them. A key with null is
-// one that is absent.
-type reader struct {
-	keys   map[string]json.RawMessage
-	faults []error
-}
-
-func (r *reader) fault(key string, got any, want string) {
-	r.faults = append(r.faults, fmt.Errorf("%s: given %v, want %s", key, got, want))
-}
-
-// read decodes the value of a key and reports whether there is one.
-func (r *reader) read(key string, into any, want string) bool {
-	if !r.has(key) {
-		return false
-	}
-	if json.Unmarshal(r.keys[key], into) != nil {
-		r.fault(key, short(r.keys[key]), want)
-		return false
-	}
-	return true
-}
-
-// short returns the beginning of a JSON value, in one line.
-func short(raw json.RawMessage) string {
-	const most = 80
-	var line bytes.Buffer
-	if json.Compact(&line, raw) != nil || line.Len() <= most {
-		return line.String()
-	}
-	return strings.ToValidUTF8(line.String()[:most], "") + "…"
-}
-
-// size returns a whole number of at least 1. A default of 0 makes the key necessary.
-func (r *reader) size(key string, absent int) int {
-	n := absent
-	if r.read(key, &n, "a whole number") && (n < 1 || n > maxSize) || n < 1 {
-		r.fault(key, n, fmt.Sprintf("a number from 1 to %d", maxSize))
-		return 1
-	}
-	return n
-}
-
-// whole returns a whole number of at least 0.
-func (r *reader) whole(key string, absent int) int {
-	if r.read(key, &absent, "a whole number") && (absent < 0 || absent > maxSize) {
-		r.fault(key, absent, fmt.Sprintf("a number from 0 to %d", maxSize))
-		return 0
-	}
-	return absent
-}
-
-func (r *reader) number(key string, absent float64) float64 {
-	r.read(key, &absent, "a number")
-	return absent
-}
-
-func (r *reader) flag(key string, absent bool) bool {
-	r.read(key, &absent, "true or false")
-	return absent
-}
-
-func (r *reader) text(key, absent string) string {
-	r.read(key, &absent, "a string")
-	return absent
-}
-
-// only adds a fault unless the value of a key is one of several.
-func (r *reader) only(key, absent string, values ...string) {
-	if got := r.text(key, absent); !slices.Contains(values, got) {
-		r.fault(key, fmt.Sprintf("%q", got), strings.Join(values, " or "))
-	}
-}
-
-// has reports whether a key has a value.
-func (r *reader) has(key string) bool {
-	raw, ok := r.keys[key]
-	return ok && string(raw) != "null"
-}
-
-// necessary adds a fault for each key without a value.
-func (r *reader) necessary(keys ...string) {
-	for _, key := range keys {
-		if !r.has(key) {
-			r.fault(key, "nothing", "a value")
-		}
 	}
 }

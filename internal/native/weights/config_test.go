@@ -2,6 +2,7 @@ package weights_test
 
 import (
 	"encoding/json"
+	"maps"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -50,6 +51,15 @@ func TestParseConfigNamesWhatIsNotSupported(t *testing.T) {
 		{"phi 3", "embd_pdrop", 0.1, "embd_pdrop: given 0.1, want resid_pdrop 0"},
 		{"phi 3", "rope_scaling", map[string]any{"type": "longrope"}, `rope_scaling.rope_type: given "longrope"`},
 		{"gpt2", "scale_attn_weights", false, "scale_attn_weights: given false, want true"},
+		{"phi 3", "rope_parameters", map[string]any{"rope_type": "default", "partial_rotary_factor": 0.5}, "rope_parameters.partial_rotary_factor: given 0.5, want 1"},
+		{"phi 3", "rope_scaling", map[string]any{"type": "yarn", "factor": 2}, `rope_scaling.rope_type: given "yarn", want default`},
+		{"phi 3", "rope_parameters", map[string]any{"rope_type": "linear", "factor": 2}, `rope_parameters.rope_type: given "linear", want default`},
+		{"qwen3", "rope_parameters", map[string]any{"full_attention": map[string]any{"rope_type": "default"}}, "rope_parameters.full_attention: given"},
+		{"qwen3", "layer_types", []string{"full_attention", "sliding_attention"}, "layer_types: given sliding_attention, want full_attention"},
+		{"mistral", "attention_bias", true, "attention_bias: given true, want false"},
+		{"mixtral", "router_jitter_noise", 0.1, "router_jitter_noise: given 0.1, want 0 or 0.0"},
+		{"llama", "text_config", map[string]any{}, "text_config: given {}, want no such key"},
+		{"llama", "logit_scale", nil, ""},
 	} {
 		class := tt.class
 		if class == "phi 3" {
@@ -71,6 +81,32 @@ func TestParseConfigNamesWhatIsNotSupported(t *testing.T) {
 	}
 	_, err := weights.ParseConfig([]byte("[]"))
 	assert.ErrorContains(t, err, "not a JSON object")
+}
+
+// A key that is not known is refused by its name, in every class and at every level.
+func TestParseConfigRefusesUnknownKeys(t *testing.T) {
+	t.Parallel()
+	for class, arch := range architectures() {
+		for _, level := range []string{"", "rope_scaling", "rope_parameters"} {
+			config := arch.HFConfig()
+			if level != "" && config["position_embedding_type"] == nil && config["model_type"] == "gpt2" {
+				continue
+			}
+			at, name := config, "a_new_key"
+			if level != "" {
+				at = map[string]any{}
+				if inner, ok := config[level].(map[string]any); ok {
+					at = maps.Clone(inner)
+				}
+				config[level], name = at, level+".a_new_key"
+			}
+			at["a_new_key"] = 1
+			text, err := json.Marshal(config)
+			require.NoError(t, err)
+			_, err = weights.ParseConfig(text)
+			assert.ErrorContains(t, err, name+": given 1, want no such key", class)
+		}
+	}
 }
 
 // Published folders leave out what is the default of their class, which is not always that of
