@@ -39,6 +39,9 @@ func newAttention(a attentionops.FusedAttnFwdArgs) *attention {
 		c.offset = make([]float64, d.Heads)
 	case attentionops.LearnableSoftmax:
 		c.offset = a.SoftmaxOffset.Float64s()
+	case attentionops.VanillaSoftmax:
+	default:
+		panic("BUG: attention: unknown type of softmax")
 	}
 	return c
 }
@@ -186,8 +189,10 @@ func (r *row) scores() []score {
 			s.value = r.scale*product + r.bias[broadcast(r.Bias, r.batch, r.head, r.i, j)]
 		case attentionops.ALiBi:
 			s.value = r.scale*product - r.slopes[r.batch*r.Heads+r.head]*math.Abs(float64(j-r.diagonal))
-		default:
+		case attentionops.NoBias:
 			s.value = r.scale * product
+		default:
+			panic("BUG: attention: unknown type of bias")
 		}
 		out = append(out, s)
 	}

@@ -146,6 +146,9 @@ func thdGradCorrection(a attentionops.THDGradCorrectionArgs) error {
 				grad[to*size+e] += step[from*size+e]
 			case attentionops.CopyCorrection:
 				grad[to*size+e] = step[from*size+e]
+			case attentionops.NoCorrection:
+			default:
+				panic("BUG: attention: unknown correction")
 			}
 		}
 	}

@@ -98,7 +98,7 @@ func TestTrialsFindWhatIsWrong(t *testing.T) {
 	_, err = opscases.All().Try(opstest.Subject{})
 	require.ErrorContains(t, err, "without an op")
 	_, err = opscases.All().Try(opstest.Subject{Impl: opregistry.Impl{Op: norm.RMSNormFwd, ID: "vendor.acme", Run: 7}})
-	require.ErrorContains(t, err, "got Run of type int")
+	require.ErrorContains(t, err, "given Run of type int")
 	alien := opregistry.NewOp("alien", opregistry.Schema[struct{}]{})
 	found, err = opscases.All().Try(opstest.Subject{Impl: opregistry.Impl{Op: alien, ID: "vendor.acme"}})
 	require.NoError(t, err)

@@ -73,6 +73,8 @@ func index(o opregistry.Operand, pool opregistry.Pool) int {
 			return inRuns(t, pool, func(s []uint16) int { return index16(s, 0x7f80) })
 		case tensor.F16:
 			return inRuns(t, pool, func(s []uint16) int { return index16(s, 0x7c00) })
+		case tensor.F64, tensor.F8E4M3, tensor.F8E5M2, tensor.I64, tensor.I32, tensor.I16, tensor.U8, tensor.Bool, tensor.Unspecified:
+			// rare, and large nowhere
 		}
 	}
 	return slices.IndexFunc(values(t), notFinite)

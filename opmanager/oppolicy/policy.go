@@ -210,8 +210,10 @@ func defaultOrder(prefer opregistry.Kind) []Token {
 		return []Token{{Kind: opregistry.KindVendor}, {Kind: opregistry.KindFlagos}, {Kind: opregistry.KindReference}}
 	case opregistry.KindReference:
 		return []Token{{Kind: opregistry.KindReference}, {Kind: opregistry.KindFlagos}, {Kind: opregistry.KindVendor}}
-	default:
+	case opregistry.KindFlagos, opregistry.KindUnspecified:
 		return []Token{{Kind: opregistry.KindFlagos}, {Kind: opregistry.KindVendor}, {Kind: opregistry.KindReference}}
+	default:
+		panic("BUG: oppolicy: preference for " + prefer.String())
 	}
 }
 

@@ -254,6 +254,9 @@ func (x *attnScores) query(o []float64, seq attention.Sequence, b, h, i int) flo
 		sum = 1
 	case attention.LearnableSoftmax:
 		sum = math.Exp(x.SoftmaxOffset.At(0, h, 0, 0))
+	case attention.VanillaSoftmax:
+	default:
+		panic("BUG: opscases: unknown type of softmax")
 	}
 	diagonal := i
 	if x.BottomRight() {
@@ -310,8 +313,10 @@ func (x *attnScores) score(product float64, distance, b, h, i, j int) float64 {
 			slope = t.At(b, h)
 		}
 		return x.scale*product - slope*math.Abs(float64(distance))
-	default:
+	case attention.NoBias:
 		return x.scale * product
+	default:
+		panic("BUG: opscases: unknown type of bias")
 	}
 }
 

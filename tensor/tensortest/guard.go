@@ -134,8 +134,10 @@ func canary(d tensor.DType) []byte {
 		return binary.NativeEndian.AppendUint32(nil, 0x5ec0de5e)
 	case tensor.I16:
 		return binary.NativeEndian.AppendUint16(nil, 0x5ede)
-	default:
+	case tensor.U8, tensor.Bool:
 		return []byte{0xc5}
+	default:
+		panic("tensortest: guard of " + d.String())
 	}
 }
 
@@ -162,7 +164,9 @@ func poison(d tensor.DType) []byte {
 		return binary.NativeEndian.AppendUint16(nil, 1<<15)
 	case tensor.U8:
 		return []byte{0xa5}
-	default:
+	case tensor.Bool:
 		return []byte{1}
+	default:
+		panic("tensortest: poison of " + d.String())
 	}
 }

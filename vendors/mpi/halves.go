@@ -103,10 +103,12 @@ func combine(sums, next []float32, r collective.Reduction) {
 		for i, v := range next {
 			sums[i] = min(sums[i], v)
 		}
-	default:
+	case collective.Sum, collective.Avg: // divided by the number of ranks afterwards
 		for i, v := range next {
 			sums[i] += v
 		}
+	default:
+		panic("BUG: mpi: no reduction " + r.String())
 	}
 }
 

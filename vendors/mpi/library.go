@@ -262,12 +262,15 @@ func (h *handle) datatype(d tensor.DType) uintptr {
 	switch d {
 	case tensor.F64:
 		return h.float64
+	case tensor.F32:
+		return h.float32
 	case tensor.I32:
 		return h.int32
 	case tensor.I64:
 		return h.int64
+	default:
+		panic("BUG: mpi: no datatype for " + d.String())
 	}
-	return h.float32
 }
 
 // operator returns the MPI operator of a reduction.
@@ -277,6 +280,9 @@ func (h *handle) operator(r collective.Reduction) uintptr {
 		return h.max
 	case collective.Min:
 		return h.min
+	case collective.Sum, collective.Avg: // divided by the number of ranks afterwards
+		return h.sum
+	default:
+		panic("BUG: mpi: no operator for " + r.String())
 	}
-	return h.sum
 }

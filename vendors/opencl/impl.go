@@ -31,8 +31,10 @@ func Name(d tensor.DType) string {
 		return "BF16"
 	case tensor.F16:
 		return "F16"
-	default:
+	case tensor.F32:
 		return "F32"
+	default:
+		panic("BUG: opencl: prelude.cl has no name for " + d.String())
 	}
 }
 

@@ -100,6 +100,9 @@ func optionsOf(v *Views, a attention.FusedAttnFwdArgs) options {
 	case attention.LearnableSoftmax:
 		o.flags |= withSinks
 		v.Vector("softmax_offset", a.SoftmaxOffset)
+	case attention.VanillaSoftmax:
+	default:
+		v.Decline("softmax_type %v, which this impl does not know", a.SoftmaxType)
 	}
 	if a.MaxLogit != nil {
 		o.flags |= withPeaks

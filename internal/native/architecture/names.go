@@ -112,8 +112,10 @@ func HFDType(d tensor.DType) string {
 		return "bfloat16"
 	case tensor.F16:
 		return "float16"
-	default:
+	case tensor.Unspecified, tensor.F64, tensor.F8E4M3, tensor.F8E5M2, tensor.I64, tensor.I32, tensor.I16, tensor.U8, tensor.Bool:
 		return ""
+	default:
+		panic("BUG: architecture: name of " + d.String())
 	}
 }
 

@@ -128,8 +128,10 @@ func (p *vocabularyParts) place(r *Run, targets *tensor.Tensor) {
 		fill(tensor.Data[tensor.BFloat16](p.all), int(last), pitch, tensor.ToBFloat16(float32(math.Inf(-1))))
 	case tensor.F16:
 		fill(tensor.Data[tensor.Float16](p.all), int(last), pitch, tensor.ToFloat16(float32(math.Inf(-1))))
-	default:
+	case tensor.F32:
 		fill(tensor.Data[float32](p.all), int(last), pitch, float32(math.Inf(-1)))
+	default:
+		panic("BUG: model: logits of " + p.all.DType().String())
 	}
 }
 

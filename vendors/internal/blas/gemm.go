@@ -114,8 +114,12 @@ func dtypesOf(lib SGEMM, d tensor.DType, limits *Limits) (factor, result tensor.
 		if _, ok := lib.(DGEMM); ok {
 			return tensor.F64, tensor.F64, nil
 		}
+	case tensor.F32:
+		return tensor.F32, tensor.F32, nil
+	default:
+		return 0, 0, opregistry.Unsupported("given dtype %v, want f32", d)
 	}
-	return tensor.F32, tensor.F32, nil
+	return 0, 0, opregistry.Unsupported("given dtype %v, which this library does not multiply", d)
 }
 
 // checkOperands declines operands that are not in CPU memory or have other dtypes.
@@ -145,8 +149,11 @@ func multiply(lib SGEMM, p *Product) error {
 		return lib.(BF16GEMM).BF16GEMM(p)
 	case tensor.F64:
 		return lib.(DGEMM).DGEMM(p)
+	case tensor.F32:
+		return lib.SGEMM(p)
+	default:
+		panic("BUG: blas: product of " + p.DType.String())
 	}
-	return lib.SGEMM(p)
 }
 
 // annotate tells the race detector what the library, which it cannot see, is about to read and

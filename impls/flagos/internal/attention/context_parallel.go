@@ -319,6 +319,9 @@ func (c *gradCorrection) correct(x attention.Correction, entry, to, from int, bu
 			y := c.grad.Piece(entry, to, h, buf[:c.d])
 			vector.Add(y, y, c.step.Piece(entry, from, h, buf[c.d:]))
 			c.grad.Settle(entry, to, h, y)
+		case attention.NoCorrection:
+		default:
+			panic("BUG: attention: unknown correction")
 		}
 	}
 }

@@ -22,8 +22,10 @@ func ElementsOf(t *tensor.Tensor) (data []float32, h Half) {
 		return nil, Half{Patterns(tensor.Data[tensor.BFloat16](t)), tensor.BF16}
 	case tensor.F16:
 		return nil, Half{Patterns(tensor.Data[tensor.Float16](t)), tensor.F16}
-	default:
+	case tensor.F32:
 		return tensor.Data[float32](t), Half{}
+	default:
+		panic("BUG: flagos: elements of " + t.DType().String())
 	}
 }
 

@@ -96,10 +96,12 @@ func tokensOf(e *opregistry.Exec, v *host.Views, t *tensor.Tensor) []float32 {
 				out[i] = float32(x.At(i))
 			}
 		}
-	default:
+	case tensor.F64, tensor.F32, tensor.BF16, tensor.F16:
 		if x := v.Flat("tokens_per_expert", t); v.Err == nil {
 			copy(out, x.Piece(0, 0, n, out))
 		}
+	default:
+		v.Decline("dtype %v of tokens_per_expert, this impl serves integers and floats", t.DType())
 	}
 	return out
 }

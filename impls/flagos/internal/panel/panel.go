@@ -90,8 +90,10 @@ func (x *Operand) TimesRows(dst, with []float32, r int) {
 		vector.DotRowsBF16(dst, with, x.Bits()[at:], x.RowStep)
 	case tensor.F16:
 		vector.DotRowsF16(dst, with, x.Bits()[at:], x.RowStep)
-	default:
+	case tensor.Unspecified: // of f32
 		vector.DotRows(dst, with, x.Data[at:], x.RowStep)
+	default:
+		panic("BUG: panel: elements of " + x.DType().String())
 	}
 }
 
