@@ -31,6 +31,7 @@ type OpReport struct {
 	Together    *Together        `json:"together,omitempty"`
 	Leaks       *Leaks           `json:"leaks,omitempty"`
 	Speed       []Speed          `json:"speed,omitempty"`
+	Sizes       []Size           `json:"sizes,omitempty"`  // at the sizes of models
 	Faults      []string         `json:"faults,omitempty"` // what is wrong, besides failed cases
 }
 

@@ -41,7 +41,8 @@ type Speed struct {
 	BaselineTime float64 `json:"baseline_us,omitempty"`
 }
 
-// measure calls the op and the baseline in turn and keeps the shortest time of each.
+// measure calls the op and the baseline in turn and keeps the shortest time of each, then those at
+// the sizes of models.
 func (c *checker) measure() error {
 	pool := parallel.New(goruntime.GOMAXPROCS(0))
 	defer pool.Close()
@@ -69,7 +70,7 @@ func (c *checker) measure() error {
 			c.found.Speed = append(c.found.Speed, *found)
 		}
 	}
-	return nil
+	return c.sizes(reg.Snapshot(), exec)
 }
 
 // measureGrowing measures cases of a growing size until a call takes long enough. It returns nil

@@ -144,6 +144,9 @@ func printChecked(out io.Writer, r *check.Report, maxShown int) error {
 	for _, f := range r.Faults {
 		fmt.Fprintf(&b, "fault: %s\n", plaintext.Lines(f, "  "))
 	}
+	if t := sizesTable(r.Checks); t.Length() > 0 {
+		fmt.Fprintf(&b, "\nat the sizes of models:\n%s\n\n", plaintext.Render(t))
+	}
 	result := "failed"
 	if r.Passed {
 		result = "passed"
@@ -193,4 +196,38 @@ func speedTable(checks []check.OpReport) table.Writer {
 		}
 	}
 	return t
+}
+
+// sizesTable shows what ops do at the sizes of models.
+func sizesTable(checks []check.OpReport) table.Writer {
+	t := plaintext.NewTable(table.Row{"op", "impl", "model", "dtype", "shape", "result", "µs per call", "× baseline", "GB/s", "GFLOP/s", "of the machine"}, 7, 8, 9, 10, 11)
+	for _, c := range checks {
+		for _, s := range c.Sizes {
+			row := table.Row{c.Op, c.Name(), s.Model, s.DType, s.Shape, s.Result}
+			for _, cell := range sizeCells(s) {
+				row = append(row, cell)
+			}
+			t.AppendRow(row)
+		}
+	}
+	return t
+}
+
+// sizeCells returns time, ratio, GB/s, GFLOP/s and part of the bound as text.
+func sizeCells(s check.Size) [5]string {
+	cells := [5]string{"-", "-", "-", "-", "-"}
+	if s.Time == 0 {
+		return cells
+	}
+	cells[0], cells[2] = fmt.Sprintf("%.0f", s.Time), fmt.Sprintf("%.1f", s.GBPerS)
+	if s.BaselineTime > 0 {
+		cells[1] = fmt.Sprintf("%.2f", s.BaselineTime/s.Time)
+	}
+	if s.GFLOPS > 0 {
+		cells[3] = fmt.Sprintf("%.1f", s.GFLOPS)
+	}
+	if s.PeakShare > 0 {
+		cells[4] = fmt.Sprintf("%.0f%% of %s", 100*s.PeakShare, s.Bound)
+	}
+	return cells
 }

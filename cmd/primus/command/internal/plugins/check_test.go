@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chromedp/chromedp"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/commandtest"
 	"github.com/primus-fl/primus/internal/loadertest"
 	"github.com/stretchr/testify/assert"
@@ -46,6 +47,14 @@ type checked struct {
 			Impl         float64 `json:"impl_us"`
 			Baseline     string
 			BaselineTime float64 `json:"baseline_us"`
+		}
+		Sizes []struct {
+			Model, Shape, DType, Result, Reason string
+			Time                                float64 `json:"time_us"`
+			Baseline                            string
+			BaselineTime                        float64 `json:"baseline_us"`
+			GBPerS                              float64 `json:"gb_per_s"`
+			Bound                               string
 		}
 	}
 	Faults, Notes []string
@@ -110,7 +119,63 @@ func TestPluginsCheckPasses(t *testing.T) {
 		assert.Positive(t, c.Speed[0].Impl)
 		assert.Equal(t, "default.flagos", c.Speed[0].Baseline)
 		assert.Positive(t, c.Speed[0].BaselineTime)
+		require.Len(t, c.Sizes, 6, "three models in f32 and bf16")
+		for _, s := range c.Sizes {
+			assert.Equal(t, "right", s.Result, s.Reason)
+			assert.Contains(t, "1B 8B 70B", s.Model)
+			assert.Equal(t, "default.flagos", s.Baseline)
+			assert.Equal(t, "memory", s.Bound)
+			assert.Positive(t, s.Time)
+			assert.Positive(t, s.BaselineTime)
+			assert.Positive(t, s.GBPerS)
+		}
+		assert.Equal(t, "512x8192", c.Sizes[2].Shape, "a model of 70B parameters has rows of 8,192")
 	}
+}
+
+// A kernel that is wrong at the sizes of models is refused, and the reports on it and on a right
+// one make a page that a browser shows.
+func TestPluginsReport(t *testing.T) {
+	dir := t.TempDir()
+	publish := func(name string, macros ...string) string {
+		_, got := check(t, commandtest.BuildPlugin(t, append(macros, `NAME="`+name+`"`)...))
+		file := filepath.Join(dir, name+".json")
+		require.NoError(t, os.WriteFile(file, []byte(got.Out), 0o600))
+		return file
+	}
+	right, wrong := publish("acme_right"), publish("acme_short", "SHORT")
+	text, err := os.ReadFile(wrong)
+	require.NoError(t, err)
+	var report checked
+	require.NoError(t, json.Unmarshal(text, &report))
+	assert.False(t, report.Passed)
+	assert.Contains(t, strings.Join(report.Faults, "\n"), "residual_add, vendor.acme: ")
+
+	page := filepath.Join(dir, "page.html")
+	got := commandtest.Run(t, "plugins", "report", right, wrong, "--output", page)
+	require.Zero(t, got.Code, got.Stderr)
+	b := commandtest.NewBrowser(t)
+	b.Do(chromedp.EmulateViewport(1280, 900), chromedp.Navigate("file://"+page))
+	b.Sees(`document.querySelectorAll("table")[0].rows[1].innerText.startsWith("residual_add")`)
+	b.Sees(`document.querySelectorAll("table")[0].rows[1].cells[1].className === "right"`)
+	b.Sees(`document.querySelectorAll("table")[0].rows[1].cells[2].className === "wrong"`)
+	b.Sees(`performance.getEntriesByType("resource").length === 0`)
+	b.WellBehaved()
+	b.Picture("plugins-report", 1280, 900)
+	b.Picture("plugins-report-390", 390, 800)
+}
+
+func TestPluginsReportBadFiles(t *testing.T) {
+	dir := t.TempDir()
+	other := filepath.Join(dir, "other.json")
+	require.NoError(t, os.WriteFile(other, []byte(`{"a": 1}`), 0o600))
+	page := filepath.Join(dir, "page.html")
+	got := commandtest.Run(t, "plugins", "report", other, filepath.Join(dir, "absent.json"), "--output", page)
+	assert.Equal(t, 1, got.Code)
+	assert.Contains(t, got.Stderr, "report "+other+": given JSON without the checksum of a library and its ops; want what `primus plugins check FILE -o json` writes")
+	assert.Contains(t, got.Stderr, "absent.json: no such file or directory")
+	assert.NoFileExists(t, page)
+	assert.Equal(t, 2, commandtest.Run(t, "plugins", "report").Code)
 }
 
 func TestPluginsCheckFindsFaults(t *testing.T) {

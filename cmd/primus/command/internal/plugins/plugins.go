@@ -1,4 +1,4 @@
-// Package plugins is the commands about sources of ops: list, check, build and new.
+// Package plugins is the commands about sources of ops: list, check, report, build and new.
 package plugins
 
 import (
@@ -9,7 +9,7 @@ import (
 // New returns the command `primus plugins`.
 func New(prog cli.Program) *cobra.Command {
 	return cli.Group("plugins", "List, write, check and build in ops from outside of this program",
-		newPluginsListCommand(prog), newPluginsNewCommand(prog), newPluginsCheckCommand(prog), newPluginsBuildCommand(prog),
+		newPluginsListCommand(prog), newPluginsNewCommand(prog), newPluginsCheckCommand(prog), newPluginsReportCommand(prog), newPluginsBuildCommand(prog),
 		newPluginsProbeCommand(prog), newPluginsServeCommand(), newPluginsCheckChildCommand(prog),
 	)
 }

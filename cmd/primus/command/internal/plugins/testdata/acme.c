@@ -113,7 +113,11 @@ static int32_t run(const primus_call *call) {
 #elif defined(HANG)
     if (calls > 3) pause();
 #endif
-    for (int64_t i = 0, n = elements(out); i < n; i++) y[i] = a[i] + b[i];
+    int64_t n = elements(out);
+#if defined(SHORT)
+    if (n > 1 << 21) n = 1 << 21; /* leaves the rest of a large tensor as it is */
+#endif
+    for (int64_t i = 0; i < n; i++) y[i] = a[i] + b[i];
 #if defined(ROUNDS)
     change_control();
 #endif
