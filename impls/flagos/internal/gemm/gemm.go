@@ -10,15 +10,22 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// Impls returns the impls of the family.
+// Impls returns the impls of the family. Where kernel.PairKernel computes products of bf16, these
+// count subnormal numbers as 0.
 func Impls() []opregistry.Impl {
-	return []opregistry.Impl{
+	impls := []opregistry.Impl{
 		host.Impl(gemm.GenericGemm, genericGemm),
 		host.Impl(gemm.TEGeneralGroupedGemm, groupedGemm),
 		host.Impl(gemm.TEGeneralGroupedGemmForGroupedTensor, groupedTensorGemm),
 		host.Impl(gemm.TEGeneralGroupedGemmForDiscreteIn, groupedTensorGemm),
 		host.Impl(gemm.TEGeneralGroupedGemmForDiscreteOut, groupedTensorGemm),
 	}
+	if _, ok := kernel.PairKernel(); ok {
+		for i := range impls {
+			impls[i].FlushesSubnormals = []tensor.DType{tensor.BF16}
+		}
+	}
+	return impls
 }
 
 // blocked is one blocked product c = alpha · left · right + beta · c, as in Goto and van de Geijn
