@@ -140,7 +140,7 @@ func (t *table) explain(i int, call *CallShape) Explanation {
 		entry := entryOf(entries, c.info.ID)
 		if call != nil {
 			if err := entry.Support.Lead(call.DType, call.Shape); err != nil {
-				e.Rejected = append(e.Rejected, t.statusOf(entry, err.Error()))
+				e.Rejected = append(e.Rejected, t.statusOf(entry, err.Error(), call))
 				continue
 			}
 		}
@@ -160,10 +160,10 @@ func (t *table) explain(i int, call *CallShape) Explanation {
 			}
 			reason += "on trial after a quarantine"
 		}
-		e.Order = append(e.Order, t.statusOf(entry, reason))
+		e.Order = append(e.Order, t.statusOf(entry, reason, call))
 	}
 	for _, rej := range r.rejected {
-		e.Rejected = append(e.Rejected, t.statusOf(entryOf(entries, rej.ID), rej.Reason))
+		e.Rejected = append(e.Rejected, t.statusOf(entryOf(entries, rej.ID), rej.Reason, call))
 	}
 	e.selectFirst()
 	for _, d := range t.devices {
@@ -255,11 +255,14 @@ func rate(m opregistry.Measurement) string {
 	return fmt.Sprintf("%.2g (%s)", m.Rate, m.By)
 }
 
-func (t *table) statusOf(e opregistry.Entry, reason string) ImplStatus {
+func (t *table) statusOf(e opregistry.Entry, reason string, call *CallShape) ImplStatus {
 	c := asCandidate(e)
 	c.Unusable = t.unavailable[e.Number]
 	s := statusOf(c, reason)
-	s.Source, s.Supports, s.FlushesSubnormals = e.Source, e.Support.String(), e.FlushesSubnormals
+	s.Source, s.Supports = e.Source, e.Support.String()
+	if call == nil || slices.Contains(e.FlushesSubnormals, call.DType) {
+		s.FlushesSubnormals = e.FlushesSubnormals
+	}
 	return s
 }
 

@@ -110,14 +110,14 @@ func TestBisectWithoutDifference(t *testing.T) {
 	assert.Contains(t, got.Out, "no difference in 3 steps beyond 0.0001")
 	assert.Regexp(t, `the losses differ by at most \S+e-\d+ of the good one`, got.Out)
 	for want, args := range map[string][]string{
-		"want --bad POLICY":                 {},
-		"--metric: got \"time\", want loss": {"--bad", "vendor", "--metric", "time"},
-		"--steps: got 0":                    {"--bad", "vendor", "--steps", "0"},
+		"want --bad POLICY":                                        {},
+		"--metric: given \"time\", want loss":                      {"--bad", "vendor", "--metric", "time"},
+		"--steps: given 0":                                         {"--bad", "vendor", "--steps", "0"},
 		"--bad: token \"vendor:nobody\" matches no impl of any op": {"--bad", "vendor:nobody"},
 		"--bad: unknown token \"fast\"":                            {"--bad", "fast"},
 		"--bad: there is no file none.yaml; want a policy file":    {"--bad", "none.yaml"},
 		"both policies choose the same impl":                       {"--bad", "reference"},
-		"--tolerance: got NaN, want a number >= 0":                 {"--bad", "vendor", "--tolerance", "NaN"},
+		"--tolerance: given NaN, want a number >= 0":               {"--bad", "vendor", "--tolerance", "NaN"},
 	} {
 		got := commandtest.Run(t, append(append([]string{"ops", "bisect"}, args...), l.Args()[2:]...)...)
 		assert.NotZero(t, got.Code, args)

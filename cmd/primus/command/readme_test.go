@@ -167,15 +167,15 @@ func tour(t *testing.T, printed string) string {
 // figure is a number with what belongs to it: a unit, a time of day, an exponent.
 var figure = regexp.MustCompile(`\d[\d.:]*(e[+-]\d+)?(k|M|h|ms?|s)?([\d.]+(ms?|s))*\b|\d+`)
 
-// form returns a line without its figures, and of a line that begins with the name of an op only
-// that and its impl.
+// form returns a line without its figures and the mark of those that are estimates, and of a line
+// that begins with the name of an op only that and its impl.
 func form(line string) string {
 	words := strings.Fields(line)
 	if len(words) > 2 && strings.Contains(words[1], ".") && !strings.Contains(line, "  step ") && strings.Contains(words[0], "_") {
 		return strings.Join(words[:2], " ")
 	}
 	line = regexp.MustCompile(`─+`).ReplaceAllString(line, "─")
-	return strings.Join(strings.Fields(figure.ReplaceAllString(line, "0")), " ")
+	return strings.Join(strings.Fields(strings.ReplaceAll(figure.ReplaceAllString(line, "0"), "~", "")), " ")
 }
 
 // missingForms returns the lines of a document that have the form of no line that was printed. What
