@@ -14,10 +14,10 @@ func (k Kit) Run(t *testing.T, impl, oracle opregistry.Impl, opts ...Option) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	served, declined := s.run(goTest{t}, impl, oracle, newConfig(opts))
-	t.Logf("opstest: op %q: impl %q served %d cases and declined %d", impl.Op.Name(), impl.ID, served, declined)
-	if served == 0 && !t.Failed() {
-		t.Errorf("opstest: op %q: impl %q declined all %d cases", impl.Op.Name(), impl.ID, declined)
+	r := s.run(goTest{t}, impl, oracle, newConfig(opts))
+	t.Logf("opstest: op %q: impl %q served %d cases and declined %d", impl.Op.Name(), impl.ID, len(r.served), r.declined)
+	if len(r.served) == 0 && !t.Failed() {
+		t.Errorf("opstest: op %q: impl %q declined all %d cases", impl.Op.Name(), impl.ID, r.declined)
 	}
 }
 

@@ -22,6 +22,11 @@ type config struct {
 	forward        *opregistry.Impl
 	irreproducible bool
 	partialOracle  bool
+	thorough       bool   // calls of models are whole
+	whole          bool   // results are compared whole
+	pages          bool   // operands lie beside pages that must not be touched
+	sample         int    // of the corner cases of a dtype; 0 stands for all
+	seed           uint64 // of the sample
 	progress       func(name string)
 }
 
@@ -74,10 +79,37 @@ func PartialOracle() Option {
 	return optionFunc(func(c *config) { c.partialOracle = true })
 }
 
+// Thorough calls ops with the whole sizes of models, which takes minutes and gigabytes. Otherwise
+// one length of a call is that of a model and the others are small.
+func Thorough() Option {
+	return optionFunc(func(c *config) { c.thorough = true })
+}
+
+// Sample runs n corner cases in each dtype, chosen by a seed, in place of all. The cases of the
+// sizes of models run in any case.
+func Sample(n int, seed uint64) Option {
+	return optionFunc(func(c *config) { c.sample, c.seed = n, seed })
+}
+
+// GuardPages also runs cases with operands that end, and with ones that begin, at a page of memory
+// that must not be touched: an impl that reads a byte too far fails. Code that is not Go ends the
+// process when it does so, after WithProgress has named the case. It has no effect on systems other
+// than Unix.
+func GuardPages() Option {
+	return optionFunc(func(c *config) { c.pages = true })
+}
+
 // WithProgress calls f with the name of each case before it runs, so that a case which ends the
 // process can be named.
 func WithProgress(f func(name string)) Option {
 	return optionFunc(func(c *config) { c.progress = f })
+}
+
+// loose reports whether the bound for a dtype was replaced by one that allows what is off on
+// average.
+func (c *config) loose(d tensor.DType) bool {
+	_, ok := c.tolerances[d]
+	return ok
 }
 
 // tolerance returns the bound for a written operand of dtype d.

@@ -27,34 +27,36 @@ type Stage struct {
 	T      tensortest.TB
 	Seed   uint64
 	guards []func(tensortest.TB)
+	place  tensortest.Placement
 }
 
 // Out returns a guarded operand that has not been written yet.
 func (s *Stage) Out(l Layout, d tensor.DType, shape ...int) *tensor.Tensor {
 	s.T.Helper()
-	x, intact := guarded(s.T, l, d, shape)
+	x, intact := s.guarded(l, d, shape)
 	s.guards = append(s.guards, intact)
 	return x
 }
 
-func guarded(t tensortest.TB, l Layout, d tensor.DType, shape []int) (*tensor.Tensor, func(tensortest.TB)) {
-	t.Helper()
-	if n := len(shape); l == Turned && n >= 2 {
-		swapped := slices.Clone(shape)
-		swapped[n-1], swapped[n-2] = swapped[n-2], swapped[n-1]
-		strides := make([]int, n)
-		step := 1
-		for i := n - 1; i >= 0; i-- {
-			strides[i] = step
-			step *= max(swapped[i], 1)
-		}
+func (s *Stage) guarded(l Layout, d tensor.DType, shape []int) (*tensor.Tensor, func(tensortest.TB)) {
+	s.T.Helper()
+	n := len(shape)
+	if l == Padded || l == Turned && n < 2 {
+		return s.place.Strided(s.T, d, shape...)
+	}
+	lengths, strides := slices.Clone(shape), make([]int, n)
+	if l == Turned {
+		lengths[n-1], lengths[n-2] = lengths[n-2], lengths[n-1]
+	}
+	step := 1
+	for i := n - 1; i >= 0; i-- {
+		strides[i] = step
+		step *= max(lengths[i], 1)
+	}
+	if l == Turned {
 		strides[n-1], strides[n-2] = strides[n-2], strides[n-1]
-		return tensortest.GuardedAs(t, d, shape, strides)
 	}
-	if l == Dense {
-		return tensortest.Guarded(t, d, shape...)
-	}
-	return tensortest.GuardedStrided(t, d, shape...)
+	return s.place.Guarded(s.T, d, shape, strides)
 }
 
 // In returns a guarded operand of random values in [-1, 1].

@@ -85,7 +85,7 @@ func (t *Trial) add(where, stray string, err error) {
 func (r *runner) try(c untypedCase) (stray string, err error) {
 	var call *staged
 	fault := faultOf(func(t T) {
-		if call, err = r.ready(t, c); err == nil {
+		if call, err = r.ready(t, c, setting{}); err == nil {
 			err = r.guard(r.serial, call.args)
 			r.inspect(t, call, err)
 		}

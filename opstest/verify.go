@@ -27,6 +27,7 @@ type Result struct {
 	DType    tensor.DType `json:"dtype"`
 	Served   int          `json:"served"`   // cases that it passed
 	Declined int          `json:"declined"` // cases that it declined
+	Sampled  int          `json:"sampled"`  // cases of which only rows were compared, and invariants of the whole
 	Failures []Failure    `json:"failures,omitempty"`
 }
 
@@ -63,7 +64,8 @@ func (k Kit) Verify(impl, oracle opregistry.Impl, opts ...Option) (results []Res
 					panic(cause)
 				}
 			}()
-			res.Served, res.Declined = s.run(r, impl, oracle, &one)
+			done := s.run(r, impl, oracle, &one)
+			res.Served, res.Declined, res.Sampled = len(done.served), done.declined, done.sampled
 		}()
 		res.Failures = r.failures
 		results = append(results, res)

@@ -103,7 +103,7 @@ func (s *Suite) bySize(t T, d tensor.DType, order func(a, b int) int) []untypedC
 	var all []sized
 	r := &runner{Suite: s}
 	for _, c := range s.cases(d) {
-		operands := r.stage(t, c).operands
+		operands := r.stage(t, c, setting{}).operands
 		writes := slices.ContainsFunc(operands, func(o opregistry.Operand) bool {
 			return o.Access != opregistry.AccessRead && o.Tensor.NumElements() > 0
 		})
@@ -130,7 +130,7 @@ func (s *Suite) workload(t T, d tensor.DType, c untypedCase, subject Subject) (*
 		Suite: s, cfg: &config{forward: subject.Forward}, impl: function(t, s.op, subject.Impl),
 		serial: opregistry.NewExec(nil, 0),
 	}
-	call, err := r.ready(t, c)
+	call, err := r.ready(t, c, setting{})
 	if errors.Is(err, opregistry.ErrUnsupported) {
 		return nil, nil
 	}

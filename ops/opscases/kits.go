@@ -25,8 +25,8 @@ import (
 func Attention() opstest.Kit {
 	return opstest.Kit{
 		Suites: []*opstest.Suite{
-			opstest.Spec[attention.FusedAttnFwdArgs]{Op: attention.FusedAttnFwd, Cases: attnFwdCases}.Suite(),
-			opstest.Spec[attention.FusedAttnBwdArgs]{Op: attention.FusedAttnBwd, Cases: attnBwdCases, Refresh: attnRefresh}.Suite(),
+			opstest.Spec[attention.FusedAttnFwdArgs]{Op: attention.FusedAttnFwd, Cases: attnFwdCases, Models: attnFwdModels, Rows: attnRows}.Suite(),
+			opstest.Spec[attention.FusedAttnBwdArgs]{Op: attention.FusedAttnBwd, Cases: attnBwdCases, Refresh: attnRefresh, Models: attnBwdModels}.Suite(),
 			opstest.Spec[attention.FAPrepareFwdArgs]{Op: attention.FAPrepareFwd, Cases: faPrepareFwdCases}.Suite(),
 			opstest.Spec[attention.FAPrepareBwdArgs]{Op: attention.FAPrepareBwd, Cases: faPrepareBwdCases}.Suite(),
 			opstest.Spec[attention.CopyToKVCacheArgs]{Op: attention.CopyToKVCache, Cases: kvCacheCases}.Suite(),
@@ -51,7 +51,7 @@ func Attention() opstest.Kit {
 func Collective() opstest.Kit {
 	return opstest.Kit{
 		Suites: []*opstest.Suite{
-			opstest.Spec[collective.AllReduceArgs]{Op: collective.AllReduce, Cases: allReduceCases}.Suite(),
+			opstest.Spec[collective.AllReduceArgs]{Op: collective.AllReduce, Cases: allReduceCases, Models: allReduceModels}.Suite(),
 			opstest.Spec[collective.ReduceArgs]{Op: collective.Reduce, Cases: reduceCases}.Suite(),
 			opstest.Spec[collective.ReduceScatterArgs]{Op: collective.ReduceScatter, Cases: reduceScatterCases}.Suite(),
 			opstest.Spec[collective.AllGatherArgs]{Op: collective.AllGather, Cases: allGatherCases, Bitwise: true}.Suite(),
@@ -142,8 +142,8 @@ func barrierCases(tensor.DType) []opstest.Case[collective.BarrierArgs] {
 func Dropout() opstest.Kit {
 	return opstest.Kit{
 		Suites: []*opstest.Suite{
-			opstest.Spec[dropoutops.DropoutFwdArgs]{Op: dropoutops.DropoutFwd, Cases: dropoutFwdCases}.Suite(),
-			opstest.Spec[dropoutops.DropoutBwdArgs]{Op: dropoutops.DropoutBwd, Cases: dropoutBwdCases, Refresh: dropoutRefresh}.Suite(),
+			opstest.Spec[dropoutops.DropoutFwdArgs]{Op: dropoutops.DropoutFwd, Cases: dropoutFwdCases, Models: perToken(hidden, dropoutFwdArgs)}.Suite(),
+			opstest.Spec[dropoutops.DropoutBwdArgs]{Op: dropoutops.DropoutBwd, Cases: dropoutBwdCases, Refresh: dropoutRefresh, Models: perToken(hidden, dropoutBwdArgs)}.Suite(),
 		},
 		Gradients: []opstest.Gradient{
 			{Backward: dropoutops.DropoutBwd, Forward: dropoutops.DropoutFwd, Cases: dropoutGradCases},
@@ -155,8 +155,8 @@ func Dropout() opstest.Kit {
 func Embedding() opstest.Kit {
 	return opstest.Kit{
 		Suites: []*opstest.Suite{
-			opstest.Spec[embedding.EmbeddingFwdArgs]{Op: embedding.EmbeddingFwd, Cases: embeddingFwdCases}.Suite(),
-			opstest.Spec[embedding.EmbeddingBwdArgs]{Op: embedding.EmbeddingBwd, Cases: embeddingBwdCases}.Suite(),
+			opstest.Spec[embedding.EmbeddingFwdArgs]{Op: embedding.EmbeddingFwd, Cases: embeddingFwdCases, Models: embeddingFwdModels}.Suite(),
+			opstest.Spec[embedding.EmbeddingBwdArgs]{Op: embedding.EmbeddingBwd, Cases: embeddingBwdCases, Models: embeddingBwdModels}.Suite(),
 		},
 		Gradients: []opstest.Gradient{
 			{Backward: embedding.EmbeddingBwd, Forward: embedding.EmbeddingFwd, Cases: embeddingGradCases},
@@ -168,8 +168,8 @@ func Embedding() opstest.Kit {
 func Gemm() opstest.Kit {
 	return opstest.Kit{
 		Suites: []*opstest.Suite{
-			opstest.Spec[gemm.GenericGemmArgs]{Op: gemm.GenericGemm, Cases: gemmCases}.Suite(),
-			opstest.Spec[gemm.TEGeneralGroupedGemmArgs]{Op: gemm.TEGeneralGroupedGemm, Cases: groupedGemmCases}.Suite(),
+			opstest.Spec[gemm.GenericGemmArgs]{Op: gemm.GenericGemm, Cases: gemmCases, Models: gemmModels, Rows: gemmRows, Invariants: gemmInvariants}.Suite(),
+			opstest.Spec[gemm.TEGeneralGroupedGemmArgs]{Op: gemm.TEGeneralGroupedGemm, Cases: groupedGemmCases, Models: groupedGemmModels}.Suite(),
 			opstest.Spec[gemm.GroupedGemmArgs]{Op: gemm.TEGeneralGroupedGemmForGroupedTensor, Cases: groupedTensorCases}.Suite(),
 			opstest.Spec[gemm.GroupedGemmArgs]{Op: gemm.TEGeneralGroupedGemmForDiscreteIn, Cases: discreteInCases}.Suite(),
 			opstest.Spec[gemm.GroupedGemmArgs]{Op: gemm.TEGeneralGroupedGemmForDiscreteOut, Cases: discreteOutCases}.Suite(),
@@ -187,8 +187,8 @@ func Activation() opstest.Kit {
 		Suites: []*opstest.Suite{
 			opstest.Spec[activation.ClampedSwiGLUArgs]{Op: activation.ClampedSwiGLU, Cases: clampedSwiGLUCases}.Suite(),
 			opstest.Spec[activation.ClampedDSwiGLUArgs]{Op: activation.ClampedDSwiGLU, Cases: clampedDSwiGLUCases}.Suite(),
-			opstest.Spec[activation.SwiGLUArgs]{Op: activation.SwiGLU, Cases: swigluCases}.Suite(),
-			opstest.Spec[activation.DSwiGLUArgs]{Op: activation.DSwiGLU, Cases: dswigluCases}.Suite(),
+			opstest.Spec[activation.SwiGLUArgs]{Op: activation.SwiGLU, Cases: swigluCases, Models: perToken(ffn, gluArgs)}.Suite(),
+			opstest.Spec[activation.DSwiGLUArgs]{Op: activation.DSwiGLU, Cases: dswigluCases, Models: perToken(ffn, dgluArgs)}.Suite(),
 		},
 		Gradients: []opstest.Gradient{
 			{Backward: activation.ClampedDSwiGLU, Forward: activation.ClampedSwiGLU, Cases: clampedGradCases},
@@ -209,9 +209,9 @@ func Activation() opstest.Kit {
 		{activation.SiLU, activation.DSiLU, activation.DBiasDSiLU},
 	} {
 		kit.Suites = append(kit.Suites,
-			opstest.Spec[activation.ActivationArgs]{Op: f.fwd, Cases: activationCases}.Suite(),
-			opstest.Spec[activation.DActivationArgs]{Op: f.bwd, Cases: dactivationCases}.Suite(),
-			opstest.Spec[activation.DBiasDActivationArgs]{Op: f.dbias, Cases: dbiasCases}.Suite())
+			opstest.Spec[activation.ActivationArgs]{Op: f.fwd, Cases: activationCases, Models: perToken(ffn, activationArgs)}.Suite(),
+			opstest.Spec[activation.DActivationArgs]{Op: f.bwd, Cases: dactivationCases, Models: perToken(ffn, dactivationArgs)}.Suite(),
+			opstest.Spec[activation.DBiasDActivationArgs]{Op: f.dbias, Cases: dbiasCases, Models: summedTokens(ffn, dbiasArgs)}.Suite())
 		kit.Gradients = append(kit.Gradients,
 			opstest.Gradient{Backward: f.bwd, Forward: f.fwd, Cases: activationGradCases(f.fwd, f.bwd)},
 			opstest.Gradient{Backward: f.dbias, Forward: f.fwd, Cases: dbiasGradCases(f.fwd, f.dbias)})
@@ -224,8 +224,8 @@ func Activation() opstest.Kit {
 		{activation.ReGLU, activation.DReGLU}, {activation.SReGLU, activation.DSReGLU},
 	} {
 		kit.Suites = append(kit.Suites,
-			opstest.Spec[activation.ActivationArgs]{Op: f.fwd, Cases: gluCases}.Suite(),
-			opstest.Spec[activation.DActivationArgs]{Op: f.bwd, Cases: dgluCases}.Suite())
+			opstest.Spec[activation.ActivationArgs]{Op: f.fwd, Cases: gluCases, Models: perToken(ffn, gluArgs)}.Suite(),
+			opstest.Spec[activation.DActivationArgs]{Op: f.bwd, Cases: dgluCases, Models: perToken(ffn, dgluArgs)}.Suite())
 		kit.Gradients = append(kit.Gradients, opstest.Gradient{Backward: f.bwd, Forward: f.fwd, Cases: gluGradCases(f.fwd, f.bwd)})
 	}
 	return kit
@@ -235,8 +235,8 @@ func Activation() opstest.Kit {
 func Loss() opstest.Kit {
 	return opstest.Kit{
 		Suites: []*opstest.Suite{
-			opstest.Spec[loss.CrossEntropyFwdArgs]{Op: loss.CrossEntropyFwd, Cases: crossEntropyFwdCases}.Suite(),
-			opstest.Spec[loss.CrossEntropyBwdArgs]{Op: loss.CrossEntropyBwd, Cases: crossEntropyBwdCases, Refresh: crossEntropyRefresh}.Suite(),
+			opstest.Spec[loss.CrossEntropyFwdArgs]{Op: loss.CrossEntropyFwd, Cases: crossEntropyFwdCases, Models: perToken(vocab, crossEntropyFwdModel)}.Suite(),
+			opstest.Spec[loss.CrossEntropyBwdArgs]{Op: loss.CrossEntropyBwd, Cases: crossEntropyBwdCases, Refresh: crossEntropyRefresh, Models: perToken(vocab, crossEntropyBwdModel)}.Suite(),
 		},
 		Gradients: []opstest.Gradient{
 			{Backward: loss.CrossEntropyBwd, Forward: loss.CrossEntropyFwd, Cases: crossEntropyGradCases},
@@ -248,17 +248,17 @@ func Loss() opstest.Kit {
 func Moe() opstest.Kit {
 	return opstest.Kit{
 		Suites: []*opstest.Suite{
-			opstest.Spec[moe.MoEPermuteFwdArgs]{Op: moe.MoEPermuteFwd, Cases: moePermuteFwdCases}.Suite(),
-			opstest.Spec[moe.MoEUnpermuteArgs]{Op: moe.MoEPermuteBwd, Cases: moeUnpermuteCases, Refresh: moeUnpermuteRefresh}.Suite(),
-			opstest.Spec[moe.MoEUnpermuteArgs]{Op: moe.MoEUnpermuteFwd, Cases: moeUnpermuteCases, Refresh: moeUnpermuteRefresh}.Suite(),
-			opstest.Spec[moe.MoEUnpermuteBwdArgs]{Op: moe.MoEUnpermuteBwd, Cases: moeUnpermuteBwdCases, Refresh: moeUnpermuteBwdRefresh}.Suite(),
+			opstest.Spec[moe.MoEPermuteFwdArgs]{Op: moe.MoEPermuteFwd, Cases: moePermuteFwdCases, Models: permuteModels}.Suite(),
+			opstest.Spec[moe.MoEUnpermuteArgs]{Op: moe.MoEPermuteBwd, Cases: moeUnpermuteCases, Refresh: moeUnpermuteRefresh, Models: unpermuteModels}.Suite(),
+			opstest.Spec[moe.MoEUnpermuteArgs]{Op: moe.MoEUnpermuteFwd, Cases: moeUnpermuteCases, Refresh: moeUnpermuteRefresh, Models: unpermuteModels}.Suite(),
+			opstest.Spec[moe.MoEUnpermuteBwdArgs]{Op: moe.MoEUnpermuteBwd, Cases: moeUnpermuteBwdCases, Refresh: moeUnpermuteBwdRefresh, Models: unpermuteBwdModels}.Suite(),
 			opstest.Spec[moe.MoEPermuteWithRoutingMapArgs]{Op: moe.MoEPermuteWithRoutingMap, Cases: routingMapCases}.Suite(),
 			opstest.Spec[moe.MoEUnpermuteWithRoutingMapArgs]{Op: moe.MoEUnpermuteWithRoutingMap, Cases: unpermuteMapCases, Refresh: unpermuteMapRefresh}.Suite(),
 			opstest.Spec[moe.MoESortChunksFwdArgs]{Op: moe.MoESortChunksFwd, Cases: sortChunksCases}.Suite(),
 			opstest.Spec[moe.MoESortChunksBwdArgs]{Op: moe.MoESortChunksBwd, Cases: sortChunksBwdCases, Refresh: sortChunksRefresh}.Suite(),
 			opstest.Spec[moe.MultiRowPaddingArgs]{Op: moe.FusedMultiRowPadding, Cases: multiRowCases(false)}.Suite(),
 			opstest.Spec[moe.MultiRowPaddingArgs]{Op: moe.FusedMultiRowUnpadding, Cases: multiRowCases(true)}.Suite(),
-			opstest.Spec[moe.FusedTopkWithScoreFunctionFwdArgs]{Op: moe.FusedTopkWithScoreFunctionFwd, Cases: topkCases}.Suite(),
+			opstest.Spec[moe.FusedTopkWithScoreFunctionFwdArgs]{Op: moe.FusedTopkWithScoreFunctionFwd, Cases: topkCases, Models: topkModels}.Suite(),
 			opstest.Spec[moe.FusedTopkWithScoreFunctionBwdArgs]{Op: moe.FusedTopkWithScoreFunctionBwd, Cases: topkBwdCases, Refresh: topkRefresh}.Suite(),
 			opstest.Spec[moe.FusedScoreForMoEAuxLossFwdArgs]{Op: moe.FusedScoreForMoEAuxLossFwd, Cases: scoreCases}.Suite(),
 			opstest.Spec[moe.FusedScoreForMoEAuxLossBwdArgs]{Op: moe.FusedScoreForMoEAuxLossBwd, Cases: scoreBwdCases, Refresh: scoreRefresh}.Suite(),
@@ -281,12 +281,12 @@ func Moe() opstest.Kit {
 func Norm() opstest.Kit {
 	return opstest.Kit{
 		Suites: []*opstest.Suite{
-			opstest.Spec[norm.RMSNormFwdArgs]{Op: norm.RMSNormFwd, Cases: rmsnormFwdCases}.Suite(),
-			opstest.Spec[norm.RMSNormBwdArgs]{Op: norm.RMSNormBwd, Cases: rmsnormBwdCases, Refresh: rmsnormRefresh}.Suite(),
-			opstest.Spec[norm.ResidualAddArgs]{Op: norm.ResidualAdd, Cases: residualAddCases}.Suite(),
-			opstest.Spec[norm.RMSNormBwdAddArgs]{Op: norm.RMSNormBwdAdd, Cases: rmsnormBwdAddCases}.Suite(),
-			opstest.Spec[norm.LayerNormFwdArgs]{Op: norm.LayerNormFwd, Cases: layernormFwdCases}.Suite(),
-			opstest.Spec[norm.LayerNormBwdArgs]{Op: norm.LayerNormBwd, Cases: layernormBwdCases, Refresh: layernormRefresh}.Suite(),
+			opstest.Spec[norm.RMSNormFwdArgs]{Op: norm.RMSNormFwd, Cases: rmsnormFwdCases, Models: perToken(hidden, rmsnormFwdArgs)}.Suite(),
+			opstest.Spec[norm.RMSNormBwdArgs]{Op: norm.RMSNormBwd, Cases: rmsnormBwdCases, Refresh: rmsnormRefresh, Models: summedTokens(hidden, rmsnormBwdArgs)}.Suite(),
+			opstest.Spec[norm.ResidualAddArgs]{Op: norm.ResidualAdd, Cases: residualAddCases, Models: perToken(hidden, residualArgs)}.Suite(),
+			opstest.Spec[norm.RMSNormBwdAddArgs]{Op: norm.RMSNormBwdAdd, Cases: rmsnormBwdAddCases, Models: summedTokens(hidden, rmsnormBwdAddArgs)}.Suite(),
+			opstest.Spec[norm.LayerNormFwdArgs]{Op: norm.LayerNormFwd, Cases: layernormFwdCases, Models: perToken(hidden, layernormFwdArgs)}.Suite(),
+			opstest.Spec[norm.LayerNormBwdArgs]{Op: norm.LayerNormBwd, Cases: layernormBwdCases, Refresh: layernormRefresh, Models: summedTokens(hidden, layernormBwdArgs)}.Suite(),
 		},
 		Gradients: []opstest.Gradient{
 			{Backward: norm.RMSNormBwd, Forward: norm.RMSNormFwd, Cases: rmsnormGradCases},
@@ -301,14 +301,14 @@ func Norm() opstest.Kit {
 func Optim() opstest.Kit {
 	return opstest.Kit{
 		Suites: []*opstest.Suite{
-			opstest.Spec[optim.MultiTensorAdamArgs]{Op: optim.MultiTensorAdam, Cases: adamCases}.Suite(),
-			opstest.Spec[optim.MultiTensorL2NormArgs]{Op: optim.MultiTensorL2Norm, Cases: l2normCases}.Suite(),
-			opstest.Spec[optim.MultiTensorScaleArgs]{Op: optim.MultiTensorScale, Cases: scaleCases}.Suite(),
+			opstest.Spec[optim.MultiTensorAdamArgs]{Op: optim.MultiTensorAdam, Cases: adamCases, Models: adamModels}.Suite(),
+			opstest.Spec[optim.MultiTensorL2NormArgs]{Op: optim.MultiTensorL2Norm, Cases: l2normCases, Models: l2normModels}.Suite(),
+			opstest.Spec[optim.MultiTensorScaleArgs]{Op: optim.MultiTensorScale, Cases: scaleCases, Models: scaleModels}.Suite(),
 			opstest.Spec[optim.MultiTensorAdamArgs]{Op: optim.MultiTensorAdamParamRemainder, Cases: remainderCases, Values: remainderValues}.Suite(),
 			opstest.Spec[optim.MultiTensorAdamArgs]{Op: optim.MultiTensorAdamFP8, Cases: adamFP8Cases}.Suite(),
 			opstest.Spec[optim.MultiTensorAdamCapturableArgs]{Op: optim.MultiTensorAdamCapturable, Cases: capturableCases}.Suite(),
 			opstest.Spec[optim.MultiTensorAdamCapturableArgs]{Op: optim.MultiTensorAdamCapturableMaster, Cases: capturableMasterCases}.Suite(),
-			opstest.Spec[optim.MultiTensorSGDArgs]{Op: optim.MultiTensorSGD, Cases: sgdCases}.Suite(),
+			opstest.Spec[optim.MultiTensorSGDArgs]{Op: optim.MultiTensorSGD, Cases: sgdCases, Models: sgdModels}.Suite(),
 			opstest.Spec[optim.MultiTensorScaleTensorArgs]{Op: optim.MultiTensorScaleTensor, Cases: scaleTensorCases}.Suite(),
 			opstest.Spec[optim.MultiTensorUnscaleL2NormArgs]{Op: optim.MultiTensorUnscaleL2Norm, Cases: unscaleL2NormCases}.Suite(),
 		},
@@ -323,7 +323,7 @@ func Quant() opstest.Kit {
 			opstest.Spec[quant.MultiTensorComputeScaleInvE8M0Args]{Op: quant.MultiTensorComputeScaleInvE8M0, Cases: computeE8M0Cases}.Suite(),
 			opstest.Spec[quant.ComputeAmaxArgs]{Op: quant.ComputeAmax, Cases: computeAmaxCases}.Suite(),
 			opstest.Spec[quant.FusedAmaxAndScaleUpdateArgs]{Op: quant.FusedAmaxAndScaleUpdateAfterReduction, Cases: fusedAmaxCases}.Suite(),
-			opstest.Spec[quant.QuantizeArgs]{Op: quant.Quantize, Cases: quantizeCases}.Suite(),
+			opstest.Spec[quant.QuantizeArgs]{Op: quant.Quantize, Cases: quantizeCases, Models: quantizeModels}.Suite(),
 			opstest.Spec[quant.DequantizeArgs]{Op: quant.Dequantize, Cases: dequantizeCases}.Suite(),
 			opstest.Spec[quant.BgradQuantizeArgs]{Op: quant.BgradQuantize, Cases: bgradCases}.Suite(),
 			opstest.Spec[quant.MultiTensorQuantizeArgs]{Op: quant.MultiTensorQuantize, Cases: multiQuantizeCases}.Suite(),
@@ -357,10 +357,10 @@ func Quant() opstest.Kit {
 func Rope() opstest.Kit {
 	return opstest.Kit{
 		Suites: []*opstest.Suite{
-			opstest.Spec[rope.FusedRopeArgs]{Op: rope.FusedRopeForward, Cases: ropeCases}.Suite(),
-			opstest.Spec[rope.FusedRopeArgs]{Op: rope.FusedRopeBackward, Cases: ropeCases}.Suite(),
-			opstest.Spec[rope.FusedQKVRopeArgs]{Op: rope.FusedQKVRopeForward, Cases: qkvRopeForwardCases}.Suite(),
-			opstest.Spec[rope.FusedQKVRopeArgs]{Op: rope.FusedQKVRopeBackward, Cases: qkvRopeBackwardCases}.Suite(),
+			opstest.Spec[rope.FusedRopeArgs]{Op: rope.FusedRopeForward, Cases: ropeCases, Models: ropeModels}.Suite(),
+			opstest.Spec[rope.FusedRopeArgs]{Op: rope.FusedRopeBackward, Cases: ropeCases, Models: ropeModels}.Suite(),
+			opstest.Spec[rope.FusedQKVRopeArgs]{Op: rope.FusedQKVRopeForward, Cases: qkvRopeForwardCases, Models: qkvRopeModels(false)}.Suite(),
+			opstest.Spec[rope.FusedQKVRopeArgs]{Op: rope.FusedQKVRopeBackward, Cases: qkvRopeBackwardCases, Models: qkvRopeModels(true)}.Suite(),
 		},
 		Gradients: []opstest.Gradient{
 			{Backward: rope.FusedRopeBackward, Forward: rope.FusedRopeForward, Cases: ropeGradCases},
@@ -373,14 +373,14 @@ func Rope() opstest.Kit {
 func Softmax() opstest.Kit {
 	return opstest.Kit{
 		Suites: []*opstest.Suite{
-			opstest.Spec[softmax.SoftmaxArgs]{Op: softmax.ScaledSoftmaxForward, Cases: softmaxCases}.Suite(),
-			opstest.Spec[softmax.SoftmaxBackwardArgs]{Op: softmax.ScaledSoftmaxBackward, Cases: softmaxBackwardCases}.Suite(),
-			opstest.Spec[softmax.ScaledMaskedSoftmaxForwardArgs]{Op: softmax.ScaledMaskedSoftmaxForward, Cases: maskedSoftmaxCases}.Suite(),
-			opstest.Spec[softmax.SoftmaxBackwardArgs]{Op: softmax.ScaledMaskedSoftmaxBackward, Cases: softmaxBackwardCases}.Suite(),
-			opstest.Spec[softmax.SoftmaxArgs]{Op: softmax.ScaledUpperTriangMaskedSoftmaxForward, Cases: triangularSoftmaxCases}.Suite(),
-			opstest.Spec[softmax.SoftmaxBackwardArgs]{Op: softmax.ScaledUpperTriangMaskedSoftmaxBackward, Cases: triangularSoftmaxBackwardCases}.Suite(),
-			opstest.Spec[softmax.SoftmaxArgs]{Op: softmax.ScaledAlignedCausalMaskedSoftmaxForward, Cases: alignedSoftmaxCases}.Suite(),
-			opstest.Spec[softmax.SoftmaxBackwardArgs]{Op: softmax.ScaledAlignedCausalMaskedSoftmaxBackward, Cases: alignedSoftmaxBackwardCases}.Suite(),
+			opstest.Spec[softmax.SoftmaxArgs]{Op: softmax.ScaledSoftmaxForward, Cases: softmaxCases, Models: softmaxModels}.Suite(),
+			opstest.Spec[softmax.SoftmaxBackwardArgs]{Op: softmax.ScaledSoftmaxBackward, Cases: softmaxBackwardCases, Models: softmaxBackwardModels(nil)}.Suite(),
+			opstest.Spec[softmax.ScaledMaskedSoftmaxForwardArgs]{Op: softmax.ScaledMaskedSoftmaxForward, Cases: maskedSoftmaxCases, Models: maskedSoftmaxModels}.Suite(),
+			opstest.Spec[softmax.SoftmaxBackwardArgs]{Op: softmax.ScaledMaskedSoftmaxBackward, Cases: softmaxBackwardCases, Models: softmaxBackwardModels(nil)}.Suite(),
+			opstest.Spec[softmax.SoftmaxArgs]{Op: softmax.ScaledUpperTriangMaskedSoftmaxForward, Cases: triangularSoftmaxCases, Models: triangularModels}.Suite(),
+			opstest.Spec[softmax.SoftmaxBackwardArgs]{Op: softmax.ScaledUpperTriangMaskedSoftmaxBackward, Cases: triangularSoftmaxBackwardCases, Models: triangularBackwardModels}.Suite(),
+			opstest.Spec[softmax.SoftmaxArgs]{Op: softmax.ScaledAlignedCausalMaskedSoftmaxForward, Cases: alignedSoftmaxCases, Models: softmaxModels}.Suite(),
+			opstest.Spec[softmax.SoftmaxBackwardArgs]{Op: softmax.ScaledAlignedCausalMaskedSoftmaxBackward, Cases: alignedSoftmaxBackwardCases, Models: softmaxBackwardModels(bottomRight)}.Suite(),
 		},
 		Gradients: []opstest.Gradient{
 			{Backward: softmax.ScaledSoftmaxBackward, Forward: softmax.ScaledSoftmaxForward, Cases: softmaxGradCases(softmax.ScaledSoftmaxForward, softmax.ScaledSoftmaxBackward, 2, 2, 3, 4)},

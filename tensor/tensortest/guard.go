@@ -3,6 +3,7 @@ package tensortest
 import (
 	"bytes"
 	"encoding/binary"
+	"slices"
 
 	"github.com/primus-fl/primus/tensor"
 )
@@ -32,6 +33,12 @@ func Guarded(t TB, d tensor.DType, shape ...int) (*tensor.Tensor, func(t TB)) {
 // and the pitch of the rows is 5 elements more than their length; a vector has a stride of 3.
 func GuardedStrided(t TB, d tensor.DType, shape ...int) (*tensor.Tensor, func(t TB)) {
 	t.Helper()
+	return Placement{}.Strided(t, d, shape...)
+}
+
+// Strided is GuardedStrided in this place.
+func (p Placement) Strided(t TB, d tensor.DType, shape ...int) (*tensor.Tensor, func(t TB)) {
+	t.Helper()
 	strides := make([]int, len(shape))
 	switch last := len(shape) - 1; {
 	case last == 0:
@@ -44,52 +51,97 @@ func GuardedStrided(t TB, d tensor.DType, shape ...int) (*tensor.Tensor, func(t 
 			step *= max(shape[i], 1)
 		}
 	}
-	return GuardedAs(t, d, shape, strides)
+	return p.Guarded(t, d, shape, strides)
 }
 
 // GuardedAs is Guarded for any strides that are not negative. All memory between elements holds
 // canaries.
 func GuardedAs(t TB, d tensor.DType, shape, strides []int) (*tensor.Tensor, func(t TB)) {
 	t.Helper()
+	return Placement{}.Guarded(t, d, shape, strides)
+}
+
+// Placement says where guarded tensors lie and what they hold before they are written. The zero
+// Placement is that of Guarded.
+type Placement struct {
+	// Memory returns n bytes that are aligned to 8, or end there if AtEnd is set. Nil stands for
+	// memory of Go.
+	Memory func(n int) []byte
+
+	// Shift moves the first element by this number of elements, which changes its alignment.
+	Shift int
+
+	// Filled lets elements start as numbers in place of NaN.
+	Filled bool
+
+	// AtStart and AtEnd leave out the guard band before or after the tensor, because what lies there
+	// is guarded in another way.
+	AtStart, AtEnd bool
+}
+
+// Guarded is GuardedAs in this place.
+func (p Placement) Guarded(t TB, d tensor.DType, shape, strides []int) (*tensor.Tensor, func(t TB)) {
+	t.Helper()
 	elements(t, d, shape)
 	if len(shape) != len(strides) {
 		t.Fatalf("tensortest: got strides %v for shape %v, want as many strides as axes", strides, shape)
 	}
+	memory := p.Memory
+	if memory == nil {
+		memory = words
+	}
 	size := d.Size()
 	inner := extent(shape, strides)
 	// The band is one element longer than it must be, so that the tensor is not aligned to it.
-	band := guardBytes/size + 1
-	mem := words((2*band + inner) * size)
+	before, after := guardBytes/size+1+p.Shift, guardBytes/size+1
+	if p.AtStart {
+		before = 0
+	}
+	if p.AtEnd {
+		after = 0
+	}
+	mem := memory((before + inner + after) * size)
 	pattern := canary(d)
 	fill(mem, pattern)
-
-	x := view(t, over(t, d, mem[band*size:(band+inner)*size]), shape, strides, 0)
-	guarded := make([]bool, 2*band+inner)
-	for i := range guarded {
-		guarded[i] = true
+	content := poison(d)
+	if p.Filled {
+		content = ordinary(d)
 	}
-	poisoned := poison(d)
-	eachIndex(shape, func(index []int) {
-		at := band
-		for axis, k := range index {
-			at += k * strides[axis]
-		}
-		guarded[at] = false
-		copy(mem[at*size:], poisoned)
-	})
+	x := view(t, over(t, d, mem[before*size:(before+inner)*size]), shape, strides, 0)
+	var guarded []bool // nil when every element between the bands belongs to the tensor
+	if slices.Equal(strides, rowMajor(shape)) {
+		fill(mem[before*size:(before+inner)*size], content)
+	} else {
+		guarded = slices.Repeat([]bool{true}, inner)
+		eachIndex(shape, func(index []int) {
+			at := 0
+			for axis, k := range index {
+				at += k * strides[axis]
+			}
+			guarded[at] = false
+			copy(mem[(before+at)*size:], content)
+		})
+	}
 	return x, func(t TB) {
 		t.Helper()
 		changed, first := 0, 0
-		for i, is := range guarded {
-			if is && !bytes.Equal(mem[i*size:(i+1)*size], pattern) {
-				if changed++; changed == 1 {
-					first = i
+		look := func(lo, hi int) {
+			for i := lo; i < hi; i++ {
+				if (i < 0 || i >= inner || guarded[i]) && !bytes.Equal(mem[(before+i)*size:(before+i+1)*size], pattern) {
+					if changed++; changed == 1 {
+						first = i
+					}
 				}
 			}
 		}
+		look(-before, 0)
+		if guarded != nil {
+			look(0, inner)
+		}
+		look(inner, inner+after)
 		if changed > 0 {
 			t.Errorf("tensortest: %v%v strides %v: %d guard elements were written to, the first at %s: got % x, want % x",
-				d, shape, strides, changed, place(first-band, inner), mem[first*size:(first+1)*size], pattern)
+				d, shape, strides, changed, place(first, inner), mem[(before+first)*size:(before+first+1)*size], pattern)
 		}
 	}
 }
@@ -107,8 +159,32 @@ func place(at, inner int) string {
 }
 
 func fill(mem, pattern []byte) {
-	for i := 0; i < len(mem); i += len(pattern) {
-		copy(mem[i:], pattern)
+	for n := copy(mem, pattern); n < len(mem); {
+		n += copy(mem[n:], mem[:n])
+	}
+}
+
+// ordinary returns the bytes of an element that may be taken for a result.
+func ordinary(d tensor.DType) []byte {
+	switch d {
+	case tensor.F64:
+		return binary.NativeEndian.AppendUint64(nil, 0x40a0000000000000)
+	case tensor.F32:
+		return binary.NativeEndian.AppendUint32(nil, 0x45000000)
+	case tensor.BF16:
+		return binary.NativeEndian.AppendUint16(nil, 0x4500)
+	case tensor.F16:
+		return binary.NativeEndian.AppendUint16(nil, 0x6800)
+	case tensor.I64:
+		return binary.NativeEndian.AppendUint64(nil, 3)
+	case tensor.I32:
+		return binary.NativeEndian.AppendUint32(nil, 3)
+	case tensor.I16:
+		return binary.NativeEndian.AppendUint16(nil, 3)
+	case tensor.Bool:
+		return []byte{0}
+	default:
+		return []byte{0x3c}
 	}
 }
 

@@ -1,0 +1,51 @@
+package opstest
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/primus-fl/primus/tensor"
+)
+
+// minBiased is the fewest elements whose average says something.
+const minBiased = 64
+
+// bias says by how much results are off on average, if that is more than rounding explains: each
+// element may be off by the arithmetic in f32, whose bound is tol, and by half a unit of its dtype,
+// but the errors of roundings to nearest have no direction. It looks for one direction and for one
+// towards or away from 0.
+func bias(want, got *tensor.Tensor, tol tensor.Tolerance) string {
+	d := got.DType()
+	if !d.IsFloat() || d.Size() == 1 || got.NumElements() < minBiased {
+		return ""
+	}
+	unit := map[tensor.DType]float64{tensor.BF16: 0x1p-8, tensor.F16: 0x1p-11}[d]
+	smallest := map[tensor.DType]float64{tensor.BF16: 0x1p-126, tensor.F16: 0x1p-14}[d]
+	var sum, outward, arithmetic, squares float64
+	n := 0
+	wanted := want.Float64s()
+	for i, g := range got.Float64s() {
+		w := wanted[i]
+		e := g - w
+		if math.IsNaN(e) || math.IsInf(e, 0) || w == 0 || math.Abs(w) < smallest {
+			continue
+		}
+		n++
+		sum += e
+		outward += math.Copysign(e, e*w)
+		arithmetic += tol.Abs + tol.Rel*math.Abs(w)
+		half := unit * math.Exp2(math.Floor(math.Log2(math.Abs(w)))) / 2
+		squares += half * half
+	}
+	if n < minBiased {
+		return ""
+	}
+	// Rounding errors are uniform: their deviation is 1/√3 of half a unit. Six deviations.
+	bound := (arithmetic/4 + 6*math.Sqrt(squares/3)) / float64(n)
+	for _, mean := range []float64{sum / float64(n), outward / float64(n)} {
+		if math.Abs(mean) > bound {
+			return fmt.Sprintf("the mean error of %d elements is %.3g, at most %.3g is rounding", n, mean, bound)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,135 @@
+package opstest
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/tensor"
+	"github.com/primus-fl/primus/tensor/tensortest"
+)
+
+const (
+	huntedCases = 6   // of a dtype, in which an impl is made to remember
+	pagedCases  = 24  // of a dtype, beside guarded pages
+	huntedWork  = 3e7 // operations of a case that is called many times
+)
+
+// hunt looks for what an impl keeps from earlier calls and for what it reads beside its operands, in
+// some of the cases of a dtype that it served.
+func (r *runner) hunt(t T, d tensor.DType) {
+	t.Helper()
+	served := slices.DeleteFunc(slices.Clone(r.served), func(c untypedCase) bool { return c.dtype != d || c.Work > huntedWork })
+	for k, i := range someOf(len(served), huntedCases) {
+		c, other := served[i], served[(i+1+k)%len(served)]
+		r.run(t, d.String()+"/"+c.Name+"/after_other_calls", func(t T) { r.remembers(t, c, other) })
+	}
+	if !r.cfg.pages {
+		return
+	}
+	for _, i := range someOf(len(served), pagedCases) {
+		r.run(t, d.String()+"/"+served[i].Name+"/beside_guarded_pages", func(t T) { r.atPages(t, served[i]) })
+	}
+}
+
+// someOf returns at most limit of the numbers below n, the last one among them.
+func someOf(n, limit int) []int {
+	var some []int
+	for i := range min(n, limit) {
+		some = append(some, n-1-i*n/min(n, limit))
+	}
+	return some
+}
+
+// remembers calls an impl at the same addresses with other values and other numbers, then with
+// another shape, then as at first.
+func (r *runner) remembers(t T, c, other untypedCase) {
+	var memory arena
+	call := func(c untypedCase, with setting) *staged {
+		t.Helper()
+		with.place = memory.reset()
+		got, err := r.call(t, c, r.serial, with)
+		if err != nil {
+			t.Skipf("declined: %v", err)
+		}
+		return got
+	}
+	first := call(c, setting{})
+	kept := &staged{operands: slices.Clone(first.operands), before: first.before}
+	for i, o := range kept.operands {
+		if o.Access != opregistry.AccessRead {
+			kept.operands[i].Tensor = copyOf(t, o.Tensor)
+		}
+	}
+	const anotherSeed = 1 << 20
+	with := setting{seed: anotherSeed, scaled: true}
+	want := r.stage(t, c, with)
+	if r.oracle(r.serial, want.args) == nil {
+		r.compare(t, want, call(c, with))
+	}
+	call(other, setting{seed: anotherSeed})
+	again := call(c, setting{})
+	switch {
+	case !r.cfg.irreproducible:
+		r.same(t, kept, again, "before and after other calls at the same addresses")
+	case r.values == nil:
+		r.compare(t, kept, again)
+	}
+}
+
+// copyOf returns a copy of a tensor with its strides.
+func copyOf(t tensortest.TB, x *tensor.Tensor) *tensor.Tensor {
+	t.Helper()
+	c, _ := tensortest.GuardedAs(t, x.DType(), x.Shape(), x.Strides())
+	if err := c.CopyFrom(x); err != nil {
+		t.Fatalf("opstest: %v", err)
+	}
+	return c
+}
+
+// together runs cases from several goroutines at the same time, each with operands of its own: on
+// one Exec and on several, one case and different ones.
+func (r *runner) together(t T) {
+	const callers, rounds = 4, 6
+	served := slices.DeleteFunc(slices.Clone(r.served), func(c untypedCase) bool { return c.Work > huntedWork })
+	for round, i := range someOf(len(served), rounds) {
+		var (
+			calls, alone [callers]*staged
+			errs         [callers]error
+			wg           sync.WaitGroup
+		)
+		for k := range callers {
+			c := served[i]
+			if round%2 == 1 {
+				c = served[(i+k*len(served)/callers)%len(served)]
+			}
+			with := setting{seed: uint64(k) << 24}
+			var err error
+			if alone[k], err = r.call(t, c, r.serial, with); err == nil {
+				calls[k], err = r.ready(t, c, with)
+			}
+			if err != nil {
+				t.Skipf("declined with other values: %v", err)
+			}
+		}
+		for k := range callers {
+			x := r.many
+			if k%2 == 1 {
+				x = opregistry.NewExec(nil, 0)
+			}
+			wg.Go(func() { errs[k] = r.guard(x, calls[k].args) })
+		}
+		wg.Wait()
+		for k, call := range calls {
+			if errs[k] != nil {
+				t.Fatalf("opstest: %s: failed beside other calls: %v", served[i].Name, errs[k])
+			}
+			r.inspect(t, call, nil)
+			if r.cfg.irreproducible {
+				r.compare(t, alone[k], call)
+			} else {
+				r.same(t, alone[k], call, "alone and beside other calls")
+			}
+		}
+	}
+}

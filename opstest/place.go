@@ -1,0 +1,145 @@
+package opstest
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/bits"
+	"reflect"
+	"runtime/debug"
+	"unsafe"
+
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/tensor/tensortest"
+)
+
+// elsewhere is a place whose operands have another alignment than usual, and start as numbers.
+var elsewhere = tensortest.Placement{Shift: 3, Filled: true}
+
+// arena gives the operands of every stage that begins with reset the same addresses.
+type arena struct {
+	blocks [][]byte
+	next   int
+}
+
+// reset returns a place whose operands lie where those of the last stage lay.
+func (a *arena) reset() tensortest.Placement {
+	a.next = 0
+	return tensortest.Placement{Memory: a.take}
+}
+
+func (a *arena) take(n int) []byte {
+	if a.next == len(a.blocks) {
+		a.blocks = append(a.blocks, nil)
+	}
+	block := &a.blocks[a.next]
+	a.next++
+	if cap(*block) < n {
+		words := make([]uint64, (n+7)/8)
+		*block = unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), n)
+	}
+	return (*block)[:n:n]
+}
+
+// dirty leaves NaN in the scratch memory that an Exec will lend.
+func dirty(x *opregistry.Exec) {
+	const largest = 1 << 20 // float32s
+	var lent [][]float32
+	for n := 16; n <= largest; n = 2 << bits.Len(uint(n-1)) {
+		buf := x.Scratch(n / 2)
+		buf = buf[:cap(buf)]
+		for i := range buf {
+			buf[i] = float32(math.NaN())
+		}
+		lent = append(lent, buf)
+	}
+	for _, buf := range lent {
+		x.Release(buf)
+	}
+}
+
+// atPages runs a case whose operands end, or begin, at pages that must not be touched.
+func (r *runner) atPages(t T, c untypedCase) {
+	for _, end := range []bool{true, false} {
+		p := &pages{end: end}
+		err := func() (err error) {
+			defer func() { err = errors.Join(err, p.release()) }()
+			call, err := r.ready(t, c, setting{place: p.placement()})
+			if err != nil {
+				return nil
+			}
+			return p.explain(r.faulting(call.args), call.operands)
+		}()
+		if err != nil && !errors.Is(err, opregistry.ErrUnsupported) {
+			t.Errorf("opstest: %v", err)
+			return
+		}
+	}
+}
+
+// fault is an access to memory that must not be touched.
+type fault struct{ address uintptr }
+
+func (f *fault) Error() string { return fmt.Sprintf("a fault at %#x", f.address) }
+
+// faulting runs the impl and returns a *fault when it touches a guarded page.
+func (r *runner) faulting(a opregistry.Call) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		cause := recover()
+		if at, ok := cause.(interface{ Addr() uintptr }); ok {
+			err = &fault{at.Addr()}
+		} else if cause != nil {
+			err = fmt.Errorf("panic: %v", cause)
+		}
+	}()
+	return r.impl(r.serial, a)
+}
+
+// explain says which operand a fault lies next to.
+func (p *pages) explain(err error, operands []opregistry.Operand) error {
+	f, ok := errors.AsType[*fault](err)
+	if !ok {
+		return err
+	}
+	for _, o := range operands {
+		if o.Tensor.NumElements() == 0 {
+			continue
+		}
+		first := uintptr(o.Tensor.Pointer())
+		last := first + uintptr(len(tensortest.Bytes(o.Tensor)))
+		switch {
+		case p.end && f.address >= last && f.address < last+pageSpan:
+			return fmt.Errorf("the impl reads or writes %d bytes beyond the end of operand %q", f.address-last+1, o.Name)
+		case !p.end && f.address < first && f.address >= first-pageSpan:
+			return fmt.Errorf("the impl reads or writes %d bytes before the start of operand %q", first-f.address, o.Name)
+		}
+	}
+	return fmt.Errorf("the impl reads or writes memory that does not belong to an operand: %w", f)
+}
+
+// setting says how the operands of a call are made.
+type setting struct {
+	place  tensortest.Placement
+	seed   uint64 // another seed makes other values
+	scaled bool   // other numbers among the arguments
+}
+
+// scaled returns the call with other numbers among its arguments, as far as the op allows them, so
+// that an impl that keeps numbers from an earlier call is wrong.
+func scaled(c opregistry.Call, op opregistry.Handle) opregistry.Call {
+	clone, args := c.Clone()
+	for _, p := range op.Params() {
+		if p.Sort != opregistry.SortFloat || p.Type.Kind() != reflect.Float32 && p.Type.Kind() != reflect.Float64 {
+			continue
+		}
+		v := args.FieldByIndex(p.Path)
+		old := v.Float()
+		for _, f := range []float64{old + 0.25, old / 2, old} {
+			if v.SetFloat(f); clone.Validate() == nil {
+				break
+			}
+		}
+	}
+	return clone
+}
