@@ -42,6 +42,14 @@ train: build ## train a small model from scratch (CONFIG=file.yaml ARGS='key=val
 test: ## run all tests in random order
 	CGO_ENABLED=0 go test -shuffle=on -timeout 30m ./...
 
+.PHONY: conformance
+conformance: ## run every case of the conformance kit, of which make test runs a sample
+	CGO_ENABLED=0 go test -timeout 30m -run '^TestConformance$$' ./impls/flagos -all
+
+.PHONY: mutants
+mutants: ## count the wrong kernels that the conformance kit refuses (ARGS='-seed 7 -only norm -o md')
+	@CGO_ENABLED=0 go run ./internal/mutants $(ARGS)
+
 .PHONY: race
 race: ## run the tests of concurrent packages under the race detector, and check invariants
 	CGO_ENABLED=1 go test -race -tags invariants -shuffle=on -timeout 40m -skip '$(RACE_SKIP)' $(RACE)

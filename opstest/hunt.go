@@ -1,6 +1,7 @@
 package opstest
 
 import (
+	"math"
 	"slices"
 	"sync"
 
@@ -41,8 +42,8 @@ func someOf(n, limit int) []int {
 	return some
 }
 
-// remembers calls an impl at the same addresses with other values and other numbers, then with
-// another shape, then as at first.
+// remembers calls an impl at the same addresses with one element that is another, with other values
+// and other numbers, with another shape, and then as at first.
 func (r *runner) remembers(t T, c, other untypedCase) {
 	var memory arena
 	call := func(c untypedCase, with setting) *staged {
@@ -62,12 +63,23 @@ func (r *runner) remembers(t T, c, other untypedCase) {
 		}
 	}
 	const anotherSeed = 1 << 20
-	with := setting{seed: anotherSeed, scaled: true}
-	want := r.stage(t, c, with)
-	if r.oracle(r.serial, want.args) == nil {
-		r.compare(t, want, call(c, with))
+	for _, next := range []struct {
+		untypedCase
+		setting
+	}{
+		{c, setting{edit: func(v float64) float64 { return 1 - v }}},
+		{c, setting{edit: func(float64) float64 { return math.NaN() }}},
+		{c, setting{seed: anotherSeed, scaled: true}},
+		{other, setting{seed: anotherSeed}},
+	} {
+		if r.refresh != nil && next.edit != nil {
+			continue // the state that was saved would be that of other operands
+		}
+		want := r.stage(t, next.untypedCase, next.setting)
+		if r.oracle(r.serial, want.args) == nil {
+			r.compare(t, want, call(next.untypedCase, next.setting))
+		}
 	}
-	call(other, setting{seed: anotherSeed})
 	again := call(c, setting{})
 	switch {
 	case !r.cfg.irreproducible:

@@ -22,8 +22,9 @@ type config struct {
 	forward        *opregistry.Impl
 	irreproducible bool
 	partialOracle  bool
-	thorough       bool   // calls of models are whole
-	whole          bool   // results are compared whole
+	thorough       bool // calls of models are whole
+	whole          bool // results are compared whole
+	untilFailure   bool
 	pages          bool   // operands lie beside pages that must not be touched
 	sample         int    // of the corner cases of a dtype; 0 stands for all
 	seed           uint64 // of the sample
@@ -89,6 +90,11 @@ func Thorough() Option {
 // sizes of models run in any case.
 func Sample(n int, seed uint64) Option {
 	return optionFunc(func(c *config) { c.sample, c.seed = n, seed })
+}
+
+// UntilFailure ends at the first requirement that is not met.
+func UntilFailure() Option {
+	return optionFunc(func(c *config) { c.untilFailure = true })
 }
 
 // GuardPages also runs cases with operands that end, and with ones that begin, at a page of memory

@@ -60,6 +60,10 @@ func dirty(x *opregistry.Exec) {
 
 // atPages runs a case whose operands end, or begin, at pages that must not be touched.
 func (r *runner) atPages(t T, c untypedCase) {
+	usual, err := r.call(t, c, r.serial, setting{})
+	if err != nil {
+		t.Skipf("declined: %v", err)
+	}
 	for _, end := range []bool{true, false} {
 		p := &pages{end: end}
 		err := func() (err error) {
@@ -68,7 +72,15 @@ func (r *runner) atPages(t T, c untypedCase) {
 			if err != nil {
 				return nil
 			}
-			return p.explain(r.faulting(call.args), call.operands)
+			if err := p.explain(r.faulting(call.args), call.operands); err != nil {
+				return err
+			}
+			if r.cfg.irreproducible {
+				r.compare(t, usual, call)
+			} else {
+				r.same(t, usual, call, "when operands lie beside guarded pages")
+			}
+			return nil
 		}()
 		if err != nil && !errors.Is(err, opregistry.ErrUnsupported) {
 			t.Errorf("opstest: %v", err)
@@ -121,8 +133,9 @@ func (p *pages) explain(err error, operands []opregistry.Operand) error {
 // setting says how the operands of a call are made.
 type setting struct {
 	place  tensortest.Placement
-	seed   uint64 // another seed makes other values
-	scaled bool   // other numbers among the arguments
+	seed   uint64                // another seed makes other values
+	scaled bool                  // other numbers among the arguments
+	edit   func(float64) float64 // of the last element of the largest operand that is only read
 }
 
 // scaled returns the call with other numbers among its arguments, as far as the op allows them, so

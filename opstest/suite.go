@@ -185,8 +185,12 @@ func (r *runner) chosen(d tensor.DType) []untypedCase {
 	return cases
 }
 
+// run runs a part of the test, unless an earlier one has failed and that is enough.
 func (r *runner) run(t T, name string, f func(T)) {
 	t.Helper()
+	if r.cfg.untilFailure && t.Failed() {
+		return
+	}
 	if r.cfg.progress != nil {
 		r.cfg.progress(name)
 	}
@@ -224,14 +228,34 @@ func (r *runner) stage(t tensortest.TB, c untypedCase, with setting) *staged {
 	t.Helper()
 	s := &Stage{T: t, Seed: with.seed, place: with.place}
 	call := &staged{stage: s, args: c.Make(s), terms: c.Terms}
-	if with.scaled && r.refresh == nil {
+	if with.scaled && (r.refresh == nil || r.cfg.forward == nil) {
 		call.args = scaled(call.args, r.op)
+	}
+	if with.edit != nil {
+		call.edit(t, with.edit)
 	}
 	if err := call.args.Validate(); err != nil {
 		t.Fatalf("opstest: the case itself is wrong: %v", err)
 	}
 	call.operands = call.args.Operands()
 	return call
+}
+
+// edit changes the last element of the largest operand that is only read.
+func (call *staged) edit(t tensortest.TB, f func(float64) float64) {
+	t.Helper()
+	var largest *tensor.Tensor
+	for _, o := range call.args.Operands() {
+		if x := o.Tensor; o.Access == opregistry.AccessRead && x.DType().IsFloat() && x.DType().Size() > 1 && (largest == nil || x.NumElements() > largest.NumElements()) {
+			largest = x
+		}
+	}
+	if largest == nil || largest.NumElements() == 0 {
+		return
+	}
+	v := largest.Float64s()
+	v[len(v)-1] = f(v[len(v)-1])
+	call.stage.Fill(largest, v)
 }
 
 // check runs one case: with one worker, and with several on operands that lie elsewhere and hold

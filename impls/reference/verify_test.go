@@ -55,3 +55,12 @@ func TestVerify(t *testing.T) {
 	_, err = opscases.All().Verify(oracle, opregistry.Impl{Op: activation.DSwiGLU, ID: "x"})
 	require.ErrorContains(t, err, "want two impls of one op")
 }
+
+// each replaces the elements of a tensor.
+func each(x *tensor.Tensor, f func(float64) float64) error {
+	v := x.Float64s()
+	for i := range v {
+		v[i] = f(v[i])
+	}
+	return x.SetFloat64s(v)
+}

@@ -81,6 +81,7 @@ var layers = []layer{
 	{root: "internal/abigen", allowed: []string{"ops", "opregistry", "internal/plugin"}},
 	{root: "internal/benchmarks", program: true},
 	{root: "internal/program", allowed: []string{"internal/primustest", "internal/settings"}},
+	{root: "internal/mutants", program: true},
 	{root: "internal/chaos", allowed: []string{"cmd"}, program: true},
 	{root: "internal", apart: true},
 	{root: "examples/custom_distribution", allowed: []string{"cmd/primus/command", "device", "ops", "opmanager", "opregistry", "runtime"}},

@@ -1,4 +1,4 @@
-package reference_test
+package main
 
 import (
 	"errors"

@@ -1,6 +1,8 @@
-package reference_test
+package main
 
 import (
+	"math"
+
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/ops/attention"
 	"github.com/primus-fl/primus/ops/gemm"
@@ -116,7 +118,7 @@ func expertMutants() []mutant {
 		}),
 		mutate("zero times infinity", attention.THDOutCorrection, tensor.F32, func(right opregistry.Func[out], x *exec, a out) error {
 			if a.Out.NumElements() == 6 && a.LSEPacked && a.Out.Shape()[0] == 2 {
-				a.Out.Set(nan, 0, 0, 0)
+				a.Out.Set(math.NaN(), 0, 0, 0)
 				return nil
 			}
 			return right(x, a)

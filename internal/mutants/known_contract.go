@@ -1,16 +1,13 @@
-package reference_test
+package main
 
 import (
 	"errors"
 	"runtime"
 	"sync/atomic"
-	"testing"
 	"unsafe"
 
 	"github.com/primus-fl/primus/opregistry"
-	"github.com/primus-fl/primus/ops/activation"
 	"github.com/primus-fl/primus/ops/norm"
-	"github.com/primus-fl/primus/ops/opscases"
 	"github.com/primus-fl/primus/ops/optim"
 	"github.com/primus-fl/primus/opstest"
 	"github.com/primus-fl/primus/tensor"
@@ -74,32 +71,19 @@ func contractMutants() []mutant {
 			return err
 		}),
 		m("does not bear company", solitary()),
-		{name: "multi_tensor_scale:declines what it must serve", test: func(t *testing.T) {
-			right := opregistry.Impl{Op: optim.MultiTensorScale, ID: "right", Run: function(t, optim.MultiTensorScale)}
-			wrong := right
-			wrong.Run = func(x *exec, a optim.MultiTensorScaleArgs) error {
-				if len(a.TensorLists[0]) == 0 {
-					return opregistry.Unsupported("empty lists")
-				}
-				return function(t, optim.MultiTensorScale)(x, a)
+		mustServe(mutate("declines what it must serve", optim.MultiTensorScale, tensor.F32, func(right opregistry.Func[optim.MultiTensorScaleArgs], x *exec, a optim.MultiTensorScaleArgs) error {
+			if len(a.TensorLists[0]) == 0 {
+				return opregistry.Unsupported("empty lists")
 			}
-			opscases.All().Run(t, wrong, right, opstest.WithDTypes(tensor.F32), opstest.MustServe(tensor.F32))
-		}},
-		{name: "swiglu:sign of the gradient", test: func(t *testing.T) {
-			forward := opregistry.Impl{Op: activation.SwiGLU, ID: "right", Run: function(t, activation.SwiGLU)}
-			backward := opregistry.Impl{Op: activation.DSwiGLU, ID: "wrong", Run: func(x *exec, a activation.DSwiGLUArgs) error {
-				return errors.Join(function(t, activation.DSwiGLU)(x, a), each(a.Output, func(v float64) float64 { return -v }))
-			}}
-			opscases.All().GradCheck(t, backward, forward)
-		}},
-		{name: "rmsnorm_bwd:1e-5 too much", test: func(t *testing.T) {
-			forward := opregistry.Impl{Op: norm.RMSNormFwd, ID: "right", Run: function(t, norm.RMSNormFwd)}
-			backward := opregistry.Impl{Op: norm.RMSNormBwd, ID: "wrong", Run: func(x *exec, a norm.RMSNormBwdArgs) error {
-				return errors.Join(function(t, norm.RMSNormBwd)(x, a), each(a.DX, func(v float64) float64 { return v * (1 + 1e-5) }))
-			}}
-			opscases.All().GradCheck(t, backward, forward)
-		}},
+			return right(x, a)
+		})),
 	}
+}
+
+// mustServe requires of a mutant that it declines nothing.
+func mustServe(m mutant) mutant {
+	m.options = append(m.options, opstest.MustServe(m.dtype))
+	return m
 }
 
 // solitary is wrong when another call runs at the same time.

@@ -1,9 +1,8 @@
-package reference_test
+package main
 
 import (
 	"errors"
 	"math"
-	"slices"
 
 	"github.com/primus-fl/primus/impls/reference"
 	"github.com/primus-fl/primus/opregistry"
@@ -18,7 +17,9 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-func mutants() []mutant {
+// opMutants returns mutants with mistakes in products, norms, attention, rotations, optimizers and
+// losses.
+func opMutants() []mutant {
 	type (
 		exec = opregistry.Exec
 		gemm = gemmops.GenericGemmArgs
@@ -29,7 +30,7 @@ func mutants() []mutant {
 		adam = optim.MultiTensorAdamArgs
 		sum  = normops.ResidualAddArgs
 	)
-	list := []mutant{
+	return []mutant{
 		mutate("alpha is ignored without bias", gemmops.GenericGemm, tensor.F32, func(right opregistry.Func[gemm], x *exec, a gemm) error {
 			if a.Bias == nil {
 				a.Alpha = opregistry.OptionalFloat{}
@@ -170,13 +171,13 @@ func mutants() []mutant {
 			}
 			return right(x, a)
 		}),
-		mutate("rows without a key are nan", attention.FusedAttnFwd, tensor.F32, func(right opregistry.Func[attn], x *exec, a attn) error {
+		mutate("rows without a key are math.NaN()", attention.FusedAttnFwd, tensor.F32, func(right opregistry.Func[attn], x *exec, a attn) error {
 			if err := right(x, a); err != nil {
 				return err
 			}
 			return each(a.Stats, func(v float64) float64 {
 				if math.IsInf(v, -1) {
-					return nan
+					return math.NaN()
 				}
 				return v
 			})
@@ -288,5 +289,4 @@ func mutants() []mutant {
 			return right(x, a)
 		}),
 	}
-	return slices.Concat(list, expertMutants(), contractMutants(), functionMutants(), optimizerMutants(), quantizeMutants())
 }

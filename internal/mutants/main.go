@@ -1,0 +1,169 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"github.com/primus-fl/primus/internal/plaintext"
+	"github.com/primus-fl/primus/internal/program"
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/ops"
+)
+
+// opsOfRule is how many ops each rule is applied to, and opsWithArguments how many lose their
+// arguments one by one.
+const (
+	opsOfRule        = 7
+	opsWithArguments = 14
+)
+
+// corpus returns the known mutants and those of the rules, for ops that a seed draws.
+func corpus(seed uint64) []mutant {
+	rng := rand.New(rand.NewPCG(seed, 1))
+	list := known()
+	for _, r := range rules() {
+		for _, op := range draw(rng, opsOfRule, r.fits) {
+			list = append(list, r.of(op))
+		}
+	}
+	for _, op := range draw(rng, opsWithArguments, nil) {
+		list = append(list, argumentMutants(op)...)
+	}
+	return list
+}
+
+// draw returns n ops that fit, of as many families as there are.
+func draw(rng *rand.Rand, n int, fits func(opregistry.Handle) bool) []opregistry.Handle {
+	byFamily := map[string][]opregistry.Handle{}
+	for _, op := range ops.All() {
+		if op.Name() != "barrier" && (fits == nil || fits(op)) {
+			byFamily[family(op)] = append(byFamily[family(op)], op)
+		}
+	}
+	families := slices.Sorted(maps.Keys(byFamily))
+	rng.Shuffle(len(families), func(i, k int) { families[i], families[k] = families[k], families[i] })
+	var drawn []opregistry.Handle
+	for len(drawn) < n && len(byFamily) > 0 {
+		for _, f := range families {
+			if left := byFamily[f]; len(left) > 0 && len(drawn) < n {
+				i := rng.IntN(len(left))
+				drawn = append(drawn, left[i])
+				byFamily[f] = slices.Delete(left, i, i+1)
+			} else if len(left) == 0 {
+				delete(byFamily, f)
+			}
+		}
+	}
+	return drawn
+}
+
+// outcome is what the kit said about a mutant.
+type outcome struct {
+	name, family, reason string
+	changed              int64 // of a survivor: the calls whose results were wrong; −1 when it is not known
+}
+
+// judge runs the kit on a mutant, and counts the wrong results of a survivor.
+func judge(m mutant) (outcome, error) {
+	reason, err := m.refusal()
+	o := outcome{m.name(), family(m.impl.Op), reason, -1}
+	if err != nil || reason != "" || m.changed == nil {
+		return o, err
+	}
+	counted := m.counted()
+	counted.changed.Store(0)
+	if _, err := counted.refusal(); err != nil {
+		return o, err
+	}
+	o.changed = counted.changed.Load()
+	return o, nil
+}
+
+func main() { program.Main("mutants", run) }
+
+func run(ctx context.Context, args []string, out, progress io.Writer) error {
+	flags := flag.NewFlagSet("mutants", flag.ContinueOnError)
+	flags.SetOutput(progress)
+	seed := flags.Uint64("seed", 1, "what the ops of the rules are drawn from")
+	only := flags.String("only", "", "only mutants whose name has this text")
+	verbose := flags.Bool("v", false, "print why each mutant was refused")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	chosen := slices.DeleteFunc(corpus(*seed), func(m mutant) bool { return !strings.Contains(m.name(), *only) })
+	var outcomes []outcome
+	for i, m := range chosen {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		o, err := judge(m)
+		if err != nil {
+			return fmt.Errorf("%s: %w", m.name(), err)
+		}
+		outcomes = append(outcomes, o)
+		switch {
+		case o.reason == "":
+			fmt.Fprintf(progress, "%d of %d: %s passed; %s\n", i+1, len(chosen), o.name, o.explain())
+		case *verbose:
+			fmt.Fprintf(progress, "%d of %d: %s: %s\n", i+1, len(chosen), o.name, plaintext.Lines(o.reason, "  "))
+		}
+	}
+	return report(out, *seed, outcomes)
+}
+
+// explain says what is known about a survivor.
+func (o outcome) explain() string {
+	switch {
+	case o.changed == 0:
+		return "its results were right in every case"
+	case o.changed > 0:
+		return fmt.Sprintf("its results differed in %d calls, by less than the bounds", o.changed)
+	}
+	return "how it differs is not known"
+}
+
+// report prints how many mutants of each family were refused, and the survivors.
+func report(out io.Writer, seed uint64, outcomes []outcome) error {
+	type count struct {
+		ops           map[string]bool
+		all, survived int
+	}
+	counts := map[string]*count{}
+	names := map[string]bool{}
+	total := count{}
+	for _, o := range outcomes {
+		c := counts[o.family]
+		if c == nil {
+			c = &count{ops: map[string]bool{}}
+			counts[o.family] = c
+		}
+		op, _, _ := strings.Cut(o.name, ":")
+		c.ops[op], names[op] = true, true
+		c.all++
+		total.all++
+		if o.reason == "" {
+			c.survived++
+			total.survived++
+		}
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "seed %d\n\n| family | ops | mutants | refused |\n|---|---:|---:|---:|\n", seed)
+	for _, f := range slices.Sorted(maps.Keys(counts)) {
+		c := counts[f]
+		fmt.Fprintf(&b, "| %s | %d | %d | %d |\n", f, len(c.ops), c.all, c.all-c.survived)
+	}
+	fmt.Fprintf(&b, "| all | %d | %d | %d (%.1f %%) |\n", len(names), total.all, total.all-total.survived, 100*float64(total.all-total.survived)/float64(max(total.all, 1)))
+	for _, o := range outcomes {
+		if o.reason == "" {
+			fmt.Fprintf(&b, "\nsurvived: %s; %s", o.name, o.explain())
+		}
+	}
+	_, err := fmt.Fprintln(out, b.String())
+	return err
+}
