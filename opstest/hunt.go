@@ -16,20 +16,25 @@ const (
 	huntedWork  = 3e7 // operations of a case that is called many times
 )
 
-// hunt looks for what an impl keeps from earlier calls and for what it reads beside its operands, in
-// some of the cases of a dtype that it served.
+// hunt looks for what an impl keeps from earlier calls and for what it reads beside its operands,
+// in some of the cases of a dtype that it served.
 func (r *runner) hunt(t T, d tensor.DType) {
 	t.Helper()
+	hunted, paged := huntedCases, pagedCases
 	served := slices.DeleteFunc(slices.Clone(r.served), func(c untypedCase) bool { return c.dtype != d || c.Work > huntedWork })
-	for k, i := range someOf(len(served), huntedCases) {
+	if r.cfg.sample > 0 {
+		served = slices.DeleteFunc(served, func(c untypedCase) bool { return c.model })
+		hunted, paged = 2, 4
+	}
+	for k, i := range someOf(len(served), hunted) {
 		c, other := served[i], served[(i+1+k)%len(served)]
-		r.run(t, d.String()+"/"+c.Name+"/after_other_calls", func(t T) { r.remembers(t, c, other) })
+		r.run(t, d.String()+"/after_other_calls/"+c.Name, func(t T) { r.remembers(t, c, other) })
 	}
 	if !r.cfg.pages {
 		return
 	}
-	for _, i := range someOf(len(served), pagedCases) {
-		r.run(t, d.String()+"/"+served[i].Name+"/beside_guarded_pages", func(t T) { r.atPages(t, served[i]) })
+	for _, i := range someOf(len(served), paged) {
+		r.run(t, d.String()+"/beside_guarded_pages/"+served[i].Name, func(t T) { r.atPages(t, served[i]) })
 	}
 }
 
@@ -103,7 +108,7 @@ func copyOf(t tensortest.TB, x *tensor.Tensor) *tensor.Tensor {
 // one Exec and on several, one case and different ones.
 func (r *runner) together(t T) {
 	const callers, rounds = 4, 6
-	served := slices.DeleteFunc(slices.Clone(r.served), func(c untypedCase) bool { return c.Work > huntedWork })
+	served := slices.DeleteFunc(slices.Clone(r.served), func(c untypedCase) bool { return c.Work > huntedWork || c.model && r.cfg.sample > 0 })
 	for round, i := range someOf(len(served), rounds) {
 		var (
 			calls, alone [callers]*staged

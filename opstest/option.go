@@ -86,8 +86,8 @@ func Thorough() Option {
 	return optionFunc(func(c *config) { c.thorough = true })
 }
 
-// Sample runs n corner cases in each dtype, chosen by a seed, in place of all. The cases of the
-// sizes of models run in any case.
+// Sample runs n corner cases in each dtype and one case of the sizes of a model in f32 and bf16,
+// chosen by a seed, in place of all.
 func Sample(n int, seed uint64) Option {
 	return optionFunc(func(c *config) { c.sample, c.seed = n, seed })
 }

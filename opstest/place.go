@@ -75,7 +75,7 @@ func (r *runner) atPages(t T, c untypedCase) {
 			if err := p.explain(r.faulting(call.args), call.operands); err != nil {
 				return err
 			}
-			if r.cfg.irreproducible {
+			if !r.declared {
 				r.compare(t, usual, call)
 			} else {
 				r.same(t, usual, call, "when operands lie beside guarded pages")

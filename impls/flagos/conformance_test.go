@@ -14,7 +14,7 @@ var all = flag.Bool("all", false, "run every case of the conformance kit in plac
 
 // The sample of the corner cases; make conformance runs all.
 const (
-	sampleSize = 40
+	sampleSize = 24
 	sampleSeed = 1
 )
 

@@ -5,7 +5,7 @@ import (
 
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/ops/activation"
-	dropoutops "github.com/primus-fl/primus/ops/dropout"
+	"github.com/primus-fl/primus/ops/dropout"
 	normops "github.com/primus-fl/primus/ops/norm"
 	"github.com/primus-fl/primus/ops/rope"
 	"github.com/primus-fl/primus/ops/softmax"
@@ -25,7 +25,7 @@ func functionMutants() []mutant {
 		norm    = normops.LayerNormFwdArgs
 		add     = normops.RMSNormBwdAddArgs
 		qkv     = rope.FusedQKVRopeArgs
-		drop    = dropoutops.DropoutFwdArgs
+		drop    = dropout.DropoutFwdArgs
 	)
 	return []mutant{
 		mutate("error function", activation.GELU, tensor.F32, func(right opregistry.Func[act], x *exec, a act) error {
@@ -158,7 +158,7 @@ func functionMutants() []mutant {
 			}
 			return right(x, a)
 		}),
-		mutate("highest bit first", dropoutops.DropoutFwd, tensor.F32, func(right opregistry.Func[drop], x *exec, a drop) error {
+		mutate("highest bit first", dropout.DropoutFwd, tensor.F32, func(right opregistry.Func[drop], x *exec, a drop) error {
 			if err := right(x, a); err != nil {
 				return err
 			}
@@ -170,7 +170,7 @@ func functionMutants() []mutant {
 				return float64(flipped)
 			})
 		}),
-		mutate("upper half of the offset is lost", dropoutops.DropoutFwd, tensor.F32, func(right opregistry.Func[drop], x *exec, a drop) error {
+		mutate("upper half of the offset is lost", dropout.DropoutFwd, tensor.F32, func(right opregistry.Func[drop], x *exec, a drop) error {
 			a.Offset = uint64(uint32(a.Offset))
 			if a.Offset+uint64(a.Input.NumElements()) > 1<<32 {
 				a.Offset += 1 << 40

@@ -51,9 +51,9 @@ func TestSampleIsRefused(t *testing.T) {
 		"is not what the oracle computes", "although the op only reads it", "guard elements were written to, the first at a gap, ",
 		"guard elements were written to, the first at 1 element after the last", "before the impl declined", "it declined all cases",
 		"the impl failed: no strides", "panic: empty", "differs with one worker and with several", "differs alone and beside other calls",
-		"declined a case that it must serve", "beyond the end of operand", "_after_other_calls",
+		"declined a case that it must serve", "beyond the end of operand", "after_other_calls/",
 	} {
-		assert.Contains(t, strings.ReplaceAll(reasons.String(), "/after", "_after"), reason)
+		assert.Contains(t, reasons.String(), reason)
 	}
 	assert.NotContains(t, reasons.String(), "the case itself is wrong")
 	assert.NotContains(t, reasons.String(), "the oracle:")

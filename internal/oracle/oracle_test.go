@@ -34,7 +34,7 @@ func TestConformance(t *testing.T) {
 			return impl.Support.MinElements > 0 || !slices.Contains(torch.ops, impl.Op.Name())
 		})
 		t.Run(src.Name, func(t *testing.T) {
-			opscases.All().RunAll(t, covered, oracle, opstest.PartialOracle(), opstest.WithDTypes(tensor.F32, tensor.BF16, tensor.F16))
+			opscases.All().RunAll(t, covered, oracle, opstest.PartialOracle(), opstest.WithDTypes(tensor.F32, tensor.BF16, tensor.F16), opstest.Sample(24, 1))
 		})
 	}
 }

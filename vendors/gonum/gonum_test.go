@@ -12,6 +12,7 @@ import (
 	"github.com/primus-fl/primus/opregistry"
 	gemmops "github.com/primus-fl/primus/ops/gemm"
 	"github.com/primus-fl/primus/ops/opscases"
+	"github.com/primus-fl/primus/opstest"
 	"github.com/primus-fl/primus/tensor"
 	"github.com/primus-fl/primus/vendors/gonum"
 	"github.com/primus-fl/primus/vendors/internal/blas/blastest"
@@ -19,7 +20,9 @@ import (
 
 func gemm() blastest.Gemm { return gonum.Source().Impls[0].Run.(blastest.Gemm) }
 
-func TestConformance(t *testing.T) { opscases.All().RunAll(t, gonum.Source(), reference.Source()) }
+func TestConformance(t *testing.T) {
+	opscases.All().RunAll(t, gonum.Source(), reference.Source(), opstest.Sample(60, 1))
+}
 
 func TestDifferential(t *testing.T) {
 	t.Run("small", func(t *testing.T) { blastest.Differential(t, gemm(), 300, 1) })

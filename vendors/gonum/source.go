@@ -21,20 +21,20 @@ func Source() opregistry.Source {
 		Name:    "gonum",
 		Version: version(),
 		Impls: []opregistry.Impl{{
-			Op:          gemmops.GenericGemm,
-			ID:          "vendor.gonum",
-			Kind:        opregistry.KindVendor,
-			Vendor:      "gonum",
-			Priority:    priority,
-			Run:         opregistry.Func[gemmops.GenericGemmArgs](gemm),
-			Support:     opregistry.Support{DTypes: []tensor.DType{tensor.F32, tensor.F64}},
-			Determinism: opregistry.DeterminismOfClass,
+			Op:       gemmops.GenericGemm,
+			ID:       "vendor.gonum",
+			Kind:     opregistry.KindVendor,
+			Vendor:   "gonum",
+			Priority: priority,
+			Run:      opregistry.Func[gemmops.GenericGemmArgs](gemm),
+			Support:  opregistry.Support{DTypes: []tensor.DType{tensor.F32, tensor.F64}},
 		}},
 	}
 }
 
 // gemm computes gemm.GenericGemm as blas.Gemm says, in f32 or f64. The result has the same bits for
-// any number of workers; it differs between platforms, whose kernels sum in another order. Every
+// any number of workers; it differs between platforms, whose kernels sum in another order, and with
+// the alignment of operands, up to which the kernels of gonum add elements one by one. Every
 // element of op(A) and op(B) is used, so that NaN and infinities reach D even where the other
 // factor is zero.
 func gemm(x *opregistry.Exec, a gemmops.GenericGemmArgs) error {

@@ -16,6 +16,7 @@ import (
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/ops/collective"
 	"github.com/primus-fl/primus/ops/opscases"
+	"github.com/primus-fl/primus/opstest"
 	"github.com/primus-fl/primus/tensor"
 	"github.com/primus-fl/primus/vendors/loader"
 	"github.com/primus-fl/primus/vendors/mpi"
@@ -119,7 +120,7 @@ func TestConformance(t *testing.T) {
 	_, lib := rank(t)
 	src := lib.Source()
 	src.Impls = slices.DeleteFunc(src.Impls, func(i opregistry.Impl) bool { return i.Vendor != os.Getenv(inRank) })
-	opscases.All().RunAll(t, src, reference.Source())
+	opscases.All().RunAll(t, src, reference.Source(), opstest.Sample(24, 1))
 	require.NoError(t, lib.Close())
 }
 
