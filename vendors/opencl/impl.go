@@ -24,14 +24,15 @@ func Impl[A any](op *opregistry.Op[A], run opregistry.Func[A], dtypes []tensor.D
 	}
 }
 
-// Name returns what prelude.cl calls a dtype of Storage.
+// Name returns what prelude.cl calls a dtype of Storage. That of an operand that is left out is one
+// of them, too: kernels are built with it, and do not read the operand.
 func Name(d tensor.DType) string {
 	switch d {
 	case tensor.BF16:
 		return "BF16"
 	case tensor.F16:
 		return "F16"
-	case tensor.F32:
+	case tensor.F32, tensor.Unspecified:
 		return "F32"
 	default:
 		panic("BUG: opencl: prelude.cl has no name for " + d.String())

@@ -164,7 +164,12 @@ func (c *checker) compare(work opbench.Case, snap *opregistry.Snapshot, exec *op
 		}
 	}
 	before := contents(written)
-	call := func(e *opregistry.Entry) error {
+	call := func(e *opregistry.Entry) (err error) {
+		defer func() {
+			if cause := recover(); cause != nil {
+				err = fmt.Errorf("panic: %v", cause)
+			}
+		}()
 		side := work.Side(opbench.Elapsed(), snap, e, exec)
 		if side.Err == nil && side.Before != nil {
 			side.Err = side.Before()
