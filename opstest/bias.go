@@ -20,10 +20,9 @@ func bias(want, got *tensor.Tensor, tol tensor.Tolerance) string {
 		return ""
 	}
 	unit, smallest := 0.0, 0.0
-	switch d {
-	case tensor.BF16:
+	if d == tensor.BF16 {
 		unit, smallest = 0x1p-8, 0x1p-126
-	case tensor.F16:
+	} else if d == tensor.F16 {
 		unit, smallest = 0x1p-11, 0x1p-14
 	}
 	var sum, outward, arithmetic, squares float64

@@ -23,12 +23,13 @@
 // Thorough all. Where the oracle would take too long, some rows are compared, and invariants of the
 // whole; Result.Sampled counts those cases.
 //
-// The cases run once with one worker and once with several, on operands that hold other bytes before
-// they are written and, if the impl declares its determinism, lie elsewhere. The results must have
-// the same bits; Irreproducible drops that requirement for libraries with their own threads, and
-// WithTolerance widens the tolerance for those that round otherwise. Some cases then run after other calls at
-// the same addresses, with GuardPages beside pages that must not be touched, and at the same time on
-// one Exec and on several. Results of 64 elements or more must not be off on average.
+// The cases run once with one worker and once with several, on operands that hold other bytes
+// before they are written and, if the impl declares its determinism, lie elsewhere. The results
+// must have the same bits; Irreproducible drops that requirement for libraries with their own
+// threads, and WithTolerance widens the tolerance for those that round otherwise. Some cases then
+// run after other calls at the same addresses, with GuardPages beside pages that must not be
+// touched, and at the same time on one Exec and on several. Results of 64 elements or more must not
+// be off on average.
 //
 // Verify runs the same cases outside a Go test and returns the results.
 //

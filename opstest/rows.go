@@ -78,10 +78,9 @@ func someRows(n int) []int {
 // rounded, when it is the sum of so many terms up to 1 in f32.
 func Rounding(d tensor.DType, v float64, terms int) float64 {
 	unit := 0x1p-24
-	switch d {
-	case tensor.BF16:
+	if d == tensor.BF16 {
 		unit = 0x1p-8
-	case tensor.F16:
+	} else if d == tensor.F16 {
 		unit = 0x1p-11
 	}
 	return unit*math.Abs(v) + float64(terms)*0x1p-23

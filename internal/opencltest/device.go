@@ -23,8 +23,8 @@ func Backend(t testing.TB) *opencl.Backend {
 }
 
 // Conform runs a conformance kit on impls that serve operands on an OpenCL device, with all of its
-// corner cases and one of the sizes of a model for each op. The test is skipped on a machine without
-// a device.
+// corner cases and one of the sizes of a model for each op. The test is skipped on a machine
+// without a device.
 func Conform(t *testing.T, kit opstest.Kit, impls []opregistry.Impl, oracle opregistry.Source, opts ...opstest.Option) {
 	b := Backend(t)
 	const all = 1000

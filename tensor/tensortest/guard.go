@@ -3,6 +3,7 @@ package tensortest
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"slices"
 
 	"github.com/primus-fl/primus/tensor"
@@ -183,9 +184,11 @@ func ordinary(d tensor.DType) []byte {
 		return binary.NativeEndian.AppendUint16(nil, 3)
 	case tensor.Bool:
 		return []byte{0}
-	default:
+	case tensor.F8E4M3, tensor.F8E5M2, tensor.U8:
 		return []byte{0x3c}
+	case tensor.Unspecified:
 	}
+	panic(fmt.Sprintf("BUG: tensortest: no ordinary value of dtype %v", d))
 }
 
 // canary returns the bytes of a guard element: a NaN that arithmetic does not produce, an integer

@@ -90,9 +90,8 @@ def raw_scores(logits, function):
 
 
 def best(values, count):
-    """The columns of the largest values, the first of equal ones, NaN last."""
-    ranked = values.nan_to_num(nan=-torch.inf, posinf=torch.inf, neginf=-torch.inf)
-    return torch.sort(ranked, dim=-1, descending=True, stable=True).indices[:, :count]
+    """The columns of the largest values, the first of equal ones, NaN first."""
+    return torch.sort(values, dim=-1, descending=True, stable=True).indices[:, :count]
 
 
 def chosen_map(values, count):
