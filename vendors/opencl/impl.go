@@ -24,15 +24,15 @@ func Impl[A any](op *opregistry.Op[A], run opregistry.Func[A], dtypes []tensor.D
 	}
 }
 
-// Name returns what prelude.cl calls a dtype of Storage. That of an operand that is left out is one
-// of them, too: kernels are built with it, and do not read the operand.
+// Name returns what prelude.cl calls a dtype of Storage, F32 for an operand that is left out or
+// that a kernel reads as integers.
 func Name(d tensor.DType) string {
 	switch d {
 	case tensor.BF16:
 		return "BF16"
 	case tensor.F16:
 		return "F16"
-	case tensor.F32, tensor.Unspecified:
+	case tensor.F32, tensor.Unspecified, tensor.I64, tensor.I32, tensor.I16, tensor.U8, tensor.Bool:
 		return "F32"
 	default:
 		panic("BUG: opencl: prelude.cl has no name for " + d.String())
