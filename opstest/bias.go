@@ -19,12 +19,7 @@ func bias(want, got *tensor.Tensor, tol tensor.Tolerance) string {
 	if !d.IsFloat() || d.Size() == 1 || got.NumElements() < minBiased {
 		return ""
 	}
-	unit, smallest := 0.0, 0.0
-	if d == tensor.BF16 {
-		unit, smallest = 0x1p-8, 0x1p-126
-	} else if d == tensor.F16 {
-		unit, smallest = 0x1p-11, 0x1p-14
-	}
+	unit, smallest := narrow(d)
 	var sum, outward, arithmetic, squares float64
 	n := 0
 	wanted := want.Float64s()
@@ -38,7 +33,7 @@ func bias(want, got *tensor.Tensor, tol tensor.Tolerance) string {
 		sum += e
 		outward += math.Copysign(e, e*w)
 		arithmetic += tol.Abs + tol.Rel*math.Abs(w)
-		half := unit * math.Exp2(math.Floor(math.Log2(math.Abs(w)))) / 2
+		half := unit * math.Exp2(math.Floor(math.Log2(math.Abs(w))))
 		squares += half * half
 	}
 	if n < minBiased {
@@ -54,4 +49,16 @@ func bias(want, got *tensor.Tensor, tol tensor.Tolerance) string {
 		}
 	}
 	return ""
+}
+
+// narrow returns half the distance of the numbers of a narrow dtype at 1, which is the largest
+// relative error of rounding to it, and its smallest normal number; 0 for other dtypes.
+func narrow(d tensor.DType) (unit, smallest float64) {
+	if d == tensor.BF16 {
+		return 0x1p-8, 0x1p-126
+	}
+	if d == tensor.F16 {
+		return 0x1p-11, 0x1p-14
+	}
+	return 0, 0
 }

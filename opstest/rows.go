@@ -77,11 +77,7 @@ func someRows(n int) []int {
 // Rounding returns how far a number of dtype d near v may be from what it was before it was
 // rounded, when it is the sum of so many terms up to 1 in f32.
 func Rounding(d tensor.DType, v float64, terms int) float64 {
-	unit := 0x1p-24
-	if d == tensor.BF16 {
-		unit = 0x1p-8
-	} else if d == tensor.F16 {
-		unit = 0x1p-11
-	}
+	unit, _ := narrow(d)
+	unit = max(unit, 0x1p-24)
 	return unit*math.Abs(v) + float64(terms)*0x1p-23
 }
