@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/primus-fl/primus/opregistry"
@@ -228,7 +229,7 @@ func aliases(op opregistry.Handle) bool {
 }
 
 // sink keeps what mutants read, so that the compiler does not leave it out.
-var sink byte
+var sink atomic.Uint32
 
 // reading runs the right impl and reads a byte beside each operand.
 func reading(at func(*tensor.Tensor) unsafe.Pointer) func(opregistry.Handle) func(call) error {
@@ -236,7 +237,7 @@ func reading(at func(*tensor.Tensor) unsafe.Pointer) func(opregistry.Handle) fun
 		return func(c call) error {
 			for _, o := range c.Operands() {
 				if o.Tensor.NumElements() > 0 {
-					sink += *(*byte)(at(o.Tensor))
+					sink.Store(uint32(*(*byte)(at(o.Tensor))))
 				}
 			}
 			return c.right()

@@ -38,6 +38,7 @@ func interruptible(out io.Writer, ending *cli.Ending) (context.Context, func()) 
 	go func() {
 		defer close(done)
 		var first time.Time
+		var end *time.Timer // of the first signal
 		for s := range signals {
 			if ctx.Err() != nil && s != os.Interrupt && time.Since(first) < sameSignal {
 				continue
@@ -49,11 +50,13 @@ func interruptible(out io.Writer, ending *cli.Ending) (context.Context, func()) 
 			first = time.Now()
 			cancel(signalCause(s))
 			grace := ending.Grace()
-			timer := time.AfterFunc(grace, func() {
+			end = time.AfterFunc(grace, func() {
 				fmt.Fprintf(out, "\nprimus: interrupted, and not ended %v later: exit at once; what was not saved is lost\n", grace)
 				ending.Exit(exitInterrupted)
 			})
-			defer timer.Stop()
+		}
+		if end != nil {
+			end.Stop()
 		}
 	}()
 	return ctx, func() {
