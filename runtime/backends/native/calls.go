@@ -3,7 +3,6 @@ package native
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/internal/native/inference"
@@ -44,26 +43,6 @@ func (e *engine) traceCalls(batch model.Batch, backend device.Backend) ([]opmana
 		}
 		return nil
 	})
-}
-
-// expectCalls tells the manager which calls the run is going to make, so that no policy leaves one
-// of them without an impl. It returns an error if the policy in force does.
-func (t *trainer) expectCalls() error {
-	if t.state.Step >= t.args.TrainIters {
-		return nil
-	}
-	batch := model.NewBatch(t.batch.Rows(), t.args.SeqLength)
-	err := t.sampler.Batch(&batch)
-	t.sampler.Seek(t.state.Position)
-	if err != nil {
-		return err
-	}
-	calls, err := t.traceCalls(batch, t.tc.Device)
-	if err != nil {
-		t.tc.Log.Warn(fmt.Sprintf("policies are judged by the ops of this run and not by its calls: %v", err))
-		return nil
-	}
-	return t.tc.Manager.Expect(calls)
 }
 
 // gradients makes the calls of two micro batches, of which the second adds to the gradients.

@@ -37,7 +37,7 @@ func TestKindsAgree(t *testing.T) {
 	t.Run("vendor without a library", func(t *testing.T) {
 		l := commandtest.NewLab(t)
 		got := l.TrainChild("TE_FL_PREFER=vendor", "PRIMUS_OPENBLAS="+commandtest.Absent, "PRIMUS_ONEDNN="+commandtest.Absent)
-		assert.Contains(t, commandtest.RowsOf(got.Out), "generic_gemm vendor.gonum")
+		assert.Contains(t, commandtest.RowsOf(got.Out), "generic_gemm default.flagos")
 		assert.Contains(t, got.Stderr, "WARN  Implementation 'vendor.openblas' cannot serve op 'generic_gemm': unavailable: ")
 		assert.Contains(t, got.Stderr, commandtest.Absent)
 		agree(t, l)
@@ -83,7 +83,7 @@ func TestSlowReferenceIsTold(t *testing.T) {
 	assert.NotContains(t, got.Stderr+got.Out, "slow")
 }
 
-// deterministic_mode leaves out vendors whose bits depend on the number of threads, and says so:
+// deterministic_mode leaves out vendors that declare no determinism, and says so:
 // losses are equal.
 func TestDeterministicModeWithVendors(t *testing.T) {
 	env := []string{"TE_FL_PREFER=vendor", "PRIMUS_ONEDNN=" + commandtest.Absent}
