@@ -69,7 +69,7 @@ func TestFineTuning(t *testing.T) {
 		args []string
 	}{
 		{"load_hf: given null in stage sft, want the weights to begin with", []string{"stage=sft", "train_data_path=" + examples}},
-		{"answers.jsonl: line 1 (byte 0): want chosen and rejected", append(tune, "stage=dpo", "packing=false", "dpo_beta=0.1")},
+		{"answers.jsonl: line 1 (byte 0): given no chosen, want chosen and rejected", append(tune, "stage=dpo", "packing=false", "dpo_beta=0.1")},
 		{"dpo_beta: given 0, want a number > 0", append(tune, "stage=dpo", "packing=false")},
 		{"packing: it has no effect in stage dpo", append(tune, "stage=dpo")},
 		{"want an even number: a pair takes two sequences", append(tune, "stage=dpo", "micro_batch_size=1")},
