@@ -1,4 +1,4 @@
-// Program mutants measures the conformance kit: it builds wrong kernels by rules and counts those
+// Command mutants measures the conformance kit: it builds wrong kernels by rules and counts those
 // that the kit refuses.
 //
 // # Concepts
