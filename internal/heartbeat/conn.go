@@ -2,6 +2,7 @@ package heartbeat
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/hmac"
 	"crypto/rand"
@@ -46,6 +47,7 @@ func newConn(conn net.Conn) *Conn {
 	p := &patient{Conn: conn}
 	c := &Conn{conn: p, lines: bufio.NewScanner(p), ended: make(chan struct{})}
 	c.lines.Buffer(nil, maxLine)
+	c.lines.Split(wholeLines)
 	return c
 }
 
@@ -144,6 +146,15 @@ func (c *Conn) Send(word, rest string) {
 	defer c.write.Unlock()
 	_ = c.conn.SetWriteDeadline(time.Now().Add(Silence))
 	_, _ = c.conn.Write([]byte(strings.TrimSpace(word+" "+strings.ReplaceAll(rest, "\n", " ")) + "\n"))
+}
+
+// wholeLines is bufio.ScanLines without what stands behind the last line break: a line that was cut
+// off by the end of the connection, or by its time, says nothing.
+func wholeLines(data []byte, atEOF bool) (advance int, token []byte, err error) {
+	if atEOF && !bytes.ContainsRune(data, '\n') {
+		return 0, nil, nil
+	}
+	return bufio.ScanLines(data, atEOF)
 }
 
 // Receive returns the next line that is not a sign of life.

@@ -4,6 +4,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -88,12 +89,14 @@ func TestSilence(t *testing.T) {
 func TestSlowStranger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := net.Pipe()
-		go func() {
+		var stranger sync.WaitGroup
+		defer stranger.Wait()
+		stranger.Go(func() {
 			_, _ = near.Read(make([]byte, 1024)) // the greeting
 			for _, err := near.Write([]byte("c")); err == nil; _, err = near.Write([]byte("c")) {
 				time.Sleep(time.Second / 2)
 			}
-		}()
+		})
 		begun := time.Now()
 		go func() { _, _ = io.Copy(io.Discard, near) }() // the refusal
 		_, _, err := heartbeat.Accept(far, "secret")
