@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/bits"
 	"reflect"
 	"runtime/debug"
 	"unsafe"
@@ -45,9 +44,8 @@ func (a *arena) take(n int) []byte {
 func dirty(x *opregistry.Exec) {
 	const largest = 1 << 20 // float32s
 	var lent [][]float32
-	for n := 16; n <= largest; n = 2 << bits.Len(uint(n-1)) {
-		buf := x.Scratch(n / 2)
-		buf = buf[:cap(buf)]
+	for n := 16; n <= largest; n *= 2 {
+		buf := x.Scratch(n)
 		for i := range buf {
 			buf[i] = float32(math.NaN())
 		}
