@@ -37,7 +37,7 @@ func ExampleDecode() {
 	fmt.Println(err)
 	fmt.Println(unknown[0].Path, "->", unknown[0].Nearest)
 	// Output:
-	// override 1 "lr=fast": lr: given string "fast", expected a number
+	// override 1 "lr=fast": lr: given string "fast", want a number
 	// train_iters: required key is missing
 	// trian_iters -> train_iters
 }

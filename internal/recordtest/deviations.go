@@ -10,7 +10,7 @@ import (
 // name, document or tokens), the result here, and the reason. want is a part of the error, or empty
 // if the result is another value.
 var deviations = []struct{ file, id, want, why string }{
-	{"yaml_docs.jsonl", "1: x\ntrue: y\nnull: z\n1.5: w\n", "expected a string as key",
+	{"yaml_docs.jsonl", "1: x\ntrue: y\nnull: z\n1.5: w\n", "want a string as key",
 		"no configuration can use other keys, the ancestor fails one step later"},
 	{"overrides_modern.jsonl", "bare ok=1", `override 1 "bare"`, "a dropped token is a lost setting: usage error instead of a warning"},
 	{"overrides_modern.jsonl", "a=1E5", "", "a number with an exponent is a float with and without a point"},
