@@ -6,7 +6,7 @@ import (
 	"github.com/primus-fl/primus/ops/activation"
 )
 
-// elementwise returns the impl of an op that applies f to each element, as activation.GELU does.
+// elementwise returns the impl of an op that applies f to each element, as activation.geluOf does.
 func elementwise(f func(float64) float64) func(activation.ActivationArgs) error {
 	return func(a activation.ActivationArgs) error {
 		y := a.Input.Float64s()

@@ -78,11 +78,11 @@ func multiTensorAdam(a optim.MultiTensorAdamArgs) error {
 // multiTensorAdamCapturable implements optim.MultiTensorAdamCapturable and, with a
 // fifth list, optim.MultiTensorAdamCapturableMaster.
 func multiTensorAdamCapturable(a optim.MultiTensorAdamCapturableArgs) error {
-	if Number(a.NoopFlag) == 1 {
+	if number(a.NoopFlag) == 1 {
 		return nil
 	}
-	s := newAdam(Number(a.LR), a.Beta1, a.Beta2, a.Epsilon, a.WeightDecay, Number(a.Step), a.Mode, a.BiasCorrection)
-	inv := Number(a.InvScale)
+	s := newAdam(number(a.LR), a.Beta1, a.Beta2, a.Epsilon, a.WeightDecay, number(a.Step), a.Mode, a.BiasCorrection)
+	inv := number(a.InvScale)
 	for i, grad := range a.TensorLists[0] {
 		g := grad.Float64s()
 		for j := range g {
@@ -110,13 +110,13 @@ func multiTensorAdamFP8(a optim.MultiTensorAdamArgs) error {
 		if err := master.SetFloat64s(p); err != nil {
 			return err
 		}
-		if err := CastDelayed(at(1), master.Float64s(), Number(at(5))); err != nil {
+		if err := castDelayed(at(1), master.Float64s(), number(at(5))); err != nil {
 			return err
 		}
-		if err := at(6).SetFloat64s([]float64{max(Number(at(6)), Amax(master.Float64s()))}); err != nil {
+		if err := at(6).SetFloat64s([]float64{max(number(at(6)), amaxOf(master.Float64s()))}); err != nil {
 			return err
 		}
-		if err := at(7).SetFloat64s([]float64{1 / Number(at(5))}); err != nil {
+		if err := at(7).SetFloat64s([]float64{1 / number(at(5))}); err != nil {
 			return err
 		}
 	}
@@ -176,7 +176,7 @@ func setPatterns(t *tensor.Tensor, bits []tensor.BFloat16) error {
 
 // multiTensorSGD implements optim.MultiTensorSGD.
 func multiTensorSGD(a optim.MultiTensorSGDArgs) error {
-	if Number(a.NoopFlag) != 0 {
+	if number(a.NoopFlag) != 0 {
 		return nil
 	}
 	wd, momentum := float64(a.WD), float64(a.Momentum)

@@ -67,7 +67,7 @@ func alibiSlopes(a attentionops.FusedAttnFwdArgs, d attentionops.AttnDims) []flo
 func fusedAttnFwd(a attentionops.FusedAttnFwdArgs) error {
 	c := newAttention(a)
 	o := zeroHeads(a.O, a.QKVFormat)
-	stats, most := OrAll(nil, a.Stats.NumElements(), math.Inf(-1)), OrAll(nil, c.Heads, math.Inf(-1))
+	stats, most := orAll(nil, a.Stats.NumElements(), math.Inf(-1)), orAll(nil, c.Heads, math.Inf(-1))
 	c.eachQuery(func(r *row) {
 		scores := r.scores()
 		for _, s := range scores {
@@ -76,7 +76,7 @@ func fusedAttnFwd(a attentionops.FusedAttnFwdArgs) error {
 		lse := c.logDenominator(scores, r.head)
 		stats[r.stat] = lse
 		for _, s := range scores {
-			AddScaled(o.at(r.batch, r.query, r.head), math.Exp(s.value-lse)*s.dropout, c.v.at(r.batch, s.key, r.group))
+			addScaled(o.at(r.batch, r.query, r.head), math.Exp(s.value-lse)*s.dropout, c.v.at(r.batch, s.key, r.group))
 		}
 	})
 	if a.MaxLogit != nil {
@@ -103,13 +103,13 @@ func fusedAttnBwd(a attentionops.FusedAttnBwdArgs) error {
 	stats := a.Stats.Float64s()
 	c.eachQuery(func(r *row) {
 		q, dout := c.q.at(r.batch, r.query, r.head), do.at(r.batch, r.query, r.head)
-		mean := Dot(dout, o.at(r.batch, r.query, r.head))
+		mean := dot(dout, o.at(r.batch, r.query, r.head))
 		for _, s := range r.scores() {
 			p := math.Exp(s.value - stats[r.stat])
-			ds := p * (s.dropout*Dot(dout, c.v.at(r.batch, s.key, r.group)) - mean)
-			AddScaled(dv.at(r.batch, s.key, r.group), p*s.dropout, dout)
-			AddScaled(dq.at(r.batch, r.query, r.head), c.scale*ds, c.k.at(r.batch, s.key, r.group))
-			AddScaled(dk.at(r.batch, s.key, r.group), c.scale*ds, q)
+			ds := p * (s.dropout*dot(dout, c.v.at(r.batch, s.key, r.group)) - mean)
+			addScaled(dv.at(r.batch, s.key, r.group), p*s.dropout, dout)
+			addScaled(dq.at(r.batch, r.query, r.head), c.scale*ds, c.k.at(r.batch, s.key, r.group))
+			addScaled(dk.at(r.batch, s.key, r.group), c.scale*ds, q)
 			if a.Bias != nil {
 				dbias[broadcast(a.Bias, r.batch, r.head, r.i, s.j)] += biasScale * ds
 			}
@@ -181,7 +181,7 @@ func (r *row) scores() []score {
 			continue
 		}
 		s := score{j: j, key: r.FirstKV + j, dropout: r.dropout(j)}
-		product := Dot(q, r.k.at(r.batch, s.key, r.group))
+		product := dot(q, r.k.at(r.batch, s.key, r.group))
 		switch r.BiasType {
 		case attentionops.PreScaleBias:
 			s.value = r.scale * (product + r.bias[broadcast(r.Bias, r.batch, r.head, r.i, j)])
@@ -232,7 +232,7 @@ func (c *attention) logDenominator(scores []score, head int) float64 {
 	if len(c.offset) > 0 {
 		x = append(x, c.offset[head])
 	}
-	return LogSumExp(x)
+	return logSumExp(x)
 }
 
 // broadcast returns the index of an element of a tensor in which each axis has either full length

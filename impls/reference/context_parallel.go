@@ -10,7 +10,7 @@ import (
 // thdGetPartitionedIndices implements attention.THDGetPartitionedIndices.
 func thdGetPartitionedIndices(a attentionops.THDGetPartitionedIndicesArgs) error {
 	var out []float64
-	cu := Indexes(a.CuSeqlens)
+	cu := indexes(a.CuSeqlens)
 	for b := range len(cu) - 1 {
 		chunk := (cu[b+1] - cu[b]) / (2 * a.WorldSize)
 		for _, c := range []int{a.Rank, 2*a.WorldSize - 1 - a.Rank} {
@@ -31,11 +31,11 @@ func thdReadHalfTensor(a attentionops.THDReadHalfTensorArgs) error {
 	if err != nil {
 		return err
 	}
-	cu := Indexes(a.CuSeqlens)
+	cu := indexes(a.CuSeqlens)
 	for n := range src {
 		for b := range len(cu) - 1 {
 			half := (cu[b+1] - cu[b]) / 2
-			if err := CopyRange(dst[n], cu[b]/2, src[n], cu[b]+a.HalfIdx*half, half); err != nil {
+			if err := copyRange(dst[n], cu[b]/2, src[n], cu[b]+a.HalfIdx*half, half); err != nil {
 				return err
 			}
 		}
@@ -75,7 +75,7 @@ func lseIndex(lse *tensor.Tensor, packed bool, first, b, head, i int) int {
 // secondHalves calls f with the indexes, in lse and in half, of each log-sum-exp of the second half
 // of a sequence.
 func secondHalves(lse, half, cuSeqlens *tensor.Tensor, packed bool, f func(at, atHalf int)) {
-	cu, heads := Indexes(cuSeqlens), lse.Shape()[len(lse.Shape())-2]
+	cu, heads := indexes(cuSeqlens), lse.Shape()[len(lse.Shape())-2]
 	for b := range len(cu) - 1 {
 		n := (cu[b+1] - cu[b]) / 2
 		for h := range heads {
@@ -97,7 +97,7 @@ func thdReadSecondHalfLSE(a attentionops.THDReadSecondHalfLSEArgs) error {
 func thdSecondHalfLSECorrection(a attentionops.THDSecondHalfLSECorrectionArgs) error {
 	lse, step := a.LSE.Float64s(), a.LSEPerStep.Float64s()
 	secondHalves(a.LSE, a.LSEPerStep, a.CuSeqlens, a.LSEPacked, func(at, atHalf int) {
-		lse[at] = LogSumExp([]float64{lse[at], step[atHalf]})
+		lse[at] = logSumExp([]float64{lse[at], step[atHalf]})
 	})
 	return a.LSE.SetFloat64s(lse)
 }
@@ -107,7 +107,7 @@ func thdOutCorrection(a attentionops.THDOutCorrectionArgs) error {
 	out, step := a.Out.Float64s(), a.OutPerStep.Float64s()
 	lse, lseStep := a.LSE.Float64s(), a.LSEPerStep.Float64s()
 	heads, d := a.Out.Shape()[1], a.Out.Shape()[2]
-	cu := Indexes(a.CuSeqlens)
+	cu := indexes(a.CuSeqlens)
 	for b := range len(cu) - 1 {
 		n, skip, first := cu[b+1]-cu[b], 0, cu[b]
 		if a.OnlySecondHalf {
@@ -138,7 +138,7 @@ func thdGradCorrection(a attentionops.THDGradCorrectionArgs) error {
 		copies = s[0]
 	}
 	grad, step := a.Grad.Float64s(), a.GradPerStep.Float64s()
-	cu := Indexes(a.CuSeqlens)
+	cu := indexes(a.CuSeqlens)
 	correct := func(x attentionops.Correction, to, from int) {
 		for e := range size {
 			switch x {

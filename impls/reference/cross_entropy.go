@@ -9,11 +9,11 @@ import (
 // crossEntropyFwd implements loss.CrossEntropyFwd.
 func crossEntropyFwd(a loss.CrossEntropyFwdArgs) error {
 	vocab, logits := a.Logits.Shape().Cols(), a.Logits.Float64s()
-	targets := Indexes(a.Targets)
+	targets := indexes(a.Targets)
 	losses, lse := make([]float64, len(targets)), make([]float64, len(targets))
 	for i, target := range targets {
 		row := logits[i*vocab : (i+1)*vocab]
-		lse[i] = LogSumExp(row)
+		lse[i] = logSumExp(row)
 		switch {
 		case target == a.IgnoreIndex:
 		case math.IsInf(lse[i], 0):
@@ -33,12 +33,12 @@ func crossEntropyBwd(a loss.CrossEntropyBwdArgs) error {
 	vocab, logits := a.Logits.Shape().Cols(), a.Logits.Float64s()
 	lse, dlosses := a.LSE.Float64s(), a.DLosses.Float64s()
 	dlogits := make([]float64, len(logits))
-	for i, target := range Indexes(a.Targets) {
+	for i, target := range indexes(a.Targets) {
 		if target == a.IgnoreIndex {
 			continue
 		}
 		row, shift := logits[i*vocab:(i+1)*vocab], lse[i]
-		if exact := LogSumExp(row); math.Abs(exact-shift) <= math.Abs(exact)*0x1p-22 {
+		if exact := logSumExp(row); math.Abs(exact-shift) <= math.Abs(exact)*0x1p-22 {
 			shift = exact // some ulps apart: lse is that of this row, rounded
 		}
 		for v := range vocab {

@@ -8,7 +8,7 @@ import (
 func embeddingFwd(a embedding.EmbeddingFwdArgs) error {
 	h, weight := a.Weight.Shape().Cols(), a.Weight.Float64s()
 	out := make([]float64, 0, a.Output.NumElements())
-	for _, v := range Indexes(a.Indices) {
+	for _, v := range indexes(a.Indices) {
 		out = append(out, weight[v*h:(v+1)*h]...)
 	}
 	return a.Output.SetFloat64s(out)
@@ -21,7 +21,7 @@ func embeddingBwd(a embedding.EmbeddingBwdArgs) error {
 	if a.Accumulate {
 		dweight = a.DWeight.Float64s()
 	}
-	for i, v := range Indexes(a.Indices) {
+	for i, v := range indexes(a.Indices) {
 		for j, d := range grad[i*h : (i+1)*h] {
 			dweight[v*h+j] += d
 		}

@@ -21,10 +21,10 @@ func scaleOf(amax, largest, epsilon float64, pow2 bool) float64 {
 	if amax < epsilon {
 		amax = epsilon
 	}
-	if amax == 0 || !IsFinite(amax) {
+	if amax == 0 || !isFinite(amax) {
 		return 1
 	}
-	scale := ToF32(largest / amax)
+	scale := toF32(largest / amax)
 	if math.IsInf(scale, 1) {
 		scale = math.MaxFloat32
 	}
@@ -70,7 +70,7 @@ func multiTensorComputeScaleInvE8M0(a quant.MultiTensorComputeScaleInvE8M0Args) 
 
 // computeAmax implements quant.ComputeAmax.
 func computeAmax(a quant.ComputeAmaxArgs) error {
-	return a.Amax.SetFloat64s([]float64{Amax(a.Input.Float64s())})
+	return a.Amax.SetFloat64s([]float64{amaxOf(a.Input.Float64s())})
 }
 
 // fusedAmaxAndScaleUpdate implements quant.FusedAmaxAndScaleUpdateAfterReduction.
@@ -101,7 +101,7 @@ func fusedAmaxAndScaleUpdate(a quant.FusedAmaxAndScaleUpdateArgs) error {
 				h[row*n+col] = v
 			}
 			h[col] = 0
-			if amax > 0 && IsFinite(amax) {
+			if amax > 0 && isFinite(amax) {
 				scales[col] = min(scaledMax/amax, math.MaxFloat32)
 			}
 		}

@@ -31,7 +31,7 @@ func genericGemm(a gemm.GenericGemmArgs) error {
 	return a.D.SetFloat64s(p)
 }
 
-// epilogue applies bias and GELU to p, which has rows of n elements, and writes the operands that
+// epilogue applies bias and geluOf to p, which has rows of n elements, and writes the operands that
 // receive a value.
 func epilogue(a gemm.GenericGemmArgs, p []float64, n int) error {
 	if a.Grad {
@@ -42,7 +42,7 @@ func epilogue(a gemm.GenericGemmArgs, p []float64, n int) error {
 		}
 		if a.Gelu {
 			for i, x := range a.GeluIn.Float64s() {
-				p[i] *= GELUDerivative(x)
+				p[i] *= geluDerivative(x)
 			}
 		}
 		return nil
@@ -58,7 +58,7 @@ func epilogue(a gemm.GenericGemmArgs, p []float64, n int) error {
 			return err
 		}
 		for i, x := range p {
-			p[i] = GELU(x)
+			p[i] = geluOf(x)
 		}
 	}
 	return nil

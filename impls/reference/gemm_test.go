@@ -50,7 +50,7 @@ func TestGemmGelu(t *testing.T) {
 	gelu := []float64{0.8411919906, -0.1542859902, 2.9963626079, -0.0454023059}
 	want(t, y, gelu...)
 
-	// With beta the old D is added to the result of GELU.
+	// With beta the old D is added to the result of geluOf.
 	sum := f64(t, []int{4, 1}, 10, 20, 30, 40)
 	run(t, gemm.GenericGemm, gemm.GenericGemmArgs{A: eye, B: pre, D: sum, Gelu: true, GeluIn: out(t, tensor.F64, 4, 1), Accumulate: true, Beta: opregistry.Float(0.5)})
 	want(t, sum, 5+gelu[0], 10+gelu[1], 15+gelu[2], 20+gelu[3])

@@ -28,7 +28,7 @@ func teGeneralGroupedGemm(a gemm.TEGeneralGroupedGemmArgs) error {
 // With a beta of 0, D is not read.
 func groupedGemm(a gemm.GroupedGemmArgs) error {
 	n := a.B.Len()
-	alpha, beta := OrAll(a.Alpha, n, 1), OrAll(a.Beta, n, 0)
+	alpha, beta := orAll(a.Alpha, n, 1), orAll(a.Beta, n, 0)
 	var rowA, rowB, rowD int
 	for i := range n {
 		memberA, err := a.A.Member(i, rowA)

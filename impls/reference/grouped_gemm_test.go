@@ -42,7 +42,7 @@ func TestGroupedTensorGemm(t *testing.T) {
 }
 
 // Upstream's reference adds the bias of a gradient to the product, returns no gradient of the bias,
-// and applies GELU where its derivative is needed.
+// and applies geluOf where its derivative is needed.
 func TestGemmGrad_UpstreamRunsTheForwardEpilogue(t *testing.T) {
 	t.Parallel()
 	dx, db := out(t, tensor.F64, 2, 1), f32(t, 100)

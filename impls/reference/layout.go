@@ -55,7 +55,7 @@ func convertTHDToBSHD(a attentionops.ConvertTHDArgs) error {
 		return err
 	}
 	return eachSequence(a.CuSeqlens, a.Output, func(row *tensor.Tensor, first, n int) error {
-		return CopyRange(row, 0, a.Tensor, first, n)
+		return copyRange(row, 0, a.Tensor, first, n)
 	})
 }
 
@@ -65,14 +65,14 @@ func convertBSHDToTHD(a attentionops.ConvertTHDArgs) error {
 		return err
 	}
 	return eachSequence(a.CuSeqlens, a.Tensor, func(row *tensor.Tensor, first, n int) error {
-		return CopyRange(a.Output, first, row, 0, n)
+		return copyRange(a.Output, first, row, 0, n)
 	})
 }
 
 // eachSequence calls f with each entry of the first axis, the start of its sequence in a packed
 // tensor, and its length.
 func eachSequence(cuSeqlens, rows *tensor.Tensor, f func(row *tensor.Tensor, first, n int) error) error {
-	cu := Indexes(cuSeqlens)
+	cu := indexes(cuSeqlens)
 	for b := range len(cu) - 1 {
 		row, err := rows.Select(0, b)
 		if err != nil {
@@ -87,7 +87,7 @@ func eachSequence(cuSeqlens, rows *tensor.Tensor, f func(row *tensor.Tensor, fir
 
 // copyToKVCache implements attention.CopyToKVCache.
 func copyToKVCache(a attentionops.CopyToKVCacheArgs) error {
-	fresh, cached := Indexes(a.CuNewLens), Indexes(a.CuCachedLens)
+	fresh, cached := indexes(a.CuNewLens), indexes(a.CuCachedLens)
 	if a.IsNonPaged {
 		for b := range a.Active() {
 			old := cached[b+1] - cached[b] - (fresh[b+1] - fresh[b])
@@ -126,7 +126,7 @@ func copyPositions(dst *tensor.Tensor, to, at int, src *tensor.Tensor, from, n i
 	if err != nil {
 		return err
 	}
-	return CopyRange(y, at, x, 0, n)
+	return copyRange(y, at, x, 0, n)
 }
 
 // copyToken copies token i of sequence b; in a packed tensor the sequence begins at first.
@@ -136,7 +136,7 @@ func copyToken(cache *tensor.Tensor, slot, at int, fresh *tensor.Tensor, f atten
 		if err != nil {
 			return err
 		}
-		return CopyRange(y, at, fresh, first+i, 1)
+		return copyRange(y, at, fresh, first+i, 1)
 	}
 	if f == attentionops.SBHD {
 		var err error
@@ -158,7 +158,7 @@ func gatedDeltaNetForward(a attentionops.GatedDeltaNetForwardArgs) error {
 	q, k, v := heads(a.Query, attentionops.BSHD), heads(a.Key, attentionops.BSHD), heads(a.Value, attentionops.BSHD)
 	out := zeroHeads(a.Output, attentionops.BSHD)
 	g, beta := a.G.Float64s(), a.Beta.Float64s()
-	state := OrAll(a.InitialState, batch*n*dk*dv, 0)
+	state := orAll(a.InitialState, batch*n*dk*dv, 0)
 	for b := range batch {
 		for h := range n {
 			s := state[(b*n+h)*dk*dv : (b*n+h+1)*dk*dv]
@@ -173,12 +173,12 @@ func gatedDeltaNetForward(a attentionops.GatedDeltaNetForwardArgs) error {
 				}
 				delta := append([]float64(nil), v.at(b, i, h)...)
 				for j, x := range key {
-					AddScaled(delta, -x, s[j*dv:(j+1)*dv])
+					addScaled(delta, -x, s[j*dv:(j+1)*dv])
 				}
 				o := out.at(b, i, h)
 				for j, x := range key {
-					AddScaled(s[j*dv:(j+1)*dv], beta[at]*x, delta)
-					AddScaled(o, query[j]/math.Sqrt(float64(dk)), s[j*dv:(j+1)*dv])
+					addScaled(s[j*dv:(j+1)*dv], beta[at]*x, delta)
+					addScaled(o, query[j]/math.Sqrt(float64(dk)), s[j*dv:(j+1)*dv])
 				}
 			}
 		}
@@ -193,7 +193,7 @@ func gatedDeltaNetForward(a attentionops.GatedDeltaNetForwardArgs) error {
 
 // unit returns a vector divided by its norm, which is at least 1e-6.
 func unit(x []float64) []float64 {
-	norm := max(math.Sqrt(Dot(x, x)), 1e-6)
+	norm := max(math.Sqrt(dot(x, x)), 1e-6)
 	out := make([]float64, len(x))
 	for i, v := range x {
 		out[i] = v / norm

@@ -9,7 +9,7 @@ import (
 
 // moePermuteFwd implements moe.MoEPermuteFwd.
 func moePermuteFwd(a moe.MoEPermuteFwdArgs) error {
-	experts := Indexes(a.Indices)
+	experts := indexes(a.Indices)
 	tokens, topk := a.Indices.Shape()[0], a.Indices.Shape()[1]
 	pairs := make([]int, len(experts)) // t·topk + k
 	for i := range pairs {
@@ -54,9 +54,9 @@ func copyRows(dst, src *tensor.Tensor, rows []int) error {
 func moeUnpermute(a moe.MoEUnpermuteArgs) error {
 	tokens, h := a.Output.Shape()[0], a.Output.Shape()[1]
 	x, out := a.Input.Float64s(), make([]float64, tokens*h)
-	prob := OrAll(a.Prob, a.RowIDMap.NumElements(), 1)
+	prob := orAll(a.Prob, a.RowIDMap.NumElements(), 1)
 	eachEntry(a.RowIDMap, tokens, func(t, k, topk, r int) {
-		AddScaled(out[t*h:(t+1)*h], prob[t*topk+k], x[r*h:(r+1)*h])
+		addScaled(out[t*h:(t+1)*h], prob[t*topk+k], x[r*h:(r+1)*h])
 	})
 	return a.Output.SetFloat64s(out)
 }
@@ -65,11 +65,11 @@ func moeUnpermute(a moe.MoEUnpermuteArgs) error {
 func moeUnpermuteBwd(a moe.MoEUnpermuteBwdArgs) error {
 	tokens, h := a.InputBwd.Shape()[0], a.InputBwd.Shape()[1]
 	dy, x := a.InputBwd.Float64s(), a.InputFwd.Float64s()
-	prob := OrAll(a.Prob, a.RowIDMap.NumElements(), 1)
+	prob := orAll(a.Prob, a.RowIDMap.NumElements(), 1)
 	dx, dprob := make([]float64, len(x)), make([]float64, len(prob))
 	eachEntry(a.RowIDMap, tokens, func(t, k, topk, r int) {
-		AddScaled(dx[r*h:(r+1)*h], prob[t*topk+k], dy[t*h:(t+1)*h])
-		dprob[t*topk+k] = Dot(dy[t*h:(t+1)*h], x[r*h:(r+1)*h])
+		addScaled(dx[r*h:(r+1)*h], prob[t*topk+k], dy[t*h:(t+1)*h])
+		dprob[t*topk+k] = dot(dy[t*h:(t+1)*h], x[r*h:(r+1)*h])
 	})
 	if a.ProbGrad != nil {
 		if err := a.ProbGrad.SetFloat64s(dprob); err != nil {
@@ -82,7 +82,7 @@ func moeUnpermuteBwd(a moe.MoEUnpermuteBwdArgs) error {
 // eachEntry calls f with token t, choice k of topk, and row r of each entry of a row_id_map that
 // has a row.
 func eachEntry(rowIDMap *tensor.Tensor, tokens int, f func(t, k, topk, r int)) {
-	for i, r := range Indexes(rowIDMap) {
+	for i, r := range indexes(rowIDMap) {
 		if r >= 0 {
 			f(i%tokens, i/tokens, rowIDMap.NumElements()/tokens, r)
 		}
@@ -120,22 +120,22 @@ func moePermuteWithRoutingMap(a moe.MoEPermuteWithRoutingMapArgs) error {
 func moeUnpermuteWithRoutingMap(a moe.MoEUnpermuteWithRoutingMapArgs) error {
 	h := a.Output.Shape()[1]
 	x, out := a.PermutedTokens.Float64s(), make([]float64, a.Output.NumElements())
-	for r, t := range Indexes(a.SortedIndices) {
-		AddScaled(out[t*h:(t+1)*h], 1, x[r*h:(r+1)*h])
+	for r, t := range indexes(a.SortedIndices) {
+		addScaled(out[t*h:(t+1)*h], 1, x[r*h:(r+1)*h])
 	}
 	return a.Output.SetFloat64s(out)
 }
 
 // moeSortChunksFwd implements moe.MoESortChunksFwd.
 func moeSortChunksFwd(a moe.MoESortChunksFwdArgs) error {
-	sizes := Indexes(a.SplitSizes)
+	sizes := indexes(a.SplitSizes)
 	first := make([]int, len(sizes)+1)
 	for c, n := range sizes {
 		first[c+1] = first[c] + n
 	}
 	var rows []int
 	inverse := make([]float64, a.Input.Shape()[0])
-	for _, c := range Indexes(a.SortedIdxs) {
+	for _, c := range indexes(a.SortedIdxs) {
 		for r := first[c]; r < first[c+1]; r++ {
 			inverse[r] = float64(len(rows))
 			rows = append(rows, r)
@@ -152,7 +152,7 @@ func moeSortChunksFwd(a moe.MoESortChunksFwdArgs) error {
 
 // moeSortChunksBwd implements moe.MoESortChunksBwd.
 func moeSortChunksBwd(a moe.MoESortChunksBwdArgs) error {
-	rows := Indexes(a.InverseRowMap)
+	rows := indexes(a.InverseRowMap)
 	if err := gather(a.GradInProbs, a.GradProbs, rows); err != nil {
 		return err
 	}
@@ -180,7 +180,7 @@ func multiRow(a moe.MultiRowPaddingArgs) error {
 	from, to := 0, 0
 	for g := range a.InputRows {
 		n := min(a.InputRows[g], a.OutputRows[g])
-		if err := CopyRange(a.Output, to, a.Input, from, n); err != nil {
+		if err := copyRange(a.Output, to, a.Input, from, n); err != nil {
 			return err
 		}
 		from, to = from+a.InputRows[g], to+a.OutputRows[g]

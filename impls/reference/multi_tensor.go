@@ -14,14 +14,14 @@ func multiTensorScale(a optim.MultiTensorScaleArgs) error {
 
 // multiTensorScaleTensor implements optim.MultiTensorScaleTensor.
 func multiTensorScaleTensor(a optim.MultiTensorScaleTensorArgs) error {
-	return scaleLists(a.TensorLists, Number(a.Scale), a.NoopFlag)
+	return scaleLists(a.TensorLists, number(a.Scale), a.NoopFlag)
 }
 
 func scaleLists(lists [][]*tensor.Tensor, scale float64, flag *tensor.Tensor) error {
 	for i, in := range lists[0] {
 		v := in.Float64s()
 		for j, x := range v {
-			if !IsFinite(x) {
+			if !isFinite(x) {
 				if err := raise(flag); err != nil {
 					return err
 				}
@@ -42,7 +42,7 @@ func multiTensorL2Norm(a optim.MultiTensorL2NormArgs) error {
 
 // multiTensorUnscaleL2Norm implements optim.MultiTensorUnscaleL2Norm.
 func multiTensorUnscaleL2Norm(a optim.MultiTensorUnscaleL2NormArgs) error {
-	return l2norm(a.TensorLists[0], Number(a.InvScale), a.NoopFlag, a.Norm, a.PerTensor)
+	return l2norm(a.TensorLists[0], number(a.InvScale), a.NoopFlag, a.Norm, a.PerTensor)
 }
 
 func l2norm(list []*tensor.Tensor, scale float64, flag, norm, perTensor *tensor.Tensor) error {
@@ -56,7 +56,7 @@ func l2norm(list []*tensor.Tensor, scale float64, flag, norm, perTensor *tensor.
 		norms[i] = math.Sqrt(sum)
 		total += sum
 	}
-	if !IsFinite(total) {
+	if !isFinite(total) {
 		if err := raise(flag); err != nil {
 			return err
 		}

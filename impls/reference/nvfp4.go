@@ -12,7 +12,7 @@ func globalScale(amax float64) float64 {
 	if !(amax > 0) {
 		return 1
 	}
-	return ToF32(min(2688/amax, math.MaxFloat32))
+	return toF32(min(2688/amax, math.MaxFloat32))
 }
 
 // nvfp4ComputeGlobalScale implements quant.NVFP4ComputeGlobalScale.
@@ -26,7 +26,7 @@ func nvfp4ComputeGlobalScale(a quant.NVFP4ComputeGlobalScaleArgs) error {
 
 // blockScales returns the decoding scales of quant.NVFP4ComputePerBlockScale.
 func blockScales(blockAmax, globalAmax *tensor.Tensor) []float64 {
-	v, s := blockAmax.Float64s(), globalScale(Number(globalAmax))
+	v, s := blockAmax.Float64s(), globalScale(number(globalAmax))
 	for i := range v {
 		v[i] = min(v[i]/6*s, math.MaxFloat32)
 	}

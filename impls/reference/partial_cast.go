@@ -81,7 +81,7 @@ func nvfp4MultiTensorPartialAmax(a quant.NVFP4MultiTensorComputePartialAmaxArgs)
 		if err := partialAmax(call.PartialAmaxArgs); err != nil {
 			return err
 		}
-		if err := call.GlobalAmax.SetFloat64s([]float64{Amax(call.Tensor.Float64s())}); err != nil {
+		if err := call.GlobalAmax.SetFloat64s([]float64{amaxOf(call.Tensor.Float64s())}); err != nil {
 			return err
 		}
 	}
@@ -91,7 +91,7 @@ func nvfp4MultiTensorPartialAmax(a quant.NVFP4MultiTensorComputePartialAmaxArgs)
 // nvfp42DPartialCast implements quant.NVFP42DPartialCast.
 func nvfp42DPartialCast(a quant.NVFP42DPartialCastArgs) error {
 	s := shard{a.Inp.Float64s(), a.StartOffset, a.W}
-	scale, global := matrixOf(a.Scale), Number(a.GlobalScale)
+	scale, global := matrixOf(a.Scale), number(a.GlobalScale)
 	if !(global > 0) {
 		global = 1
 	}

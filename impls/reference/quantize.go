@@ -37,7 +37,7 @@ func (m matrix) transposed() matrix {
 type grid struct{ height, width int }
 
 // raise raises an element to the magnitude of v if that is larger; a NaN counts as 0, as in amax.
-func (m matrix) raise(r, c int, v float64) { m.set(r, c, max(m.at(r, c), Amax([]float64{v}))) }
+func (m matrix) raise(r, c int, v float64) { m.set(r, c, max(m.at(r, c), amaxOf([]float64{v}))) }
 
 // gridOf returns the blocks of a scaling along rows.
 func gridOf(s quant.Scaling, square bool) grid {
@@ -67,8 +67,8 @@ func saturated(v float64, d tensor.DType) float64 {
 	return max(-fp8Max(d), min(v, fp8Max(d)))
 }
 
-// CastDelayed stores values times a scale in fp8.
-func CastDelayed(out *tensor.Tensor, v []float64, scale float64) error {
+// castDelayed stores values times a scale in fp8.
+func castDelayed(out *tensor.Tensor, v []float64, scale float64) error {
 	scaled := make([]float64, len(v))
 	for i, x := range v {
 		scaled[i] = saturated(x*scale, out.DType())
@@ -78,7 +78,7 @@ func CastDelayed(out *tensor.Tensor, v []float64, scale float64) error {
 
 // quantize implements quant.Quantize.
 func quantize(a quant.QuantizeArgs) error {
-	if a.Noop != nil && Number(a.Noop) == 1 {
+	if a.Noop != nil && number(a.Noop) == 1 {
 		return nil
 	}
 	return quantizeMatrix(matrixOf(a.Tensor), a.Quantizer, a.Output)
@@ -91,7 +91,7 @@ func quantizeMatrix(x matrix, q quant.Quantizer, out quant.Quantized) error {
 	case quant.DelayedScaling, quant.CurrentScaling:
 		return quantizeWhole(x, q, out)
 	}
-	global := Amax(x.v)
+	global := amaxOf(x.v)
 	if q.Scaling == quant.NVFP4Scaling {
 		if err := out.Amax.SetFloat64s([]float64{global}); err != nil {
 			return err
@@ -126,20 +126,20 @@ func quantizeWhole(x matrix, q quant.Quantizer, out quant.Quantized) error {
 	if d == nil {
 		d = out.ColumnwiseData
 	}
-	largest := Amax(x.v)
+	largest := amaxOf(x.v)
 	if q.Scaling == quant.DelayedScaling {
-		largest = max(largest, Number(out.Amax))
+		largest = max(largest, number(out.Amax))
 	} else if err := out.Scale.SetFloat64s([]float64{scaleOf(largest, fp8Max(d.DType()), float64(q.AmaxEpsilon), q.ForcePow2Scales)}); err != nil {
 		return err
 	}
-	scale := Number(out.Scale)
+	scale := number(out.Scale)
 	if out.Data != nil {
-		if err := CastDelayed(out.Data, x.v, scale); err != nil {
+		if err := castDelayed(out.Data, x.v, scale); err != nil {
 			return err
 		}
 	}
 	if out.ColumnwiseData != nil {
-		if err := CastDelayed(out.ColumnwiseData, x.transposed().v, scale); err != nil {
+		if err := castDelayed(out.ColumnwiseData, x.transposed().v, scale); err != nil {
 			return err
 		}
 	}
@@ -187,7 +187,7 @@ func encodingScale(global float64) float64 {
 	if global == 0 || math.IsInf(global, 0) {
 		return 1
 	}
-	return ToF32(min(2688/global, math.MaxFloat32))
+	return toF32(min(2688/global, math.MaxFloat32))
 }
 
 // e4m3 returns v saturated and rounded to E4M3.
@@ -238,14 +238,14 @@ func dequantize(a quant.DequantizeArgs) error {
 			var v float64
 			switch a.Scaling {
 			case quant.DelayedScaling, quant.CurrentScaling:
-				v = d.at(r, c) * Number(inv)
+				v = d.at(r, c) * number(inv)
 			case quant.BlockScaling:
 				v = d.at(r, c) * s.at(r/g.height, c/g.width)
 			case quant.MXFP8Scaling:
 				v = d.at(r, c) * float64(tensor.Float8E8M0(s.at(r/g.height, c/g.width)).Float32())
 			default:
 				code := tensor.Float4E2M1(uint8(d.at(r, c/2)) >> (c % 2 * 4))
-				v = float64(code.Float32()) * s.at(r/g.height, c/g.width) * Number(a.Input.Amax) / 2688
+				v = float64(code.Float32()) * s.at(r/g.height, c/g.width) * number(a.Input.Amax) / 2688
 			}
 			out.set(r, c, v)
 		}
@@ -332,10 +332,10 @@ func castToFP8(a quant.CastToFP8Args) error {
 	meta, k := a.FP8MetaTensor, a.FP8Tensor
 	x := a.Input.Float64s()
 	scale := meta.Scale.At(k)
-	if err := CastDelayed(a.Output, x, scale); err != nil {
+	if err := castDelayed(a.Output, x, scale); err != nil {
 		return err
 	}
 	meta.ScaleInv.Set(1/scale, k)
-	meta.AmaxHistory.Set(max(meta.AmaxHistory.At(0, k), Amax(x)), 0, k)
+	meta.AmaxHistory.Set(max(meta.AmaxHistory.At(0, k), amaxOf(x)), 0, k)
 	return nil
 }

@@ -61,7 +61,7 @@ func positions(a ropeops.FusedRopeArgs) []int {
 	shape := a.Input.Shape()
 	start := func(int) int { return 0 }
 	if a.StartPositions != nil {
-		given := Indexes(a.StartPositions)
+		given := indexes(a.StartPositions)
 		start = func(b int) int { return given[b] }
 	}
 	var out []int
@@ -79,7 +79,7 @@ func positions(a ropeops.FusedRopeArgs) []int {
 			}
 		}
 	default:
-		ends := Indexes(a.CuSeqlens)
+		ends := indexes(a.CuSeqlens)
 		for b := range len(ends) - 1 {
 			length := (ends[b+1] - ends[b]) / max(a.CPSize, 1)
 			for s := range length {

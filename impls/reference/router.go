@@ -14,7 +14,7 @@ const routerEpsilon = 1e-20
 // fusedTopkFwd implements moe.FusedTopkWithScoreFunctionFwd.
 func fusedTopkFwd(a moe.FusedTopkWithScoreFunctionFwdArgs) error {
 	experts := a.Logits.Shape()[1]
-	bias := OrAll(a.ExpertBias, experts, 0)
+	bias := orAll(a.ExpertBias, experts, 0)
 	scale := float64(a.ScalingFactor.Or(1))
 	x := a.Logits.Float64s()
 	probs, chosen, saved := make([]float64, len(x)), make([]float64, len(x)), make([]float64, len(x))
@@ -37,7 +37,7 @@ func fusedTopkFwd(a moe.FusedTopkWithScoreFunctionFwdArgs) error {
 		case a.ScoreFunction == moe.SqrtSoftplusScore:
 			copy(saved[first:], logits)
 		case a.ScoreFunction == moe.SoftmaxScore && !a.UsePreSoftmax:
-			copy(saved[first:], OrAll(nil, experts, math.Inf(-1)))
+			copy(saved[first:], orAll(nil, experts, math.Inf(-1)))
 			for k, e := range best {
 				saved[first+e] = p[k]
 			}
@@ -57,7 +57,7 @@ func fusedTopkFwd(a moe.FusedTopkWithScoreFunctionFwdArgs) error {
 // scores applies a score function to the logits of a token.
 func scores(x []float64, f moe.ScoreFunction) []float64 {
 	s := make([]float64, len(x))
-	lse := LogSumExp(x)
+	lse := logSumExp(x)
 	for e, v := range x {
 		switch f {
 		case moe.SigmoidScore:
@@ -239,7 +239,7 @@ func fusedScoreFwd(a moe.FusedScoreForMoEAuxLossFwdArgs) error {
 // fusedScoreBwd implements moe.FusedScoreForMoEAuxLossBwd.
 func fusedScoreBwd(a moe.FusedScoreForMoEAuxLossBwdArgs) error {
 	g := a.GradScores.Float64s()
-	return routerGradient(a.GradLogits, a.IntermediateOutput, g, OrAll(nil, len(g), 1), a.ScoreFunction, true, a.Topk)
+	return routerGradient(a.GradLogits, a.IntermediateOutput, g, orAll(nil, len(g), 1), a.ScoreFunction, true, a.Topk)
 }
 
 // fusedAuxLossFwd implements moe.FusedMoEAuxLossFwd.

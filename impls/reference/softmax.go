@@ -34,7 +34,7 @@ func softmaxGradient(seen columns) func(softmaxops.SoftmaxBackwardArgs) error {
 		dy, y := a.OutputGrads.Float64s(), a.SoftmaxResults.Float64s()
 		dx := make([]float64, len(y))
 		eachRow(a.SoftmaxResults.Shape(), seen, func(lo, hi int) {
-			sum := Dot(y[lo:hi], dy[lo:hi])
+			sum := dot(y[lo:hi], dy[lo:hi])
 			for j := lo; j < hi; j++ {
 				dx[j] = float64(a.ScaleFactor) * y[j] * (dy[j] - sum)
 			}
@@ -70,7 +70,7 @@ func maskedSoftmax(a softmaxops.ScaledMaskedSoftmaxForwardArgs) error {
 				z[j] = maskedLogit
 			}
 		}
-		if Largest(z) != maskedLogit {
+		if largestOf(z) != maskedLogit {
 			copy(y[lo:hi], normalised(z))
 		}
 	})
@@ -98,7 +98,7 @@ func scaled(x []float64, scale float32) []float64 {
 
 // normalised returns the softmax of z.
 func normalised(z []float64) []float64 {
-	most, sum := Largest(z), 0.0
+	most, sum := largestOf(z), 0.0
 	for j, v := range z {
 		z[j] = math.Exp(v - most)
 		sum += z[j]

@@ -6,8 +6,8 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// Indexes returns the elements of an integer tensor.
-func Indexes(t *tensor.Tensor) []int {
+// indexes returns the elements of an integer tensor.
+func indexes(t *tensor.Tensor) []int {
 	values := t.Float64s()
 	out := make([]int, len(values))
 	for i, v := range values {
@@ -16,22 +16,22 @@ func Indexes(t *tensor.Tensor) []int {
 	return out
 }
 
-// Amax returns the largest magnitude, rounded to f32; NaNs are ignored.
-func Amax(v []float64) float64 {
+// amaxOf returns the largest magnitude, rounded to f32; NaNs are ignored.
+func amaxOf(v []float64) float64 {
 	largest := 0.0
 	for _, x := range v {
 		if x = math.Abs(x); x > largest {
 			largest = x
 		}
 	}
-	return ToF32(largest)
+	return toF32(largest)
 }
 
-// ToF32 rounds to f32.
-func ToF32(v float64) float64 { return float64(float32(v)) }
+// toF32 rounds to f32.
+func toF32(v float64) float64 { return float64(float32(v)) }
 
-// OrAll returns the elements of t, or n times def when it was left out.
-func OrAll(t *tensor.Tensor, n int, def float64) []float64 {
+// orAll returns the elements of t, or n times def when it was left out.
+func orAll(t *tensor.Tensor, n int, def float64) []float64 {
 	if t != nil {
 		return t.Float64s()
 	}
@@ -42,8 +42,8 @@ func OrAll(t *tensor.Tensor, n int, def float64) []float64 {
 	return x
 }
 
-// CopyRange copies n entries of the first axis, bit for bit.
-func CopyRange(dst *tensor.Tensor, to int, src *tensor.Tensor, from, n int) error {
+// copyRange copies n entries of the first axis, bit for bit.
+func copyRange(dst *tensor.Tensor, to int, src *tensor.Tensor, from, n int) error {
 	x, err := src.Slice(0, from, from+n)
 	if err != nil {
 		return err
@@ -55,8 +55,8 @@ func CopyRange(dst *tensor.Tensor, to int, src *tensor.Tensor, from, n int) erro
 	return y.CopyFrom(x)
 }
 
-// Number returns the element of a tensor with a single one.
-func Number(t *tensor.Tensor) float64 { return t.Float64s()[0] }
+// number returns the element of a tensor with a single one.
+func number(t *tensor.Tensor) float64 { return t.Float64s()[0] }
 
-// IsFinite reports whether x is neither NaN nor infinite.
-func IsFinite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
+// isFinite reports whether x is neither NaN nor infinite.
+func isFinite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }

@@ -2,8 +2,8 @@ package reference
 
 import "math"
 
-// Dot returns Σ x·y.
-func Dot(x, y []float64) float64 {
+// dot returns Σ x·y.
+func dot(x, y []float64) float64 {
 	sum := 0.0
 	for i, v := range x {
 		sum += v * y[i]
@@ -11,16 +11,16 @@ func Dot(x, y []float64) float64 {
 	return sum
 }
 
-// AddScaled adds f·x to y.
-func AddScaled(y []float64, f float64, x []float64) {
+// addScaled adds f·x to y.
+func addScaled(y []float64, f float64, x []float64) {
 	for i, v := range x {
 		y[i] += f * v
 	}
 }
 
-// LogSumExp returns ln Σ exp(x), or −Inf for an empty x.
-func LogSumExp(x []float64) float64 {
-	most := Largest(x)
+// logSumExp returns ln Σ exp(x), or −Inf for an empty x.
+func logSumExp(x []float64) float64 {
+	most := largestOf(x)
 	if math.IsInf(most, 0) {
 		return most
 	}
@@ -31,8 +31,8 @@ func LogSumExp(x []float64) float64 {
 	return most + math.Log(sum)
 }
 
-// Largest returns the maximum, or −Inf for an empty z.
-func Largest(z []float64) float64 {
+// largestOf returns the maximum, or −Inf for an empty z.
+func largestOf(z []float64) float64 {
 	most := math.Inf(-1)
 	for _, v := range z {
 		most = max(most, v)

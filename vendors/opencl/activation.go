@@ -10,7 +10,7 @@ import (
 //go:embed activation.cl
 var source string
 
-var program = NewProgram("activation", source, []string{"X"}, nil)
+var program = newProgram("activation", source, []string{"X"}, nil)
 
 // function is a function with the number that activation.cl has for it.
 type function int32
@@ -40,8 +40,8 @@ func Impls() []opregistry.Impl {
 		relu.forward(activation.ReGLU, gate), relu.backward(activation.DReGLU, gate),
 		srelu.forward(activation.SReGLU, gate), srelu.backward(activation.DSReGLU, gate),
 
-		Impl(activation.ClampedSwiGLU, clampedForward, Storage),
-		Impl(activation.ClampedDSwiGLU, clampedBackward, Storage),
+		openclImpl(activation.ClampedSwiGLU, clampedForward, Storage),
+		openclImpl(activation.ClampedDSwiGLU, clampedBackward, Storage),
 	}
 }
 
@@ -53,69 +53,69 @@ const (
 
 // forward returns the impl of a function.
 func (f function) forward(op *opregistry.Op[activation.ActivationArgs], kernel string) opregistry.Impl {
-	return Impl(op, func(e *opregistry.Exec, a activation.ActivationArgs) error {
-		c := Begin(e)
-		x, y := c.Rows("input", a.Input), c.Rows("output", a.Output)
+	return openclImpl(op, func(e *opregistry.Exec, a activation.ActivationArgs) error {
+		c := begin(e)
+		x, y := c.rows("input", a.Input), c.rows("output", a.Output)
 		if c.Err != nil {
 			return c.Err
 		}
-		return c.Each(program, kernel+"_fwd", Types{a.Input.DType()}, 0, y.Rows, y.Cols, x, y).I32(int32(f)).Run()
+		return c.each(program, kernel+"_fwd", typeList{a.Input.DType()}, 0, y.Rows, y.Cols, x, y).i32(int32(f)).Run()
 	}, Storage)
 }
 
 // backward returns the impl of the gradient of a function.
 func (f function) backward(op *opregistry.Op[activation.DActivationArgs], kernel string) opregistry.Impl {
-	return Impl(op, func(e *opregistry.Exec, a activation.DActivationArgs) error {
-		c := Begin(e)
-		dy, x, dx := c.Rows("grad", a.Grad), c.Rows("fwd_input", a.FwdInput), c.Rows("output", a.Output)
+	return openclImpl(op, func(e *opregistry.Exec, a activation.DActivationArgs) error {
+		c := begin(e)
+		dy, x, dx := c.rows("grad", a.Grad), c.rows("fwd_input", a.FwdInput), c.rows("output", a.Output)
 		if c.Err != nil {
 			return c.Err
 		}
-		return c.Each(program, kernel+"_bwd", Types{a.FwdInput.DType()}, 0, dy.Rows, dy.Cols, dy, x, dx).I32(int32(f)).Run()
+		return c.each(program, kernel+"_bwd", typeList{a.FwdInput.DType()}, 0, dy.Rows, dy.Cols, dy, x, dx).i32(int32(f)).Run()
 	}, Storage)
 }
 
 // withBias returns the impl of the gradients of an elementwise function and of a bias. The gradient
 // of the bias is summed over the rows of each part and then over the parts, in order.
 func (f function) withBias(op *opregistry.Op[activation.DBiasDActivationArgs]) opregistry.Impl {
-	return Impl(op, func(e *opregistry.Exec, a activation.DBiasDActivationArgs) error {
-		c := Begin(e)
-		dy, x, dx := c.Rows("grad", a.Grad), c.Rows("fwd_input", a.FwdInput), c.Rows("output", a.Output)
-		c.Vector("dbias", a.DBias)
+	return openclImpl(op, func(e *opregistry.Exec, a activation.DBiasDActivationArgs) error {
+		c := begin(e)
+		dy, x, dx := c.rows("grad", a.Grad), c.rows("fwd_input", a.FwdInput), c.rows("output", a.Output)
+		c.vector("dbias", a.DBias)
 		if c.Err != nil || x.Cols == 0 {
 			return c.Err
 		}
-		sums, err := c.Sums(x.Rows, x.Cols)
+		sums, err := c.sums(x.Rows, x.Cols)
 		if err != nil {
 			return err
 		}
 		defer sums.Release()
-		l := c.Kernel(program, "act_bwd_bias", Types{a.FwdInput.DType()}, 0).Mat(dy, x, dx).Vec(sums.At(0))
-		if err := l.U32(x.Rows, x.Cols, sums.Per).I32(int32(f)).RunGroups(l.Across(x.Cols), sums.Parts); err != nil {
+		l := c.kernel(program, "act_bwd_bias", typeList{a.FwdInput.DType()}, 0).mat(dy, x, dx).vec(sums.At(0))
+		if err := l.u32(x.Rows, x.Cols, sums.Per).i32(int32(f)).runGroups(l.across(x.Cols), sums.Parts); err != nil {
 			return err
 		}
-		return sums.Add(a.DBias, 0)
+		return sums.add(a.DBias, 0)
 	}, Storage)
 }
 
 func clampedForward(e *opregistry.Exec, a activation.ClampedSwiGLUArgs) error {
-	c := Begin(e)
-	x, y := c.Rows("input", a.Input), c.Rows("output", a.Output)
+	c := begin(e)
+	x, y := c.rows("input", a.Input), c.rows("output", a.Output)
 	if c.Err != nil {
 		return c.Err
 	}
-	l := c.Each(program, "clamped_fwd", Types{a.Input.DType()}, 0, y.Rows, y.Cols, x, y)
-	return l.F32(constants(a.Limit, a.Alpha, a.GLULinearOffset)...).Run()
+	l := c.each(program, "clamped_fwd", typeList{a.Input.DType()}, 0, y.Rows, y.Cols, x, y)
+	return l.f32(constants(a.Limit, a.Alpha, a.GLULinearOffset)...).Run()
 }
 
 func clampedBackward(e *opregistry.Exec, a activation.ClampedDSwiGLUArgs) error {
-	c := Begin(e)
-	dy, x, dx := c.Rows("grad", a.Grad), c.Rows("fwd_input", a.FwdInput), c.Rows("output", a.Output)
+	c := begin(e)
+	dy, x, dx := c.rows("grad", a.Grad), c.rows("fwd_input", a.FwdInput), c.rows("output", a.Output)
 	if c.Err != nil {
 		return c.Err
 	}
-	l := c.Each(program, "clamped_bwd", Types{a.FwdInput.DType()}, 0, dy.Rows, dy.Cols, dy, x, dx)
-	return l.F32(constants(a.Limit, a.Alpha, a.GLULinearOffset)...).Run()
+	l := c.each(program, "clamped_bwd", typeList{a.FwdInput.DType()}, 0, dy.Rows, dy.Cols, dy, x, dx)
+	return l.f32(constants(a.Limit, a.Alpha, a.GLULinearOffset)...).Run()
 }
 
 // constants returns limit, alpha and the offset of the linear half, or what they are when left out.

@@ -24,14 +24,14 @@ type family struct {
 func attentionImpls() []opregistry.Impl { return newFamily().impls() }
 
 func newFamily() *family {
-	return &family{program: newKernelProgram[variant]("attention", WithPhilox(attentionSource)), tiles: tilesFor}
+	return &family{program: newKernelProgram[variant]("attention", withPhilox(attentionSource)), tiles: tilesFor}
 }
 
 func (f *family) impls() []opregistry.Impl {
 	return []opregistry.Impl{
-		Impl(attention.FusedAttnFwd, f.forward, Storage),
-		Impl(attention.FusedAttnBwd, f.backward, Storage),
-		Impl(attention.CopyToKVCache, copyToKVCache, nil),
+		openclImpl(attention.FusedAttnFwd, f.forward, Storage),
+		openclImpl(attention.FusedAttnBwd, f.backward, Storage),
+		openclImpl(attention.CopyToKVCache, copyToKVCache, nil),
 	}
 }
 
@@ -50,8 +50,8 @@ type tiles struct{ width, rows, vectors, blocks int }
 // Options returns the macros that attention.cl asks for.
 func (v variant) Options() []string {
 	list := []string{
-		Define("T", Name(v.dtype)), Define("VQK", v.vectorsQK), Define("VDV", v.vectorsV),
-		Define("W", v.tiles.width), Define("MR", v.tiles.rows), Define("NV", v.tiles.vectors), Define("BLOCKS", v.tiles.blocks),
+		define("T", typeName(v.dtype)), define("VQK", v.vectorsQK), define("VDV", v.vectorsV),
+		define("W", v.tiles.width), define("MR", v.tiles.rows), define("NV", v.tiles.vectors), define("BLOCKS", v.tiles.blocks),
 	}
 	if v.options {
 		list = append(list, "-DOPTIONS")
@@ -121,13 +121,13 @@ type heads struct {
 
 // arguments returns the arguments of the macros IN and HEADS, or OUT and HEADS.
 func (h heads) arguments() []opencl.Arg {
-	return []opencl.Arg{Buf(h.Tensor), Int(h.batch), Int(h.row), Int(h.head)}
+	return []opencl.Arg{buf(h.Tensor), intArg(h.batch), intArg(h.row), intArg(h.head)}
 }
 
 // headsOf requires a tensor of the call's format whose last axis is dense.
-func headsOf(v *Views, name string, t *tensor.Tensor, f attention.QKVFormat) heads {
+func headsOf(v *operandViews, name string, t *tensor.Tensor, f attention.QKVFormat) heads {
 	h := heads{Tensor: t}
-	if !v.Stored(name, t) {
+	if !v.stored(name, t) {
 		return h
 	}
 	s := t.Strides()
@@ -140,21 +140,21 @@ func headsOf(v *Views, name string, t *tensor.Tensor, f attention.QKVFormat) hea
 		h.row, h.head = s[0], s[1]
 	}
 	if last := len(s) - 1; s[last] != 1 && t.Shape()[last] > 1 {
-		v.Decline("strides %v of %s %v, this impl serves heads of dense elements", s, name, t.Shape())
+		v.decline("strides %v of %s %v, this impl serves heads of dense elements", s, name, t.Shape())
 	}
-	v.Fits(name, t)
+	v.fits(name, t)
 	return h
 }
 
 // callOf views the operands of a forward call.
-func (f *family) callOf(v *Views, x *opregistry.Exec, a attention.FusedAttnFwdArgs) call {
+func (f *family) callOf(v *operandViews, x *opregistry.Exec, a attention.FusedAttnFwdArgs) call {
 	left, right := a.WindowSize.Bounds()
 	if max(left, right) > math.MaxInt32 {
-		v.Decline("window_size (%d, %d), this impl serves sizes below 2³¹", left, right)
+		v.decline("window_size (%d, %d), this impl serves sizes below 2³¹", left, right)
 	}
 	c := call{family: f, AttnDims: a.Dims(), args: a, stream: x.Stream()}
 	if max(c.DimQK, c.DimV) > maxDim {
-		v.Decline("heads of %d and %d elements, this impl serves at most %d", c.DimQK, c.DimV, maxDim)
+		v.decline("heads of %d and %d elements, this impl serves at most %d", c.DimQK, c.DimV, maxDim)
 	}
 	c.q, c.k = headsOf(v, "Q", a.Q, a.QKVFormat), headsOf(v, "K", a.K, a.QKVFormat)
 	c.v, c.o = headsOf(v, "V", a.V, a.QKVFormat), headsOf(v, "O", a.O, a.QKVFormat)
@@ -162,10 +162,10 @@ func (f *family) callOf(v *Views, x *opregistry.Exec, a attention.FusedAttnFwdAr
 	if a.QKVFormat == attention.THD {
 		c.batch, c.stats = 1, heads{Tensor: a.Stats, row: c.Heads, head: 1}
 	}
-	v.Vector("stats", a.Stats)
+	v.vector("stats", a.Stats)
 	for _, t := range [...]*tensor.Tensor{a.CuSeqlensQ, a.CuSeqlensKV, a.CuSeqlensQPadded, a.CuSeqlensKVPadded} {
-		if t != nil && v.On("cu_seqlens", t) && !t.IsContiguous() {
-			v.Decline("strides %v of cu_seqlens, this impl serves contiguous elements", t.Strides())
+		if t != nil && v.on("cu_seqlens", t) && !t.IsContiguous() {
+			v.decline("strides %v of cu_seqlens, this impl serves contiguous elements", t.Strides())
 		}
 	}
 	c.options = optionsOf(v, a)
@@ -185,7 +185,7 @@ func (f *family) callOf(v *Views, x *opregistry.Exec, a attention.FusedAttnFwdAr
 
 // forward implements attention.FusedAttnFwd for f32, bf16 and f16.
 func (f *family) forward(x *opregistry.Exec, a attention.FusedAttnFwdArgs) error {
-	var v Views
+	var v operandViews
 	c := f.callOf(&v, x, a)
 	if v.Err != nil || v.Device == nil {
 		return v.Err
@@ -200,17 +200,17 @@ func (f *family) forward(x *opregistry.Exec, a attention.FusedAttnFwdArgs) error
 	defer scratch.Release()
 	q := queue{call: &c}
 	q.bounds(scratch.At(visible), scratch.At(visible), 1)
-	q.panels(c.k, Buf(scratch.At(keys)), c.SeqKV, c.Groups, c.DimQK)
+	q.panels(c.k, buf(scratch.At(keys)), c.SeqKV, c.Groups, c.DimQK)
 	q.decide(scratch.At(kept), scratch.At(visible))
-	q.rows("forward", c.SeqQ, c.Heads, join(c.q.arguments(), []opencl.Arg{Buf(scratch.At(keys))}, c.v.arguments(), c.o.arguments(), c.stats.arguments(),
-		[]opencl.Arg{Buf(scratch.At(visible))}, c.sizes(c.SeqQ, c.SeqKV), c.optionArgs(scratch.At(kept), c.wordsKV(), false), c.sinkArgs(scratch.At(peaks))))
+	q.rows("forward", c.SeqQ, c.Heads, join(c.q.arguments(), []opencl.Arg{buf(scratch.At(keys))}, c.v.arguments(), c.o.arguments(), c.stats.arguments(),
+		[]opencl.Arg{buf(scratch.At(visible))}, c.sizes(c.SeqQ, c.SeqKV), c.optionArgs(scratch.At(kept), c.wordsKV(), false), c.sinkArgs(scratch.At(peaks))))
 	q.highest(scratch.At(peaks))
 	return q.err
 }
 
 // backward implements attention.FusedAttnBwd for what forward serves.
 func (f *family) backward(x *opregistry.Exec, a attention.FusedAttnBwdArgs) error {
-	var v Views
+	var v operandViews
 	c := f.callOf(&v, x, a.Fwd())
 	dO := headsOf(&v, "dO", a.DO, a.QKVFormat)
 	dq, dk, dv := headsOf(&v, "dQ", a.DQ, a.QKVFormat), headsOf(&v, "dK", a.DK, a.QKVFormat), headsOf(&v, "dV", a.DV, a.QKVFormat)
@@ -231,20 +231,20 @@ func (f *family) backward(x *opregistry.Exec, a attention.FusedAttnBwdArgs) erro
 	defer scratch.Release()
 	q := queue{call: &c}
 	q.bounds(scratch.At(visible), scratch.At(seen), 2)
-	q.panels(c.k, Buf(scratch.At(keys)), c.SeqKV, c.Groups, c.DimQK)
-	q.panels(c.v, Buf(scratch.At(values)), c.SeqKV, c.Groups, c.DimV)
-	q.panels(c.q, Buf(scratch.At(queries)), c.SeqQ, c.Heads, c.DimQK)
-	q.panels(dO, Buf(scratch.At(grads)), c.SeqQ, c.Heads, c.DimV)
+	q.panels(c.k, buf(scratch.At(keys)), c.SeqKV, c.Groups, c.DimQK)
+	q.panels(c.v, buf(scratch.At(values)), c.SeqKV, c.Groups, c.DimV)
+	q.panels(c.q, buf(scratch.At(queries)), c.SeqQ, c.Heads, c.DimQK)
+	q.panels(dO, buf(scratch.At(grads)), c.SeqQ, c.Heads, c.DimV)
 	q.decide(scratch.At(kept), scratch.At(visible))
 	q.turn(scratch.At(kept), scratch.At(turned))
-	q.launch("rowsums", c.tilesOf(c.SeqQ)*c.variant.tiles.columns(), Group, c.Heads, c.batch,
-		join(c.o.arguments(), dO.arguments(), c.stats.arguments(), []opencl.Arg{Buf(scratch.At(sums)), Int(c.SeqQ), Int(c.tilesOf(c.SeqQ)), Int(c.Heads), Int(c.DimV)}))
+	q.launch("rowsums", c.tilesOf(c.SeqQ)*c.variant.tiles.columns(), usualGroup, c.Heads, c.batch,
+		join(c.o.arguments(), dO.arguments(), c.stats.arguments(), []opencl.Arg{buf(scratch.At(sums)), intArg(c.SeqQ), intArg(c.tilesOf(c.SeqQ)), intArg(c.Heads), intArg(c.DimV)}))
 	q.rows("queries", c.SeqQ, c.Heads, join(c.q.arguments(), c.k.arguments(), dO.arguments(),
-		[]opencl.Arg{Buf(scratch.At(keys)), Buf(scratch.At(values)), Buf(scratch.At(sums))}, dq.arguments(),
-		[]opencl.Arg{Buf(scratch.At(visible))}, c.sizes(c.SeqQ, c.SeqKV), c.optionArgs(scratch.At(kept), c.wordsKV(), false), c.gradientArgs(scratch.At(scores))))
+		[]opencl.Arg{buf(scratch.At(keys)), buf(scratch.At(values)), buf(scratch.At(sums))}, dq.arguments(),
+		[]opencl.Arg{buf(scratch.At(visible))}, c.sizes(c.SeqQ, c.SeqKV), c.optionArgs(scratch.At(kept), c.wordsKV(), false), c.gradientArgs(scratch.At(scores))))
 	q.rows("keys", c.SeqKV, c.Groups, join(c.q.arguments(), c.k.arguments(), c.v.arguments(), dO.arguments(),
-		[]opencl.Arg{Buf(scratch.At(queries)), Buf(scratch.At(grads)), Buf(scratch.At(sums))}, dk.arguments(), dv.arguments(),
-		[]opencl.Arg{Buf(scratch.At(seen))}, c.sizes(c.SeqKV, c.SeqQ), c.optionArgs(scratch.At(turned), c.wordsQ(), true)))
+		[]opencl.Arg{buf(scratch.At(queries)), buf(scratch.At(grads)), buf(scratch.At(sums))}, dk.arguments(), dv.arguments(),
+		[]opencl.Arg{buf(scratch.At(seen))}, c.sizes(c.SeqKV, c.SeqQ), c.optionArgs(scratch.At(turned), c.wordsQ(), true)))
 	q.biasGradient(scratch.At(scores), scratch.At(visible))
 	q.sinkGradient(scratch.At(sums))
 	return q.err
@@ -253,7 +253,7 @@ func (f *family) backward(x *opregistry.Exec, a attention.FusedAttnBwdArgs) erro
 // sizes are the arguments of a kernel whose work-items compute rows, from columns.
 func (c *call) sizes(rows, columns int) []opencl.Arg {
 	return []opencl.Arg{
-		Int(rows), Int(columns), Int(c.Heads), Int(c.Heads / max(c.Groups, 1)), opencl.F32(c.scale), Int(c.DimQK), Int(c.DimV),
+		intArg(rows), intArg(columns), intArg(c.Heads), intArg(c.Heads / max(c.Groups, 1)), opencl.F32(c.scale), intArg(c.DimQK), intArg(c.DimV),
 	}
 }
 
@@ -294,7 +294,7 @@ func (q *queue) launch(name string, items, group, heads, batch int, args []openc
 	}
 	kern, err := q.program.Kernel(q.device, q.variant, name)
 	if err == nil {
-		err = kern.Launch(q.stream, []int{RoundUp(items, group), heads, batch}, []int{group, 1, 1}, args...)
+		err = kern.Launch(q.stream, []int{roundUp(items, group), heads, batch}, []int{group, 1, 1}, args...)
 	}
 	q.err = err
 }
@@ -308,28 +308,28 @@ func (q *queue) rows(name string, rows, heads int, args []opencl.Arg) {
 // panels queues the transposition of rows.
 func (q *queue) panels(x heads, to opencl.Arg, rows, heads, dim int) {
 	tiles := q.tilesOf(rows)
-	q.launch("panels", tiles, q.group, heads, q.batch, join(x.arguments(), []opencl.Arg{to, Int(rows), Int(tiles), Int(heads), Int(dim)}))
+	q.launch("panels", tiles, q.group, heads, q.batch, join(x.arguments(), []opencl.Arg{to, intArg(rows), intArg(tiles), intArg(heads), intArg(dim)}))
 }
 
 // bounds queues the search for what each query sees and, with 2 directions, what sees each key.
 func (q *queue) bounds(visible, seen *tensor.Tensor, directions int) {
-	a, to := &q.args, Buf(visible)
+	a, to := &q.args, buf(visible)
 	lengthsQ, lengthsKV, startsQ, startsKV := to, to, to, to
 	if a.AttnMaskType.Padding() {
-		lengthsQ, lengthsKV = Buf(a.CuSeqlensQ), Buf(a.CuSeqlensKV)
+		lengthsQ, lengthsKV = buf(a.CuSeqlensQ), buf(a.CuSeqlensKV)
 		startsQ, startsKV = lengthsQ, lengthsKV
 	}
 	if a.CuSeqlensQPadded != nil {
-		startsQ, startsKV = Buf(a.CuSeqlensQPadded), Buf(a.CuSeqlensKVPadded)
+		startsQ, startsKV = buf(a.CuSeqlensQPadded), buf(a.CuSeqlensKVPadded)
 	}
 	left, right := a.WindowSize.Bounds()
 	rows := q.SeqQ
 	if directions == 2 {
 		rows = max(rows, q.SeqKV)
 	}
-	q.launch("bounds", rows, Group, q.batch, directions, []opencl.Arg{
-		to, Buf(seen), lengthsQ, lengthsKV, startsQ, startsKV, Int(q.Batch), truth(a.AttnMaskType.Padding()), truth(a.QKVFormat == attention.THD),
-		Int(q.SeqQ), Int(q.SeqKV), truth(a.AttnMaskType.Causal()), truth(a.BottomRight()), Int(left), Int(right),
+	q.launch("bounds", rows, usualGroup, q.batch, directions, []opencl.Arg{
+		to, buf(seen), lengthsQ, lengthsKV, startsQ, startsKV, intArg(q.Batch), truth(a.AttnMaskType.Padding()), truth(a.QKVFormat == attention.THD),
+		intArg(q.SeqQ), intArg(q.SeqKV), truth(a.AttnMaskType.Causal()), truth(a.BottomRight()), intArg(left), intArg(right),
 	})
 }
 
@@ -343,7 +343,7 @@ func join(lists ...[]opencl.Arg) []opencl.Arg {
 
 func truth(b bool) opencl.Arg {
 	if b {
-		return Int(1)
+		return intArg(1)
 	}
-	return Int(0)
+	return intArg(0)
 }

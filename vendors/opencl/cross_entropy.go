@@ -11,36 +11,36 @@ import (
 //go:embed loss.cl
 var lossSource string
 
-var lossProgram = NewProgram("loss", lossSource, []string{"X"}, IndexFlags)
+var lossProgram = newProgram("loss", lossSource, []string{"X"}, indexFlags)
 
 // lossImpls returns the impls of the family.
 func lossImpls() []opregistry.Impl {
 	return []opregistry.Impl{
-		Impl(loss.CrossEntropyFwd, lossForward, Storage),
-		Impl(loss.CrossEntropyBwd, lossBackward, Storage),
+		openclImpl(loss.CrossEntropyFwd, lossForward, Storage),
+		openclImpl(loss.CrossEntropyBwd, lossBackward, Storage),
 	}
 }
 
 func lossForward(e *opregistry.Exec, a loss.CrossEntropyFwdArgs) error {
-	c := Begin(e)
-	x, index := c.Rows("logits", a.Logits), c.Index("targets", a.Targets)
-	c.Numbers("losses", a.Losses, tensor.F32)
-	c.Numbers("lse", a.LSE, tensor.F32)
+	c := begin(e)
+	x, index := c.rows("logits", a.Logits), c.index("targets", a.Targets)
+	c.numbers("losses", a.Losses, tensor.F32)
+	c.numbers("lse", a.LSE, tensor.F32)
 	if c.Err != nil {
 		return c.Err
 	}
-	l := c.Kernel(lossProgram, "loss_fwd", Types{a.Logits.DType()}, index).Mat(x).Vec(a.Targets, a.Losses, a.LSE)
-	return l.Rows(x.Rows, x.Cols).U64(uint64(a.IgnoreIndex)).Run()
+	l := c.kernel(lossProgram, "loss_fwd", typeList{a.Logits.DType()}, index).mat(x).vec(a.Targets, a.Losses, a.LSE)
+	return l.groupRows(x.Rows, x.Cols).u64(uint64(a.IgnoreIndex)).Run()
 }
 
 func lossBackward(e *opregistry.Exec, a loss.CrossEntropyBwdArgs) error {
-	c := Begin(e)
-	x, dx, index := c.Rows("logits", a.Logits), c.Rows("dlogits", a.DLogits), c.Index("targets", a.Targets)
-	c.Numbers("lse", a.LSE, tensor.F32)
-	c.Numbers("dlosses", a.DLosses, tensor.F32)
+	c := begin(e)
+	x, dx, index := c.rows("logits", a.Logits), c.rows("dlogits", a.DLogits), c.index("targets", a.Targets)
+	c.numbers("lse", a.LSE, tensor.F32)
+	c.numbers("dlosses", a.DLosses, tensor.F32)
 	if c.Err != nil {
 		return c.Err
 	}
-	l := c.Kernel(lossProgram, "loss_bwd", Types{a.Logits.DType()}, index).Mat(x, dx).Vec(a.Targets, a.LSE, a.DLosses)
-	return l.Rows(x.Rows, x.Cols).U64(uint64(a.IgnoreIndex)).Run()
+	l := c.kernel(lossProgram, "loss_bwd", typeList{a.Logits.DType()}, index).mat(x, dx).vec(a.Targets, a.LSE, a.DLosses)
+	return l.groupRows(x.Rows, x.Cols).u64(uint64(a.IgnoreIndex)).Run()
 }

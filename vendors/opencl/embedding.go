@@ -10,7 +10,7 @@ import (
 //go:embed embedding.cl
 var embeddingSource string
 
-var embeddingProgram = NewProgram("embedding", embeddingSource, []string{"X", "Y"}, IndexFlags)
+var embeddingProgram = newProgram("embedding", embeddingSource, []string{"X", "Y"}, indexFlags)
 
 // chains bounds the work-items that link positions, each of which reads all indices.
 const (
@@ -21,44 +21,44 @@ const (
 // embeddingImpls returns the impls of the family.
 func embeddingImpls() []opregistry.Impl {
 	return []opregistry.Impl{
-		Impl(embedding.EmbeddingFwd, embeddingForward, Storage),
-		Impl(embedding.EmbeddingBwd, embeddingBackward, Storage),
+		openclImpl(embedding.EmbeddingFwd, embeddingForward, Storage),
+		openclImpl(embedding.EmbeddingBwd, embeddingBackward, Storage),
 	}
 }
 
 func embeddingForward(e *opregistry.Exec, a embedding.EmbeddingFwdArgs) error {
-	c := Begin(e)
-	table, out, index := c.Rows("weight", a.Weight), c.Rows("output", a.Output), c.Index("indices", a.Indices)
+	c := begin(e)
+	table, out, index := c.rows("weight", a.Weight), c.rows("output", a.Output), c.index("indices", a.Indices)
 	if c.Err != nil {
 		return c.Err
 	}
-	l := c.Kernel(embeddingProgram, "embed_fwd", Types{a.Weight.DType()}, index).Vec(a.Indices).Mat(table, out)
-	return l.Rows(out.Rows, out.Cols).U32(table.Rows).Run()
+	l := c.kernel(embeddingProgram, "embed_fwd", typeList{a.Weight.DType()}, index).vec(a.Indices).mat(table, out)
+	return l.groupRows(out.Rows, out.Cols).u32(table.Rows).Run()
 }
 
 // embeddingBackward links the positions of each index and then adds up the rows along each chain,
 // so that no two groups write to one row.
 func embeddingBackward(e *opregistry.Exec, a embedding.EmbeddingBwdArgs) error {
-	c := Begin(e)
-	grad, dw, index := c.Rows("grad", a.Grad), c.Rows("dweight", a.DWeight), c.Index("indices", a.Indices)
+	c := begin(e)
+	grad, dw, index := c.rows("grad", a.Grad), c.rows("dweight", a.DWeight), c.index("indices", a.Indices)
 	if c.Err != nil || dw.Rows == 0 || dw.Cols == 0 {
 		return c.Err
 	}
-	links, err := c.Scratch(dw.Rows + grad.Rows)
+	links, err := c.scratch(dw.Rows + grad.Rows)
 	if err != nil {
 		return err
 	}
 	defer links.Release()
 	head, next := links.At(0), links.At(dw.Rows)
-	types := Types{a.Grad.DType(), a.DWeight.DType()}
-	l := c.Kernel(embeddingProgram, "embed_chain", types, index).Vec(a.Indices, head, next)
-	span := max(CeilDiv(dw.Rows, gpuChains), 1)
-	if l.Group() == 1 {
-		span = CeilDiv(dw.Rows, cpuChains)
+	types := typeList{a.Grad.DType(), a.DWeight.DType()}
+	l := c.kernel(embeddingProgram, "embed_chain", types, index).vec(a.Indices, head, next)
+	span := max(ceilDiv(dw.Rows, gpuChains), 1)
+	if l.groupSize() == 1 {
+		span = ceilDiv(dw.Rows, cpuChains)
 	}
-	if err := l.U32(grad.Rows, dw.Rows, span).RunGroups(CeilDiv(CeilDiv(dw.Rows, span), l.Group()), 1); err != nil {
+	if err := l.u32(grad.Rows, dw.Rows, span).runGroups(ceilDiv(ceilDiv(dw.Rows, span), l.groupSize()), 1); err != nil {
 		return err
 	}
-	l = c.Kernel(embeddingProgram, "embed_bwd", types, index).Vec(head, next).Mat(grad, dw)
-	return l.Rows(dw.Rows, dw.Cols).Bool(a.Accumulate).Run()
+	l = c.kernel(embeddingProgram, "embed_bwd", types, index).vec(head, next).mat(grad, dw)
+	return l.groupRows(dw.Rows, dw.Cols).bool(a.Accumulate).Run()
 }

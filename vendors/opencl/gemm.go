@@ -31,8 +31,8 @@ func newGemmFamily() *gemmFamily {
 
 func (f *gemmFamily) impls() []opregistry.Impl {
 	impls := []opregistry.Impl{
-		Impl(gemm.GenericGemm, f.genericGemm, Storage),
-		Impl(gemm.TEGeneralGroupedGemm, f.groupedGemm, Storage),
+		openclImpl(gemm.GenericGemm, f.genericGemm, Storage),
+		openclImpl(gemm.TEGeneralGroupedGemm, f.groupedGemm, Storage),
 	}
 	impls[0].Measured = measured
 	return impls
@@ -47,9 +47,9 @@ type gemmVariant struct {
 // Options returns the macros that gemm.cl asks for.
 func (v gemmVariant) Options() []string {
 	return append(v.shape.options(),
-		Define("A", Name(v.a)), Define("B", Name(v.b)),
-		Define("D", Name(v.d)), Define("BIAS", Name(v.bias)),
-		Define("SUM_ROWS", sumRows), Define("PACK_DEPTH", packDepth), Define("WIDEN_LINES", widenLines))
+		define("A", typeName(v.a)), define("B", typeName(v.b)),
+		define("D", typeName(v.d)), define("BIAS", typeName(v.bias)),
+		define("SUM_ROWS", sumRows), define("PACK_DEPTH", packDepth), define("WIDEN_LINES", widenLines))
 }
 
 const (
@@ -76,18 +76,18 @@ func (f *gemmFamily) genericGemm(x *opregistry.Exec, a gemm.GenericGemmArgs) err
 // view returns the call of genericGemm or why it is declined. The device is nil if no operand has
 // elements.
 func (f *gemmFamily) view(x *opregistry.Exec, a gemm.GenericGemmArgs) (product, error) {
-	var v Views
+	var v operandViews
 	p := product{gemmFamily: f, stream: x.Stream(), args: a}
-	p.left, p.right, p.d = v.Matrix("B", a.B), v.Matrix("A", a.A), v.Matrix("D", a.D)
+	p.left, p.right, p.d = v.matrix("B", a.B), v.matrix("A", a.A), v.matrix("D", a.D)
 	p.bias = a.Bias
 	if a.Bias != nil {
-		v.Vector("bias", a.Bias)
+		v.vector("bias", a.Bias)
 	}
 	if a.Gelu {
-		v.Decline("gelu, this impl has no GELU epilogue")
+		v.decline("gelu, this impl has no GELU epilogue")
 	}
 	if v.Err == nil && p.d.Col != 1 {
-		v.Decline("strides %v of D, this impl serves dense rows", a.D.Strides())
+		v.decline("strides %v of D, this impl serves dense rows", a.D.Strides())
 	}
 	p.device = v.Device
 	return p, v.Err
@@ -99,7 +99,7 @@ type product struct {
 	device         *opencl.Device
 	stream         device.Stream
 	args           gemm.GenericGemmArgs
-	left, right, d Matrix
+	left, right, d matrix
 	bias           *tensor.Tensor
 	variant        gemmVariant
 }
@@ -109,10 +109,10 @@ func (p *product) queue() error {
 	m, n, k := p.args.Dims()
 	input := p.left
 	if p.args.TransB {
-		p.left = p.left.Transposed()
+		p.left = p.left.transposed()
 	}
 	if p.args.TransA {
-		p.right = p.right.Transposed()
+		p.right = p.right.transposed()
 	}
 	p.variant = gemmVariant{a: p.args.A.DType(), b: p.args.B.DType(), d: p.args.D.DType(), bias: tensor.F32}
 	if p.bias != nil {
@@ -143,12 +143,12 @@ func (p *product) multiply(m, n, k int) error {
 }
 
 // columnSums queues the sum over the rows of B, which is x.
-func (p *product) columnSums(x Matrix) error {
+func (p *product) columnSums(x matrix) error {
 	kern, err := p.program.Kernel(p.device, p.variant, "column_sums")
 	if err != nil || x.Cols == 0 {
 		return err
 	}
-	return kern.Launch(p.stream, []int{RoundUp(x.Cols, Group)}, []int{Group}, Buf(x.Tensor), Int(x.Row), Int(x.Col), Buf(p.bias), Int(x.Rows), Int(x.Cols))
+	return kern.Launch(p.stream, []int{roundUp(x.Cols, usualGroup)}, []int{usualGroup}, buf(x.Tensor), intArg(x.Row), intArg(x.Col), buf(p.bias), intArg(x.Rows), intArg(x.Cols))
 }
 
 // panels packs right and queues the product with the packed panels.
@@ -181,26 +181,26 @@ func (p *product) panels(m, n, k int) error {
 	if k > 0 {
 		r := p.right
 		err := pack.Launch(p.stream, []int{panels, (k + packDepth - 1) / packDepth}, []int{1, 1},
-			Buf(r.Tensor), Int(r.Row), Int(r.Col), Buf(scratch.At(0)), Int(n), Int(k))
+			buf(r.Tensor), intArg(r.Row), intArg(r.Col), buf(scratch.At(0)), intArg(n), intArg(k))
 		if err != nil {
 			return err
 		}
 	}
-	blocks := RoundUp((m+s.rows-1)/s.rows, s.group)
+	blocks := roundUp((m+s.rows-1)/s.rows, s.group)
 	bias, has := p.addend()
 	return kern.Launch(p.stream, []int{blocks, panels}, []int{s.group, 1},
-		Buf(left.Tensor), Int(left.Row), Int(left.Col), Buf(scratch.At(0)), Buf(p.d.Tensor), Int(p.d.Row),
-		bias, has, Int(m), Int(n), Int(k), opencl.F32(p.args.Alpha.Or(1)), opencl.F32(p.beta()))
+		buf(left.Tensor), intArg(left.Row), intArg(left.Col), buf(scratch.At(0)), buf(p.d.Tensor), intArg(p.d.Row),
+		bias, has, intArg(m), intArg(n), intArg(k), opencl.F32(p.args.Alpha.Or(1)), opencl.F32(p.beta()))
 }
 
 // widen queues a copy of left in f32 and returns it. Kernel panels reads each element of left once
 // for each panel, and to convert it every time takes longer than to multiply.
-func (p *product) widen(to *tensor.Tensor, m, k int) (Matrix, error) {
+func (p *product) widen(to *tensor.Tensor, m, k int) (matrix, error) {
 	x := p.left
 	lines, length := m, k
-	out := Matrix{Tensor: to, Rows: m, Cols: k, Row: k, Col: 1}
+	out := matrix{Tensor: to, Rows: m, Cols: k, Row: k, Col: 1}
 	if x.Col != 1 && x.Row == 1 {
-		x, out.Row, out.Col = x.Transposed(), 1, m
+		x, out.Row, out.Col = x.transposed(), 1, m
 		lines, length = k, m
 	}
 	kern, err := p.program.Kernel(p.device, p.variant, "widen")
@@ -208,7 +208,7 @@ func (p *product) widen(to *tensor.Tensor, m, k int) (Matrix, error) {
 		return out, err
 	}
 	return out, kern.Launch(p.stream, []int{(lines + widenLines - 1) / widenLines}, []int{1},
-		Buf(x.Tensor), Int(x.Row), Int(x.Col), Buf(to), Int(lines), Int(length))
+		buf(x.Tensor), intArg(x.Row), intArg(x.Col), buf(to), intArg(lines), intArg(length))
 }
 
 // tiles queues the product by way of local memory.
@@ -219,17 +219,17 @@ func (p *product) tiles(m, n, k int) error {
 		return err
 	}
 	bias, has := p.addend()
-	return kern.Launch(p.stream, []int{RoundUp(n, s.tn) / s.tn * s.wx, RoundUp(m, s.tm) / s.tm * s.wy}, []int{s.wx, s.wy},
-		Buf(p.left.Tensor), Int(p.left.Row), Int(p.left.Col), Buf(p.right.Tensor), Int(p.right.Row), Int(p.right.Col),
-		Buf(p.d.Tensor), Int(p.d.Row), bias, has, Int(m), Int(n), Int(k), opencl.F32(p.args.Alpha.Or(1)), opencl.F32(p.beta()))
+	return kern.Launch(p.stream, []int{roundUp(n, s.tn) / s.tn * s.wx, roundUp(m, s.tm) / s.tm * s.wy}, []int{s.wx, s.wy},
+		buf(p.left.Tensor), intArg(p.left.Row), intArg(p.left.Col), buf(p.right.Tensor), intArg(p.right.Row), intArg(p.right.Col),
+		buf(p.d.Tensor), intArg(p.d.Row), bias, has, intArg(m), intArg(n), intArg(k), opencl.F32(p.args.Alpha.Or(1)), opencl.F32(p.beta()))
 }
 
 // addend returns the bias that is added to each row, and whether there is one.
 func (p *product) addend() (bias, has opencl.Arg) {
 	if p.bias == nil || p.args.Grad {
-		return Buf(p.d.Tensor), Int(0)
+		return buf(p.d.Tensor), intArg(0)
 	}
-	return Buf(p.bias), Int(1)
+	return buf(p.bias), intArg(1)
 }
 
 func (p *product) beta() float32 {

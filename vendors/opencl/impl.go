@@ -16,17 +16,17 @@ const Vendor = "opencl"
 // Storage are the dtypes that prelude.cl can read and write.
 var Storage = []tensor.DType{tensor.F32, tensor.BF16, tensor.F16}
 
-// Impl returns vendor.opencl of an op, whose lead operand has one of the dtypes.
-func Impl[A any](op *opregistry.Op[A], run opregistry.Func[A], dtypes []tensor.DType) opregistry.Impl {
+// openclImpl returns vendor.opencl of an op, whose lead operand has one of the dtypes.
+func openclImpl[A any](op *opregistry.Op[A], run opregistry.Func[A], dtypes []tensor.DType) opregistry.Impl {
 	return opregistry.Impl{
 		Op: op, ID: "vendor." + Vendor, Kind: opregistry.KindVendor, Vendor: Vendor, Priority: 100, Run: run,
 		Support: opregistry.Support{Devices: []device.Type{device.TypeOpenCL}, DTypes: dtypes},
 	}
 }
 
-// Name returns what prelude.cl calls a dtype of Storage, F32 for an operand that is left out or
+// typeName returns what prelude.cl calls a dtype of Storage, F32 for an operand that is left out or
 // that a kernel reads as integers.
-func Name(d tensor.DType) string {
+func typeName(d tensor.DType) string {
 	switch d {
 	case tensor.BF16:
 		return "BF16"
@@ -39,71 +39,71 @@ func Name(d tensor.DType) string {
 	}
 }
 
-// Views turns the operands of a call into arguments of kernels. It keeps the first reason to
+// operandViews turns the operands of a call into arguments of kernels. It keeps the first reason to
 // decline the call.
-type Views struct {
+type operandViews struct {
 	Device *opencl.Device // that the operands lie on, nil if none has elements
 	Err    error
 }
 
-// Decline notes why the call is not served.
-func (v *Views) Decline(format string, args ...any) {
+// decline notes why the call is not served.
+func (v *operandViews) decline(format string, args ...any) {
 	if v.Err == nil {
 		v.Err = opregistry.Unsupported(format, args...)
 	}
 }
 
-// On requires memory of the device of the call. It reports whether there is no reason to decline.
-func (v *Views) On(name string, t *tensor.Tensor) bool {
+// on requires memory of the device of the call. It reports whether there is no reason to decline.
+func (v *operandViews) on(name string, t *tensor.Tensor) bool {
 	d, _, ok := opencl.Of(t)
 	switch {
 	case v.Err != nil:
 	case t.NumElements() == 0 && t.Device().Type == device.TypeOpenCL: // may have no memory
 	case !ok:
-		v.Decline("%s is on %v, this impl serves operands on an OpenCL device", name, t.Device())
+		v.decline("%s is on %v, this impl serves operands on an OpenCL device", name, t.Device())
 	case v.Device != nil && v.Device != d:
-		v.Decline("%s is on %v, other operands are on %v", name, t.Device(), v.Device.Device())
+		v.decline("%s is on %v, other operands are on %v", name, t.Device(), v.Device.Device())
 	default:
 		v.Device = d
 	}
 	return v.Err == nil
 }
 
-// Stored requires memory of the device with elements of a dtype of Storage.
-func (v *Views) Stored(name string, t *tensor.Tensor) bool {
-	if !v.On(name, t) {
+// stored requires memory of the device with elements of a dtype of Storage.
+func (v *operandViews) stored(name string, t *tensor.Tensor) bool {
+	if !v.on(name, t) {
 		return false
 	}
 	if d := t.DType(); d != tensor.F32 && d != tensor.BF16 && d != tensor.F16 {
-		v.Decline("dtype %v of %s, this impl serves f32, bf16 and f16", d, name)
+		v.decline("dtype %v of %s, this impl serves f32, bf16 and f16", d, name)
 	}
 	return v.Err == nil
 }
 
-// Matrix is a tensor as rows, whose leading axes are flattened. Row and Col are the distances of
+// matrix is a tensor as rows, whose leading axes are flattened. Row and Col are the distances of
 // elements along a column and along a row.
-type Matrix struct {
+type matrix struct {
 	*tensor.Tensor
 	Rows, Cols int
 	Row, Col   int
 }
 
-// Matrix requires a tensor of a dtype of Storage whose leading axes have a common distance.
-func (v *Views) Matrix(name string, t *tensor.Tensor) Matrix {
-	if !v.Stored(name, t) {
-		return Matrix{}
+// matrix requires a tensor of a dtype of Storage whose leading axes have a common distance.
+func (v *operandViews) matrix(name string, t *tensor.Tensor) matrix {
+	if !v.stored(name, t) {
+		return matrix{}
 	}
-	return v.AnyMatrix(name, t)
+	return v.anyMatrix(name, t)
 }
 
-// AnyMatrix is Matrix for any dtype.
-func (v *Views) AnyMatrix(name string, t *tensor.Tensor) Matrix {
-	if !v.On(name, t) {
-		return Matrix{}
+// anyMatrix is Matrix for any dtype.
+func (v *operandViews) anyMatrix(name string, t *tensor.Tensor) matrix {
+	if !v.on(name, t) {
+		return matrix{}
 	}
 	shape, strides := t.Shape(), t.Strides()
 	last := len(shape) - 1
-	m := Matrix{Tensor: t, Rows: shape.Rows(), Cols: shape.Cols(), Row: max(shape.Cols(), 1), Col: 1}
+	m := matrix{Tensor: t, Rows: shape.Rows(), Cols: shape.Cols(), Row: max(shape.Cols(), 1), Col: 1}
 	if m.Rows == 0 || m.Cols == 0 {
 		return m
 	}
@@ -118,57 +118,57 @@ func (v *Views) AnyMatrix(name string, t *tensor.Tensor) Matrix {
 		if next < 0 {
 			m.Row = strides[axis]
 		} else if strides[axis] != next {
-			v.Decline("strides %v of %s %v, this impl serves rows at one distance", strides, name, shape)
+			v.decline("strides %v of %s %v, this impl serves rows at one distance", strides, name, shape)
 			return m
 		}
 		next = strides[axis] * shape[axis]
 	}
-	v.Fits(name, t)
+	v.fits(name, t)
 	return m
 }
 
-// Vector requires a contiguous tensor of a dtype of Storage.
-func (v *Views) Vector(name string, t *tensor.Tensor) {
-	if v.Stored(name, t) && !t.IsContiguous() {
-		v.Decline("strides %v of %s %v, this impl serves contiguous elements", t.Strides(), name, t.Shape())
+// vector requires a contiguous tensor of a dtype of Storage.
+func (v *operandViews) vector(name string, t *tensor.Tensor) {
+	if v.stored(name, t) && !t.IsContiguous() {
+		v.decline("strides %v of %s %v, this impl serves contiguous elements", t.Strides(), name, t.Shape())
 	}
-	v.Fits(name, t)
+	v.fits(name, t)
 }
 
-// Fits requires lengths and distances that fit the integers of kernels.
-func (v *Views) Fits(name string, t *tensor.Tensor) {
+// fits requires lengths and distances that fit the integers of kernels.
+func (v *operandViews) fits(name string, t *tensor.Tensor) {
 	for _, list := range [...][]int{t.Shape(), t.Strides()} {
 		for _, n := range list {
 			if n > math.MaxInt32 || n < math.MinInt32 {
-				v.Decline("length or distance %d of %s, this impl serves those below 2³¹", n, name)
+				v.decline("length or distance %d of %s, this impl serves those below 2³¹", n, name)
 			}
 		}
 	}
 }
 
-// Transposed returns the matrix with rows and columns exchanged.
-func (m Matrix) Transposed() Matrix {
+// transposed returns the matrix with rows and columns exchanged.
+func (m matrix) transposed() matrix {
 	m.Rows, m.Cols, m.Row, m.Col = m.Cols, m.Rows, m.Col, m.Row
 	return m
 }
 
-// Buf is a tensor as an argument of a kernel, a null pointer if it has no elements.
-func Buf(t *tensor.Tensor) opencl.Arg {
+// buf is a tensor as an argument of a kernel, a null pointer if it has no elements.
+func buf(t *tensor.Tensor) opencl.Arg {
 	if t.NumElements() == 0 {
 		t = nil
 	}
 	return opencl.Buf(t)
 }
 
-// Int is an int as an argument of a kernel.
-func Int(n int) opencl.Arg { return opencl.I32(int32(n)) }
+// intArg is an int as an argument of a kernel.
+func intArg(n int) opencl.Arg { return opencl.I32(int32(n)) }
 
-// Group is a usual size of a work-group. Launches name a size, and round their work-items up: PoCL
-// compiles a kernel again for each size that it chooses itself.
-const Group = 16
+// usualGroup is a usual size of a work-group. Launches name a size, and round their work-items up:
+// PoCL compiles a kernel again for each size that it chooses itself.
+const usualGroup = 16
 
-// RoundUp returns the least multiple of size that is at least n.
-func RoundUp(n, size int) int { return (n + size - 1) / size * size }
+// roundUp returns the least multiple of size that is at least n.
+func roundUp(n, size int) int { return (n + size - 1) / size * size }
 
-// Define returns an option of the compiler.
-func Define(name string, value any) string { return fmt.Sprintf("-D%s=%v", name, value) }
+// define returns an option of the compiler.
+func define(name string, value any) string { return fmt.Sprintf("-D%s=%v", name, value) }

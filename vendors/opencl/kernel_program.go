@@ -17,8 +17,8 @@ var prelude string
 //go:embed philox.cl
 var philox string
 
-// Variant is what is fixed when a program is built.
-type Variant interface {
+// programVariant is what is fixed when a program is built.
+type programVariant interface {
 	comparable
 
 	// Options returns the options of the compiler.
@@ -27,7 +27,7 @@ type Variant interface {
 
 // kernelProgram is the source of a family with the kernels that were made of it. It is safe for
 // concurrent use.
-type kernelProgram[V Variant] struct {
+type kernelProgram[V programVariant] struct {
 	name, source string
 	label        string
 
@@ -35,14 +35,14 @@ type kernelProgram[V Variant] struct {
 	built atomic.Pointer[map[key[V]]*opencl.Kernel]
 }
 
-type key[V Variant] struct {
+type key[V programVariant] struct {
 	device  *opencl.Device
 	variant V
 	kernel  string
 }
 
 // newKernelProgram returns a program with a name for messages. Nothing is built yet.
-func newKernelProgram[V Variant](name, source string) *kernelProgram[V] {
+func newKernelProgram[V programVariant](name, source string) *kernelProgram[V] {
 	p := &kernelProgram[V]{name: name, source: prelude + source}
 	sum := sha256.Sum256([]byte(p.source))
 	p.label = fmt.Sprintf("%s %x", name, sum[:4])
@@ -50,9 +50,9 @@ func newKernelProgram[V Variant](name, source string) *kernelProgram[V] {
 	return p
 }
 
-// WithPhilox returns the source after one of the random numbers of internal/random, for a program
+// withPhilox returns the source after one of the random numbers of internal/random, for a program
 // whose variants define W.
-func WithPhilox(source string) string { return philox + source }
+func withPhilox(source string) string { return philox + source }
 
 // Label returns the name with a checksum of the source, for what is kept from one run to the next.
 func (p *kernelProgram[V]) Label() string { return p.label }

@@ -18,7 +18,7 @@ type bytesOf int
 
 // Options returns the macro that kv_cache.cl asks for.
 func (n bytesOf) Options() []string {
-	return []string{Define("ELEMENT", map[bytesOf]string{1: "uchar", 2: "ushort", 4: "uint", 8: "ulong"}[n])}
+	return []string{define("ELEMENT", map[bytesOf]string{1: "uchar", 2: "ushort", 4: "uint", 8: "ulong"}[n])}
 }
 
 var cacheProgram = newKernelProgram[bytesOf]("kv_cache", cacheSource)
@@ -33,13 +33,13 @@ type cacheCopy struct {
 
 // copyToKVCache implements attention.CopyToKVCache for tensors of any strides.
 func copyToKVCache(x *opregistry.Exec, a attention.CopyToKVCacheArgs) error {
-	var v Views
+	var v operandViews
 	for name, t := range map[string]*tensor.Tensor{"new_k": a.NewK, "new_v": a.NewV, "k_cache": a.KCache, "v_cache": a.VCache} {
-		v.On(name, t)
+		v.on(name, t)
 	}
 	for name, t := range map[string]*tensor.Tensor{"page_table": a.PageTable, "cu_new_lens": a.CuNewLens, "cu_cached_lens": a.CuCachedLens} {
-		if v.On(name, t) && !t.IsContiguous() {
-			v.Decline("strides %v of %s, this impl serves contiguous elements", t.Strides(), name)
+		if v.on(name, t) && !t.IsContiguous() {
+			v.decline("strides %v of %s, this impl serves contiguous elements", t.Strides(), name)
 		}
 	}
 	if v.Err != nil || v.Device == nil {
@@ -57,7 +57,7 @@ func copyToKVCache(x *opregistry.Exec, a attention.CopyToKVCacheArgs) error {
 // cached returns the arguments of the macro CACHED for distances of entries, positions, heads and
 // elements.
 func cached(t *tensor.Tensor, strides ...int) []opencl.Arg {
-	list := []opencl.Arg{Buf(t)}
+	list := []opencl.Arg{buf(t)}
 	for _, s := range strides {
 		list = append(list, opencl.I64(int64(s)))
 	}
@@ -72,9 +72,9 @@ func (c *cacheCopy) queue(fresh, cache *tensor.Tensor) error {
 		return nil
 	}
 	variant := bytesOf(cache.DType().Size())
-	lists := []opencl.Arg{Buf(c.PageTable), Buf(c.CuNewLens), Buf(c.CuCachedLens), Int(c.batch), Int(shape[2]), Int(shape[3]), Int(capacity)}
+	lists := []opencl.Arg{buf(c.PageTable), buf(c.CuNewLens), buf(c.CuCachedLens), intArg(c.batch), intArg(shape[2]), intArg(shape[3]), intArg(capacity)}
 	to := cached(cache, cache.Strides()...)
-	items, group := RoundUp(each, Group), []int{Group, 1, 1}
+	items, group := roundUp(each, usualGroup), []int{usualGroup, 1, 1}
 	pages := c.PageTable.Shape()[1]
 	if c.IsNonPaged {
 		pages = 0
@@ -104,5 +104,5 @@ func (c *cacheCopy) queue(fresh, cache *tensor.Tensor) error {
 	if err != nil {
 		return err
 	}
-	return kern.Launch(c.exec.Stream(), []int{items, steps, entries}, group, join(from, to, lists, []opencl.Arg{Int(pages), truth(c.QKVFormat == attention.THD)})...)
+	return kern.Launch(c.exec.Stream(), []int{items, steps, entries}, group, join(from, to, lists, []opencl.Arg{intArg(pages), truth(c.QKVFormat == attention.THD)})...)
 }

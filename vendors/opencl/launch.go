@@ -15,11 +15,11 @@ const vectorsEach = 4
 // maxArgs is how many arguments a kernel may have.
 const maxArgs = 72
 
-// Launch collects the arguments of a kernel.
-type Launch struct {
-	call   *Call
+// kernelLaunch collects the arguments of a kernel.
+type kernelLaunch struct {
+	call   *kernelCall
 	kernel *opencl.Kernel
-	shape  Shape
+	shape  partition
 	dense  bool
 	err    error
 	args   [maxArgs]opencl.Arg
@@ -27,27 +27,27 @@ type Launch struct {
 	groups [2]int
 }
 
-// Kernel starts a launch of a kernel. It is called when nothing can decline the call any more.
-func (c *Call) Kernel(p *Program, name string, types Types, flags Flags) *Launch {
+// kernel starts a launch of a kernel. It is called when nothing can decline the call any more.
+func (c *kernelCall) kernel(p *rowsProgram, name string, types typeList, flags macroFlags) *kernelLaunch {
 	return c.launch(p, name, types, flags, false)
 }
 
-func (c *Call) launch(p *Program, name string, types Types, flags Flags, dense bool) *Launch {
+func (c *kernelCall) launch(p *rowsProgram, name string, types typeList, flags macroFlags, dense bool) *kernelLaunch {
 	if c.Device == nil { // no operand has elements
-		return &Launch{call: c, shape: Shape{Group: 1, Width: cpuWidth}, dense: dense}
+		return &kernelLaunch{call: c, shape: partition{Group: 1, Width: cpuWidth}, dense: dense}
 	}
-	l := &Launch{call: c, shape: shapeFor(c.Device.Info()), dense: dense}
+	l := &kernelLaunch{call: c, shape: shapeFor(c.Device.Info()), dense: dense}
 	l.kernel, l.err = p.program.Kernel(c.Device, rowsVariant{names: p.names, shape: l.shape, types: types, flags: flags, dense: dense}, name)
 	return l
 }
 
-func (l *Launch) add(a ...opencl.Arg) *Launch {
+func (l *kernelLaunch) add(a ...opencl.Arg) *kernelLaunch {
 	l.n += copy(l.args[l.n:], a)
 	return l
 }
 
-// Vec adds operands that VEC or OUT declares.
-func (l *Launch) Vec(tensors ...*tensor.Tensor) *Launch {
+// vec adds operands that VEC or OUT declares.
+func (l *kernelLaunch) vec(tensors ...*tensor.Tensor) *kernelLaunch {
 	for _, t := range tensors {
 		l.add(memory(t))
 	}
@@ -59,115 +59,116 @@ func memory(t *tensor.Tensor) opencl.Arg {
 	if t == nil {
 		return opencl.Buf(nil)
 	}
-	return Buf(t)
+	return buf(t)
 }
 
-// Mat adds operands that MAT declares.
-func (l *Launch) Mat(operands ...Rows) *Launch {
+// mat adds operands that MAT declares.
+func (l *kernelLaunch) mat(operands ...rowView) *kernelLaunch {
 	for _, r := range operands {
 		l.add(memory(r.Tensor), opencl.U64(uint64(r.Pitch)), opencl.U32(uint32(max(r.Block, 1))), opencl.U64(uint64(r.Jump)))
 	}
 	return l
 }
 
-// U32 adds numbers of type uint.
-func (l *Launch) U32(values ...int) *Launch {
+// u32 adds numbers of type uint.
+func (l *kernelLaunch) u32(values ...int) *kernelLaunch {
 	for _, v := range values {
 		l.add(opencl.U32(uint32(v)))
 	}
 	return l
 }
 
-// U64 adds numbers of type ulong or long.
-func (l *Launch) U64(values ...uint64) *Launch {
+// u64 adds numbers of type ulong or long.
+func (l *kernelLaunch) u64(values ...uint64) *kernelLaunch {
 	for _, v := range values {
 		l.add(opencl.U64(v))
 	}
 	return l
 }
 
-// F32 adds numbers of type float.
-func (l *Launch) F32(values ...float32) *Launch {
+// f32 adds numbers of type float.
+func (l *kernelLaunch) f32(values ...float32) *kernelLaunch {
 	for _, v := range values {
 		l.add(opencl.F32(v))
 	}
 	return l
 }
 
-// I32 adds numbers of type int.
-func (l *Launch) I32(values ...int32) *Launch {
+// i32 adds numbers of type int.
+func (l *kernelLaunch) i32(values ...int32) *kernelLaunch {
 	for _, v := range values {
 		l.add(opencl.I32(v))
 	}
 	return l
 }
 
-// Bool adds numbers of type int, 1 for true.
-func (l *Launch) Bool(values ...bool) *Launch {
+// bool adds numbers of type int, 1 for true.
+func (l *kernelLaunch) bool(values ...bool) *kernelLaunch {
 	for _, v := range values {
 		if v {
-			l.I32(1)
+			l.i32(1)
 		} else {
-			l.I32(0)
+			l.i32(0)
 		}
 	}
 	return l
 }
 
-// Each starts a launch of a kernel that goes through all vectors of operands with EACH, and adds
+// each starts a launch of a kernel that goes through all vectors of operands with EACH, and adds
 // the operands. Those of rows × cols elements have one row where all are dense.
-func (c *Call) Each(p *Program, name string, types Types, flags Flags, rows, cols int, operands ...Rows) *Launch {
+func (c *kernelCall) each(p *rowsProgram, name string, types typeList, flags macroFlags, rows, cols int, operands ...rowView) *kernelLaunch {
 	dense := true
 	for _, r := range operands {
 		dense = dense && r.IsContiguous() && r.Cols == cols
 	}
 	l := c.launch(p, name, types, flags, dense)
-	return l.Mat(operands...).size(rows, cols)
+	return l.mat(operands...).size(rows, cols)
 }
 
-// Dense starts a launch of a kernel that goes through all elements of dense operands with EACH.
-func (c *Call) Dense(p *Program, name string, types Types, flags Flags, operands ...*tensor.Tensor) *Launch {
-	return c.launch(p, name, types, flags, true).Vec(operands...)
+// dense starts a launch of a kernel that goes through all elements of dense operands with EACH.
+func (c *kernelCall) dense(p *rowsProgram, name string, types typeList, flags macroFlags, operands ...*tensor.Tensor) *kernelLaunch {
+	return c.launch(p, name, types, flags, true).vec(operands...)
 }
 
-// Size adds EACH_ARGS for n elements of dense operands.
-func (l *Launch) Size(n int) *Launch { return l.size(1, n) }
+// elements adds EACH_ARGS for n elements of dense operands.
+func (l *kernelLaunch) elements(n int) *kernelLaunch { return l.size(1, n) }
 
-func (l *Launch) size(rows, cols int) *Launch {
+func (l *kernelLaunch) size(rows, cols int) *kernelLaunch {
 	items, per := rows, max(grain/max(cols, 1), 1)
 	if l.dense || l.shape.Group > 1 {
-		line := CeilDiv(cols, l.shape.Width)
+		line := ceilDiv(cols, l.shape.Width)
 		if l.dense {
-			line, rows, cols = CeilDiv(rows*cols, l.shape.Width), 1, rows*cols
+			line, rows, cols = ceilDiv(rows*cols, l.shape.Width), 1, rows*cols
 		}
 		items, per = rows*line, l.shape.vectors()
 	}
-	l.groups = [2]int{CeilDiv(items, per), 1}
-	l.U32(rows)
+	l.groups = [2]int{ceilDiv(items, per), 1}
+	l.u32(rows)
 	if l.dense {
-		l.U64(uint64(cols))
+		l.u64(uint64(cols))
 	} else {
-		l.U32(cols)
+		l.u32(cols)
 	}
-	return l.U32(per)
+	return l.u32(per)
 }
 
-// Groups returns how many groups Size makes.
-func (c *Call) Groups(n int) int {
+// groups returns how many groups elements makes.
+func (c *kernelCall) groups(n int) int {
 	s := shapeFor(c.Device.Info())
-	return CeilDiv(CeilDiv(n, s.Width), s.vectors())
+	return ceilDiv(ceilDiv(n, s.Width), s.vectors())
 }
 
 // vectors is how many vectors a group takes.
-func (s Shape) vectors() int {
+func (s partition) vectors() int {
 	if s.Group == 1 {
 		return grain / s.Width
 	}
 	return s.Group * vectorsEach
 }
 
-// Rows adds the arguments rows, cols and per of a kernel that goes through rows with GROUP_ROWS.
-func (l *Launch) Rows(rows, cols int) *Launch {
+// groupRows adds the arguments rows, cols and per of a kernel that goes through rows with
+// GROUP_ROWS.
+func (l *kernelLaunch) groupRows(rows, cols int) *kernelLaunch {
 	per := 1
 	if l.shape.Group == 1 {
 		per = max(grain/max(cols, 1), 1)
@@ -175,58 +176,58 @@ func (l *Launch) Rows(rows, cols int) *Launch {
 	return l.rows(rows, cols, per)
 }
 
-func (l *Launch) rows(rows, cols, per int) *Launch {
-	l.groups = [2]int{CeilDiv(rows, per), 1}
-	return l.U32(rows, cols, per)
+func (l *kernelLaunch) rows(rows, cols, per int) *kernelLaunch {
+	l.groups = [2]int{ceilDiv(rows, per), 1}
+	return l.u32(rows, cols, per)
 }
 
-// Items adds the arguments n and per of a kernel that goes through n items with ITEMS; size is how
+// items adds the arguments n and per of a kernel that goes through n items with ITEMS; size is how
 // many elements an item has.
-func (l *Launch) Items(n, size int) *Launch {
+func (l *kernelLaunch) items(n, size int) *kernelLaunch {
 	per := l.shape.Group
 	if per == 1 {
 		per = max(grain/max(size, 1), 1)
 	}
-	l.groups = [2]int{CeilDiv(n, per), 1}
-	return l.U32(per)
+	l.groups = [2]int{ceilDiv(n, per), 1}
+	return l.u32(per)
 }
 
 // Run queues the kernel.
-func (l *Launch) Run() error {
+func (l *kernelLaunch) Run() error {
 	if l.err != nil || l.kernel == nil || l.groups[0]*l.groups[1] == 0 {
 		return l.err
 	}
 	return l.kernel.Launch(l.call.exec.Stream(), []int{l.groups[0] * l.shape.Group, l.groups[1]}, []int{l.shape.Group, 1}, l.args[:l.n]...)
 }
 
-// RunGroups queues the kernel in this many groups.
-func (l *Launch) RunGroups(x, y int) error {
+// runGroups queues the kernel in this many groups.
+func (l *kernelLaunch) runGroups(x, y int) error {
 	l.groups = [2]int{x, y}
 	return l.Run()
 }
 
-// CeilDiv returns a/b, rounded up.
-func CeilDiv(a, b int) int { return (a + b - 1) / b }
+// ceilDiv returns a/b, rounded up.
+func ceilDiv(a, b int) int { return (a + b - 1) / b }
 
-// Across returns how many groups take a vector of each of so many columns once.
-func (l *Launch) Across(cols int) int {
+// across returns how many groups take a vector of each of so many columns once.
+func (l *kernelLaunch) across(cols int) int {
 	if l.shape.Group == 1 {
 		return 1
 	}
-	return CeilDiv(cols, l.shape.Group*l.shape.Width)
+	return ceilDiv(cols, l.shape.Group*l.shape.Width)
 }
 
-// Group returns how many work-items a group has.
-func (l *Launch) Group() int { return l.shape.Group }
+// groupSize returns how many work-items a group has.
+func (l *kernelLaunch) groupSize() int { return l.shape.Group }
 
-// Width returns how many elements a vector has.
-func (l *Launch) Width() int { return l.shape.Width }
+// width returns how many elements a vector has.
+func (l *kernelLaunch) width() int { return l.shape.Width }
 
-// Alone is Items for a kernel that a single work-item of a CPU runs alone.
-func (l *Launch) Alone(n int) *Launch {
+// alone is Items for a kernel that a single work-item of a CPU runs alone.
+func (l *kernelLaunch) alone(n int) *kernelLaunch {
 	if l.shape.Group == 1 {
 		l.groups = [2]int{1, 1}
-		return l.U32(n)
+		return l.u32(n)
 	}
-	return l.Items(n, 1)
+	return l.items(n, 1)
 }

@@ -11,21 +11,21 @@ import (
 //go:embed norm.cl
 var normSource string
 
-var normProgram = NewProgram("norm", normSource,
+var normProgram = newProgram("norm", normSource,
 	[]string{"X", "Y", "K", "B", "DZ", "A"},
 	[]string{"MU"})
 
-const withMu Flags = 1
+const withMu macroFlags = 1
 
 // normImpls returns the impls of the family.
 func normImpls() []opregistry.Impl {
 	return []opregistry.Impl{
-		Impl(norm.RMSNormFwd, rmsNormFwd, Storage),
-		Impl(norm.RMSNormBwd, rmsNormBwd, Storage),
-		Impl(norm.RMSNormBwdAdd, rmsNormBwdAdd, Storage),
-		Impl(norm.LayerNormFwd, normForward, Storage),
-		Impl(norm.LayerNormBwd, layerNormBwd, Storage),
-		Impl(norm.ResidualAdd, residualAdd, Storage),
+		openclImpl(norm.RMSNormFwd, rmsNormFwd, Storage),
+		openclImpl(norm.RMSNormBwd, rmsNormBwd, Storage),
+		openclImpl(norm.RMSNormBwdAdd, rmsNormBwdAdd, Storage),
+		openclImpl(norm.LayerNormFwd, normForward, Storage),
+		openclImpl(norm.LayerNormBwd, layerNormBwd, Storage),
+		openclImpl(norm.ResidualAdd, residualAdd, Storage),
 	}
 }
 
@@ -37,28 +37,28 @@ func rmsNormFwd(e *opregistry.Exec, a norm.RMSNormFwdArgs) error {
 
 // normForward implements norm.LayerNormFwd, or norm.RMSNormFwd without mu. Sums are f32.
 func normForward(e *opregistry.Exec, a norm.LayerNormFwdArgs) error {
-	c := Begin(e)
-	x, y := c.Rows("input", a.Input), c.Rows("output", a.Output)
-	c.Vector("weight", a.Weight)
-	c.Numbers("rsigma", a.RSigma, tensor.F32)
-	types, flags := Types{a.Input.DType(), a.Output.DType(), a.Weight.DType()}, Flags(0)
+	c := begin(e)
+	x, y := c.rows("input", a.Input), c.rows("output", a.Output)
+	c.vector("weight", a.Weight)
+	c.numbers("rsigma", a.RSigma, tensor.F32)
+	types, flags := typeList{a.Input.DType(), a.Output.DType(), a.Weight.DType()}, macroFlags(0)
 	if a.Mu != nil {
-		c.Numbers("mu", a.Mu, tensor.F32)
+		c.numbers("mu", a.Mu, tensor.F32)
 		flags |= withMu
 	}
 	if a.Bias != nil {
-		c.Vector("bias", a.Bias)
+		c.vector("bias", a.Bias)
 		types[3] = a.Bias.DType()
 	}
 	if c.Err != nil || x.Rows == 0 {
 		return c.Err
 	}
-	l := c.Kernel(normProgram, "norm_fwd", types, flags).Mat(x, y).Vec(a.RSigma, a.Weight)
+	l := c.kernel(normProgram, "norm_fwd", types, flags).mat(x, y).vec(a.RSigma, a.Weight)
 	if a.Mu != nil {
-		l.Vec(a.Mu)
+		l.vec(a.Mu)
 	}
-	l.Vec(a.Bias).Bool(a.Bias != nil)
-	return l.Rows(x.Rows, x.Cols).F32(a.Eps, centre(a.ZeroCenteredGamma)).Run()
+	l.vec(a.Bias).bool(a.Bias != nil)
+	return l.groupRows(x.Rows, x.Cols).f32(a.Eps, centre(a.ZeroCenteredGamma)).Run()
 }
 
 // centre is what is added to γ.
@@ -87,51 +87,51 @@ func layerNormBwd(e *opregistry.Exec, a norm.LayerNormBwdArgs) error { return no
 // add unless that is nil. dgamma and dbeta are summed over the rows of each group and then over
 // the groups, in order.
 func normBackward(e *opregistry.Exec, a norm.LayerNormBwdArgs, add *tensor.Tensor) error {
-	c := Begin(e)
-	dz, x, dx := c.Rows("dz", a.DZ), c.Rows("x", a.X), c.Rows("dx", a.DX)
-	c.Numbers("rsigma", a.RSigma, tensor.F32)
-	c.Vector("gamma", a.Gamma)
-	c.Vector("dgamma", a.DGamma)
-	types, flags := Types{a.X.DType(), a.DX.DType(), a.Gamma.DType(), tensor.F32, a.DZ.DType()}, Flags(0)
+	c := begin(e)
+	dz, x, dx := c.rows("dz", a.DZ), c.rows("x", a.X), c.rows("dx", a.DX)
+	c.numbers("rsigma", a.RSigma, tensor.F32)
+	c.vector("gamma", a.Gamma)
+	c.vector("dgamma", a.DGamma)
+	types, flags := typeList{a.X.DType(), a.DX.DType(), a.Gamma.DType(), tensor.F32, a.DZ.DType()}, macroFlags(0)
 	if a.Mu != nil {
-		c.Numbers("mu", a.Mu, tensor.F32)
+		c.numbers("mu", a.Mu, tensor.F32)
 		flags |= withMu
 	}
-	var more Rows
+	var more rowView
 	if add != nil {
-		more = c.Rows("add", add)
+		more = c.rows("add", add)
 		types[5] = add.DType()
 	}
 	if a.DBeta != nil {
-		c.Vector("dbeta", a.DBeta)
+		c.vector("dbeta", a.DBeta)
 	}
 	if c.Err != nil {
 		return c.Err
 	}
-	sums, err := c.Sums(x.Rows, 2*x.Cols)
+	sums, err := c.sums(x.Rows, 2*x.Cols)
 	if err != nil {
 		return err
 	}
 	defer sums.Release()
-	l := c.Kernel(normProgram, "norm_bwd", types, flags).Mat(dz, x, dx).Vec(a.RSigma, a.Gamma, sums.At(0))
+	l := c.kernel(normProgram, "norm_bwd", types, flags).mat(dz, x, dx).vec(a.RSigma, a.Gamma, sums.At(0))
 	if a.Mu != nil {
-		l.Vec(a.Mu)
+		l.vec(a.Mu)
 	}
-	l.Mat(more).Bool(add != nil, a.DBeta != nil)
-	if err := l.U32(x.Rows, x.Cols, sums.Per).F32(centre(a.ZeroCenteredGamma)).RunGroups(sums.Parts, 1); err != nil {
+	l.mat(more).bool(add != nil, a.DBeta != nil)
+	if err := l.u32(x.Rows, x.Cols, sums.Per).f32(centre(a.ZeroCenteredGamma)).runGroups(sums.Parts, 1); err != nil {
 		return err
 	}
-	if err := sums.Add(a.DGamma, 0); err != nil || a.DBeta == nil {
+	if err := sums.add(a.DGamma, 0); err != nil || a.DBeta == nil {
 		return err
 	}
-	return sums.Add(a.DBeta, x.Cols)
+	return sums.add(a.DBeta, x.Cols)
 }
 
 func residualAdd(e *opregistry.Exec, a norm.ResidualAddArgs) error {
-	c := Begin(e)
-	x, y, out := c.Rows("a", a.A), c.Rows("b", a.B), c.Rows("output", a.Output)
+	c := begin(e)
+	x, y, out := c.rows("a", a.A), c.rows("b", a.B), c.rows("output", a.Output)
 	if c.Err != nil {
 		return c.Err
 	}
-	return c.Each(normProgram, "residual_add", Types{a.A.DType()}, 0, x.Rows, x.Cols, x, y, out).Run()
+	return c.each(normProgram, "residual_add", typeList{a.A.DType()}, 0, x.Rows, x.Cols, x, y, out).Run()
 }

@@ -38,9 +38,9 @@ type scores struct {
 }
 
 // scoresOf views an operand, which may have any strides.
-func scoresOf(v *Views, name string, t *tensor.Tensor) scores {
+func scoresOf(v *operandViews, name string, t *tensor.Tensor) scores {
 	x := scores{Tensor: t}
-	if !v.On(name, t) {
+	if !v.on(name, t) {
 		return x
 	}
 	for axis, d := range [...]*int{&x.batch, &x.head, &x.query, &x.key} {
@@ -48,7 +48,7 @@ func scoresOf(v *Views, name string, t *tensor.Tensor) scores {
 			*d = t.Strides()[axis]
 		}
 	}
-	v.Fits(name, t)
+	v.fits(name, t)
 	return x
 }
 
@@ -59,7 +59,7 @@ func (x scores) arguments(turned bool) []opencl.Arg {
 	if turned {
 		row, column = column, row
 	}
-	return []opencl.Arg{bufOrNil(x.Tensor), Int(x.batch), Int(x.head), Int(row), Int(column)}
+	return []opencl.Arg{bufOrNil(x.Tensor), intArg(x.batch), intArg(x.head), intArg(row), intArg(column)}
 }
 
 // bufOrNil is a tensor as an argument of a kernel, a null pointer for nil.
@@ -67,11 +67,11 @@ func bufOrNil(t *tensor.Tensor) opencl.Arg {
 	if t == nil {
 		return opencl.Buf(nil)
 	}
-	return Buf(t)
+	return buf(t)
 }
 
 // optionsOf views the options of a call.
-func optionsOf(v *Views, a attention.FusedAttnFwdArgs) options {
+func optionsOf(v *operandViews, a attention.FusedAttnFwdArgs) options {
 	var o options
 	if a.Bias != nil {
 		o.flags |= withBias
@@ -89,7 +89,7 @@ func optionsOf(v *Views, a attention.FusedAttnFwdArgs) options {
 	}
 	if a.AlibiSlopes != nil {
 		o.flags |= withSlopes
-		v.Vector("alibi_slopes", a.AlibiSlopes)
+		v.vector("alibi_slopes", a.AlibiSlopes)
 	}
 	if a.PDropout > 0 {
 		o.flags |= withDropout
@@ -99,27 +99,27 @@ func optionsOf(v *Views, a attention.FusedAttnFwdArgs) options {
 		o.flags |= withOne
 	case attention.LearnableSoftmax:
 		o.flags |= withSinks
-		v.Vector("softmax_offset", a.SoftmaxOffset)
+		v.vector("softmax_offset", a.SoftmaxOffset)
 	case attention.VanillaSoftmax:
 	default:
-		v.Decline("softmax_type %v, which this impl does not know", a.SoftmaxType)
+		v.decline("softmax_type %v, which this impl does not know", a.SoftmaxType)
 	}
 	if a.MaxLogit != nil {
 		o.flags |= withPeaks
-		v.Vector("max_logit", a.MaxLogit)
+		v.vector("max_logit", a.MaxLogit)
 	}
 	return o
 }
 
 // gradientsOf views the gradients of the options of a call.
-func (o *options) gradientsOf(v *Views, a attention.FusedAttnBwdArgs) {
+func (o *options) gradientsOf(v *operandViews, a attention.FusedAttnBwdArgs) {
 	if a.DBias != nil {
 		o.flags |= withGradient
 		o.dBias = scoresOf(v, "dbias", a.DBias)
 	}
 	if a.DSoftmaxOffset != nil {
 		o.dSinks = a.DSoftmaxOffset
-		v.Vector("dsoftmax_offset", a.DSoftmaxOffset)
+		v.vector("dsoftmax_offset", a.DSoftmaxOffset)
 	}
 }
 
@@ -172,14 +172,14 @@ func (c *call) optionArgs(kept *tensor.Tensor, words int, turned bool) []opencl.
 	o, a := &c.options, &c.args
 	slopes, perSequence := opencl.Buf(nil), 0
 	if o.has(withSlopes) {
-		slopes = Buf(a.AlibiSlopes)
+		slopes = buf(a.AlibiSlopes)
 		if len(a.AlibiSlopes.Shape()) == 2 {
 			perSequence = c.Heads
 		}
 	}
 	return join(
-		[]opencl.Arg{Int(o.flags)}, o.bias.arguments(turned), []opencl.Arg{opencl.F32(c.biasFactor())}, o.hidden.arguments(turned),
-		[]opencl.Arg{slopes, Int(perSequence), Buf(kept), Int(words), opencl.F32(float32(1 / (1 - float64(a.PDropout))))})
+		[]opencl.Arg{intArg(o.flags)}, o.bias.arguments(turned), []opencl.Arg{opencl.F32(c.biasFactor())}, o.hidden.arguments(turned),
+		[]opencl.Arg{slopes, intArg(perSequence), buf(kept), intArg(words), opencl.F32(float32(1 / (1 - float64(a.PDropout))))})
 }
 
 // sinkArgs returns SINK_ARGS, none without options.
@@ -187,7 +187,7 @@ func (c *call) sinkArgs(peaks *tensor.Tensor) []opencl.Arg {
 	if !c.variant.options {
 		return nil
 	}
-	return []opencl.Arg{bufOrNil(c.args.SoftmaxOffset), Buf(peaks)}
+	return []opencl.Arg{bufOrNil(c.args.SoftmaxOffset), buf(peaks)}
 }
 
 // gradientArgs returns GRADIENT_ARGS, none without options.
@@ -195,7 +195,7 @@ func (c *call) gradientArgs(scores *tensor.Tensor) []opencl.Arg {
 	if !c.variant.options {
 		return nil
 	}
-	return []opencl.Arg{Buf(scores)}
+	return []opencl.Arg{buf(scores)}
 }
 
 // decide queues the decisions of dropout, if there is any.
@@ -204,8 +204,8 @@ func (q *queue) decide(kept, visible *tensor.Tensor) {
 		return
 	}
 	limit := math.Ceil(float64(q.args.PDropout) * (1 << 32))
-	q.launch("decide", q.wordsKV()/2, Group, q.SeqQ, q.Heads*q.batch, []opencl.Arg{
-		Buf(kept), Buf(visible), Int(q.SeqQ), Int(q.SeqKV), Int(q.Heads), Int(q.wordsKV()),
+	q.launch("decide", q.wordsKV()/2, usualGroup, q.SeqQ, q.Heads*q.batch, []opencl.Arg{
+		buf(kept), buf(visible), intArg(q.SeqQ), intArg(q.SeqKV), intArg(q.Heads), intArg(q.wordsKV()),
 		opencl.U64(q.args.RNGSeed), opencl.U64(q.args.RNGOffset), opencl.U32(uint32(limit)),
 	})
 }
@@ -213,8 +213,8 @@ func (q *queue) decide(kept, visible *tensor.Tensor) {
 // turn queues the transposition of the decisions of dropout, if there is any.
 func (q *queue) turn(kept, turned *tensor.Tensor) {
 	if q.options.has(withDropout) {
-		q.launch("turn", q.wordsQ(), Group, (q.SeqKV+31)/32, q.Heads*q.batch, []opencl.Arg{
-			Buf(kept), Buf(turned), Int(q.SeqQ), Int(q.SeqKV), Int(q.wordsKV()), Int(q.wordsQ()),
+		q.launch("turn", q.wordsQ(), usualGroup, (q.SeqKV+31)/32, q.Heads*q.batch, []opencl.Arg{
+			buf(kept), buf(turned), intArg(q.SeqQ), intArg(q.SeqKV), intArg(q.wordsKV()), intArg(q.wordsQ()),
 		})
 	}
 }
@@ -222,8 +222,8 @@ func (q *queue) turn(kept, turned *tensor.Tensor) {
 // highest queues the search for the largest scores, if they are wanted.
 func (q *queue) highest(peaks *tensor.Tensor) {
 	if q.options.has(withPeaks) {
-		q.launch("highest", q.Heads, Group, 1, 1, []opencl.Arg{
-			Buf(peaks), Buf(q.args.MaxLogit), Int(q.SeqQ), Int(q.Heads), Int(q.batch),
+		q.launch("highest", q.Heads, usualGroup, 1, 1, []opencl.Arg{
+			buf(peaks), buf(q.args.MaxLogit), intArg(q.SeqQ), intArg(q.Heads), intArg(q.batch),
 		})
 	}
 }
@@ -238,19 +238,19 @@ func (q *queue) biasGradient(gradient, visible *tensor.Tensor) {
 		factor = q.scale
 	}
 	n := d.Shape()
-	q.launch("bias_gradient", n[3], Group, n[2], n[0]*n[1], join(
-		[]opencl.Arg{Buf(gradient), Buf(visible)}, d.arguments(false),
+	q.launch("bias_gradient", n[3], usualGroup, n[2], n[0]*n[1], join(
+		[]opencl.Arg{buf(gradient), buf(visible)}, d.arguments(false),
 		[]opencl.Arg{
-			Int(q.batch), Int(q.Heads), Int(q.SeqQ), Int(q.SeqKV),
-			Int(n[0]), Int(n[1]), Int(n[2]), Int(n[3]), opencl.F32(factor),
+			intArg(q.batch), intArg(q.Heads), intArg(q.SeqQ), intArg(q.SeqKV),
+			intArg(n[0]), intArg(n[1]), intArg(n[2]), intArg(n[3]), opencl.F32(factor),
 		}))
 }
 
 // sinkGradient queues the gradient of the offsets of the softmax, if it is wanted.
 func (q *queue) sinkGradient(rowsums *tensor.Tensor) {
 	if q.options.dSinks != nil {
-		q.launch("sink_gradient", q.Heads, Group, 1, 1, []opencl.Arg{
-			Buf(q.args.SoftmaxOffset), Buf(rowsums), Buf(q.options.dSinks), Int(q.SeqQ), Int(q.tilesOf(q.SeqQ)), Int(q.Heads), Int(q.batch),
+		q.launch("sink_gradient", q.Heads, usualGroup, 1, 1, []opencl.Arg{
+			buf(q.args.SoftmaxOffset), buf(rowsums), buf(q.options.dSinks), intArg(q.SeqQ), intArg(q.tilesOf(q.SeqQ)), intArg(q.Heads), intArg(q.batch),
 		})
 	}
 }

@@ -10,8 +10,8 @@ import (
 //go:embed rows.cl
 var head string
 
-// Shape is how kernels cut work.
-type Shape struct {
+// partition is how kernels cut work.
+type partition struct {
 	Group int // work-items of a group, a power of two
 	Width int // elements of a vector: 4, 8 or 16
 }
@@ -24,29 +24,29 @@ const (
 )
 
 // shapeFor returns how work is cut on a device.
-func shapeFor(info opencl.Info) Shape {
+func shapeFor(info opencl.Info) partition {
 	if info.Kind == "cpu" {
-		return Shape{Group: 1, Width: cpuWidth}
+		return partition{Group: 1, Width: cpuWidth}
 	}
 	group := maxGroup
 	for group > max(info.MaxWorkGroup, 1) {
 		group /= 2
 	}
-	return Shape{Group: group, Width: gpuWidth}
+	return partition{Group: group, Width: gpuWidth}
 }
 
 // maxTypes is how many dtypes a program may depend on.
 const maxTypes = 6
 
-// Types are the dtypes of a variant, by the names that NewProgram was given; those left out are
+// typeList are the dtypes of a variant, by the names that newProgram was given; those left out are
 // f32.
-type Types [maxTypes]tensor.DType
+type typeList [maxTypes]tensor.DType
 
-// Flags says which macros of a program are defined: bit i stands for the i-th.
-type Flags uint32
+// macroFlags says which macros of a program are defined: bit i stands for the i-th.
+type macroFlags uint32
 
-// Program is the source of a family.
-type Program struct {
+// rowsProgram is the source of a family.
+type rowsProgram struct {
 	program *kernelProgram[rowsVariant]
 	names   *names
 }
@@ -57,23 +57,23 @@ type names struct{ types, flags []string }
 // rowsVariant is what is fixed when a program is built.
 type rowsVariant struct {
 	names *names
-	shape Shape
-	types Types
-	flags Flags
+	shape partition
+	types typeList
+	flags macroFlags
 	dense bool
 }
 
-// NewProgram returns a program with a name for messages. The macros types name dtypes; flags are
+// newProgram returns a program with a name for messages. The macros types name dtypes; flags are
 // macros or definitions of macros, such as "ADD" or "F=gelu".
-func NewProgram(name, source string, types, flags []string) *Program {
-	return &Program{program: newKernelProgram[rowsVariant](name, head+source), names: &names{types: types, flags: flags}}
+func newProgram(name, source string, types, flags []string) *rowsProgram {
+	return &rowsProgram{program: newKernelProgram[rowsVariant](name, head+source), names: &names{types: types, flags: flags}}
 }
 
 // Options returns the options of the compiler.
 func (v rowsVariant) Options() []string {
-	options := []string{Define("GROUP", v.shape.Group), Define("W", v.shape.Width)}
+	options := []string{define("GROUP", v.shape.Group), define("W", v.shape.Width)}
 	for i, name := range v.names.types {
-		options = append(options, Define(name, Name(v.types[i])))
+		options = append(options, define(name, typeName(v.types[i])))
 	}
 	for i, name := range v.names.flags {
 		if v.flags>>i&1 != 0 {

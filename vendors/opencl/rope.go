@@ -12,15 +12,15 @@ import (
 //go:embed rope.cl
 var ropeSource string
 
-var ropeProgram = NewProgram("rope", ropeSource, []string{"X"}, []string{"INTERLEAVED"})
+var ropeProgram = newProgram("rope", ropeSource, []string{"X"}, []string{"INTERLEAVED"})
 
-const interleaved Flags = 1
+const interleaved macroFlags = 1
 
 // ropeImpls returns the impls of the family.
 func ropeImpls() []opregistry.Impl {
 	return []opregistry.Impl{
-		Impl(rope.FusedRopeForward, func(e *opregistry.Exec, a rope.FusedRopeArgs) error { return rotate(e, a, 1) }, Storage),
-		Impl(rope.FusedRopeBackward, func(e *opregistry.Exec, a rope.FusedRopeArgs) error { return rotate(e, a, -1) }, Storage),
+		openclImpl(rope.FusedRopeForward, func(e *opregistry.Exec, a rope.FusedRopeArgs) error { return rotate(e, a, 1) }, Storage),
+		openclImpl(rope.FusedRopeBackward, func(e *opregistry.Exec, a rope.FusedRopeArgs) error { return rotate(e, a, -1) }, Storage),
 	}
 }
 
@@ -31,14 +31,14 @@ type ropeHeads struct {
 }
 
 // view requires a dense last axis.
-func view(c *Call, name string, t *tensor.Tensor, format attention.QKVFormat) ropeHeads {
-	if !c.Stored(name, t) {
+func view(c *kernelCall, name string, t *tensor.Tensor, format attention.QKVFormat) ropeHeads {
+	if !c.stored(name, t) {
 		return ropeHeads{}
 	}
 	strides := t.Strides()
 	last := len(strides) - 1
 	if t.Shape()[last] > 1 && strides[last] != 1 {
-		c.Decline("strides %v of %s %v, this impl serves a dense last axis", strides, name, t.Shape())
+		c.decline("strides %v of %s %v, this impl serves a dense last axis", strides, name, t.Shape())
 	}
 	h := ropeHeads{Tensor: t, step: strides[0], head: strides[last-1]}
 	switch format {
@@ -50,24 +50,24 @@ func view(c *Call, name string, t *tensor.Tensor, format attention.QKVFormat) ro
 	return h
 }
 
-func (h ropeHeads) addTo(l *Launch) {
-	l.Vec(h.Tensor).U64(uint64(h.sequence), uint64(h.step), uint64(h.head))
+func (h ropeHeads) addTo(l *kernelLaunch) {
+	l.vec(h.Tensor).u64(uint64(h.sequence), uint64(h.step), uint64(h.head))
 }
 
 // rotate turns pairs by their angles times sign.
 func rotate(e *opregistry.Exec, a rope.FusedRopeArgs, sign float32) error {
-	c := Begin(e)
+	c := begin(e)
 	x, y := view(&c, "input", a.Input, a.QKVFormat), view(&c, "output", a.Output, a.QKVFormat)
-	c.Numbers("freqs", a.Freqs, tensor.F32)
+	c.numbers("freqs", a.Freqs, tensor.F32)
 	if a.CPSize > 1 {
-		c.Decline("cp_size %d, this impl serves whole sequences", a.CPSize)
+		c.decline("cp_size %d, this impl serves whole sequences", a.CPSize)
 	}
-	flags := Flags(0)
+	flags := macroFlags(0)
 	if a.Interleaved {
 		flags = interleaved
 	}
 	if a.StartPositions != nil {
-		c.Numbers("start_positions", a.StartPositions, tensor.I32)
+		c.numbers("start_positions", a.StartPositions, tensor.I32)
 	}
 	shape := a.Input.Shape()
 	steps, sequences, bounds := shape[0], 1, 0
@@ -77,21 +77,21 @@ func rotate(e *opregistry.Exec, a rope.FusedRopeArgs, sign float32) error {
 	case attention.BSHD:
 		sequences, steps = shape[0], shape[1]
 	default:
-		c.Numbers("cu_seqlens", a.CuSeqlens, tensor.I32)
+		c.numbers("cu_seqlens", a.CuSeqlens, tensor.I32)
 		bounds = a.CuSeqlens.NumElements() - 1
 	}
 	turned := a.Freqs.Shape().Cols()
 	if c.Err != nil || a.Input.NumElements() == 0 {
 		return c.Err
 	}
-	l := c.Kernel(ropeProgram, "rope", Types{a.Input.DType()}, flags)
+	l := c.kernel(ropeProgram, "rope", typeList{a.Input.DType()}, flags)
 	x.addTo(l)
 	y.addTo(l)
-	l.Vec(a.Freqs, a.StartPositions).Bool(a.StartPositions != nil).Vec(a.CuSeqlens).U32(bounds).F32(sign)
+	l.vec(a.Freqs, a.StartPositions).bool(a.StartPositions != nil).vec(a.CuSeqlens).u32(bounds).f32(sign)
 	groups := sequences
-	if a.StartPositions == nil && l.Group() == 1 {
+	if a.StartPositions == nil && l.groupSize() == 1 {
 		groups = 1 // which finds the angles of a step once
 	}
-	l.U32(sequences, shape[len(shape)-2], shape.Cols(), turned, a.Freqs.NumElements()/max(turned, 1))
-	return l.RunGroups(steps, groups)
+	l.u32(sequences, shape[len(shape)-2], shape.Cols(), turned, a.Freqs.NumElements()/max(turned, 1))
+	return l.runGroups(steps, groups)
 }

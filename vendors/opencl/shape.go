@@ -31,12 +31,12 @@ func (s shape) String() string {
 func (s shape) options() []string {
 	if s.panels() {
 		return []string{
-			Define("W", s.width), Define("NV", s.nv), Define("MR", s.mr),
-			Define("ROWS", s.rows), Define("GROUP", s.group),
+			define("W", s.width), define("NV", s.nv), define("MR", s.mr),
+			define("ROWS", s.rows), define("GROUP", s.group),
 		}
 	}
 	return []string{
-		Define("TM", s.tm), Define("TN", s.tn), Define("WX", s.wx), Define("WY", s.wy), Define("DEPTH", s.depth),
+		define("TM", s.tm), define("TN", s.tn), define("WX", s.wx), define("WY", s.wy), define("DEPTH", s.depth),
 	}
 }
 

@@ -8,44 +8,45 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// Rows is a tensor whose last axis is dense and whose other axes form rows of one pitch, in blocks
-// at one distance. Distances are in elements.
-type Rows struct {
+// rowView is a tensor whose last axis is dense and whose other axes form rows of one pitch, in
+// blocks at one distance. Distances are in elements.
+type rowView struct {
 	*tensor.Tensor
 	Rows, Cols         int
 	Pitch, Block, Jump int
 }
 
-// Call is one call of an impl: it views operands, which may decline the call, and launches kernels.
-type Call struct {
-	Views
+// kernelCall is one call of an impl: it views operands, which may decline the call, and launches
+// kernels.
+type kernelCall struct {
+	operandViews
 	exec *opregistry.Exec
 }
 
-// Begin returns the call of an impl.
-func Begin(e *opregistry.Exec) Call { return Call{exec: e} }
+// begin returns the call of an impl.
+func begin(e *opregistry.Exec) kernelCall { return kernelCall{exec: e} }
 
-// Rows requires rows of a dtype of kernel.Storage.
-func (c *Call) Rows(name string, t *tensor.Tensor) Rows {
-	if !c.Stored(name, t) {
-		return Rows{}
+// rows requires rows of a dtype of Storage.
+func (c *kernelCall) rows(name string, t *tensor.Tensor) rowView {
+	if !c.stored(name, t) {
+		return rowView{}
 	}
-	return c.AnyRows(name, t)
+	return c.anyRows(name, t)
 }
 
-// AnyRows requires rows of any dtype.
-func (c *Call) AnyRows(name string, t *tensor.Tensor) Rows {
-	if !c.On(name, t) {
-		return Rows{}
+// anyRows requires rows of any dtype.
+func (c *kernelCall) anyRows(name string, t *tensor.Tensor) rowView {
+	if !c.on(name, t) {
+		return rowView{}
 	}
 	shape, strides := t.Shape(), t.Strides()
-	r := Rows{Tensor: t, Rows: 1, Cols: 1, Block: 1}
+	r := rowView{Tensor: t, Rows: 1, Cols: 1, Block: 1}
 	if len(shape) > 0 {
 		r.Rows, r.Cols = shape.Rows(), shape.Cols()
 	}
 	r.Pitch = r.Cols
 	if r.Rows >= math.MaxInt32 || r.Cols >= math.MaxInt32 && !t.IsContiguous() {
-		c.Decline("shape %v of %s, this impl serves less than 2³¹ rows and columns", shape, name)
+		c.decline("shape %v of %s, this impl serves less than 2³¹ rows and columns", shape, name)
 	}
 	if r.Rows == 0 || r.Cols == 0 {
 		return r
@@ -68,7 +69,7 @@ func (c *Call) AnyRows(name string, t *tensor.Tensor) Rows {
 		}
 	}
 	if shape[last] > 1 && strides[last] != 1 || levels > 2 {
-		c.Decline("strides %v of %s %v, this impl serves dense rows in blocks of one pitch", strides, name, shape)
+		c.decline("strides %v of %s %v, this impl serves dense rows in blocks of one pitch", strides, name, shape)
 		return r
 	}
 	if levels > 0 {
@@ -80,32 +81,34 @@ func (c *Call) AnyRows(name string, t *tensor.Tensor) Rows {
 	return r
 }
 
-// Numbers requires dense elements of one of these dtypes.
-func (c *Call) Numbers(name string, t *tensor.Tensor, want ...tensor.DType) {
-	if !c.On(name, t) {
+// numbers requires dense elements of one of these dtypes.
+func (c *kernelCall) numbers(name string, t *tensor.Tensor, want ...tensor.DType) {
+	if !c.on(name, t) {
 		return
 	}
 	if !t.IsContiguous() {
-		c.Decline("strides %v of %s %v, this impl serves contiguous elements", t.Strides(), name, t.Shape())
+		c.decline("strides %v of %s %v, this impl serves contiguous elements", t.Strides(), name, t.Shape())
 	}
 	for _, d := range want {
 		if t.DType() == d {
 			return
 		}
 	}
-	c.Decline("dtype %v of %s, this impl serves %v", t.DType(), name, want)
+	c.decline("dtype %v of %s, this impl serves %v", t.DType(), name, want)
 }
 
-// IndexFlags are the first flags of a program with indices, whose type is INDEX.
-var IndexFlags = []string{"INDEX=int", "INDEX=long"}
+// indexFlags are the first flags of a program with indices, whose type is INDEX.
+var indexFlags = []string{"INDEX=int", "INDEX=long"}
 
-// Scratch lends n floats or integers of undefined content for kernels of the call. The caller
+// scratch lends n floats or integers of undefined content for kernels of the call. The caller
 // releases them when those kernels are queued.
-func (c *Call) Scratch(n int) (*opencl.Scratch, error) { return c.Device.Scratch(c.exec.Stream(), n) }
+func (c *kernelCall) scratch(n int) (*opencl.Scratch, error) {
+	return c.Device.Scratch(c.exec.Stream(), n)
+}
 
-// Index requires dense integers of i32 or i64 and returns the flag of their type.
-func (c *Call) Index(name string, t *tensor.Tensor) Flags {
-	c.Numbers(name, t, tensor.I32, tensor.I64)
+// index requires dense integers of i32 or i64 and returns the flag of their type.
+func (c *kernelCall) index(name string, t *tensor.Tensor) macroFlags {
+	c.numbers(name, t, tensor.I32, tensor.I64)
 	if t.DType() == tensor.I64 {
 		return 2
 	}
