@@ -58,6 +58,8 @@ func Dial(ctx context.Context, address, secret, claim string) (*Conn, error) {
 	for {
 		conn, err := dialer.DialContext(ctx, "tcp", address)
 		if err == nil {
+			stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+			defer stop()
 			return Join(conn, secret, claim)
 		}
 		select {

@@ -21,8 +21,8 @@ const (
 
 // attend connects the ranks that a launcher of MPI has started with the first one, so that they see
 // at once when one of them is gone or hangs: the launcher sees only a process that ends. If a rank
-// cannot connect, such as behind a firewall, warn says so and all go on without.
-func (m *meeting) attend(h *handle, rank, ranks int, lost, warn func(error)) error {
+// cannot connect, such as behind a firewall, it warns and all go on without.
+func (m *meeting) attend(h *handle, rank, ranks int) error {
 	invitation := make([]byte, invitationSize) // a secret and addresses, then zeros
 	var own error
 	if rank == 0 {
@@ -33,7 +33,7 @@ func (m *meeting) attend(h *handle, rank, ranks int, lost, warn func(error)) err
 		return err
 	}
 	if own == nil {
-		own = m.accept(invitation, rank, ranks, lost)
+		own = m.accept(invitation, rank, ranks)
 	}
 	came, all := new(int32), new(int32)
 	if own == nil {
@@ -46,13 +46,13 @@ func (m *meeting) attend(h *handle, rank, ranks int, lost, warn func(error)) err
 		return nil
 	}
 	if own != nil {
-		warn(fmt.Errorf("rank %d: %w; a rank that hangs is seen after distributed_timeout_minutes only", rank, own))
+		m.warn(fmt.Errorf("rank %d: %w; a rank that hangs is seen after distributed_timeout_minutes only", rank, own))
 	}
-	return m.leave(h)
+	return m.part(h)
 }
 
-// leave ends the connections, before any of them can look as if it were lost.
-func (m *meeting) leave(h *handle) error {
+// part ends the connections, before any of them can look as if it were lost.
+func (m *meeting) part(h *handle) error {
 	var faults []error
 	if m.client != nil {
 		faults = append(faults, m.client.Close())
@@ -69,7 +69,9 @@ func (m *meeting) leave(h *handle) error {
 func (m *meeting) invite(to []byte, together bool, ranks int) error {
 	hosts := []string{"127.0.0.1"}
 	listenAt := hosts[0]
-	if !together {
+	if own, _ := m.lookup(envOwnAddress); own != "" {
+		hosts, listenAt = []string{own}, own
+	} else if !together {
 		listenAt = ""
 		var err error
 		if hosts, err = ownAddresses(); err != nil {
@@ -94,7 +96,7 @@ func (m *meeting) invite(to []byte, together bool, ranks int) error {
 		text = text[:strings.LastIndexByte(text, ' ')]
 	}
 	copy(to, text)
-	m.server = pmi.Serve(listener, ranks, secret)
+	m.server = pmi.Serve(listener, ranks, secret, nil)
 	return nil
 }
 
@@ -114,7 +116,7 @@ func ownAddresses() ([]string, error) {
 }
 
 // accept connects with the first rank, at the first of its addresses that answers.
-func (m *meeting) accept(invitation []byte, rank, ranks int, lost func(error)) error {
+func (m *meeting) accept(invitation []byte, rank, ranks int) error {
 	words := strings.Fields(strings.TrimRight(string(invitation), "\x00"))
 	if len(words) < 2 {
 		return errors.New("the first rank has no address")
@@ -122,7 +124,7 @@ func (m *meeting) accept(invitation []byte, rank, ranks int, lost func(error)) e
 	var faults []error
 	for _, address := range words[1:] {
 		ctx, cancel := context.WithTimeout(context.Background(), callTime)
-		client, err := pmi.Attend(ctx, address, rank, ranks, words[0], lost)
+		client, err := pmi.Attend(ctx, address, rank, ranks, words[0], m.lose)
 		cancel()
 		if err == nil {
 			m.client = client

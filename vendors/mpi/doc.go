@@ -9,9 +9,10 @@
 // job: the impls are not available there, and nothing is loaded.
 //
 // The library is loaded when an impl is first asked whether it is available, and MPI is initialised
-// by the first call. From then on the process has to end with Close, in which all ranks take part,
-// or with an exit code that is not 0, after which the launcher ends the other ranks. The ranks also
-// send each other signs of life, by the first one, so that they can say which of them is gone.
+// by Meet, which says for whom it waits and can be interrupted, or by the first call. From then on
+// the process has to end with Close, in which all ranks take part, or with an exit code that is not
+// 0, after which the launcher ends the other ranks. The ranks also send each other signs of life,
+// by the first one, so that they can say which of them is gone.
 //
 // The impls are vendor.openmpi, vendor.mpich and vendor.mpi_abi. The libraries have the same
 // functions and nothing else in common: the handles of Open MPI are addresses, those of MPICH are

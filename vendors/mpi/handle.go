@@ -110,7 +110,7 @@ func isStandard(lib *loader.Library) (bool, error) {
 
 // text returns what a function has written, of the length that it gave.
 func text(buffer []byte, length int32) string {
-	return string(buffer[:min(max(int(length), 0), len(buffer))])
+	return strings.TrimRight(string(buffer[:min(max(int(length), 0), len(buffer))]), "\x00")
 }
 
 // init initialises MPI and returns the place of this process.

@@ -1,6 +1,7 @@
 package mpi
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -29,7 +30,8 @@ type Options struct {
 	// wait for it in a call that does not return. It should end the process.
 	Lost func(error)
 
-	// Warn is called with what goes wrong and ends nothing; nil means that it is not reported.
+	// Warn is called with what goes wrong and ends nothing, such as ranks that have not come yet; nil
+	// means that it is not reported.
 	Warn func(error)
 }
 
@@ -45,7 +47,7 @@ type Library struct {
 	world   *handle // once MPI is initialised
 	place   collective.Group
 	failure error // of the initialisation
-	meeting meeting
+	meeting *meeting
 	closed  bool
 }
 
@@ -58,6 +60,7 @@ func New(opts Options) *Library {
 	if l.lookup == nil {
 		l.lookup = os.LookupEnv
 	}
+	l.meeting = &meeting{lookup: l.lookup, lost: l.lost, warn: l.warn, gone: make(chan error, 1)}
 	for _, d := range dialects() {
 		l.open[d] = sync.OnceValues(func() (*handle, error) {
 			if err := d.launched(l.lookup); err != nil {
@@ -141,7 +144,7 @@ func (l *Library) Info() string {
 func (l *Library) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.world == nil || l.closed {
+	if l.world == nil || l.failure != nil || l.closed {
 		return nil
 	}
 	l.closed = true
@@ -210,39 +213,111 @@ func (l *Library) serves(d *dialect, g collective.Group) error {
 	return nil
 }
 
+// Meet waits until all ranks of the job are there, of which this process is one, and initialises
+// MPI. It returns an error when ctx ends, when the ranks have not met in time, when one of them is
+// lost (*LostError), and when this process is refused. After 5 seconds, and then every 30, it warns
+// which ranks have not come. A function of the library that waits for other ranks cannot be
+// interrupted: after an error the process has to end.
+//
+// Without Meet the first call meets the others, and waits for 10 minutes. Meet does nothing where
+// the impls are not available.
+func (l *Library) Meet(ctx context.Context, job collective.Group, limit time.Duration) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, d := range dialects() {
+		if _, err := l.open[d](); err != nil {
+			continue
+		}
+		if l.world == nil && l.failure == nil {
+			_ = l.begin(ctx, d, limit) // it is kept as the failure of all calls
+		}
+		return l.takesPart(job)
+	}
+	return nil
+}
+
+// begin meets the other ranks and initialises MPI.
+func (l *Library) begin(ctx context.Context, d *dialect, limit time.Duration) error {
+	h, err := l.open[d]()
+	if err == nil {
+		if err = l.start(newWait(ctx, limit), d, h); err != nil {
+			l.meeting.leave(err)
+			err = fmt.Errorf("mpi: %w", err)
+		}
+	}
+	l.world, l.failure = h, err
+	return err
+}
+
+func (l *Library) start(w *wait, d *dialect, h *handle) error {
+	launched := d.own(l.lookup) // before the meeting sets the variables of a launcher
+	if !launched {
+		if err := l.meeting.begin(w); err != nil {
+			return err
+		}
+	}
+	if err := l.initialise(w, d, h, launched); err != nil {
+		return err
+	}
+	h.together = l.onOneMachine(l.place.Ranks)
+	h.watch = newWatch(&l.limit, func(function string) { l.hangs(function, l.place) })
+	if l.meeting.begun.Store(true); len(l.meeting.gone) > 0 {
+		return &LostError{<-l.meeting.gone}
+	}
+	if launched && l.lost != nil && l.place.Ranks > 1 {
+		return l.meeting.attend(h, l.place.Rank, l.place.Ranks)
+	}
+	return nil
+}
+
+// initialise calls MPI_Init_thread, which waits for the other ranks of a launcher.
+func (l *Library) initialise(w *wait, d *dialect, h *handle, launched bool) error {
+	var rank, ranks int // only read when init has ended
+	done := make(chan error, 1)
+	go func() {
+		var err error
+		rank, ranks, err = h.init()
+		done <- err
+	}()
+	const where = "this rank waits for others in MPI_Init_thread"
+	err := l.meeting.until(w, done, func() string {
+		if !launched {
+			return where + ", though all have come"
+		}
+		return where + ", where all ranks that " + d.launcher + " has started meet"
+	})
+	if err == nil {
+		l.place.Rank, l.place.Ranks = rank, ranks
+	}
+	return err
+}
+
 // join returns the library with MPI initialised.
 func (l *Library) join(d *dialect, g collective.Group) (*member, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.world == nil && l.failure == nil {
-		h, err := l.open[d]()
-		launched := d.own(l.lookup) // before the meeting sets the variables of a launcher
-		if err == nil && !launched {
-			err = l.meeting.begin(l.lookup, l.lost)
-		}
-		if err == nil {
-			l.place.Rank, l.place.Ranks, err = h.init()
-		}
-		if err == nil {
-			h.together = l.onOneMachine(l.place.Ranks)
-			h.watch = newWatch(&l.limit, func(function string) { l.hangs(function, l.place) })
-			if launched && l.lost != nil && l.place.Ranks > 1 {
-				err = l.meeting.attend(h, l.place.Rank, l.place.Ranks, l.lost, l.warn)
-			}
-		}
-		l.world, l.failure = h, err
+		_ = l.begin(context.Background(), d, patience) // it is kept as the failure of all calls
 	}
-	switch {
-	case l.failure != nil:
-		return nil, l.failure
-	case l.closed:
-		return nil, errors.New("mpi: the library is closed")
-	case g.InJob() != l.place.Rank || g.Stride == 0 && g.Ranks != l.place.Ranks:
-		return nil, fmt.Errorf("mpi: the call is for rank %d of %d, and MPI says that this process is rank %d of %d: start all ranks with one launcher, that of %s",
-			g.InJob(), max(g.Ranks, g.First+(g.Ranks-1)*g.Stride+1), l.place.Rank, l.place.Ranks, l.world.version)
+	if err := l.takesPart(g); err != nil {
+		return nil, err
 	}
 	ranks, err := l.world.communicator(g)
 	return &member{l.world, ranks}, err
+}
+
+// takesPart returns nil if this process is the rank that a group says.
+func (l *Library) takesPart(g collective.Group) error {
+	switch {
+	case l.failure != nil:
+		return l.failure
+	case l.closed:
+		return errors.New("mpi: the library is closed")
+	case g.InJob() != l.place.Rank || g.Stride == 0 && g.Ranks != l.place.Ranks:
+		return fmt.Errorf("mpi: this process should be rank %d of %d, and MPI says that it is rank %d of %d: start all ranks with one launcher, that of %s",
+			g.InJob(), max(g.Ranks, g.First+(g.Ranks-1)*g.Stride+1), l.place.Rank, l.place.Ranks, l.world.version)
+	}
+	return nil
 }
 
 // localSizes are variables in which launchers pass the number of ranks on this machine.

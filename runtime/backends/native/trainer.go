@@ -106,6 +106,10 @@ func (t *trainer) location() rundir.Location {
 
 // Init builds data, model and optimizer and loads the checkpoint to go on from.
 func (t *trainer) Init(ctx context.Context) error {
+	t.progress.Enter(backend.PhaseRendezvous, 0)
+	if err := t.world.Compare(t.claim); err != nil { // before the text is read, which may take long
+		return err
+	}
 	t.progress.Enter(backend.PhaseData, 0)
 	if err := t.loadData(ctx); err != nil {
 		return err

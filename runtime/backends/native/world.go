@@ -110,9 +110,12 @@ func Fits(m *config.Module) (func(ranks int) error, error) {
 	}, nil
 }
 
-// claim returns what has to be the same on all ranks.
+// claim returns what has to be the same on all ranks, with the data once they are loaded.
 func (t *trainer) claim() world.Claim {
-	c := world.Claim{Version: buildinfo.Read().Version, Program: buildinfo.Checksum(), Data: t.data.Fingerprint(), Manifest: t.tc.Manager.Manifest()}
+	c := world.Claim{Version: buildinfo.Read().Version, Program: buildinfo.Checksum(), Manifest: t.tc.Manager.Manifest()}
+	if t.data != nil {
+		c.Data = t.data.Fingerprint()
+	}
 	c.Parameters = map[string]string{
 		"eval_interval": strconv.Itoa(t.args.EvalInterval), "eval_iters": strconv.Itoa(t.args.EvalIters), "final_eval_windows": strconv.Itoa(t.args.FinalWindows),
 		"save_interval": strconv.Itoa(t.args.SaveInterval),

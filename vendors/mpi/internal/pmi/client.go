@@ -18,6 +18,8 @@ type Client struct {
 	fd      int
 	lost    func(error)
 	closing atomic.Bool
+	came    atomic.Pointer[string]
+	all     chan struct{} // closed when all ranks are there
 	serving sync.WaitGroup
 }
 
@@ -38,7 +40,7 @@ func dial(ctx context.Context, address string, rank, ranks int, secret string, l
 	if err != nil {
 		return nil, fmt.Errorf("join the job at %s, where rank 0 is: %w", address, err)
 	}
-	return &Client{link: l, fd: -1, lost: lost}, nil
+	return &Client{link: l, fd: -1, lost: lost, all: make(chan struct{})}, nil
 }
 
 func (c *Client) start() {
@@ -51,6 +53,7 @@ func (c *Client) FD() int { return c.fd }
 
 // listen passes on what the server says.
 func (c *Client) listen() {
+	complete := sync.OnceFunc(func() { close(c.all) })
 	for {
 		word, rest, err := c.link.Receive()
 		switch {
@@ -62,10 +65,32 @@ func (c *Client) listen() {
 		case word == lineLost:
 			c.lost(errors.New(rest))
 			return
+		case word == lineCame:
+			c.came.Store(&rest)
+		case word == lineAll:
+			complete()
 		case word == lineMessage && c.local != nil:
 			_, _ = c.local.Write([]byte(rest + "\n")) // an error is the end of MPICH
 		}
 	}
+}
+
+// All is closed when all ranks have come.
+func (c *Client) All() <-chan struct{} { return c.all }
+
+// Came returns the numbers of the ranks that had come when the server last told, "" before that.
+func (c *Client) Came() string {
+	if text := c.came.Load(); text != nil {
+		return *text
+	}
+	return ""
+}
+
+// Leave ends the part of the rank in a job that has not begun, and the job with it. The others hear
+// why.
+func (c *Client) Leave(why string) error {
+	c.link.Send(lineLeave, why)
+	return c.Close()
 }
 
 // Stuck says that this rank waits too long somewhere. The server finds out which ranks hang, and

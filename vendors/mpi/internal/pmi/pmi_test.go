@@ -5,10 +5,14 @@ package pmi_test
 import (
 	"bufio"
 	"fmt"
+	"maps"
+	"math/rand/v2"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/primus-fl/primus/internal/heartbeat"
 	"github.com/primus-fl/primus/vendors/mpi/internal/pmi"
@@ -21,7 +25,7 @@ func serve(t *testing.T, ranks int, secret string) (*pmi.Server, string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	return pmi.Serve(listener, ranks, secret), listener.Addr().String()
+	return pmi.Serve(listener, ranks, secret, nil), listener.Addr().String()
 }
 
 // rank is a rank as MPICH sees it.
@@ -104,7 +108,11 @@ func TestInterface(t *testing.T) {
 
 func TestStrangersAreRefused(t *testing.T) {
 	t.Parallel()
-	_, address := serve(t, 2, "secret")
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	refused := make(chan error, 10)
+	pmi.Serve(listener, 2, "secret", func(err error) { refused <- err })
+	address := listener.Addr().String()
 	first := join(t, address, 0, 2, "secret")
 	for _, tt := range []struct {
 		rank, ranks int
@@ -119,6 +127,9 @@ func TestStrangersAreRefused(t *testing.T) {
 	} {
 		_, err := pmi.Join(t.Context(), address, tt.rank, tt.ranks, tt.secret, nil)
 		assert.ErrorContains(t, err, tt.want)
+		text := (<-refused).Error()
+		assert.Contains(t, text, tt.want)
+		assert.Contains(t, text, "127.0.0.1:")
 	}
 	conn, err := net.Dial("tcp", address)
 	require.NoError(t, err)
@@ -146,7 +157,7 @@ func TestLostRanks(t *testing.T) {
 
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	server := pmi.Serve(listener, 2, "")
+	server := pmi.Serve(listener, 2, "", nil)
 	left := join(t, listener.Addr().String(), 0, 2, "")
 	silent, err := net.Dial("tcp", listener.Addr().String())
 	require.NoError(t, err)
@@ -234,4 +245,47 @@ func TestAttend(t *testing.T) {
 	require.NoError(t, first.Close())
 	require.NoError(t, server.Abandon())
 	assert.Empty(t, lost, "a rank that leaves is not lost")
+}
+
+// Ranks that wait for others hear who has come, until all have.
+func TestWaitingRanks(t *testing.T) {
+	t.Parallel()
+	_, address := serve(t, 4, "")
+	first, last := join(t, address, 0, 4, ""), join(t, address, 3, 4, "")
+	for _, r := range []*rank{first, last} {
+		require.Eventually(t, func() bool { return r.Came() == "0, 3" }, 10*time.Second, 10*time.Millisecond)
+		select {
+		case <-r.All():
+			t.Fatal("two of four are not all")
+		default:
+		}
+	}
+	others := []*rank{join(t, address, 1, 4, ""), join(t, address, 2, 4, "")}
+	for _, r := range append(others, first, last) {
+		<-r.All()
+	}
+	require.NoError(t, last.Leave("it has no text"))
+	for _, r := range append(others, first) {
+		assert.EqualError(t, <-r.lost, "rank 3 has left: it has no text")
+	}
+	assert.Empty(t, last.lost, "who leaves knows it")
+}
+
+// Whatever numbers are written, the same are read.
+func TestNumbers(t *testing.T) {
+	t.Parallel()
+	assert.Equal(t, "0-2, 5, 7-8", pmi.Numbers([]int{0, 1, 2, 5, 7, 8}))
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 200 {
+		want := map[int]bool{}
+		for n := range 40 {
+			if r.IntN(3) > 0 {
+				want[n] = true
+			}
+		}
+		assert.Equal(t, want, pmi.Parse(pmi.Numbers(slices.Sorted(maps.Keys(want)))))
+	}
+	for _, text := range []string{"", "x", "3-", "-", "0-999999999", "2-1"} {
+		assert.Empty(t, pmi.Parse(text), text)
+	}
 }

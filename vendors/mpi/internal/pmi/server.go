@@ -3,7 +3,9 @@ package pmi
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,6 +20,9 @@ const (
 	lineLost    = "lost"
 	lineBye     = "bye"   // the rank ends in order
 	lineStuck   = "stuck" // the rank waits too long: where follows
+	lineCame    = "came"  // the numbers of the ranks that are there follow
+	lineAll     = "all"   // all ranks are there
+	lineLeave   = "leave" // the rank ends before the job has begun: why follows
 )
 
 // Server keeps what the ranks of a job publish.
@@ -25,29 +30,66 @@ type Server struct {
 	listener net.Listener
 	ranks    int
 	secret   string
+	refused  func(error)
 	serving  sync.WaitGroup
 
 	done   chan struct{} // closed when all ranks have ended, or one is lost
 	finish func()        // closes it
 
-	mu      sync.Mutex
-	links   map[int]*heartbeat.Conn
-	ended   int
-	values  map[string]string
-	waiting int // ranks in the barrier
-	lost    string
-	stuck   map[int]bool // ranks that wait too long
+	mu       sync.Mutex
+	links    map[int]*heartbeat.Conn
+	complete bool // all ranks have come
+	changed  bool // ranks have come since the others were told
+	ended    int
+	values   map[string]string
+	waiting  int // ranks in the barrier
+	lost     string
+	stuck    map[int]bool // ranks that wait too long
 }
 
 // collect is how long the server waits for more ranks that say that they wait too long.
 const collect = time.Second
 
-// Serve accepts the ranks of a job on a listener, until Close.
-func Serve(listener net.Listener, ranks int, secret string) *Server {
-	s := &Server{listener: listener, ranks: ranks, secret: secret, links: map[int]*heartbeat.Conn{}, values: map[string]string{}, done: make(chan struct{})}
+// news is how often ranks that wait for others are told who is there.
+const news = time.Second
+
+// Serve accepts the ranks of a job on a listener, until Close. refused is called, at any time, with
+// the address of whoever is not let in, and why; nil means that nobody wants to know.
+func Serve(listener net.Listener, ranks int, secret string, refused func(error)) *Server {
+	if refused == nil {
+		refused = func(error) {}
+	}
+	s := &Server{listener: listener, ranks: ranks, secret: secret, refused: refused, links: map[int]*heartbeat.Conn{}, values: map[string]string{}, done: make(chan struct{})}
 	s.finish = sync.OnceFunc(func() { close(s.done) })
 	s.serving.Go(s.accept)
+	s.serving.Go(s.announce)
 	return s
+}
+
+// announce tells the ranks who has come, until all have.
+func (s *Server) announce() {
+	tick := time.NewTicker(news)
+	defer tick.Stop()
+	for {
+		select {
+		case <-s.done:
+			return
+		case <-tick.C:
+		}
+		s.mu.Lock()
+		complete := s.complete
+		if s.changed && !complete {
+			text := Numbers(slices.Sorted(maps.Keys(s.links)))
+			for _, l := range s.links {
+				l.Send(lineCame, text)
+			}
+		}
+		s.changed = false
+		s.mu.Unlock()
+		if complete {
+			return
+		}
+	}
 }
 
 // Close waits until all ranks have ended, for a few seconds, and then ends their connections.
@@ -56,6 +98,7 @@ func (s *Server) Close() error {
 	case <-s.done:
 	case <-time.After(heartbeat.Silence):
 	}
+	s.finish()
 	err := s.listener.Close()
 	s.mu.Lock()
 	for _, l := range s.links {
@@ -89,11 +132,13 @@ func (s *Server) accept() {
 func (s *Server) serve(conn net.Conn) {
 	l, claim, err := heartbeat.Accept(conn, s.secret)
 	if err != nil {
-		return // the rank has been told
+		s.refused(fmt.Errorf("%v: %w", conn.RemoteAddr(), err)) // who is there has been told
+		return
 	}
 	defer l.Close()
 	rank, err := s.admit(l, claim)
 	if err != nil {
+		s.refused(fmt.Errorf("%v: %w", conn.RemoteAddr(), err))
 		l.Refuse(err)
 		return
 	}
@@ -116,6 +161,11 @@ func (s *Server) serve(conn net.Conn) {
 			s.answer(l, rank, rest)
 		case word == lineStuck:
 			s.wait(rank, rest)
+		case word == lineLeave:
+			s.mu.Lock()
+			s.giveUp(rank, fmt.Sprintf("rank %d has left: %s", rank, rest))
+			s.mu.Unlock()
+			return
 		}
 	}
 }
@@ -137,12 +187,19 @@ func (s *Server) admit(l *heartbeat.Conn, claim string) (int, error) {
 	case ranks != s.ranks || rank < 0 || rank >= s.ranks:
 		return 0, fmt.Errorf("given rank %d of %d, want one of %d ranks", rank, ranks, s.ranks)
 	case s.links[rank] != nil:
-		return 0, fmt.Errorf("there is a rank %d already", rank)
+		return 0, fmt.Errorf("there is a rank %d already: two processes have the same number", rank)
 	case s.lost != "":
 		return 0, errors.New(s.lost)
 	}
 	s.links[rank] = l
+	s.changed = true
 	l.Welcome()
+	if len(s.links) == s.ranks {
+		s.complete = true
+		for _, each := range s.links {
+			each.Send(lineAll, "")
+		}
+	}
 	return rank, nil
 }
 

@@ -1,19 +1,26 @@
 package train
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	goruntime "runtime"
+	"slices"
+	"time"
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/internal/launch"
 	"github.com/primus-fl/primus/internal/launch/elastic"
 	"github.com/primus-fl/primus/internal/native/world"
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/ops/collective"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/backends/native"
 	"github.com/primus-fl/primus/runtime/config"
+	"github.com/primus-fl/primus/runtime/train"
+	"github.com/primus-fl/primus/vendors/mpi"
 )
 
 // ranks is the place of this process in a job whose ranks train in processes like this one. A
@@ -56,6 +63,24 @@ func setRankVariables() error {
 	return nil
 }
 
+// meet lets the ranks of a job find each other, if MPI serves their collectives, and returns when
+// all are there.
+func meet(ctx context.Context, s *train.Settings, library *mpi.Library, place ranks, limit time.Duration) error {
+	if place.WorldSize == 1 {
+		return nil
+	}
+	of, err := s.Manager.Explain(string(collective.AllReduce.Name()))
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(library.Source().Impls, func(i opregistry.Impl) bool { return i.ID == of.Selected }) {
+		return nil
+	}
+	s.Progress.Enter(backend.PhaseRendezvous, 0)
+	defer s.Progress.Enter(backend.PhaseStart, 0)
+	return library.Meet(ctx, collective.Group{Rank: place.Rank, Ranks: place.WorldSize}, limit)
+}
+
 // logRestart logs that the ranks were started again, and why.
 func logRestart(log *slog.Logger) {
 	if r := backend.ReadRestarts(backend.ProcessEnviron()); r.Count > 0 {
@@ -77,6 +102,9 @@ func leaveError(err error) error {
 	}
 	left := elastic.RankError{Message: err.Error()}
 	_, left.Follows = errors.AsType[*world.Error](err)
+	if _, gone := errors.AsType[*mpi.LostError](err); gone {
+		left.Follows = true
+	}
 	_, left.Usage = errors.AsType[cli.UsageError](err)
 	_, left.Hung = errors.AsType[hungError](err)
 	if failed := elastic.WriteError(os.Getenv(elastic.EnvErrorFile), left); failed != nil {

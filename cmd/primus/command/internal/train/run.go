@@ -123,7 +123,7 @@ func trainHere(ctx context.Context, prog cli.Program, s experiments.Stage, opts 
 		Fleet: member, RunLog: tail, Operator: serve.Operator{Save: requests.Save, Stop: stop},
 	}
 	settings := opts.run.Settings(experiment, s, log)
-	settings.LogFile, settings.Requests = logFile, requests
+	settings.LogFile, settings.Requests, settings.Progress = logFile, requests, backend.NewProgress()
 	var board *runs.Board
 	var output *service.MetricsOutput
 	var library *mpi.Library
@@ -149,7 +149,7 @@ func trainHere(ctx context.Context, prog cli.Program, s experiments.Stage, opts 
 		if err != nil || !f.Launches { // a launcher ends its processes, and logs that, itself
 			prog.Ending.SetGrace(opts.run.Grace)
 			if !place.follows() {
-				defer warnWhenInterrupted(ctx, log, opts.run.Grace)()
+				defer warnWhenInterrupted(ctx, &settings, opts.run.Grace)()
 			}
 		}
 		around, err := newTaps(&opts, settings.Manager, experiment.ExpName, place, log)
@@ -160,11 +160,13 @@ func trainHere(ctx context.Context, prog cli.Program, s experiments.Stage, opts 
 			around.finite.ForwardOnly = n.ScaledLoss
 			library.Limit(n.CollectiveTimeout)
 			if n.Overlap {
-				return library.Yield()
+				if err := library.Yield(); err != nil {
+					return err
+				}
 			}
-			return nil
+			return meet(ctx, &settings, library, place, opts.run.Rendezvous)
 		}
-		settings.Observer, settings.Progress = append(watchers, around), backend.NewProgress()
+		settings.Observer = append(watchers, around)
 		defer watchdog.Start(opts.watch(prog, settings, place))()
 		err = errors.Join(train.Run(ctx, settings), around.close(), show.Err())
 		if err == nil || errors.Is(err, backend.ErrInterrupted) || common(err) {
@@ -186,13 +188,17 @@ func trainHere(ctx context.Context, prog cli.Program, s experiments.Stage, opts 
 
 // warnWhenInterrupted logs what follows when ctx ends, until the function that it returns is
 // called.
-func warnWhenInterrupted(ctx context.Context, log *slog.Logger, grace time.Duration) (stop func() bool) {
+func warnWhenInterrupted(ctx context.Context, s *train.Settings, grace time.Duration) (stop func() bool) {
 	return context.AfterFunc(ctx, func() {
 		by := ""
 		if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
 			by = fmt.Sprintf(" by %v", cause)
 		}
-		log.Warn(fmt.Sprintf("interrupted%s: the current step is finished, for %v at most, and saved, within %v (--grace); interrupt again to exit at once", by, grace/2, grace))
+		if at, running := s.Progress.Look(); running && at.Phase == backend.PhaseRendezvous {
+			s.Log.Warn(fmt.Sprintf("interrupted%s: the ranks do not wait for each other any more", by))
+			return
+		}
+		s.Log.Warn(fmt.Sprintf("interrupted%s: the current step is finished, for %v at most, and saved, within %v (--grace); interrupt again to exit at once", by, grace/2, grace))
 	})
 }
 

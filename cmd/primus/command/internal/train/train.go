@@ -170,7 +170,7 @@ func (o *Options) check(cmd *cobra.Command, overrides []string) error {
 	if o.run.Grace < 0 {
 		return cli.Usagef(cmd, "--grace: given %v, want %s", o.run.Grace, cli.Wants(cmd.Flags().Lookup("grace")))
 	}
-	if err := o.run.CheckHang(cmd); err != nil {
+	if err := o.run.CheckWaits(cmd); err != nil {
 		return err
 	}
 	l := o.run.Launch
