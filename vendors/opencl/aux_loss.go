@@ -14,7 +14,7 @@ var auxLossSource string
 var auxLossProgram = newProgram("aux_loss", auxLossSource, []string{"X", "STORED"}, []string{"COUNT=int", "COUNT=long"})
 
 // counts requires the numbers of tokens and returns the flag of their type, 0 for a dtype of
-// kernel.Storage.
+// Storage.
 func counts(c *kernelCall, t *tensor.Tensor) macroFlags {
 	if d := t.DType(); d == tensor.I32 || d == tensor.I64 {
 		return c.index("tokens_per_expert", t)
