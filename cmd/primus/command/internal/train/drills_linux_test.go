@@ -85,7 +85,8 @@ func TestPartition(t *testing.T) {
 	l, port := commandtest.NewLab(t), freePort(t)
 	var ranks []*job
 	for rank, name := range names {
-		child := commandtest.Child(t.Context(), place(rank, "10.77.0.1", port), l.Args(endless...)...)
+		env := append(place(rank, "10.77.0.1", port), "UCX_TLS=^cma") // a read from a process that has ended is fatal to UCX
+		child := commandtest.Child(t.Context(), env, l.Args(endless...)...)
 		line := append([]string{"netns", "exec", name, "unshare", "--uts", "sh", "-c", `hostname "$0"; exec "$@"`, name}, child.Args...)
 		j := &job{l.Program(exec.CommandContext(t.Context(), "ip", line...))}
 		j.Env = child.Env
@@ -96,7 +97,7 @@ func TestPartition(t *testing.T) {
 	cut()
 	for rank, j := range ranks {
 		j.fails(t)
-		assert.Contains(t, j.Log.String(), "rank "+strconv.Itoa(1-rank)+" is gone") // UCX may have the last word
+		assert.Contains(t, j.Log.String(), "rank "+strconv.Itoa(1-rank)+" is gone")
 	}
 }
 
