@@ -14,6 +14,7 @@ RACE ?= $$(./scripts/concurrent.sh)
 # and dozens of training runs in a row that differ in their files only.
 RACE_SKIP ?= ^(TestWritingAVendor|TestPluginsBuild.*|TestPluginsNewLibraries|TestKindsAgree|TestRecordedExperiments|TestWaysToWriteAnOverride|TestTheNextCommand|TestCheckpointsThatCannotBeUsed|TestLastEvaluation|TestWhatTheOptimizerSpoilsIsNotSaved|TestFromTextToAnswers|TestPyTorchReplaysARun|TestLossesIn.*|TestOptimizersTrainAndResume|TestTrainOn.*|TestVariantsOnADevice)$$
 
+PKG       ?= ./...
 BENCH     ?= .
 BENCH_PKG ?= ./...
 COUNT     ?= 6
@@ -41,6 +42,10 @@ train: build ## train a small model from scratch (CONFIG=file.yaml ARGS='key=val
 .PHONY: test
 test: ## run all tests in random order
 	CGO_ENABLED=0 go test -shuffle=on -timeout 30m ./...
+
+.PHONY: test-short
+test-short: ## run the tests that take no longer than a few seconds each (PKG='./opmanager/... ./ops/...')
+	CGO_ENABLED=0 go test -short $(PKG)
 
 .PHONY: conformance
 conformance: ## run every case of the conformance kit, of which make test runs a sample

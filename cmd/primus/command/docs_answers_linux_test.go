@@ -7,12 +7,14 @@ import (
 	"testing"
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/commandtest"
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
 // TestFromTextToAnswers follows the walk-through: from text to a model that answers over HTTP.
 func TestFromTextToAnswers(t *testing.T) {
+	primustest.Long(t, "it types the commands of a page")
 	t.Parallel()
 	commandtest.Tools(t, "bash", "curl", "jq")
 	root, err := filepath.Abs(filepath.Join("..", "..", ".."))

@@ -13,12 +13,14 @@ import (
 	"time"
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/commandtest"
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
 // TestOperations follows the guide from nothing to a fleet.
 func TestOperations(t *testing.T) {
+	primustest.Long(t, "it types the commands of a page")
 	t.Parallel()
 	commandtest.Tools(t, "bash", "curl", "jq", "openssl", "prometheus", "promtool", "etcd")
 	assert.GreaterOrEqual(t, followGuide(t, "operations.md"), 9)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/commandtest"
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -108,6 +109,7 @@ func TestPatchesCommands(t *testing.T) {
 
 // TestTrackingGuide runs what docs/tracking.md shows.
 func TestTrackingGuide(t *testing.T) {
+	primustest.Long(t, "it types the commands of a page")
 	runGuide(t, "tracking.md", "examples")
 	assert.FileExists(t, "lr.png")
 }
@@ -125,6 +127,7 @@ func TestDebuggingGuide(t *testing.T) { runGuide(t, "debugging-numerics.md", "ex
 
 // TestTuningGuide runs what docs/tuning.md shows.
 func TestTuningGuide(t *testing.T) {
+	primustest.Long(t, "it types the commands of a page")
 	runGuide(t, "tuning.md", "examples")
 	assert.FileExists(t, "tune.json")
 	assert.FileExists(t, "trace.json")

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/commandtest"
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -15,6 +16,7 @@ import (
 // TestWritingAVendor follows the guide in a shell: its commands succeed and print what the guide
 // shows after them, and its listings are in the files that they name.
 func TestWritingAVendor(t *testing.T) {
+	primustest.Long(t, "it types the commands of a page")
 	t.Parallel()
 	commandtest.Tools(t, "bash", "make", "cc", "go", "sed", "grep")
 	root, err := filepath.Abs(filepath.Join("..", "..", ".."))

@@ -99,6 +99,7 @@ func onlyMember(t *testing.T, etcd string) fleet.Member {
 // goes on, and everything that tells of dispatch tells of this change: the page, the stream of
 // events, Prometheus, which has found the run by itself, the fleet, and what the run leaves behind.
 func TestEndToEnd(t *testing.T) {
+	primustest.Long(t, "it types the commands of a page")
 	t.Parallel()
 	const from, to = "vendor.openblas", "default.flagos"
 	env := []string{"PRIMUS_ONEDNN=" + commandtest.Absent}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/primus-fl/primus/cmd/primus/command"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/commandtest"
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -18,6 +19,7 @@ import (
 // TestManual writes the manual, and reads every page as a user does: man has no complaint, and no
 // word of the help is lost to the markup.
 func TestManual(t *testing.T) {
+	primustest.Long(t, "it types the commands of a page")
 	dir := filepath.Join(t.TempDir(), "man1")
 	t.Setenv("SOURCE_DATE_EPOCH", "1700000000")
 	got := commandtest.Run(t, "man", "--dir", dir)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/commandtest"
 	"github.com/primus-fl/primus/internal/dashboards"
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -17,6 +18,7 @@ import (
 
 // TestMonitoring asks a Prometheus that scrapes a run everything that dashboards and rules ask.
 func TestMonitoring(t *testing.T) {
+	primustest.Long(t, "it types the commands of a page")
 	t.Parallel()
 	l := commandtest.NewLab(t)
 	policy := filepath.Join(l.Dir, "policy.yaml")

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/commandtest"
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/primus-fl/primus/internal/settings"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -27,6 +28,7 @@ import (
 // shows after a command has the form of what it prints; the figures are not compared. With
 // -update, the first command trains as long as it says and its end goes into the README.
 func TestReadme(t *testing.T) {
+	primustest.Long(t, "it types the commands of a page")
 	for _, tool := range []string{"make", "git", "sh"} {
 		if _, err := exec.LookPath(tool); err != nil {
 			t.Skipf("needs %s", tool)

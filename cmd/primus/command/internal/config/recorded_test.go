@@ -7,11 +7,13 @@ import (
 	"testing"
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/commandtest"
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/stretchr/testify/assert"
 )
 
 // Every experiment of Primus whose framework is compiled in can be planned.
 func TestRecordedExperiments(t *testing.T) {
+	primustest.Long(t, "it compares hundreds of experiments")
 	dir := commandtest.RecordedInputs(t)
 	t.Chdir(dir)
 	planned := 0

@@ -54,6 +54,7 @@ func step(t *testing.T, metrics string) string {
 }
 
 func TestFleetOfTwoTrainers(t *testing.T) {
+	primustest.Long(t, "it starts a fleet")
 	etcd := fleettest.Start(t)
 	t.Setenv("PRIMUS_FLEET", etcd.Address)
 	one := inFleet(t, etcd.Address, "--serve", "127.0.0.1:0")
@@ -190,6 +191,7 @@ func TestFleetRefusesAPolicyThatEndsRuns(t *testing.T) {
 // Of three runs one refuses a policy because of its own flags. Each says whether it applied the
 // policy, the others follow it until it is taken back, and all of them train on.
 func TestFleetOfThreeOneRefuses(t *testing.T) {
+	primustest.Long(t, "it starts a fleet")
 	t.Parallel()
 	etcd := fleettest.Start(t)
 	runs := map[string]*commandtest.Background{}
@@ -270,6 +272,7 @@ func targets(t *testing.T, url string) (groups []fleet.TargetGroup) {
 // Prometheus finds the runs of a fleet, at whichever address they serve metrics, from each list of
 // targets.
 func TestFleetDiscovery(t *testing.T) {
+	primustest.Long(t, "it starts a fleet")
 	t.Parallel()
 	etcd := fleettest.Start(t)
 	run := inFleet(t, etcd.Address, "--serve", "127.0.0.1:0", "--metrics-addr", "")

@@ -28,6 +28,7 @@ func goTool(t *testing.T) {
 
 // TestPluginsBuild builds a program with the example, trains with it, and has it build another one.
 func TestPluginsBuild(t *testing.T) {
+	primustest.Long(t, "it builds and checks plugins")
 	goTool(t)
 	t.Setenv("GOPROXY", "off") // the cache of modules is enough
 	example, err := filepath.Abs(filepath.Join("..", "..", "..", "..", "..", "examples", "outtree_go"))
@@ -70,6 +71,7 @@ func Source() opregistry.Source {
 `
 
 func TestPluginsBuildNamesTheModuleAtFault(t *testing.T) {
+	primustest.Long(t, "it builds and checks plugins")
 	goTool(t)
 	t.Setenv("GOPROXY", "off")
 	const module = "example.com/acme/ops/v2"

@@ -10,6 +10,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/commandtest"
 	"github.com/primus-fl/primus/internal/loadertest"
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -73,6 +74,7 @@ func check(t *testing.T, file string, args ...string) (checked, commandtest.Outc
 
 // A function for TVM FFI is probed and checked as an op of a plugin is.
 func TestPluginsCheckMapping(t *testing.T) {
+	primustest.Long(t, "it builds and checks plugins")
 	build := func(flags ...string) string {
 		path := loadertest.Library(t, "libadd.so", "../../../../../internal/plugin/testdata/tvm.c", flags...)
 		mapping := `{"vendor": "acme", "functions": [{"function": "add", "op": "residual_add", "args": ["a", "b", "output"], "dtypes": ["f32"], "thread_safe": true}]}`
@@ -93,6 +95,7 @@ func TestPluginsCheckMapping(t *testing.T) {
 }
 
 func TestPluginsCheckPasses(t *testing.T) {
+	primustest.Long(t, "it builds and checks plugins")
 	report, got := check(t, acme(t, ""))
 	assert.Zero(t, got.Code, got.Out)
 	assert.True(t, report.Passed)
@@ -136,6 +139,7 @@ func TestPluginsCheckPasses(t *testing.T) {
 // A kernel that is wrong at the sizes of models is refused, and the reports on it and on a right
 // one make a page that a browser shows.
 func TestPluginsReport(t *testing.T) {
+	primustest.Long(t, "it builds and checks plugins")
 	dir := t.TempDir()
 	publish := func(name string, macros ...string) string {
 		_, got := check(t, commandtest.BuildPlugin(t, append(macros, `NAME="`+name+`"`)...))
@@ -179,6 +183,7 @@ func TestPluginsReportBadFiles(t *testing.T) {
 }
 
 func TestPluginsCheckFindsFaults(t *testing.T) {
+	primustest.Long(t, "it builds and checks plugins")
 	tests := []struct {
 		fault, failure, want string
 		args                 []string

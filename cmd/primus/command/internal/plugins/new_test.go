@@ -10,11 +10,13 @@ import (
 	"time"
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/commandtest"
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
 func TestPluginsNewLibraries(t *testing.T) {
+	primustest.Long(t, "it builds and checks plugins")
 	tests := []struct {
 		lang, library string // "" where the guide for authors checks it
 		tools, build  []string

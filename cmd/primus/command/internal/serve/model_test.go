@@ -8,6 +8,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/commandtest"
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -50,6 +51,7 @@ func TestServeModel(t *testing.T) {
 }
 
 func TestModelPage(t *testing.T) {
+	primustest.Long(t, "it looks at pages in a browser")
 	t.Parallel()
 	b := commandtest.NewBrowser(t)
 	s := serveModel(t)

@@ -10,6 +10,7 @@ import (
 	"github.com/primus-fl/primus/cmd/primus/command/internal/commandtest"
 	"github.com/primus-fl/primus/impls/flagos"
 	"github.com/primus-fl/primus/impls/reference"
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/primus-fl/primus/internal/runs"
 	"github.com/primus-fl/primus/internal/serve"
 	"github.com/primus-fl/primus/opmanager"
@@ -25,6 +26,7 @@ import (
 // An open page follows a run to its end and then the next one, and shows impls that were registered
 // meanwhile.
 func TestPageFollowsRunsAndImpls(t *testing.T) {
+	primustest.Long(t, "it looks at pages in a browser")
 	t.Parallel()
 	b := commandtest.NewBrowser(t)
 	hub := serve.NewHub()

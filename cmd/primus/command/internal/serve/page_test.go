@@ -7,6 +7,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/commandtest"
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -18,6 +19,7 @@ func tile(name string) string {
 }
 
 func TestPage(t *testing.T) {
+	primustest.Long(t, "it looks at pages in a browser")
 	t.Parallel()
 	b := commandtest.NewBrowser(t)
 	l := commandtest.NewLab(t)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/commandtest"
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -106,6 +107,7 @@ func TestServePatchesMistakes(t *testing.T) {
 // The page lists patches when it is asked for them, searches them, and says which an experiment
 // gets.
 func TestPageOfPatches(t *testing.T) {
+	primustest.Long(t, "it looks at pages in a browser")
 	t.Parallel()
 	b := commandtest.NewBrowser(t)
 	s := commandtest.StartServing(t, "serve", "--listen", "127.0.0.1:0", "--repo", commandtest.PrimusTree(t), "--config", commandtest.MegatronExperiment(t, "loss_factor: 2"))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/commandtest"
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/primus-fl/primus/internal/runs"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -68,6 +69,7 @@ func TestServeRunMistakes(t *testing.T) {
 
 // The page lists runs that have ended, shows one, and compares it with others.
 func TestPageOfRunsThatHaveEnded(t *testing.T) {
+	primustest.Long(t, "it looks at pages in a browser")
 	t.Parallel()
 	b := commandtest.NewBrowser(t)
 	l := commandtest.NewLab(t)

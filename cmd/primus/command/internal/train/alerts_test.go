@@ -10,6 +10,7 @@ import (
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/commandtest"
 	"github.com/primus-fl/primus/internal/dashboards"
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -17,6 +18,7 @@ import (
 // TestAlertsOfRunsThatEnd has a Prometheus watch runs that end in every way, each before it can be
 // asked again.
 func TestAlertsOfRunsThatEnd(t *testing.T) {
+	primustest.Long(t, "it starts processes and waits for them")
 	t.Parallel()
 	l := commandtest.NewLab(t)
 	diverges, killed, finishes, absent := commandtest.FreeAddress(t), commandtest.FreeAddress(t), commandtest.FreeAddress(t), commandtest.FreeAddress(t)

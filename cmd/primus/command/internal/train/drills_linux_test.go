@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/commandtest"
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -80,6 +81,7 @@ func networks(t *testing.T) (names [2]string, cut func()) {
 
 // A rank that loses its network ends the job on both sides, which say what they saw.
 func TestPartition(t *testing.T) {
+	primustest.Long(t, "it starts processes and waits for them")
 	needMPICH(t)
 	names, cut := networks(t)
 	l, port := commandtest.NewLab(t), freePort(t)
@@ -200,6 +202,7 @@ func TestRankThatIsNotWatched(t *testing.T) {
 
 // Without a launcher of MPI the ranks find out which of them hangs.
 func TestHangingRankIsNamed(t *testing.T) {
+	primustest.Long(t, "it starts processes and waits for them")
 	t.Parallel()
 	needMPICH(t)
 	l := commandtest.NewLab(t)
@@ -212,6 +215,7 @@ func TestHangingRankIsNamed(t *testing.T) {
 
 // torchrun starts native ranks as it starts any program, and again after a failure.
 func TestTorchrun(t *testing.T) {
+	primustest.Long(t, "it starts processes and waits for them")
 	needMPICH(t)
 	commandtest.Tools(t, "torchrun")
 	l := commandtest.NewLab(t)

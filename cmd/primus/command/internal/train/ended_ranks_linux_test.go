@@ -11,12 +11,14 @@ import (
 	"testing"
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/commandtest"
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
 // A rank that dies ends the job.
 func TestKilledRank(t *testing.T) {
+	primustest.Long(t, "it starts processes and waits for them")
 	for launcher, m := range mpiLaunchers {
 		for rank := range 2 {
 			t.Run(fmt.Sprintf("%s/%d", launcher, rank), func(t *testing.T) {
@@ -40,6 +42,7 @@ func TestKilledRank(t *testing.T) {
 // A rank that is killed in the middle of a save, in which all ranks write, leaves the save before
 // it, and the run goes on from there.
 func TestRankKilledInASave(t *testing.T) {
+	primustest.Long(t, "it starts processes and waits for them")
 	for rank := range 2 {
 		t.Run(strconv.Itoa(rank), func(t *testing.T) {
 			l := commandtest.NewLab(t)

@@ -81,6 +81,7 @@ func startHanging(t *testing.T, l *commandtest.Lab, more ...string) *primustest.
 // A run that hangs says where, answers that it is not ready, and ends with code 3 if that is asked
 // for; the last checkpoint is whole.
 func TestHangIsEnded(t *testing.T) {
+	primustest.Long(t, "it starts processes and waits for them")
 	t.Parallel()
 	l, addr := commandtest.NewLab(t), commandtest.FreeAddress(t)
 	run := startHanging(t, l, "--hang-timeout", "300ms", "--on-hang", "abort", "--grace", "2s", "--serve", addr)

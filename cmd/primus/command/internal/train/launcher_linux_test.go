@@ -64,6 +64,7 @@ func trainedShaped(t *testing.T, dir string) {
 
 // TestTwoNodes runs a program for each of two nodes, which share a directory and a machine.
 func TestTwoNodes(t *testing.T) {
+	primustest.Long(t, "it starts processes and waits for them")
 	for _, launcher := range []string{"direct", "torchrun"} {
 		nodes := func(t *testing.T, env ...string) (codes [2]int, outputs [2]string, dir string) {
 			t.Helper()
@@ -98,6 +99,7 @@ func TestTwoNodes(t *testing.T) {
 }
 
 func TestSlurm(t *testing.T) {
+	primustest.Long(t, "it starts processes and waits for them")
 	commandtest.StartSlurm(t)
 	t.Run("hosts", func(t *testing.T) {
 		for _, list := range []string{"n1", "n[1-3]", "n[01-03,5],m7", "a[1-2]b[3-4]", "a[098-101],b-c[1,3]"} {
@@ -216,6 +218,7 @@ func waitForSteps(t *testing.T, l *commandtest.Lab) {
 }
 
 func TestContainer(t *testing.T) {
+	primustest.Long(t, "it starts processes and waits for them")
 	var options []string
 	for _, o := range commandtest.StartPodman(t) {
 		options = append(options, "--launcher-option", o)

@@ -12,12 +12,14 @@ import (
 	"time"
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/commandtest"
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
 // Whatever takes long ends soon after SIGTERM, with 130, and leaves nothing half made.
 func TestEveryLongCommandListens(t *testing.T) {
+	primustest.Long(t, "it starts processes and waits for them")
 	const soon = time.Minute // on a machine that does other things, too
 	many := func(file string) []string { return slices.Repeat([]string{file}, 20_000) }
 	tests := []struct {

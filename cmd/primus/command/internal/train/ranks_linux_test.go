@@ -112,6 +112,7 @@ const (
 
 // Any number of ranks trains the model that one rank trains.
 func TestRanksTrainAsOne(t *testing.T) {
+	primustest.Long(t, "it starts processes and waits for them")
 	for _, tt := range []struct {
 		name, model, launcher string
 		ranks                 int
@@ -197,6 +198,7 @@ func TestRanksCountTheSameTokens(t *testing.T) {
 // Examples and pairs of answers teach any number of ranks the same, which is evaluated with the
 // same examples though the micro batches of ranks are smaller.
 func TestRanksTuneAsOne(t *testing.T) {
+	primustest.Long(t, "it starts processes and waits for them")
 	base := commandtest.NewLab(t)
 	got := base.Train("train_iters=3")
 	require.Zero(t, got.Code, got.Stderr)
@@ -228,6 +230,7 @@ func TestRanksTuneAsOne(t *testing.T) {
 // A run goes on with another number of ranks, and the same number gives the same bits, whenever
 // gradients are sent.
 func TestRanksGoOn(t *testing.T) {
+	primustest.Long(t, "it starts processes and waits for them")
 	args := func(steps int) []string { return []string{fmt.Sprintf("train_iters=%d", steps), "lr_decay_iters=12"} }
 	straight, stopped := commandtest.NewLab(t), commandtest.NewLab(t)
 	trainRanks(t, straight, "openmpi", 2, args(12)...)
@@ -253,6 +256,7 @@ func TestRanksGoOn(t *testing.T) {
 // The state of the optimizer, which the ranks share out among them, is the same in a checkpoint of
 // any number of ranks.
 func TestShardsGoOn(t *testing.T) {
+	primustest.Long(t, "it starts processes and waits for them")
 	args := func(steps int, more ...string) []string {
 		return append([]string{fmt.Sprintf("train_iters=%d", steps), "lr_decay_iters=12", "use_distributed_optimizer=true"}, more...)
 	}
@@ -285,6 +289,7 @@ func TestRanksGoOnInFP8(t *testing.T) {
 
 // A checkpoint holds whole weights, whatever part of them the ranks have that save it.
 func TestPartsGoOn(t *testing.T) {
+	primustest.Long(t, "it starts processes and waits for them")
 	for name, tt := range map[string]struct {
 		model string
 		args  []string
@@ -356,6 +361,7 @@ func TestPartsBeginWithWeights(t *testing.T) {
 
 // Ranks that would compute otherwise train nothing and say what differs.
 func TestRanksThatDiffer(t *testing.T) {
+	primustest.Long(t, "it starts processes and waits for them")
 	for _, tt := range []struct {
 		name string
 		args []string

@@ -12,6 +12,7 @@ import (
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/commandtest"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/train"
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -57,6 +58,7 @@ func TestRestart(t *testing.T) {
 
 // A process that trains alone is started again, too.
 func TestRestartAlone(t *testing.T) {
+	primustest.Long(t, "it starts processes and waits for them")
 	t.Parallel()
 	l := commandtest.NewLab(t)
 	j := start(t, l, nil, append([]string{"--max-restarts", "2"}, longRun...)...)

@@ -157,6 +157,7 @@ func slowRun(t *testing.T, more ...string) (*commandtest.Lab, *primustest.Progra
 
 // A step that takes longer than half of the grace period is given up.
 func TestGrace(t *testing.T) {
+	primustest.Long(t, "it starts processes and waits for them")
 	t.Parallel()
 	l, run := slowRun(t, "--grace", "8s")
 	require.NoError(t, run.Process.Signal(syscall.SIGTERM))
