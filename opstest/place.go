@@ -15,6 +15,9 @@ import (
 // elsewhere is a place whose operands have another alignment than usual, and start as numbers.
 var elsewhere = tensortest.Placement{Shift: 3, Filled: true}
 
+// shiftedBy is a place whose operands lie some elements further.
+func shiftedBy(n int) tensortest.Placement { return tensortest.Placement{Shift: n, Filled: true} }
+
 // arena gives the operands of every stage that begins with reset the same addresses.
 type arena struct {
 	blocks [][]byte
@@ -134,6 +137,8 @@ type setting struct {
 	seed   uint64                // another seed makes other values
 	scaled bool                  // other numbers among the arguments
 	edit   func(float64) float64 // of the last element of the largest operand that is only read
+	axis   func(int) int         // see Stage
+	padded bool
 }
 
 // scaled returns the call with other numbers among its arguments, as far as the op allows them, so

@@ -28,14 +28,35 @@ type Stage struct {
 	Seed   uint64
 	guards []func(tensortest.TB)
 	place  tensortest.Placement
+	axis   func(int) int // replaces the length of an axis; nil keeps it
+	padded bool          // what would be dense has gaps after rows
 }
 
 // Out returns a guarded operand that has not been written yet.
 func (s *Stage) Out(l Layout, d tensor.DType, shape ...int) *tensor.Tensor {
 	s.T.Helper()
-	x, intact := s.guarded(l, d, shape)
+	if s.padded && l == Dense {
+		l = Padded
+	}
+	x, intact := s.guarded(l, d, s.lengths(shape))
 	s.guards = append(s.guards, intact)
 	return x
+}
+
+// lengths returns the lengths of the axes of an operand for which a case wants a shape.
+func (s *Stage) lengths(shape []int) []int {
+	if s.axis == nil {
+		return shape
+	}
+	longer, elements := slices.Clone(shape), 1
+	for i, n := range longer {
+		longer[i] = s.axis(n)
+		elements *= longer[i]
+	}
+	if elements > maxStretched {
+		s.T.Fatalf("opstest: %v are too many elements of an operand", tensor.Shape(longer))
+	}
+	return longer
 }
 
 func (s *Stage) guarded(l Layout, d tensor.DType, shape []int) (*tensor.Tensor, func(tensortest.TB)) {
@@ -64,7 +85,7 @@ func (s *Stage) In(l Layout, d tensor.DType, shape ...int) *tensor.Tensor {
 	s.T.Helper()
 	s.Seed++
 	x := s.Out(l, d, shape...)
-	if err := x.CopyFrom(tensortest.Random(s.T, s.Seed, d, shape...)); err != nil {
+	if err := x.CopyFrom(tensortest.Random(s.T, s.Seed, d, s.lengths(shape)...)); err != nil {
 		s.T.Fatalf("opstest: %v", err)
 	}
 	return x

@@ -163,6 +163,7 @@ func (s *Suite) run(t T, impl, oracle opregistry.Impl, cfg *config) *runner {
 			r.run(t, d.String()+"/"+c.Name, func(t T) { r.check(t, d, c) })
 		}
 		r.hunt(t, d)
+		r.vary(t, d)
 	}
 	if len(r.served) > 0 {
 		r.run(t, "at_the_same_time", r.together)
@@ -247,7 +248,7 @@ type staged struct {
 
 func (r *runner) stage(t tensortest.TB, c untypedCase, with setting) *staged {
 	t.Helper()
-	s := &Stage{T: t, Seed: with.seed, place: with.place}
+	s := &Stage{T: t, Seed: with.seed, place: with.place, axis: with.axis, padded: with.padded}
 	call := &staged{stage: s, args: c.Make(s), terms: c.Terms}
 	if with.scaled && (r.refresh == nil || r.cfg.forward == nil) {
 		call.args = scaled(call.args, r.op)
@@ -360,10 +361,16 @@ func (r *runner) ready(t tensortest.TB, c untypedCase, with setting) (*staged, e
 			return nil, fmt.Errorf("the forward impl: %w", err)
 		}
 	}
+	call.remember()
+	return call, nil
+}
+
+// remember keeps the content of the operands.
+func (call *staged) remember() {
+	call.before = nil
 	for _, o := range call.operands {
 		call.before = append(call.before, tensortest.Bytes(o.Tensor))
 	}
-	return call, nil
 }
 
 // guard runs the impl and turns a panic into an error.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"reflect"
+	"sync/atomic"
 
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/tensor"
@@ -18,26 +19,59 @@ func argumentMutants(op opregistry.Handle) []mutant {
 		case p.Sort == opregistry.SortTensor && (p.Given == "" || p.Access != "read"):
 			continue
 		}
-		list = append(list, rule{name: p.Name + " is ignored", dtype: tensor.F32, wrong: func(opregistry.Handle) func(call) error {
+		free := new(atomic.Int64)
+		m := rule{name: p.Name + " is ignored", dtype: tensor.F32, wrong: func(opregistry.Handle) func(call) error {
 			return func(c call) error {
 				clone, args := c.Clone()
 				v := args.FieldByIndex(p.Path)
-				kept := reflect.ValueOf(v.Interface())
-				for _, other := range []float64{0, 1, 2} {
-					v.SetZero()
-					if other != 0 && v.CanFloat() {
-						v.SetFloat(other)
-					} else if other != 0 && v.CanInt() {
-						v.SetInt(int64(other))
-					}
-					if clone.Validate() == nil {
-						return c.run(clone)
+				given := reflect.ValueOf(v.Interface())
+				others := valid(clone, v)
+				if p.Sort == opregistry.SortTensor && v.IsNil() {
+					free.Add(1) // an operand could be given
+				}
+				for _, other := range others {
+					if !reflect.DeepEqual(other.Interface(), given.Interface()) {
+						free.Add(1)
+						break
 					}
 				}
-				v.Set(kept)
-				return c.right()
+				if len(others) == 0 {
+					return c.right()
+				}
+				v.Set(others[0])
+				return c.run(clone)
 			}
-		}}.of(op))
+		}}.of(op)
+		m.free = free
+		list = append(list, m)
 	}
 	return list
+}
+
+// valid returns those of a few values of an argument with which a call is valid: the first of them
+// is what an impl has that ignores the argument.
+func valid(c opregistry.Call, v reflect.Value) []reflect.Value {
+	given := reflect.ValueOf(v.Interface())
+	defer v.Set(given)
+	var found []reflect.Value
+	for _, n := range []int{0, 1, 2} {
+		v.SetZero()
+		switch {
+		case n == 0:
+		case v.CanFloat():
+			v.SetFloat(float64(n))
+		case v.CanInt():
+			v.SetInt(int64(n))
+		case v.CanUint():
+			v.SetUint(uint64(n))
+		case v.Kind() == reflect.Bool && n == 1:
+			v.SetBool(true)
+		default:
+			continue
+		}
+		if c.Validate() == nil {
+			found = append(found, reflect.ValueOf(v.Interface()))
+		}
+	}
+	return found
 }

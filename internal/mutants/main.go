@@ -66,22 +66,31 @@ func draw(rng *rand.Rand, n int, fits func(opregistry.Handle) bool) []opregistry
 // outcome is what the kit said about a mutant.
 type outcome struct {
 	name, family, reason string
-	changed              int64 // of a survivor: the calls whose results were wrong; −1 when it is not known
+	changed              int64  // of a survivor: the calls whose results were wrong; −1 when it is not known
+	equivalent           string // why a survivor is right, "" when that is not proved
 }
 
 // judge runs the kit on a mutant, and counts the wrong results of a survivor.
 func judge(m mutant) (outcome, error) {
 	reason, err := m.refusal()
-	o := outcome{m.name(), family(m.impl.Op), reason, -1}
+	o := outcome{name: m.name(), family: family(m.impl.Op), reason: reason, changed: -1}
 	if err != nil || reason != "" || m.changed == nil {
 		return o, err
 	}
 	counted := m.counted()
 	counted.changed.Store(0)
+	counted.results.Store(0)
 	if _, err := counted.refusal(); err != nil {
 		return o, err
 	}
 	o.changed = counted.changed.Load()
+	switch {
+	case o.changed > 0:
+	case m.free != nil && m.free.Load() == 0:
+		o.equivalent = "the other arguments of each call allow no other value"
+	case counted.results.Load() == 0:
+		o.equivalent = "the op writes nothing"
+	}
 	return o, nil
 }
 
@@ -120,6 +129,8 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 // explain says what is known about a survivor.
 func (o outcome) explain() string {
 	switch {
+	case o.equivalent != "":
+		return o.equivalent
 	case o.changed == 0:
 		return "its results were right in every case"
 	case o.changed > 0:
@@ -131,8 +142,8 @@ func (o outcome) explain() string {
 // report prints how many mutants of each family were refused, and the survivors.
 func report(out io.Writer, seed uint64, outcomes []outcome) error {
 	type count struct {
-		ops           map[string]bool
-		all, survived int
+		ops                       map[string]bool
+		all, survived, equivalent int
 	}
 	counts := map[string]*count{}
 	names := map[string]bool{}
@@ -147,20 +158,28 @@ func report(out io.Writer, seed uint64, outcomes []outcome) error {
 		c.ops[op], names[op] = true, true
 		c.all++
 		total.all++
-		if o.reason == "" {
+		switch {
+		case o.equivalent != "":
+			c.equivalent++
+			total.equivalent++
+		case o.reason == "":
 			c.survived++
 			total.survived++
 		}
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "seed %d\n\n| family | ops | mutants | refused |\n|---|---:|---:|---:|\n", seed)
+	fmt.Fprintf(&b, "seed %d\n\n| family | ops | mutants | equivalent | refused |\n|---|---:|---:|---:|---:|\n", seed)
 	for _, f := range slices.Sorted(maps.Keys(counts)) {
 		c := counts[f]
-		fmt.Fprintf(&b, "| %s | %d | %d | %d |\n", f, len(c.ops), c.all, c.all-c.survived)
+		fmt.Fprintf(&b, "| %s | %d | %d | %d | %d |\n", f, len(c.ops), c.all, c.equivalent, c.all-c.equivalent-c.survived)
 	}
-	fmt.Fprintf(&b, "| all | %d | %d | %d (%.1f %%) |\n", len(names), total.all, total.all-total.survived, 100*float64(total.all-total.survived)/float64(max(total.all, 1)))
+	wrong := total.all - total.equivalent
+	fmt.Fprintf(&b, "| all | %d | %d | %d | %d (%.1f %%) |\n", len(names), total.all, total.equivalent, wrong-total.survived, 100*float64(wrong-total.survived)/float64(max(wrong, 1)))
 	for _, o := range outcomes {
-		if o.reason == "" {
+		switch {
+		case o.equivalent != "":
+			fmt.Fprintf(&b, "\nequivalent: %s; %s", o.name, o.equivalent)
+		case o.reason == "":
 			fmt.Fprintf(&b, "\nsurvived: %s; %s", o.name, o.explain())
 		}
 	}

@@ -20,6 +20,8 @@ type mutant struct {
 	dtype   tensor.DType
 	options []opstest.Option
 	changed *atomic.Int64 // calls whose results the mistake changed; nil when it is not known
+	results *atomic.Int64 // elements of all results; nil when they are not counted
+	free    *atomic.Int64 // calls in which the argument that is ignored could have another value
 }
 
 func (m mutant) name() string { return m.impl.Op.Name() + ":" + m.rule }

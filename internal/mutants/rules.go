@@ -32,7 +32,7 @@ type rule struct {
 
 // of returns the mutant of an op.
 func (r rule) of(op opregistry.Handle) mutant {
-	m := mutant{rule: r.name, dtype: r.dtype, oracle: right(op), changed: new(atomic.Int64)}
+	m := mutant{rule: r.name, dtype: r.dtype, oracle: right(op), changed: new(atomic.Int64), results: new(atomic.Int64)}
 	run := right(op).Run
 	wrong := r.wrong(op)
 	m.impl = opregistry.Impl{Op: op, ID: "wrong", Kind: opregistry.KindReference, Run: opregistry.Untyped(op, func(x *opregistry.Exec, args any) error {
@@ -144,6 +144,9 @@ func (m mutant) counted() mutant {
 		var before, after [][]byte
 		for _, o := range a.Operands() {
 			before = append(before, tensortest.Bytes(o.Tensor))
+			if o.Access != opregistry.AccessRead {
+				m.results.Add(int64(o.Tensor.NumElements()))
+			}
 		}
 		err := a.Run(wrong, x)
 		for i, o := range a.Operands() {

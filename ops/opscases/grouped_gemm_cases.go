@@ -211,12 +211,35 @@ func groupedTensorCases(d tensor.DType) []opstest.Case[gemm.GroupedGemmArgs] {
 }
 
 func discreteInCases(d tensor.DType) []opstest.Case[gemm.GroupedGemmArgs] {
-	return grouped(d, true, func(s *opstest.Stage, l opstest.Layout, index tensor.DType, rows []int) gemm.GroupedGemmArgs {
-		return gemm.GroupedGemmArgs{
-			A: gemm.GroupedTensor{List: each(rows, func(int) *tensor.Tensor { return s.In(l, d, groupOut, groupIn) })}, TransA: true,
+	type args = gemm.GroupedGemmArgs
+	weights := func(s *opstest.Stage, l opstest.Layout, rows []int, out, in int) gemm.GroupedTensor {
+		return gemm.GroupedTensor{List: each(rows, func(int) *tensor.Tensor { return s.In(l, d, out, in) })}
+	}
+	cases := grouped(d, true, func(s *opstest.Stage, l opstest.Layout, index tensor.DType, rows []int) args {
+		return args{
+			A: weights(s, l, rows, groupOut, groupIn), TransA: true,
 			B: groupedTensor(s, true, l, d, index, groupIn, rows), D: groupedTensor(s, false, l, d, index, groupOut, rows),
 		}
 	})
+	for _, rows := range groupSizes() {
+		for _, l := range []opstest.Layout{opstest.Dense, opstest.Padded, opstest.Turned} {
+			cases = append(cases, opstest.Case[args]{Name: fmt.Sprintf("dgrad/%v/%v", rows, l), Make: func(s *opstest.Stage) args {
+				return args{
+					A: weights(s, l, rows, groupOut, groupIn),
+					B: groupedTensor(s, true, l, d, tensor.I64, groupOut, rows), D: groupedTensor(s, false, l, d, tensor.I64, groupIn, rows),
+				}
+			}})
+		}
+		for _, turned := range []bool{false, true} {
+			cases = append(cases, opstest.Case[args]{Name: fmt.Sprintf("square/%v/trans_a=%v", rows, turned), Make: func(s *opstest.Stage) args {
+				return args{
+					A: weights(s, opstest.Dense, rows, groupIn, groupIn), TransA: turned,
+					B: groupedTensor(s, true, opstest.Dense, d, tensor.I32, groupIn, rows), D: groupedTensor(s, false, opstest.Dense, d, tensor.I32, groupIn, rows),
+				}
+			}})
+		}
+	}
+	return cases
 }
 
 func discreteOutCases(d tensor.DType) []opstest.Case[gemm.GroupedGemmArgs] {

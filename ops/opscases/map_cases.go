@@ -212,7 +212,7 @@ func multiRowCases(shorter bool) func(d tensor.DType) []opstest.Case[moe.MultiRo
 		var cases []opstest.Case[moe.MultiRowPaddingArgs]
 		for _, g := range []struct{ rows, padded []int }{
 			{[]int{}, []int{}}, {[]int{0}, []int{0}}, {[]int{1}, []int{1}}, {[]int{0}, []int{4}},
-			{[]int{5, 0, 17, 3}, []int{16, 0, 32, 16}}, {[]int{3, 0}, []int{3, 2}},
+			{[]int{5, 0, 17, 3}, []int{16, 0, 32, 16}}, {[]int{3, 0}, []int{3, 2}}, {[]int{2000, 9, 2100}, []int{2016, 16, 2112}},
 		} {
 			for _, l := range []opstest.Layout{opstest.Dense, opstest.Padded, opstest.Turned} {
 				cases = append(cases, opstest.Case[moe.MultiRowPaddingArgs]{Name: fmt.Sprintf("%v/%v/%v", g.rows, g.padded, l), Make: func(s *opstest.Stage) moe.MultiRowPaddingArgs {
