@@ -75,7 +75,7 @@ type TrainerInitializer interface {
 	InitTrainer(t Trainer, tc *TrainContext) error
 }
 
-// DataUser is an Adapter whose framework reads data sets and models below the data directory and
+// DataUser is an Adapter whose framework reads datasets and models below the data directory and
 // HF_HOME. These directories are created before training.
 type DataUser interface{ UsesData() }
 

@@ -17,7 +17,7 @@ import (
 )
 
 // envHFHome is the variable for the directory in which the libraries of Hugging Face keep models
-// and data sets.
+// and datasets.
 const envHFHome = "HF_HOME"
 
 // envPolicy begins the names of variables that hold a dispatch policy.
@@ -107,7 +107,7 @@ func (r *session) launchOptions() error {
 	return errors.Join(faults...)
 }
 
-// makeDataDirs makes the directories of a framework that reads data sets or models.
+// makeDataDirs makes the directories of a framework that reads datasets or models.
 func (r *session) makeDataDirs() error {
 	if _, uses := r.tc.Adapter.(backend.DataUser); !uses {
 		return nil

@@ -29,7 +29,7 @@ type Settings struct {
 	PrimusVersion string
 
 	Launch      launch.Options // for frameworks that are started as processes
-	DataPath    string         // data sets and models; empty means ./data
+	DataPath    string         // datasets and models; empty means ./data
 	BackendPath string         // the source tree of the framework; empty means that it is looked for
 
 	// Elsewhere says that a plan is for another machine, whose files this one does not see.

@@ -18,7 +18,7 @@ var (
 
 const setBy = "framework " + Framework
 
-// normalise brings the arguments that name data sets into one form: lists of paths, texts without
+// normalise brings the arguments that name datasets into one form: lists of paths, texts without
 // spaces around them, null for empty texts and none, and mock in place of mock_data. Real data
 // switches mock data off.
 func normalise(args *backend.Args) error {

@@ -4,7 +4,7 @@
 // # Concepts
 //
 // A run is a recipe in a flavor, called with the parameters of the module. Parameters that name
-// data sets are brought into one form.
+// datasets are brought into one form.
 //
 // # Concurrency
 //
