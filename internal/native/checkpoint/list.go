@@ -37,6 +37,7 @@ type found struct {
 	sequence uint64
 	run      string // the run that saved it
 	files    []manifestFile
+	mark     Mark
 	link     bool  // a symbolic link, which may point to a checkpoint of another run
 	err      error // why its manifest cannot be used, nil if it can
 }
@@ -98,7 +99,7 @@ func look(dir string, e fs.DirEntry) (found, bool) {
 		f.err = err
 		return f, !isForeign(f.path)
 	}
-	f.sequence, f.run, f.files = m.Sequence, m.Run, m.Files
+	f.sequence, f.run, f.files, f.mark = m.Sequence, m.Run, m.Files, m.mark()
 	return f, true
 }
 

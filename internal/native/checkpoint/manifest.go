@@ -16,7 +16,7 @@ import (
 const (
 	manifestName    = "checkpoint.json"
 	manifestFormat  = "primus-checkpoint"
-	manifestVersion = 2
+	manifestVersion = 3
 	maxManifest     = 1 << 20
 )
 
@@ -32,7 +32,12 @@ type manifest struct {
 	Sequence uint64         `json:"sequence"`
 	Run      string         `json:"run,omitempty"` // the run that saved it; version 1 has none
 	Files    []manifestFile `json:"files"`
-	Checksum string         `json:"checksum"` // of this text with an empty checksum
+
+	// Judgement and ValidLoss are in version 3 only.
+	Judgement Judgement `json:"judgement,omitempty"`
+	ValidLoss *float64  `json:"valid_loss,omitempty"`
+
+	Checksum string `json:"checksum"` // of this text with an empty checksum
 }
 
 type manifestFile struct {

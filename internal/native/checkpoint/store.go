@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 
 	"github.com/primus-fl/primus/internal/durable"
@@ -26,6 +27,11 @@ type Settings struct {
 	// Keep is the number of newest checkpoints of the run that a save leaves; 0 means DefaultKeep.
 	Keep int
 
+	// KeepEvery keeps the checkpoints of steps that it divides, KeepBest those with the lowest
+	// validation losses. 0 keeps none. The last one that was judged good always stays.
+	KeepEvery int64
+	KeepBest  int
+
 	// Run names the run that saves. A save removes only checkpoints of the same run.
 	Run string
 
@@ -37,9 +43,8 @@ type Settings struct {
 // Store is a directory of checkpoints. It belongs to one goroutine.
 type Store struct {
 	dir  string
-	keep int
+	set  Settings
 	run  string
-	look func(*Checkpoint) error
 	lock *durable.LockFile // nil while the Store is not acquired
 
 	// damaged holds the paths of checkpoints whose files Latest found to be damaged, which do not
@@ -53,13 +58,16 @@ func NewStore(dir string, s Settings) (*Store, error) {
 	if dir == "" {
 		return nil, fmt.Errorf("checkpoint: given an empty directory, want where checkpoints go")
 	}
+	if s.KeepEvery < 0 || s.KeepBest < 0 {
+		return nil, fmt.Errorf("checkpoint: given every %d steps and the best %d to keep, want 0 or more", s.KeepEvery, s.KeepBest)
+	}
 	if s.Keep < 0 {
 		return nil, fmt.Errorf("checkpoint: given %d checkpoints to keep, want 1 or more (0 for %d)", s.Keep, DefaultKeep)
 	}
 	if s.Keep == 0 {
 		s.Keep = DefaultKeep
 	}
-	return &Store{dir: dir, keep: s.Keep, run: s.Run, look: s.Check, damaged: make(map[string]bool)}, nil
+	return &Store{dir: dir, set: s, run: s.Run, damaged: make(map[string]bool)}, nil
 }
 
 // Dir returns the Store's directory.
@@ -151,7 +159,7 @@ func (s *Store) Save(step int64, write func(w *Writer) error) (saved Saved, err 
 	if err := s.write(step, existing, write, &saved); err != nil {
 		return saved, fmt.Errorf("save step %d: %w", step, err)
 	}
-	s.prune(saved.Path, existing, &saved)
+	s.prune(&saved)
 	return saved, nil
 }
 
@@ -182,7 +190,7 @@ func (s *Store) write(step int64, existing []found, write func(w *Writer) error,
 	if err := write(w); err != nil {
 		return err
 	}
-	if err := w.finish(manifest{Step: step, Sequence: nextSequence(existing), Run: s.run}); err != nil {
+	if err := w.finish(manifest{Step: step, Sequence: nextSequence(existing), Run: s.run, Judgement: w.mark.Judgement, ValidLoss: w.mark.ValidLoss}); err != nil {
 		return err
 	}
 	if err := s.clear(target, existing, saved); err != nil {
@@ -244,17 +252,18 @@ func (s *Store) clear(target string, existing []found, saved *Saved) error {
 	}
 }
 
-// prune removes the run's own checkpoints that were there before the save, except the newest ones
-// that the Store keeps beside the one just written. Checkpoints that are damaged, unreadable, of a
-// newer version or of another run stay.
-func (s *Store) prune(written string, existing []found, saved *Saved) {
-	kept := 1
-	for _, f := range existing {
-		if f.path == written || !s.owns(f) {
-			continue
-		}
-		if kept < s.keep {
-			kept++
+// prune removes the run's own checkpoints that the Store does not keep. Checkpoints that are
+// damaged, unreadable, of a newer version or of another run stay.
+func (s *Store) prune(saved *Saved) {
+	all, err := list(s.dir)
+	if err != nil {
+		saved.Warnings = append(saved.Warnings, "remove old checkpoints: "+err.Error())
+		return
+	}
+	own := slices.DeleteFunc(all, func(f found) bool { return !s.owns(f) })
+	stay := s.kept(own)
+	for _, f := range own {
+		if stay[f.path] {
 			continue
 		}
 		// Renamed first: a kill in the middle of the removal must not leave a
@@ -288,10 +297,16 @@ func nextSequence(existing []found) uint64 {
 // damaged gives another error, because starting anew would hide the loss; one whose usable
 // checkpoints all belong to other runs gives an *OwnerError.
 func (s *Store) Latest() (*Checkpoint, []string, error) {
+	return s.newest(func(found) bool { return true })
+}
+
+// newest is Latest of some checkpoints.
+func (s *Store) newest(of func(found) bool) (*Checkpoint, []string, error) {
 	existing, err := list(s.dir)
 	if err != nil {
 		return nil, nil, err
 	}
+	existing = slices.DeleteFunc(existing, func(f found) bool { return !of(f) })
 	if len(existing) == 0 {
 		return nil, nil, fmt.Errorf("%w in %s", ErrNone, s.dir)
 	}
@@ -306,8 +321,8 @@ func (s *Store) Latest() (*Checkpoint, []string, error) {
 			continue
 		}
 		c, err := openDir(f.path)
-		if err == nil && s.look != nil {
-			err = s.look(c)
+		if err == nil && s.set.Check != nil {
+			err = s.set.Check(c)
 		}
 		if err == nil {
 			return c, warnings, nil

@@ -17,6 +17,7 @@ import (
 type Writer struct {
 	dir    string
 	files  []manifestFile
+	mark   Mark
 	err    error
 	closed bool
 }

@@ -96,7 +96,7 @@ func TestCheckpointsThatCannotBeUsed(t *testing.T) {
 		"a manifest that links to itself":          {link("checkpoint.json", "checkpoint.json"), unreadable},
 		"a configuration that links to itself":     {link("config.json", "config.json"), unreadable},
 		"a manifest that cannot be read (EIO)":     {link("checkpoint.json", "/proc/self/mem"), unreadable},
-		"a manifest of a newer version":            {func(dir string) error { return rewrite(dir, `"version": 2`, `"version": 9`) }, newer},
+		"a manifest of a newer version":            {func(dir string) error { return rewrite(dir, `"version": 3`, `"version": 9`) }, newer},
 		"an entry of the manifest that is unknown": {func(dir string) error { return rewrite(dir, `"step": 6`, `"step": 6, "x": 1`) }, damaged},
 	} {
 		t.Run(name, func(t *testing.T) {
