@@ -42,7 +42,7 @@ func TestUnreadableIsNotDamaged(t *testing.T) {
 		}, unreadable(syscall.EIO)},
 		{"newer version", func(t *testing.T, path string) {
 			t.Helper()
-			require.NoError(t, checkpoint.Rewrite(path, 3, "a", 300))
+			require.NoError(t, checkpoint.Rewrite(path, 4, "a", 300))
 		}, func(t *testing.T, err error) {
 			t.Helper()
 			var version *checkpoint.VersionError
