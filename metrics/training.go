@@ -17,19 +17,19 @@ type Training struct {
 	run       backend.Run
 	exemplar  stepExemplar
 
-	info, patches                                                  *prometheus.GaugeVec
-	running, failed, stalled, lastStep, steps, flops, mfu          prometheus.Gauge
-	stalls                                                         *prometheus.CounterVec
-	step, loss, validLoss, learningRate, gradNorm, tokensPerSecond prometheus.Gauge
-	checkpointStep, checkpointTime, deviceMemory                   prometheus.Gauge
-	tokens, nonFinite, checkpoints                                 prometheus.Counter
-	deviceBusy, deviceQueue, deviceCommands                        prometheus.Counter
-	stepDuration                                                   prometheus.Histogram
-	ranks, slowestRank, skew                                       prometheus.Gauge
-	rankCompute                                                    *prometheus.GaugeVec
-	wait                                                           prometheus.Counter
-	sentBytes, sentSeconds                                         *prometheus.CounterVec
-	traffic                                                        []backend.Traffic // as it was counted last
+	info, patches                                                   *prometheus.GaugeVec
+	running, failed, stalled, diverged, lastStep, steps, flops, mfu prometheus.Gauge
+	stalls, judgements                                              *prometheus.CounterVec
+	step, loss, validLoss, learningRate, gradNorm, tokensPerSecond  prometheus.Gauge
+	checkpointStep, checkpointTime, deviceMemory                    prometheus.Gauge
+	tokens, nonFinite, checkpoints                                  prometheus.Counter
+	deviceBusy, deviceQueue, deviceCommands                         prometheus.Counter
+	stepDuration                                                    prometheus.Histogram
+	ranks, slowestRank, skew                                        prometheus.Gauge
+	rankCompute                                                     *prometheus.GaugeVec
+	wait                                                            prometheus.Counter
+	sentBytes, sentSeconds                                          *prometheus.CounterVec
+	traffic                                                         []backend.Traffic // as it was counted last
 }
 
 // TrainingSettings are the optional settings of NewTraining. The zero value is usable.
@@ -62,6 +62,8 @@ func NewTraining(reg prometheus.Registerer, s TrainingSettings) (*Training, erro
 		failed:          gauge("train_failed", "1 after training ended with an error other than an interrupt."),
 		stalled:         gauge("train_stalled", "1 while training hangs: its phase lasts longer than --hang-timeout, and ten times as long as usual."),
 		stalls:          prometheus.NewCounterVec(prometheus.CounterOpts{Name: "primus_train_stalls_total", Help: "Times that training hung, by phase."}, []string{"phase"}),
+		diverged:        gauge("train_diverged", "1 from when training has diverged until it recovers, also after its end."),
+		judgements:      prometheus.NewCounterVec(prometheus.CounterOpts{Name: "primus_train_judgements_total", Help: "Spikes of loss or gradient norm that trained on (spike), were skipped, or sent the run back (rewound); and how often it diverged and recovered."}, []string{"change"}),
 		step:            gauge("train_step", "Last finished step."),
 		steps:           gauge("train_steps", "The last step of the run."),
 		lastStep:        gauge("train_last_step_timestamp_seconds", "Time at which the last step was finished, or training began."),
@@ -97,6 +99,9 @@ func NewTraining(reg prometheus.Registerer, s TrainingSettings) (*Training, erro
 	for _, phase := range backend.Phases() {
 		t.stalls.WithLabelValues(phase.String())
 	}
+	for _, change := range backend.HealthChanges() {
+		t.judgements.WithLabelValues(string(change))
+	}
 	unknown := []prometheus.Gauge{
 		t.step, t.steps, t.lastStep, t.loss, t.validLoss, t.learningRate, t.gradNorm, t.tokensPerSecond, t.flops, t.mfu, t.checkpointStep, t.checkpointTime, t.deviceMemory,
 		t.ranks, t.slowestRank, t.skew,
@@ -104,7 +109,7 @@ func NewTraining(reg prometheus.Registerer, s TrainingSettings) (*Training, erro
 	for _, g := range unknown {
 		g.Set(math.NaN())
 	}
-	collectors := []prometheus.Collector{t.info, t.patches, t.running, t.failed, t.stalled, t.stalls, t.tokens, t.nonFinite, t.checkpoints, t.stepDuration, t.rankCompute, t.wait, t.sentBytes, t.sentSeconds, t.deviceBusy, t.deviceQueue, t.deviceCommands}
+	collectors := []prometheus.Collector{t.info, t.patches, t.running, t.failed, t.stalled, t.stalls, t.diverged, t.judgements, t.tokens, t.nonFinite, t.checkpoints, t.stepDuration, t.rankCompute, t.wait, t.sentBytes, t.sentSeconds, t.deviceBusy, t.deviceQueue, t.deviceCommands}
 	for _, g := range unknown {
 		collectors = append(collectors, g)
 	}
@@ -206,6 +211,18 @@ func (t *Training) Stalled(s backend.Stall) {
 // Resumed records that it goes on.
 func (t *Training) Resumed() { t.stalled.Set(0) }
 
+// Judged records a spike, and whether training has diverged.
+func (t *Training) Judged(j backend.Judgement) {
+	t.judgements.WithLabelValues(string(j.Change)).Inc()
+	switch j.Change {
+	case backend.HealthDiverged:
+		t.diverged.Set(1)
+	case backend.HealthRecovered, backend.HealthRewound:
+		t.diverged.Set(0)
+	case backend.HealthSpike, backend.HealthSkipped:
+	}
+}
+
 // CheckpointSaved records a checkpoint.
 func (t *Training) CheckpointSaved(step int) {
 	t.checkpoints.Inc()
@@ -239,4 +256,5 @@ var (
 	_ backend.CheckpointObserver = (*Training)(nil)
 	_ backend.PatchObserver      = (*Training)(nil)
 	_ backend.StallObserver      = (*Training)(nil)
+	_ backend.HealthObserver     = (*Training)(nil)
 )

@@ -46,6 +46,9 @@ func Summary(out io.Writer, r backend.Result) error {
 	if r.LastStep > 0 {
 		fmt.Fprintf(&b, "loss        %.4f at step 1, %.4f at step %d (%s)\n", r.FirstLoss, r.Loss, r.LastStep, r.LossIn())
 	}
+	if text := r.Health.String(); text != "" {
+		fmt.Fprintf(&b, "health      %s\n", text)
+	}
 	if r.CrossEntropy != nil {
 		fmt.Fprintf(&b, "            %.4f at step %d without what patches add: the cross entropy alone\n", *r.CrossEntropy, r.LastStep)
 	}
@@ -120,6 +123,8 @@ func ending(err error) string {
 		return "finished"
 	case errors.Is(err, backend.ErrInterrupted):
 		return "interrupted"
+	case errors.Is(err, backend.ErrDiverged):
+		return "diverged"
 	}
 	return "failed"
 }

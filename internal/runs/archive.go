@@ -187,7 +187,7 @@ func (a *Archive) read(id string, r *archived) (Run, []Use) {
 			run.ValidLoss = r.metrics.valid
 		}
 	}
-	if run.State == Running && (run.Host == a.host && !alive(run.PID) || a.now().Sub(seen) > maxSilence) {
+	if run.Ended == nil && (run.Host == a.host && !alive(run.PID) || a.now().Sub(seen) > maxSilence) {
 		run.State, run.Ended = Dead, &seen
 	}
 	run.reckon(a.now())

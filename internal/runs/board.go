@@ -24,11 +24,12 @@ type Board struct {
 	set  BoardSettings
 	host string
 
-	mu    sync.Mutex
-	run   *Run
-	curve curve
-	ranks *backend.RankDispatch // of a framework in other processes
-	stall string                // where the run hangs; "" when it does not
+	mu     sync.Mutex
+	run    *Run
+	curve  curve
+	ranks  *backend.RankDispatch // of a framework in other processes
+	judged string                // why the run has diverged; "" when it has not
+	stall  string                // where the run hangs; "" when it does not
 }
 
 // NewBoard returns a Board without a run.
@@ -50,7 +51,7 @@ func (b *Board) RunStarted(r backend.Run) {
 		State: Running, Parameters: r.Parameters, FirstStep: r.FirstStep, Step: r.FirstStep - 1, Steps: r.Steps, TokensPerStep: r.TokensPerStep,
 		LossUnit: r.LossIn(), Started: time.Now(), CheckpointStep: r.FirstStep - 1,
 	}
-	b.curve = curve{}
+	b.curve, b.judged = curve{}, ""
 	b.ranks = &backend.RankDispatch{}
 }
 
@@ -107,8 +108,24 @@ func (b *Board) RunEnded(r backend.Result) {
 	if r.Err != nil {
 		b.run.State, b.run.Error = Failed, r.Err.Error()
 	}
-	if errors.Is(r.Err, backend.ErrInterrupted) {
+	switch {
+	case errors.Is(r.Err, backend.ErrInterrupted):
 		b.run.State = Interrupted
+	case errors.Is(r.Err, backend.ErrDiverged):
+		b.run.State = Diverged
+	}
+}
+
+// Judged records that the run has diverged, and that it has recovered.
+func (b *Board) Judged(j backend.Judgement) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch j.Change {
+	case backend.HealthDiverged:
+		b.judged = j.Text
+	case backend.HealthRecovered, backend.HealthRewound:
+		b.judged = ""
+	case backend.HealthSpike, backend.HealthSkipped:
 	}
 }
 
@@ -154,7 +171,10 @@ func (b *Board) current() (r Run, ok bool) {
 		return Run{}, false
 	}
 	r = *b.run
-	r.Stalled = b.stall
+	r.Stalled, r.Diverged = b.stall, b.judged
+	if r.State == Running && r.Diverged != "" {
+		r.State = Diverged
+	}
 	r.reckon(time.Now())
 	return r, true
 }
@@ -214,4 +234,5 @@ var (
 	_ backend.CheckpointObserver = (*Board)(nil)
 	_ backend.DispatchObserver   = (*Board)(nil)
 	_ backend.StallObserver      = (*Board)(nil)
+	_ backend.HealthObserver     = (*Board)(nil)
 )

@@ -80,6 +80,9 @@ func (r *Recorder) CheckpointSaved(int) {
 	}
 }
 
+// Judged writes the record soon.
+func (r *Recorder) Judged(backend.Judgement) { r.CheckpointSaved(0) }
+
 // RunEnded writes the record for the last time.
 func (r *Recorder) RunEnded(backend.Result) {
 	if r.ended == nil {
@@ -136,4 +139,5 @@ func readRecord(dir string) (rec record, at time.Time, err error) {
 var (
 	_ backend.Observer           = (*Recorder)(nil)
 	_ backend.CheckpointObserver = (*Recorder)(nil)
+	_ backend.HealthObserver     = (*Recorder)(nil)
 )

@@ -18,8 +18,9 @@ const (
 	Done        State = "done"        // it reached its last step
 	Interrupted State = "interrupted" // it was stopped and saved
 	Failed      State = "failed"
-	Dead        State = "dead"    // its process is gone without recording an end
-	Unknown     State = "unknown" // it has metrics but no record
+	Diverged    State = "diverged" // its loss does not come back, whether it goes on or has ended by that
+	Dead        State = "dead"     // its process is gone without recording an end
+	Unknown     State = "unknown"  // it has metrics but no record
 )
 
 // Run is the present state of a training run.
@@ -32,9 +33,10 @@ type Run struct {
 	PID             int        `json:"pid" doc:"of the process that trains or trained last"`
 	Rank            int        `json:"rank"`
 	WorldSize       int        `json:"world_size"`
-	State           State      `json:"state" enum:"running,done,interrupted,failed,dead,unknown"`
+	State           State      `json:"state" enum:"running,done,interrupted,failed,diverged,dead,unknown"`
 	Error           string     `json:"error,omitempty"`
 	Stalled         string     `json:"stalled,omitempty" doc:"where the run hangs; absent while it gets on"`
+	Diverged        string     `json:"diverged,omitempty" doc:"what was found in the losses; absent while they fall"`
 	Parameters      int        `json:"parameters"`
 	FirstStep       int        `json:"first_step"`
 	Step            int        `json:"step" doc:"last finished step"`
@@ -109,7 +111,7 @@ func (r *Run) reckon(now time.Time) {
 	}
 	r.ElapsedSeconds = max(0, until.Sub(r.Started).Seconds())
 	r.ETASeconds, r.CheckpointAgeSeconds = nil, nil
-	if done := r.Step - r.FirstStep + 1; r.State == Running && done > 0 && r.Steps >= r.Step {
+	if done := r.Step - r.FirstStep + 1; r.Ended == nil && done > 0 && r.Steps >= r.Step {
 		r.ETASeconds = finite(r.ElapsedSeconds / float64(done) * float64(r.Steps-r.Step))
 	}
 	if r.CheckpointSaved != nil {

@@ -16,7 +16,7 @@ import (
 type Event struct {
 	ID         string      `json:"id"`
 	Time       time.Time   `json:"time"`
-	Type       string      `json:"type" doc:"registered, selected, switched, fell_back, failed, declined, quarantined, released, policy_changed, verification_failed, run_started, step, checkpoint_saved, stalled, resumed, run_ended or lost"`
+	Type       string      `json:"type" doc:"registered, selected, switched, fell_back, failed, declined, quarantined, released, policy_changed, verification_failed, run_started, step, checkpoint_saved, stalled, resumed, spike, skipped, rewound, diverged, recovered, run_ended or lost"`
 	Op         string      `json:"op,omitempty"`
 	Impl       string      `json:"impl_id,omitempty" doc:"the impl that it is about, or that serves calls now"`
 	From       string      `json:"from,omitempty" doc:"the impl that served calls before, or should have"`
@@ -27,7 +27,7 @@ type Event struct {
 	Count      uint64      `json:"count,omitempty" doc:"for failed, declined and fell_back: how many there were since the last such event; for lost: how many events this client has missed"`
 	Step       *runs.Point `json:"step,omitempty"`
 	Run        string      `json:"run,omitempty"`
-	Checkpoint int         `json:"checkpoint,omitempty" doc:"the step of a checkpoint that was saved"`
+	Checkpoint int         `json:"checkpoint,omitempty" doc:"the step of a checkpoint that was saved, or that the run has gone back to"`
 
 	text []byte // of the event in a stream
 }
@@ -141,6 +141,16 @@ func (h *Hub) Stalled(s backend.Stall) { h.add(Event{Type: "stalled", Cause: s.T
 // Resumed keeps that it goes on.
 func (h *Hub) Resumed() { h.add(Event{Type: "resumed"}) }
 
+// Judged keeps a spike and what followed.
+func (h *Hub) Judged(j backend.Judgement) {
+	e := Event{Type: string(j.Change), Cause: j.Text, Checkpoint: j.To}
+	if j.Change == backend.HealthSpike || j.Change == backend.HealthSkipped {
+		h.addRepeated(e)
+		return
+	}
+	h.add(e)
+}
+
 // OpEvent keeps an event of dispatch in a process of a framework.
 func (h *Hub) OpEvent(_ int, e opmanager.Event) { h.OnEvent(e) }
 
@@ -210,4 +220,5 @@ var (
 	_ backend.Observer           = (*Hub)(nil)
 	_ backend.CheckpointObserver = (*Hub)(nil)
 	_ backend.DispatchObserver   = (*Hub)(nil)
+	_ backend.HealthObserver     = (*Hub)(nil)
 )

@@ -91,7 +91,7 @@ func (s *Server) ask(what, summary string, possible bool, carryOut func(actor)) 
 			if r.ID != in.ID {
 				continue
 			}
-			if r.State != runs.Running {
+			if r.Ended != nil {
 				return Asked{}, huma.Error409Conflict(fmt.Sprintf("run %q is %s; only one that is running can %s", in.ID, r.State, what))
 			}
 			if !possible {

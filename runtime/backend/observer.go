@@ -147,7 +147,7 @@ type Step struct {
 	LR              float64
 	GradNorm        float64 // before clipping
 	LossScale       float64 // the factor of losses in fp16, after the step; 0 without fp16
-	Skipped         bool    // gradients overflowed in fp16, so that the weights did not change
+	Skipped         bool    // the weights did not change: gradients overflowed in fp16, or the step was a spike
 	Tokens          int     // since the step before, of which a framework may not tell
 	TokensPerSecond float64
 	Duration        time.Duration
@@ -270,6 +270,7 @@ type Result struct {
 	Device    *DeviceUse                // nil for a run in host memory
 	Job       *Job                      // of the ranks that trained together; nil for one rank
 	Restarts  Restarts                  // of the ranks
+	Health    Health                    // of the losses
 	Tracking  []string                  // what became of the run at its trackers, a line each
 	Patches   []PatchResult
 	Versions  []Version // of what a framework runs with

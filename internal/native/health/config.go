@@ -23,22 +23,22 @@ func (Action) Values() []string {
 	return []string{string(Warn), string(Skip), string(Rewind), string(Stop)}
 }
 
-// Config are the parameters of the judgement of steps.
-type Config struct {
-	OnSpike    Action  `param:"on_spike"` // "" means warn
-	Window     int     `param:"spike_window"`
-	Threshold  float64 `param:"spike_threshold"` // in standard deviations; 0 judges only whether numbers are finite
-	MaxSkips   int     `param:"max_skips"`       // updates that are dropped in a row before the run ends
-	MaxRewinds int     `param:"max_rewinds"`     // how often a run goes back before it ends
+// SpikeConfig are the parameters of the judgement of steps.
+type SpikeConfig struct {
+	OnSpike        Action  `param:"on_spike"` // "" means warn
+	SpikeWindow    int     `param:"spike_window"`
+	SpikeThreshold float64 `param:"spike_threshold"` // in standard deviations; 0 judges only whether numbers are finite
+	MaxSkips       int     `param:"max_skips"`       // updates that are dropped in a row before the run ends
+	MaxRewinds     int     `param:"max_rewinds"`     // how often a run goes back before it ends
 }
 
 // DefaultConfig returns the values of parameters that presets need not have.
-func DefaultConfig() Config {
-	return Config{OnSpike: Warn, Window: 64, Threshold: 8, MaxSkips: 10, MaxRewinds: 3}
+func DefaultConfig() SpikeConfig {
+	return SpikeConfig{OnSpike: Warn, SpikeWindow: 64, SpikeThreshold: 8, MaxSkips: 10, MaxRewinds: 3}
 }
 
 // Validate returns every fault of the configuration.
-func (c Config) Validate() error {
+func (c SpikeConfig) Validate() error {
 	var faults []error
 	check := func(ok bool, key string, got any, want string) {
 		if !ok {
@@ -47,8 +47,8 @@ func (c Config) Validate() error {
 	}
 	values := c.OnSpike.Values()
 	check(c.OnSpike == "" || slices.Contains(values, string(c.OnSpike)), "on_spike", fmt.Sprintf("%q", c.OnSpike), strings.Join(values, " or "))
-	check(c.Window >= least && c.Window <= maxWindow, "spike_window", c.Window, fmt.Sprintf("a number from %d to %d", least, maxWindow))
-	check(c.Threshold == 0 || c.Threshold >= 3 && c.Threshold <= maxThreshold, "spike_threshold", c.Threshold, fmt.Sprintf("a number from 3 to %d, or 0 for no spikes", maxThreshold))
+	check(c.SpikeWindow >= least && c.SpikeWindow <= maxWindow, "spike_window", c.SpikeWindow, fmt.Sprintf("a number from %d to %d", least, maxWindow))
+	check(c.SpikeThreshold == 0 || c.SpikeThreshold >= 3 && c.SpikeThreshold <= maxThreshold, "spike_threshold", c.SpikeThreshold, fmt.Sprintf("a number from 3 to %d, or 0 for no spikes", maxThreshold))
 	check(c.MaxSkips >= 1, "max_skips", c.MaxSkips, "a number >= 1")
 	check(c.MaxRewinds >= 1, "max_rewinds", c.MaxRewinds, "a number >= 1")
 	return errors.Join(faults...)

@@ -54,14 +54,14 @@ type State struct {
 // Monitor judges the steps of a run.
 type Monitor struct {
 	State
-	cfg      Config
+	cfg      SpikeConfig
 	guessing float64 // the loss of guessing
 	clip     float64
 }
 
 // New returns a Monitor before the first step. guessing is the loss of a model that knows nothing,
 // clip is the norm to which gradients are scaled down, 0 for none.
-func New(cfg Config, guessing, clip float64) *Monitor {
+func New(cfg SpikeConfig, guessing, clip float64) *Monitor {
 	return &Monitor{cfg: cfg, guessing: guessing, clip: clip, State: State{Lowest: guessing}}
 }
 
@@ -70,7 +70,7 @@ func (m *Monitor) Restore(s State) {
 	if s.Lowest == 0 {
 		s.Lowest = m.guessing
 	}
-	s.Losses, s.Norms = tail(s.Losses, m.cfg.Window), tail(s.Norms, m.cfg.Window)
+	s.Losses, s.Norms = tail(s.Losses, m.cfg.SpikeWindow), tail(s.Norms, m.cfg.SpikeWindow)
 	m.State = s
 }
 
@@ -92,7 +92,7 @@ func (m *Monitor) Judge(loss, norm float64) (v Verdict, why string) {
 		return NotFinite, fmt.Sprintf("the loss is %v", loss)
 	case !finite(norm):
 		return NotFinite, fmt.Sprintf("the gradient norm is %v", norm)
-	case m.cfg.Threshold == 0:
+	case m.cfg.SpikeThreshold == 0:
 		return Good, ""
 	}
 	if limit, usual := m.lossLimit(); loss > limit {
@@ -114,7 +114,7 @@ func (m *Monitor) lossLimit() (limit, usual float64) {
 		return firstFactor * most, most
 	}
 	usual, sigma := spread(m.Losses)
-	return usual + max(m.cfg.Threshold*sigma, lossFloor*m.guessing), usual
+	return usual + max(m.cfg.SpikeThreshold*sigma, lossFloor*m.guessing), usual
 }
 
 // normLimit returns the gradient norm above which there is a spike, and the usual norm.
@@ -127,7 +127,7 @@ func (m *Monitor) normLimit() (limit, usual float64) {
 		return firstNorms * usual, usual
 	}
 	middle, sigma := spread(m.Norms)
-	return math.Exp(middle + max(m.cfg.Threshold*sigma, math.Log(normRatio))), math.Exp(middle)
+	return math.Exp(middle + max(m.cfg.SpikeThreshold*sigma, math.Log(normRatio))), math.Exp(middle)
 }
 
 // spread returns the median of numbers and their standard deviation by the MAD.
@@ -187,7 +187,7 @@ func (m *Monitor) Take(step int, v Verdict, loss, norm float64, updated bool) (c
 }
 
 func (m *Monitor) push(window []float64, v float64) []float64 {
-	if len(window) < m.cfg.Window {
+	if len(window) < m.cfg.SpikeWindow {
 		return append(window, v)
 	}
 	copy(window, window[1:])
@@ -199,7 +199,7 @@ func (m *Monitor) push(window []float64, v float64) []float64 {
 func (m *Monitor) level(step int) (c Change, why string) {
 	spikes := bits.OnesCount16(m.Recent)
 	risen := 0.0
-	if m.cfg.Threshold > 0 && len(m.Losses) >= least {
+	if m.cfg.SpikeThreshold > 0 && len(m.Losses) >= least {
 		middle := median(m.Losses)
 		m.Lowest = min(m.Lowest, middle)
 		if middle > m.Lowest+driftFloor*m.guessing {
@@ -219,6 +219,9 @@ func (m *Monitor) level(step int) (c Change, why string) {
 	}
 	return Same, ""
 }
+
+// Suspect reports whether an update from a spike is among the last ones of a step.
+func (m *Monitor) Suspect(step int) bool { return m.LastTaken > 0 && step-m.LastTaken < recent }
 
 // Rewound takes that the run has gone back to an earlier step with the state of a Monitor then.
 func (m *Monitor) Rewound(earlier State) {

@@ -191,7 +191,7 @@ func TestRecovery(t *testing.T) {
 
 func TestValidate(t *testing.T) {
 	require.NoError(t, health.DefaultConfig().Validate())
-	c := health.Config{OnSpike: "panic", Window: 2, Threshold: 1}
+	c := health.SpikeConfig{OnSpike: "panic", SpikeWindow: 2, SpikeThreshold: 1}
 	assert.EqualError(t, c.Validate(), `on_spike: given "panic", want warn or skip or rewind or stop
 spike_window: given 2, want a number from 8 to 4096
 spike_threshold: given 1, want a number from 3 to 1000, or 0 for no spikes

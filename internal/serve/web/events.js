@@ -30,10 +30,11 @@ function follow() {
     const line = element('li', { class: e.type }, element('time', { datetime: e.time }, new Date(e.time).toLocaleTimeString('en-GB')), `${e.type.replaceAll('_', ' ')} `, sentence(e));
     $('log').prepend(line);
     while ($('log').children.length > mostLines) $('log').lastChild.remove();
-    if (['policy_changed', 'quarantined', 'released', 'run_started', 'checkpoint_saved', 'stalled', 'resumed', 'run_ended'].includes(e.type)) refreshSoon();
+    if (['policy_changed', 'quarantined', 'released', 'run_started', 'checkpoint_saved', 'stalled', 'resumed', 'skipped', 'rewound', 'diverged', 'recovered', 'run_ended'].includes(e.type)) refreshSoon();
   };
   for (const type of ['registered', 'selected', 'switched', 'fell_back', 'failed', 'declined', 'quarantined', 'released', 'policy_changed',
-    'verification_failed', 'run_started', 'checkpoint_saved', 'stalled', 'resumed', 'run_ended', 'lost']) source.addEventListener(type, add);
+    'verification_failed', 'run_started', 'checkpoint_saved', 'stalled', 'resumed', 'spike', 'skipped', 'rewound', 'diverged',
+    'recovered', 'run_ended', 'lost']) source.addEventListener(type, add);
 }
 
 follow();

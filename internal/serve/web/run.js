@@ -104,7 +104,7 @@ function showRun(run, taken) {
     element('div', { class: kind || '' }, element('dt', {}, name), element('dd', {}, value))));
   $('run-notes').replaceChildren(...notes(run).map(text => element('li', {}, text)));
   if ($('save')) {
-    $('save').disabled = $('stop').disabled = !writable || run.state !== 'running';
+    $('save').disabled = $('stop').disabled = !writable || run.ended;
     $('save').title = $('stop').title = writable ? '' : 'this service was started without a token file';
   }
 }
@@ -113,8 +113,8 @@ const when = time => new Date(time).toLocaleString('en-GB', { dateStyle: 'medium
 
 // notes returns what holds up or slows down a run and is easily overlooked.
 function notes(run) {
-  const of = run.state === 'running' ? 'of a step' : 'of the run';
-  const hangs = run.stalled ? [run.stalled] : [];
+  const of = !run.ended ? 'of a step' : 'of the run';
+  const hangs = [run.stalled, run.diverged].filter(Boolean);
   return hangs.concat((run.reference || []).map(c => `${c.op} took ${Math.round(100 * c.share)} % of the time ${of} on ${c.impl_id}: ${c.reason}.`));
 }
 

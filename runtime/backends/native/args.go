@@ -9,6 +9,7 @@ import (
 	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/internal/native/architecture"
 	"github.com/primus-fl/primus/internal/native/data"
+	"github.com/primus-fl/primus/internal/native/health"
 	"github.com/primus-fl/primus/internal/native/model"
 	"github.com/primus-fl/primus/internal/native/optim"
 	"github.com/primus-fl/primus/internal/native/posttrain"
@@ -25,6 +26,7 @@ type Args struct {
 	optim.OptimizerConfig
 	optim.LossScaleConfig
 	optim.EarlyStoppingConfig
+	health.SpikeConfig
 	optim.Schedule // an lr_decay_iters of 0 means train_iters
 	world.Parallel
 	weights.Start
@@ -40,15 +42,19 @@ type Args struct {
 	RampupBatchSize optim.BatchRamp `param:"rampup_batch_size"`
 	Seed            int64           `param:"seed"`
 
-	LogInterval  int    `param:"log_interval"`
-	EvalInterval int    `param:"eval_interval"` // 0 means no evaluation
-	EvalIters    int    `param:"eval_iters"`
-	FinalWindows int    `param:"final_eval_windows"` // 0 means as many as eval_iters
-	Save         string `param:"save"`               // directory of checkpoints; "" means that of the run
-	SaveInterval int    `param:"save_interval"`
-	SaveInitial  bool   `param:"save_initial"`
-	Load         string `param:"load"` // "" continues from the run's own checkpoints, "none" starts a new run
-	DumpBatches  int    `param:"dump_batches"`
+	LogInterval    int    `param:"log_interval"`
+	EvalInterval   int    `param:"eval_interval"` // 0 means no evaluation
+	EvalIters      int    `param:"eval_iters"`
+	FinalWindows   int    `param:"final_eval_windows"` // 0 means as many as eval_iters
+	Save           string `param:"save"`               // directory of checkpoints; "" means that of the run
+	SaveInterval   int    `param:"save_interval"`
+	RetainInterval int    `param:"save_retain_interval"` // Megatron's name of keep_every
+	SaveInitial    bool   `param:"save_initial"`
+	KeepLast       int    `param:"keep_last"`  // checkpoints that a save leaves; 0 means 2
+	KeepEvery      int    `param:"keep_every"` // a save leaves those of steps that are multiples; 0 means none
+	KeepBest       int    `param:"keep_best"`  // a save leaves so many with the lowest validation losses
+	Load           string `param:"load"`       // "" continues from the run's own checkpoints, "none" starts a new run
+	DumpBatches    int    `param:"dump_batches"`
 
 	// Device is the device that trains, such as opencl:0; "" means the one that STEPMESH_BACKEND
 	// names, or the CPU. The program has chosen it by Needs.
@@ -73,7 +79,7 @@ const loadNone = "none"
 
 // newArgs converts the arguments of a run to Args and checks them.
 func newArgs(tc *backend.TrainContext) (*Args, error) {
-	a := &Args{OptimizerConfig: optim.DefaultConfig(), LossScaleConfig: optim.DefaultLossScale(), stage: cmp.Or(tc.Stage, stagePretrain)}
+	a := &Args{OptimizerConfig: optim.DefaultConfig(), SpikeConfig: health.DefaultConfig(), LossScaleConfig: optim.DefaultLossScale(), stage: cmp.Or(tc.Stage, stagePretrain)}
 	if err := architecture.WriteOutWindows(tc.Args); err != nil {
 		return nil, err
 	}
@@ -90,6 +96,9 @@ func newArgs(tc *backend.TrainContext) (*Args, error) {
 	a.padVocab()
 	if a.LRDecayIters == 0 {
 		a.LRDecayIters = max(a.TrainIters, a.LRWarmupIters)
+	}
+	if a.KeepEvery == 0 {
+		a.KeepEvery = a.RetainInterval
 	}
 	if a.ModelName == "" {
 		a.ModelName = tc.Module.Model
@@ -151,7 +160,7 @@ func (a *Args) validate() error {
 	if faults := architecture.Representable(a); faults != nil {
 		return errors.Join(faults...)
 	}
-	faults := []error{a.Config.Validate(), a.OptimizerConfig.Validate(), a.LossScaleConfig.Validate(), a.EarlyStoppingConfig.Validate(), a.Parallel.Validate(), a.Schedule.Validate(), a.SourceConfig.Validate(), a.Tuning.Validate()}
+	faults := []error{a.Config.Validate(), a.OptimizerConfig.Validate(), a.LossScaleConfig.Validate(), a.EarlyStoppingConfig.Validate(), a.SpikeConfig.Validate(), a.Parallel.Validate(), a.Schedule.Validate(), a.SourceConfig.Validate(), a.Tuning.Validate()}
 	atLeast := func(key string, v, least int) {
 		if v < least {
 			faults = append(faults, fmt.Errorf("%s: given %d, want a number >= %d", key, v, least))
@@ -165,6 +174,15 @@ func (a *Args) validate() error {
 	atLeast("eval_interval", a.EvalInterval, 0)
 	atLeast("final_eval_windows", a.FinalWindows, 0)
 	atLeast("save_interval", a.SaveInterval, 0)
+	atLeast("keep_last", a.KeepLast, 0)
+	atLeast("keep_every", a.KeepEvery, 0)
+	atLeast("keep_best", a.KeepBest, 0)
+	if r := a.RetainInterval; r != 0 && r != a.KeepEvery {
+		faults = append(faults, fmt.Errorf("save_retain_interval: given %d, and keep_every is %d: want one of them", r, a.KeepEvery))
+	}
+	if a.KeepBest > 0 && (a.EvalInterval == 0 || a.SaveInterval%a.EvalInterval != 0 || a.ValidFraction == 0 && a.ValidDataPath == "") {
+		faults = append(faults, fmt.Errorf("keep_best: given %d, want 0, or validation text and a save_interval that is a multiple of eval_interval: the validation losses of checkpoints decide", a.KeepBest))
+	}
 	atLeast("dump_batches", a.DumpBatches, 0)
 	if a.EvalInterval > 0 {
 		atLeast("eval_iters", a.EvalIters, 1)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/primus-fl/primus/device"
+	"github.com/primus-fl/primus/internal/native/health"
 	"github.com/primus-fl/primus/internal/native/model"
 	"github.com/primus-fl/primus/internal/native/optim"
 	"github.com/primus-fl/primus/internal/native/posttrain"
@@ -47,6 +48,9 @@ type engine struct {
 	computed, exchanged time.Duration // computing, and waiting for other ranks, in the steps of this run
 
 	preference *posttrain.Preference // in stage dpo
+
+	monitor *health.Monitor         // nil in a benchmark
+	judged  func(backend.Judgement) // nil in a benchmark
 
 	updating bool // the weights may be a mixture of two steps
 }
@@ -136,25 +140,35 @@ func (e *engine) updates(step int) int {
 	return step - e.skipped()
 }
 
-// skipped is the number of steps whose gradients overflowed.
+// skipped is the number of steps whose gradients overflowed, or whose updates were dropped as spikes.
 func (e *engine) skipped() int {
-	if e.lossScale == nil {
-		return 0
+	n := 0
+	if e.lossScale != nil {
+		n += e.lossScale.Skipped
 	}
-	return e.lossScale.Skipped
+	if e.monitor != nil {
+		n += e.monitor.Skipped
+	}
+	return n
 }
 
 // train computes the step with the number and learning rate of s on the current batch, and sets the
 // losses, the norm and the times of the ranks in s. It returns errGivenUp if ctx ends before the
-// weights change. In fp16 it leaves out the update when gradients overflow.
+// weights change. In fp16 it leaves out the update when gradients overflow, and those of steps that are
+// spikes if on_spike is skip.
 func (e *engine) train(ctx context.Context, s *backend.Step) error {
 	e.model.RecordScales(true)
 	err := e.computeGradients(ctx, s)
 	e.model.RecordScales(false)
+	update, err := e.judgeStep(s, err)
 	if err != nil {
 		return err
 	}
 	e.progress.Enter(backend.PhaseOptimizer, s.Step)
+	if overflow := e.lossScale != nil && !finite(s.GradNorm); !update && !overflow {
+		s.Skipped = true
+		return nil
+	}
 	if err := e.pass.UpdateScales(e.largest); err != nil {
 		return fmt.Errorf("step %d: %w", s.Step, err)
 	}

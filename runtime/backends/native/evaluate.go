@@ -124,6 +124,7 @@ func (t *trainer) validate(ctx context.Context, s *backend.Step) error {
 		}
 		if loss != nil {
 			s.ValidLoss, s.ValidTokens, s.ValidBytes = loss, e.tokens, e.bytes
+			t.validStep = s.Step
 			t.judge(s.Step, *loss)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/primus-fl/primus/internal/durable"
 	"github.com/primus-fl/primus/internal/native/checkpoint"
+	"github.com/primus-fl/primus/internal/native/health"
 	"github.com/primus-fl/primus/internal/native/model"
 	"github.com/primus-fl/primus/internal/native/optim"
 	"github.com/primus-fl/primus/internal/native/weights"
@@ -50,6 +51,7 @@ func (t *trainer) restore() error {
 		return err
 	}
 	if !goesOn {
+		t.state.Health = health.State{}
 		t.savedStep = 0 // what was loaded is not among the checkpoints of this run
 		if err := t.keepEarlier(); err != nil {
 			return err

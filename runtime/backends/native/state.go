@@ -6,6 +6,7 @@ import (
 
 	"github.com/primus-fl/primus/internal/cpufeat"
 	"github.com/primus-fl/primus/internal/native/checkpoint"
+	"github.com/primus-fl/primus/internal/native/health"
 	"github.com/primus-fl/primus/internal/native/model"
 	"github.com/primus-fl/primus/internal/native/optim"
 	"github.com/primus-fl/primus/internal/native/weights"
@@ -36,6 +37,8 @@ type state struct {
 
 	LossScale *optim.LossScale `json:"loss_scale,omitempty"` // with fp16
 	Best      *optim.BestLoss  `json:"best,omitempty"`       // with early stopping
+
+	Health health.State `json:"health"`
 
 	// CPUClass is the class of the CPU that computed the weights. The bits of results depend on it.
 	CPUClass   string         `json:"cpu_class,omitempty"`
@@ -82,8 +85,11 @@ func (t *trainer) saveWith(w *world.World) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, release()) }()
+	t.state.Health = t.monitor.Snapshot()
 	t.state.Parameters, t.state.CPUClass = t.compared(), t.args.cpuClass()
+	mark := t.mark()
 	saved, err := Save(w, t.store, int64(t.state.Step), files, func(w *checkpoint.Writer) error {
+		w.Mark(mark)
 		if t.args.Adapts() {
 			if err := w.JSON(weights.ConfigFile, weights.Config(t.args.Config, t.args.LoadHF)); err != nil {
 				return err
@@ -110,7 +116,7 @@ func (t *trainer) saveWith(w *world.World) (err error) {
 	for _, path := range saved.Kept {
 		t.tc.Log.Warn("something that is not of this run had the name of the new checkpoint; it is kept in " + path)
 	}
-	t.tc.Log.Info("saved checkpoint", "step", t.state.Step, "path", saved.Path)
+	t.tc.Log.Info("saved checkpoint", "step", t.state.Step, "path", saved.Path, "judgement", mark.Judgement)
 	if o, ok := t.tc.Observer.(backend.CheckpointObserver); ok {
 		o.CheckpointSaved(t.state.Step)
 	}

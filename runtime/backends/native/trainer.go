@@ -53,6 +53,7 @@ type trainer struct {
 	from     *checkpoint.Checkpoint // which the run goes on from; nil for a new run, and on other ranks
 	together bool                   // all ranks write checkpoints
 
+	validStep  int  // of the last validation of this process
 	savedStep  int  // of the last checkpoint, 0 for none
 	saveFailed bool // the last save has failed
 }
@@ -67,6 +68,11 @@ func newTrainer(tc *backend.TrainContext) (backend.Trainer, error) {
 		return nil, err
 	}
 	t := &trainer{engine: engine{args: args, manager: tc.Manager, log: tc.Log, world: job, takeSave: tc.Requests.TakeSave, progress: tc.Progress}, tc: tc}
+	t.monitor, t.judged = args.newMonitor(), func(j backend.Judgement) {
+		if o, ok := tc.Observer.(backend.HealthObserver); ok {
+			o.Judged(j)
+		}
+	}
 	t.declarePoints(func(b *model.Batch) error { return t.sampler.Batch(b) })
 	return t, nil
 }
@@ -135,9 +141,10 @@ func (t *trainer) Init(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := t.share(); err != nil {
+	if err := t.share(false); err != nil {
 		return err
 	}
+	t.monitor.Restore(t.state.Health)
 	if t.lossScale != nil && t.state.LossScale != nil {
 		t.lossScale.Restore(*t.state.LossScale)
 	}
@@ -200,7 +207,9 @@ func variables(tc *backend.TrainContext) func(name string) string {
 // openStore makes the Store of checkpoints. It accesses no file.
 func (t *trainer) openStore() (err error) {
 	own := filepath.Join(t.location().Path(), checkpointsName)
-	t.store, err = checkpoint.NewStore(cmp.Or(t.args.Save, own), checkpoint.Settings{Check: checkState})
+	t.store, err = checkpoint.NewStore(cmp.Or(t.args.Save, own), checkpoint.Settings{
+		Keep: t.args.KeepLast, KeepEvery: int64(t.args.KeepEvery), KeepBest: t.args.KeepBest, Check: checkState,
+	})
 	return err
 }
 
@@ -257,17 +266,22 @@ func (t *trainer) step(ctx, late context.Context) error {
 	s.Tokens, s.MemoryBytes = t.batch.Rows()*t.args.SeqLength, memory.InUse(t.tc.Device)
 	s.TokensPerSecond = float64(s.Tokens) / s.Duration.Seconds()
 	t.state.Step, t.state.Position = s.Step, t.sampler.Position()
-	t.state.Update(s)
+	known := finite(s.Loss) && finite(s.GradNorm) // not in a step that is passed over
+	if known {
+		t.state.Update(s)
+	}
 	t.updating, t.state.LossScale = false, t.lossScale
 	err = t.validate(late, &s)
-	t.state.Update(s) // with what the evaluation found
+	if known {
+		t.state.Update(s) // with what the evaluation found
+	}
 	if err != nil {
 		return err
 	}
-	if s.Skipped {
-		t.tc.Log.Warn(fmt.Sprintf("step %d is skipped (%d so far): gradients overflow in fp16; the loss scale is now %v", s.Step, t.skipped(), s.LossScale))
+	if s.Skipped && t.lossScale != nil && s.GradNorm == 0 {
+		t.tc.Log.Warn(fmt.Sprintf("step %d is skipped (%d so far): gradients overflow in fp16; the loss scale is now %v", s.Step, t.lossScale.Skipped, s.LossScale))
 	}
-	if t.world.Leads() {
+	if t.world.Leads() && known {
 		if err := t.write(rundir.RecordOf(s)); err != nil {
 			return err
 		}
@@ -327,6 +341,7 @@ func (t *trainer) finish(cause error) error {
 	r := t.result
 	r.RunLosses, r.LastStep, r.Duration, r.Err = t.state.RunLosses, t.state.Step, time.Since(t.started), cause
 	r.Impls, r.Unusable, r.Reference = t.tc.Manager.Stats(), t.tc.Manager.Unusable(), t.watch.Total()
+	r.Health = t.health()
 	r.Ignored, r.Patches, r.Restarts = ignored(t.tc), t.tc.PatchResults, backend.ReadRestarts(t.tc.Environ)
 	r.Tracking = t.track.End(cause != nil && !errors.Is(cause, backend.ErrInterrupted))
 	var faults []error

@@ -126,8 +126,9 @@ func (t *trainer) claim() world.Claim {
 	return c
 }
 
-// share gives all ranks the state, the weights and the moments of the first one.
-func (t *trainer) share() error {
+// share gives all ranks the state, the weights and the moments of the first one. back says that the
+// run goes back to a checkpoint.
+func (t *trainer) share(back bool) error {
 	if t.world.Alone() {
 		return nil
 	}
@@ -151,7 +152,7 @@ func (t *trainer) share() error {
 	}
 	if !t.divided() {
 		tensors = append(tensors, t.model.Flats()[0].Values)
-		if t.state.Step > 0 && t.shard == nil {
+		if (t.state.Step > 0 || back) && t.shard == nil {
 			if t.average != nil {
 				tensors = append(tensors, t.average.Means()...)
 			}
@@ -167,12 +168,12 @@ func (t *trainer) share() error {
 	if err := t.world.Copy("share the weights", tensors...); err != nil {
 		return err
 	}
-	if t.divided() && t.args.LoadHF != "" && (t.state.Step == 0 || t.args.Adapts()) { // each rank reads its part
+	if t.divided() && t.args.LoadHF != "" && !back && (t.state.Step == 0 || t.args.Adapts()) { // each rank reads its part
 		if err := t.world.Agree("load the weights", t.loadWeights()); err != nil {
 			return err
 		}
 	}
-	if t.shard == nil || t.state.Step == 0 {
+	if t.shard == nil || t.state.Step == 0 && !back {
 		return nil
 	}
 	return t.loadShards()

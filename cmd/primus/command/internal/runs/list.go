@@ -19,7 +19,8 @@ func newListCommand(prog cli.Program) *cobra.Command {
 		Use:   "list",
 		Short: "List the runs of a workspace with their last figures",
 		Long: `List the runs of a workspace with their last figures. The state is running, done,
-interrupted, failed, dead (the process is gone) or unknown (there is no record). loss is
+interrupted, failed, diverged (its loss does not come back), dead (the process is gone) or
+unknown (there is no record). loss is
 that of the last step and valid that of the last evaluation, in nats per token, or nats
 per pair in a run of the stage dpo.`,
 		Example: `  primus runs list

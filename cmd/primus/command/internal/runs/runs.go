@@ -10,7 +10,7 @@ import (
 // New returns the command `primus runs`.
 func New(prog cli.Program) *cobra.Command {
 	cmd := cli.Group("runs", "List, compare and plot the runs of a workspace",
-		newListCommand(prog), newCompareCommand(prog), newPlotCommand(prog),
+		newListCommand(prog), newCheckpointsCommand(prog), newCompareCommand(prog), newPlotCommand(prog),
 	)
 	cmd.Long = `List, compare and plot the runs of a workspace, from the files that they leave.
 

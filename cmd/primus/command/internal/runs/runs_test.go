@@ -32,6 +32,15 @@ func TestRuns(t *testing.T) {
 	require.Len(t, listed, 3)
 	assert.Equal(t, "group/user/one", listed[0].ID, "the others have no evaluation")
 
+	got = run("checkpoints", "one")
+	require.Zero(t, got.Code, got.Stderr)
+	assert.Regexp(t, `(?m)^ +8  good    \d\.\d{4}  .* one-[0-9a-f]{16}  .*step-00000008$`, got.Out)
+	got = run("checkpoints", filepath.Join(l.Workspace, "group", "user", "two"), "-o", "json")
+	var saved []map[string]any
+	require.NoError(t, json.Unmarshal([]byte(got.Out), &saved), got.Out)
+	assert.Equal(t, "good", saved[0]["judgement"])
+	assert.Nil(t, saved[0]["valid_loss"])
+
 	got = run("compare", "one", "user/two")
 	require.Zero(t, got.Code, got.Stderr)
 	assert.Regexp(t, `(?m)^parameter +group/user/one +group/user/two$`, got.Out)
