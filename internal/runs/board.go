@@ -111,7 +111,7 @@ func (b *Board) RunEnded(r backend.Result) {
 	switch {
 	case errors.Is(r.Err, backend.ErrInterrupted):
 		b.run.State = Interrupted
-	case errors.Is(r.Err, backend.ErrDiverged):
+	case errors.Is(r.Err, backend.ErrDiverged), r.Err == nil && r.Health.Diverged > 0:
 		b.run.State = Diverged
 	}
 }

@@ -18,7 +18,7 @@ const (
 	Done        State = "done"        // it reached its last step
 	Interrupted State = "interrupted" // it was stopped and saved
 	Failed      State = "failed"
-	Diverged    State = "diverged" // its loss does not come back, whether it goes on or has ended by that
+	Diverged    State = "diverged" // its loss does not come back, whether it goes on or has ended
 	Dead        State = "dead"     // its process is gone without recording an end
 	Unknown     State = "unknown"  // it has metrics but no record
 )

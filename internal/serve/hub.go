@@ -2,6 +2,8 @@ package serve
 
 import (
 	"cmp"
+	"context"
+	"log/slog"
 	"strconv"
 	"strings"
 	"sync"
@@ -55,6 +57,7 @@ type Hub struct {
 	changed  chan struct{}
 	repeats  map[repeat]*repeated
 	lastStep time.Time
+	log      *slog.Logger // of the events; nil for none
 }
 
 // repeat identifies an event that may happen in every call.
@@ -68,6 +71,49 @@ type repeated struct {
 // NewHub returns a Hub without events.
 func NewHub() *Hub {
 	return &Hub{epoch: strconv.FormatInt(time.Now().UnixNano(), 36), next: 1, changed: make(chan struct{}), repeats: map[repeat]*repeated{}}
+}
+
+// LogTo logs each event other than steps from now on, and those that there were, as a line with its
+// type as the attribute event.
+func (h *Hub) LogTo(log *slog.Logger) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.log = log
+	for i := range h.events {
+		h.logEvent(h.events[i])
+	}
+}
+
+// logEvent writes the line of an event.
+func (h *Hub) logEvent(e Event) {
+	if h.log == nil || e.Step != nil {
+		return
+	}
+	attrs := []slog.Attr{slog.String("event", e.Type)}
+	for _, field := range []struct{ key, value string }{
+		{"op", e.Op}, {"impl_id", e.Impl}, {"from", e.From}, {"rules", e.Rules}, {"cause", e.Cause}, {"until", e.Until},
+	} {
+		if field.value != "" {
+			attrs = append(attrs, slog.String(field.key, field.value))
+		}
+	}
+	for _, field := range []struct {
+		key   string
+		value uint64
+	}{{"generation", e.Generation}, {"count", e.Count}, {"checkpoint", uint64(e.Checkpoint)}} {
+		if field.value > 0 {
+			attrs = append(attrs, slog.Uint64(field.key, field.value))
+		}
+	}
+	h.log.LogAttrs(context.Background(), slog.LevelInfo, strings.ReplaceAll(e.Type, "_", " "), attrs...)
+}
+
+// EventTypes returns the types of events, as the attribute event of log lines in JSON has them.
+func EventTypes() []string {
+	return []string{
+		"registered", "selected", "switched", "fell_back", "failed", "declined", "quarantined", "released", "policy_changed", "verification_failed",
+		"run_started", "step", "checkpoint_saved", "stalled", "resumed", "spike", "skipped", "rewound", "diverged", "recovered", "run_ended", "lost",
+	}
 }
 
 // OnEvent keeps an event of dispatch. It implements opmanager.Listener.
@@ -108,6 +154,7 @@ func (h *Hub) add(e Event) {
 func (h *Hub) addLocked(e Event) {
 	e.Time, e.ID = time.Now(), h.id(h.next)
 	e.text = e.encode()
+	h.logEvent(e)
 	if len(h.events) < maxEvents {
 		h.events = append(h.events, Event{})
 	}

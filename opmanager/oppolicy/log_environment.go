@@ -19,9 +19,11 @@ const (
 	LogPlain LogFormat = iota
 	// LogUpstream is the format of TransformerEngine-FL: [TE-FL FILE:LINE LEVEL].
 	LogUpstream
+	// LogJSON makes all log lines of a run JSON objects.
+	LogJSON
 )
 
-var logFormatNames = []string{LogPlain: "plain", LogUpstream: "upstream"}
+var logFormatNames = []string{LogPlain: "plain", LogUpstream: "upstream", LogJSON: "json"}
 
 var logLevelNames = []string{"DEBUG", "INFO", "WARNING", "ERROR"}
 
@@ -50,10 +52,11 @@ func ParseLogLevel(value string) (slog.Level, error) {
 	return 0, unknownWord(EnvLogLevel, value, "level", logLevelNames)
 }
 
-// ParseLogFormat reads the value of TEFL_LOG_FORMAT in any case. An empty value means plain.
+// ParseLogFormat reads the value of TEFL_LOG_FORMAT in any case. An empty value means plain, and
+// so does text.
 func ParseLogFormat(value string) (LogFormat, error) {
 	word := strings.ToLower(strings.TrimSpace(value))
-	if word == "" {
+	if word == "" || word == "text" {
 		return LogPlain, nil
 	}
 	if i := slices.Index(logFormatNames, word); i >= 0 {

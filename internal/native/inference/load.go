@@ -71,6 +71,9 @@ func Load(dir string, backend device.Backend, s LoadSettings) (_ *Loaded, err er
 		return nil, err
 	}
 	if err := folder.Load(l.Model); err != nil {
+		if _, ok := errors.AsType[*weights.NonFiniteError](err); ok {
+			err = fmt.Errorf("%w: repair them, or allow them with --allow-nonfinite-weights", err)
+		}
 		return nil, errors.Join(err, l.Model.Close())
 	}
 	return l, nil

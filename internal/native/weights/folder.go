@@ -32,6 +32,10 @@ const maxJSON = 64 << 20
 // Settings say which weights of a folder are read.
 type Settings struct {
 	Average bool // the averages that a run with ema_decay saves, in place of the weights
+
+	// Found is called with the error that Load would return for weights that are NaN or infinite. nil
+	// lets Load return it.
+	Found func(*NonFiniteError) `json:"-"`
 }
 
 // Folder is a folder of weights whose description has been read and checked.

@@ -24,7 +24,8 @@ const headName = "lm_head.weight"
 
 // Load fills a model of the architecture of the folder, or the part of one that a rank has. Every
 // name, dtype and shape is compared before the first weight is written. Elements are converted to
-// the types of the model. The model is in host memory.
+// the types of the model. Weights that are NaN or infinite are a *NonFiniteError, unless Found of the
+// Settings takes it.
 func (f *Folder) Load(m *model.Model) error {
 	if m.Divided() {
 		return f.loadPart(m)
@@ -33,12 +34,27 @@ func (f *Folder) Load(m *model.Model) error {
 	if err != nil {
 		return err
 	}
+	bad := &NonFiniteError{Path: f.path}
 	for i, n := range m.Tensors() {
 		if err := all[i].read(n.Tensor); err != nil {
 			return fmt.Errorf("weights: %s: %w", f.path, err)
 		}
+		counted, err := Count(n.Name, n.Tensor)
+		if err != nil {
+			return fmt.Errorf("weights: %s: %w", f.path, err)
+		}
+		bad.add(counted)
 	}
-	return nil
+	return f.judge(bad)
+}
+
+// judge returns the error of weights that are not finite, if they are not allowed.
+func (f *Folder) judge(bad *NonFiniteError) error {
+	if len(bad.Tensors) > 0 && f.Found != nil {
+		f.Found(bad)
+		return nil
+	}
+	return bad.refused()
 }
 
 // loadPart is Load for the part of a model that a rank has, which is f32.
@@ -56,15 +72,25 @@ func (f *Folder) loadPart(m *model.Model) error {
 		sources[t.Name] = t
 	}
 	var values []float32
+	bad := &NonFiniteError{Path: f.path}
 	for _, p := range m.WeightPlaces() {
 		n, into := p.Slice.Whole.NumElements(), tensor.Data[float32](p.Param.Value)[p.Lo:p.Hi]
 		values = slices.Grow(values[:0], n)[:n]
 		if err := sources[p.Name].ReadFloat32(values, 0); err != nil {
 			return fmt.Errorf("weights: %s: %w", f.path, err)
 		}
+		whole, err := tensor.FromSlice(values, n)
+		if err != nil {
+			return fmt.Errorf("weights: %s: %w", f.path, err)
+		}
+		counted, err := Count(p.Name, whole)
+		if err != nil {
+			return err
+		}
+		bad.add(counted)
 		p.Slice.Runs(0, len(into), func(at, to, n int) { copy(into[at:at+n], values[to:to+n]) })
 	}
-	return nil
+	return f.judge(bad)
 }
 
 // Tensors returns the weights in the order of Model.Tensors. They are compared with the

@@ -50,10 +50,11 @@ type Args struct {
 	SaveInterval   int    `param:"save_interval"`
 	RetainInterval int    `param:"save_retain_interval"` // Megatron's name of keep_every
 	SaveInitial    bool   `param:"save_initial"`
-	KeepLast       int    `param:"keep_last"`  // checkpoints that a save leaves; 0 means 2
-	KeepEvery      int    `param:"keep_every"` // a save leaves those of steps that are multiples; 0 means none
-	KeepBest       int    `param:"keep_best"`  // a save leaves so many with the lowest validation losses
-	Load           string `param:"load"`       // "" continues from the run's own checkpoints, "none" starts a new run
+	KeepLast       int    `param:"keep_last"`               // checkpoints that a save leaves; 0 means 2
+	KeepEvery      int    `param:"keep_every"`              // a save leaves those of steps that are multiples; 0 means none
+	KeepBest       int    `param:"keep_best"`               // a save leaves so many with the lowest validation losses
+	Load           string `param:"load"`                    // "" continues from the run's own checkpoints, "none" starts a new run
+	AllowNonFinite bool   `param:"allow_nonfinite_weights"` // loads and saves weights that are NaN or infinite
 	DumpBatches    int    `param:"dump_batches"`
 
 	// Device is the device that trains, such as opencl:0; "" means the one that STEPMESH_BACKEND

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/primus-fl/primus/internal/native/model"
+	"github.com/primus-fl/primus/internal/native/weights"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -40,16 +41,22 @@ func (t *trainer) finiteWeights() error {
 				return fmt.Errorf("%s%s: %w", what, n.Name, err)
 			}
 			if v, found := firstNonFinite(values); found {
-				return &NonFiniteError{Step: t.state.Step, What: what + n.Name, Value: v, Reason: notSaved}
+				counted, err := weights.Count(n.Name, n.Tensor)
+				if err != nil {
+					return err
+				}
+				return &NonFiniteError{Step: t.state.Step, What: what + n.Name, Value: v, Reason: fmt.Sprintf("%v; %s", counted, notSaved)}
 			}
 		}
 		return nil
 	}
-	if err := check("weight ", slices.Concat(t.model.Tensors(), t.model.Adapters())); err != nil {
-		return err
-	}
-	if err := check("average of the weight ", t.averages()); err != nil {
-		return err
+	if !t.args.AllowNonFinite {
+		if err := check("weight ", slices.Concat(t.model.Tensors(), t.model.Adapters())); err != nil {
+			return err
+		}
+		if err := check("average of the weight ", t.averages()); err != nil {
+			return err
+		}
 	}
 	return check("state of the optimizer ", t.optimizerState())
 }

@@ -65,21 +65,32 @@ func (t *trainer) restore() error {
 
 // loadWeights sets the weights to those of load_hf.
 func (t *trainer) loadWeights() error {
-	path, err := loadFolder(t.args.LoadHF, t.model)
+	path, err := loadFolder(t.args.LoadHF, t.model, t.found())
 	if err == nil {
 		t.tc.Log.Info("starting from the weights of a folder", "path", path, "parameters", t.args.NumParameters())
 	}
 	return err
 }
 
+// found returns what takes weights that are not finite, nil if they are not allowed.
+func (t *trainer) found() func(*weights.NonFiniteError) {
+	if !t.args.AllowNonFinite {
+		return nil
+	}
+	return func(e *weights.NonFiniteError) { t.tc.Log.Warn(e.Error() + " (allow_nonfinite_weights)") }
+}
+
 // loadFolder fills a model from a folder of weights and returns where they are.
-func loadFolder(dir string, into *model.Model) (path string, err error) {
-	folder, err := weights.Open(dir, weights.Settings{})
+func loadFolder(dir string, into *model.Model, found func(*weights.NonFiniteError)) (path string, err error) {
+	folder, err := weights.Open(dir, weights.Settings{Found: found})
 	if err != nil {
 		return "", fmt.Errorf("load_hf: %w", err)
 	}
 	defer func() { err = errors.Join(err, folder.Close()) }()
 	if err := folder.Load(into); err != nil {
+		if _, ok := errors.AsType[*weights.NonFiniteError](err); ok {
+			return "", fmt.Errorf("load_hf: %w: repair the weights, or give allow_nonfinite_weights=true", err)
+		}
 		return "", fmt.Errorf("load_hf: %w", err)
 	}
 	into.WeightsChanged()

@@ -204,7 +204,7 @@ func (t *trainer) refer() (err error) {
 	if t.reference, err = model.NewFrozen(c, t.tc.Device); err != nil {
 		return err
 	}
-	if _, err := loadFolder(t.args.LoadHF, t.reference); err != nil {
+	if _, err := loadFolder(t.args.LoadHF, t.reference, t.found()); err != nil {
 		return err
 	}
 	t.preference.Reference, err = t.reference.NewPass(t.manager, t.args.MicroBatchSize, t.args.SeqLength, false)

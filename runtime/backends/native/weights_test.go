@@ -1,6 +1,9 @@
 package native_test
 
 import (
+	"encoding/binary"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -40,4 +43,27 @@ func TestWeightsOfAFolderThatDoNotFit(t *testing.T) {
 	assert.ErrorContains(t, l.train(t.Context(), "run", folder, "seq_length=64"), "max_position_embeddings: given 32, want at least seq_length 64")
 	assert.ErrorContains(t, l.train(t.Context(), "run", "load_hf="+l.path("none")), "load_hf: weights: ")
 	assert.NoDirExists(t, l.path("run"))
+}
+
+// Weights that are NaN or infinite are refused by name and number, unless they are asked for.
+func TestNonFiniteWeightsAreRefused(t *testing.T) {
+	l := newLab(t)
+	require.NoError(t, l.train(t.Context(), "from", "train_iters=2", "save_interval=2"))
+	dir := filepath.Join(l.dir, "weights")
+	require.NoError(t, os.CopyFS(dir, os.DirFS(l.path("from", "checkpoints", "step-00000002"))))
+	require.NoError(t, os.Remove(filepath.Join(dir, "checkpoint.json")))
+	file := filepath.Join(dir, "model.safetensors")
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	for i, v := range []uint32{0x7fc00000, 0xff800000, 0x7f800001} { // NaN, -Inf, NaN
+		binary.LittleEndian.PutUint32(text[len(text)-4*(i+1):], v)
+	}
+	require.NoError(t, os.WriteFile(file, text, 0o644))
+	start := []string{"load_hf=" + dir, "train_iters=2", "tokenizer_type=ByteLevel"}
+	err = l.train(t.Context(), "run", start...)
+	require.ErrorContains(t, err, " has 2 NaN and 1 infinite of ")
+	require.ErrorContains(t, err, "allow_nonfinite_weights=true")
+	err = l.train(t.Context(), "run", append(start, "allow_nonfinite_weights=true")...)
+	require.ErrorContains(t, err, "the loss is NaN", "it was loaded")
+	assert.Contains(t, l.log.String(), " has 2 NaN and 1 infinite of ")
 }

@@ -48,6 +48,7 @@ func (o *Options) AddFlags(cmd *cobra.Command, flag string) {
 type LoadOptions struct {
 	weights       weights.Settings
 	dtype, device string
+	nonFinite     bool
 }
 
 // dtypes are the values of --dtype.
@@ -58,7 +59,8 @@ func (o *LoadOptions) AddFlags(cmd *cobra.Command) {
 	AddWeightsFlags(cmd, &o.weights)
 	cmd.Flags().StringVar(&o.dtype, "dtype", "auto", "`TYPE` of weights, activations and cache: f32, bf16, f16, or auto for what config.json says")
 	cmd.Flags().StringVar(&o.device, "device", "", "compute on this `DEVICE`, such as opencl:0, with the weights in its memory; the default is that of STEPMESH_BACKEND, or the CPU")
-	cli.WithoutVariable(cmd.Flags(), "dtype", "device")
+	cmd.Flags().BoolVar(&o.nonFinite, "allow-nonfinite-weights", false, "load weights that are NaN or infinite, which are refused otherwise")
+	cli.WithoutVariable(cmd.Flags(), "dtype", "device", "allow-nonfinite-weights")
 	names := slices.Sorted(maps.Keys(dtypes))
 	if err := cmd.RegisterFlagCompletionFunc("dtype", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp)); err != nil {
 		panic("BUG: " + err.Error())
@@ -80,7 +82,11 @@ func (o *LoadOptions) Device() graph.DeviceName {
 
 // Settings returns what the flags say.
 func (o *LoadOptions) Settings() inference.LoadSettings {
-	return inference.LoadSettings{Settings: o.weights, DType: dtypes[o.dtype]}
+	s := inference.LoadSettings{Settings: o.weights, DType: dtypes[o.dtype]}
+	if o.nonFinite {
+		s.Found = func(*weights.NonFiniteError) {}
+	}
+	return s
 }
 
 // AddWeightsFlags gives a command the flags that say which weights of a folder are read.

@@ -79,7 +79,7 @@ func trainHere(ctx context.Context, prog cli.Program, s experiments.Stage, opts 
 	if err != nil {
 		return cli.UsageError{Err: err}
 	}
-	opFormat, err := oppolicy.ParseLogFormat(os.Getenv(oppolicy.EnvLogFormat))
+	opFormat, err := opts.format()
 	if err != nil {
 		return cli.UsageError{Err: err}
 	}
@@ -102,11 +102,22 @@ func trainHere(ctx context.Context, prog cli.Program, s experiments.Stage, opts 
 	defer restore()
 	ctx, stop := context.WithCancelCause(outer)
 	defer stop(nil)
+	if opFormat == oppolicy.LogJSON {
+		prog.Width, prog.Color = nil, false // no status line among the objects
+	}
 	screen := &plaintext.Console{Out: stderr, Width: prog.Width}
 	defer screen.SetStatus("")
 	logFile, tail, requests := &backend.LogFile{}, &runs.Tail{}, &backend.Requests{}
-	toFile := cli.NewLineHandler(io.MultiWriter(tail, logFile), levels.File, cli.DateTime)
-	log := train.OfRank(slog.New(slog.NewMultiHandler(prog.Lines(screen, levels.Console), toFile)), place.Rank)
+	both := io.MultiWriter(tail, logFile)
+	inFile := cli.NewLineHandler(both, levels.File, cli.DateTime)
+	toFile, opFile := slog.Handler(inFile), slog.Handler(inFile.As(opFormat))
+	toScreen, opScreen := slog.Handler(prog.Lines(screen, levels.Console)), slog.Handler(prog.Lines(screen, opLevel).As(opFormat))
+	if opFormat == oppolicy.LogJSON {
+		toFile = cli.NewJSONHandler(both, levels.File, experiment.ExpName, place.Rank)
+		toScreen, opScreen = cli.NewJSONHandler(screen, levels.Console, experiment.ExpName, place.Rank), cli.NewJSONHandler(screen, opLevel, experiment.ExpName, place.Rank)
+		opFile = toFile
+	}
+	log := train.OfRank(slog.New(slog.NewMultiHandler(toScreen, toFile)), place.Rank)
 	logRestart(slog.New(toFile))
 	experiments.LogReport(log, experiment.Report)
 	if err := tuneFirst(ctx, prog, &opts, module, place, log); err != nil {
@@ -116,7 +127,7 @@ func trainHere(ctx context.Context, prog cli.Program, s experiments.Stage, opts 
 	show := report.NewProgress(report.Screen{SetStatus: screen.Status(), Width: prog.Width, Log: log, FileLog: slog.New(toFile), Out: prog.Out})
 	set := graph.Config{
 		Threads: place.threads(opts.Threads), Log: log, Policy: opts.PolicySources(module), Extras: prog.Extras, Module: module, LocalRank: place.LocalRank,
-		OpLog: slog.NewMultiHandler(prog.Lines(screen, opLevel).As(opFormat), toFile.As(opFormat)),
+		OpLog: slog.NewMultiHandler(opScreen, opFile),
 	}
 	services := service.Config{
 		Log: log, Metrics: opts.metrics.Config(experiment), Serve: opts.serve.Config, Trains: true,
@@ -136,6 +147,9 @@ func trainHere(ctx context.Context, prog cli.Program, s experiments.Stage, opts 
 		watchers = append(watchers, p.Training, p.Dispatch, p.Board)
 		if !place.follows() {
 			watchers = append(watchers, runs.NewRecorder(p.Board, log), p.Hub, show)
+			if opFormat == oppolicy.LogJSON {
+				p.Hub.LogTo(slog.New(slog.NewMultiHandler(toScreen, toFile)))
+			}
 		}
 	}
 	err = graph.Run(ctx, func() error {
@@ -184,6 +198,20 @@ func trainHere(ctx context.Context, prog cli.Program, s experiments.Stage, opts 
 		return fmt.Errorf("%w before the run began", backend.ErrInterrupted)
 	}
 	return err
+}
+
+// format returns the format of log lines.
+func (o *Options) format() (oppolicy.LogFormat, error) {
+	if o.logFormat == "" {
+		return oppolicy.ParseLogFormat(os.Getenv(oppolicy.EnvLogFormat))
+	}
+	switch o.logFormat {
+	case "text":
+		return oppolicy.LogPlain, nil
+	case "json":
+		return oppolicy.LogJSON, nil
+	}
+	return 0, fmt.Errorf("--log-format: given %q, want text or json", o.logFormat)
 }
 
 // warnWhenInterrupted logs what follows when ctx ends, until the function that it returns is

@@ -17,17 +17,18 @@ import (
 // Options are the flags of `primus train`.
 type Options struct {
 	experiments.TrainingOptions
-	metrics  service.MetricsFlags
-	serve    service.Flags
-	manifest string
-	run      experiments.RunOptions
-	fleet    service.FleetFlags
-	output   cli.OutputFormat // of a dry run
-	ranks    uint
-	restarts uint
-	nodes    int      // as given on the command line
-	line     []string // the command line of a rank
-	taps     tapFlags
+	metrics   service.MetricsFlags
+	serve     service.Flags
+	manifest  string
+	run       experiments.RunOptions
+	fleet     service.FleetFlags
+	output    cli.OutputFormat // of a dry run
+	ranks     uint
+	restarts  uint
+	logFormat string
+	nodes     int      // as given on the command line
+	line      []string // the command line of a rank
+	taps      tapFlags
 
 	recording *recording.Settings // from taps; nil without
 }
@@ -40,6 +41,8 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	o.run.AddFlags(flags)
 	o.fleet.AddFlags(flags)
 	o.TrainingOptions.AddFlags(flags)
+	flags.StringVar(&o.logFormat, "log-format", "", "`FORMAT` of log lines: text, or json for objects with run and rank; the default is that of TEFL_LOG_FORMAT, or text")
+	cli.WithoutVariable(flags, "log-format")
 	o.taps.addFlags(flags)
 	flags.UintVar(&o.ranks, "nproc", 0, "train in `N` processes of this machine, as the ranks of one run; 0 trains in this one")
 	flags.UintVar(&o.restarts, "max-restarts", 0, "start the ranks again from the last checkpoint after a failure, `N` times at most")
@@ -166,6 +169,9 @@ func (o *Options) check(cmd *cobra.Command, overrides []string) error {
 	}
 	if err := o.metrics.Check(cmd); err != nil {
 		return err
+	}
+	if _, err := o.format(); err != nil {
+		return cli.Usagef(cmd, "%w", err)
 	}
 	if o.run.Grace < 0 {
 		return cli.Usagef(cmd, "--grace: given %v, want %s", o.run.Grace, cli.Wants(cmd.Flags().Lookup("grace")))
