@@ -155,13 +155,13 @@ func TestParseLogLevel(t *testing.T) {
 }
 
 func TestParseLogFormat(t *testing.T) {
-	for give, want := range map[string]oppolicy.LogFormat{"": oppolicy.LogPlain, " Plain": oppolicy.LogPlain, "UPSTREAM ": oppolicy.LogUpstream} {
+	for give, want := range map[string]oppolicy.LogFormat{"": oppolicy.LogPlain, " Plain": oppolicy.LogPlain, "UPSTREAM ": oppolicy.LogUpstream, "text": oppolicy.LogPlain, "JSON": oppolicy.LogJSON} {
 		got, err := oppolicy.ParseLogFormat(give)
 		require.NoError(t, err)
 		assert.Equal(t, want, got)
 	}
 	_, err := oppolicy.ParseLogFormat(" upstrem")
-	assert.EqualError(t, err, `policy: environment TEFL_LOG_FORMAT=" upstrem": at 2: unknown format "upstrem", want plain or upstream; did you mean "upstream"?`)
+	assert.EqualError(t, err, `policy: environment TEFL_LOG_FORMAT=" upstrem": at 2: unknown format "upstrem", want plain, upstream or json; did you mean "upstream"?`)
 }
 
 func TestTokensRoundTrip(t *testing.T) {

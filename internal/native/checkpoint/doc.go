@@ -6,12 +6,12 @@
 // A Store is a directory with one directory per checkpoint, step-00000100 and so on. Save writes
 // the files into a temporary directory, flushes each of them and the directory, writes the manifest
 // checkpoint.json last, renames the directory into place and flushes the parent. Only then does it
-// remove older checkpoints of the same run, except those to keep: the newest ones, others by step or
-// validation loss, and always the last one whose training was judged good. So a directory with a
+// remove older checkpoints of the same run, except those to keep: the newest ones, others by step
+// or validation loss, and always the last one whose training was judged good. So a directory with a
 // plain name is complete.
 //
-// The manifest names the run, how it was judged, and lists size and CRC-32C of every file. Opening a
-// checkpoint compares all of them before anything is loaded: truncation, a flipped
+// The manifest names the run, how it was judged, and lists size and CRC-32C of every file. Opening
+// a checkpoint compares all of them before anything is loaded: truncation, a flipped
 // bit and a missing file are found, in the manifest too. A Store may look further into
 // a checkpoint before it resumes from it, see Settings.Check.
 //

@@ -38,8 +38,9 @@ func (s *Store) LastGood() (*Checkpoint, []string, error) {
 	return s.newest(func(f found) bool { return f.err == nil && f.mark.good() && f.run == s.run && !f.link })
 }
 
-// kept chooses the checkpoints of the run that stay, of all of them, newest first: the newest ones, those of every so many steps, those with the lowest validation losses, and
-// the last one that was judged good.
+// kept chooses the checkpoints of the run that stay, of all of them, newest first: the newest ones,
+// those of every so many steps, those with the lowest validation losses, and the last one that was
+// judged good.
 func (s *Store) kept(own []found) map[string]bool {
 	stay := map[string]bool{}
 	for i, f := range own {

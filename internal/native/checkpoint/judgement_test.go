@@ -24,9 +24,9 @@ func marked(t *testing.T, s *checkpoint.Store, step int64, m checkpoint.Mark) ch
 	return saved
 }
 
-// TestRotation saves steps with random judgements and losses and compares what stays with the rule:
-// of all that were saved, a save leaves the newest ones, those of some steps, the best ones, and the
-// last good one.
+// TestRotation saves steps with random judgements and losses and compares what stays with the
+// rule: of all that were saved, a save leaves the newest ones, those of some steps, the best ones,
+// and the last good one.
 func TestRotation(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(5, 6))

@@ -43,7 +43,7 @@ func (e *NonFiniteError) Error() string {
 	if more := len(e.Tensors) - shown; more > 0 {
 		texts = append(texts, fmt.Sprintf("and %d more tensors", more))
 	}
-	return fmt.Sprintf("weights: %s: want finite numbers, given %s", e.Path, strings.Join(texts, "; "))
+	return fmt.Sprintf("weights: %s: given NaN or infinities, want finite numbers: %s", e.Path, strings.Join(texts, "; "))
 }
 
 // Count counts the numbers of a tensor of f32, bf16 or f16 that are NaN or infinite.
@@ -55,8 +55,10 @@ func Count(name string, t *tensor.Tensor) (NonFinite, error) {
 		err = countBits(&n, t, func(v tensor.BFloat16) uint32 { return uint32(v) }, 0x7f80)
 	case tensor.F16:
 		err = countBits(&n, t, func(v tensor.Float16) uint32 { return uint32(v) }, 0x7c00)
-	default:
+	case tensor.F32:
 		err = countBits(&n, t, math.Float32bits, 0x7f800000)
+	default:
+		err = fmt.Errorf("given %v, want f32, bf16 or f16", t.DType())
 	}
 	if err != nil {
 		return n, fmt.Errorf("%s: %w", name, err)

@@ -24,8 +24,8 @@ const headName = "lm_head.weight"
 
 // Load fills a model of the architecture of the folder, or the part of one that a rank has. Every
 // name, dtype and shape is compared before the first weight is written. Elements are converted to
-// the types of the model. Weights that are NaN or infinite are a *NonFiniteError, unless Found of the
-// Settings takes it.
+// the types of the model. Weights that are NaN or infinite are a *NonFiniteError, unless Found of
+// the Settings takes it.
 func (f *Folder) Load(m *model.Model) error {
 	if m.Divided() {
 		return f.loadPart(m)

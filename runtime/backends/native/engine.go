@@ -140,7 +140,8 @@ func (e *engine) updates(step int) int {
 	return step - e.skipped()
 }
 
-// skipped is the number of steps whose gradients overflowed, or whose updates were dropped as spikes.
+// skipped is the number of steps whose gradients overflowed, or that were spikes whose updates were
+// dropped.
 func (e *engine) skipped() int {
 	n := 0
 	if e.lossScale != nil {
@@ -154,8 +155,8 @@ func (e *engine) skipped() int {
 
 // train computes the step with the number and learning rate of s on the current batch, and sets the
 // losses, the norm and the times of the ranks in s. It returns errGivenUp if ctx ends before the
-// weights change. In fp16 it leaves out the update when gradients overflow, and those of steps that are
-// spikes if on_spike is skip.
+// weights change. In fp16 it leaves out the update when gradients overflow. If on_spike is skip, it
+// leaves out those of spikes.
 func (e *engine) train(ctx context.Context, s *backend.Step) error {
 	e.model.RecordScales(true)
 	err := e.computeGradients(ctx, s)

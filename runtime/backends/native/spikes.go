@@ -95,8 +95,8 @@ func (e *engine) judgeStep(s *backend.Step, failure error) (update bool, err err
 	return update, nil
 }
 
-// agree takes the worst of the judgements of all ranks, whose numbers may differ in their last bits,
-// if it decides what they do.
+// agree takes the worst of the judgements of all ranks if it decides what they do: their numbers
+// may differ in their last bits.
 func (e *engine) agree(v health.Verdict, why string) (health.Verdict, string, error) {
 	if e.world.Alone() || e.args.OnSpike == health.Warn || e.args.OnSpike == "" {
 		return v, why, nil
