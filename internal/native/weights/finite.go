@@ -58,7 +58,7 @@ func Count(name string, t *tensor.Tensor) (NonFinite, error) {
 	case tensor.F32:
 		err = countBits(&n, t, math.Float32bits, 0x7f800000)
 	default:
-		err = fmt.Errorf("given %v, want f32, bf16 or f16", t.DType())
+		return n, fmt.Errorf("%s: given %v, want f32, bf16 or f16", name, t.DType())
 	}
 	if err != nil {
 		return n, fmt.Errorf("%s: %w", name, err)
