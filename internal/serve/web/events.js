@@ -16,6 +16,7 @@ function sentence(e) {
     case 'policy_changed': return `another policy is in force, generation ${e.generation}`;
     case 'verification_failed': return `${e.op}: ${e.impl_id}: ${e.cause}`;
     case 'checkpoint_saved': return `step ${e.checkpoint}`;
+    case 'stalled': case 'spike': case 'skipped': case 'rewound': case 'diverged': case 'recovered': return e.cause;
     case 'lost': return `${e.count} events are not kept any more`;
     default: return `${e.run || ''}`;
   }

@@ -45,8 +45,8 @@ func (t *trainer) Train(ctx context.Context) (err error) {
 			t.tc.Log.Warn(fmt.Sprintf("step %d is abandoned: half of the grace period is over", t.state.Step+1))
 			break
 		}
-		if spike, ok := errors.AsType[*SpikeError](err); ok && spike.rewind {
-			if err := t.rewind(spike); err != nil {
+		if spike, ok := errors.AsType[*SpikeError](err); ok {
+			if err := t.follow(spike); err != nil {
 				return err
 			}
 			continue

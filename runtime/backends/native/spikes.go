@@ -7,6 +7,7 @@ import (
 
 	"github.com/primus-fl/primus/internal/native/checkpoint"
 	"github.com/primus-fl/primus/internal/native/health"
+	"github.com/primus-fl/primus/internal/native/world"
 	"github.com/primus-fl/primus/internal/rundir/tensorboard"
 	"github.com/primus-fl/primus/runtime/backend"
 )
@@ -156,12 +157,29 @@ func (t *trainer) mark() checkpoint.Mark {
 	return m
 }
 
+// follow goes back because of a spike, or saves the last step and returns the error that ends the
+// run. All ranks do the same.
+func (t *trainer) follow(cause *SpikeError) error {
+	if cause.rewind && t.monitor.Rewinds < t.args.MaxRewinds {
+		return t.rewind(cause)
+	}
+	if cause.rewind {
+		cause.What = fmt.Sprintf("the run has gone back %d times, and max_rewinds is %d: lower lr or clip_grad, or look at the data", t.monitor.Rewinds, t.args.MaxRewinds)
+	}
+	if t.state.Step > 0 && t.state.Step != t.savedStep {
+		if err := t.save(); err != nil {
+			return errors.Join(cause, err)
+		}
+	}
+	if t.world.Alone() {
+		return cause
+	}
+	return &world.CommonError{Err: cause}
+}
+
 // rewind goes back to the last good checkpoint, and trains on with the data after the spike.
 func (t *trainer) rewind(cause *SpikeError) error {
 	fail := func(what string) error { return &SpikeError{Step: cause.Step, Why: cause.Why, What: what} }
-	if t.monitor.Rewinds >= t.args.MaxRewinds {
-		return fail(fmt.Sprintf("the run has gone back %d times, and max_rewinds is %d: lower lr or clip_grad, or look at the data", t.monitor.Rewinds, t.args.MaxRewinds))
-	}
 	t.progress.Enter(backend.PhaseStart, cause.Step)
 	if err := t.gathered(); err != nil {
 		return err
