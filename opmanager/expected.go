@@ -3,6 +3,7 @@ package opmanager
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -36,11 +37,7 @@ func (m *Manager) Expect(calls []ExpectedCall) error {
 	views := root.views()
 	now := currentTables(views)
 	m.core.mu.Unlock()
-	err := e.settled(now)
-	if unserved, ok := errors.AsType[*UnservedError](err); ok {
-		unserved.inForce = true
-	}
-	return err
+	return e.settled(now)
 }
 
 // expectation is what a program has said about the calls that it is going to make.
@@ -92,7 +89,7 @@ func (e *expectation) check(tables map[*Manager]*table) (trials []trialCall, err
 	if e == nil {
 		return nil, nil
 	}
-	var unserved []UnservedOp
+	unserved := map[string]*unservedCalls{}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	forward := map[familyCall][]*candidate{}
@@ -126,9 +123,12 @@ func (e *expectation) check(tables map[*Manager]*table) (trials []trialCall, err
 				case v.unknown != nil:
 					trials = append(trials, trialCall{call, v.unknown})
 				case v.by == nil:
-					unserved = append(unserved, UnservedOp{
-						Op: call.Op.Name(), Call: call.args.Describe(), Where: describeScopes([]scope{view.scope}), Rejected: v.reasons,
-					})
+					o := UnservedOp{Op: call.Op.Name(), Call: call.args.Describe(), Rejected: v.reasons}
+					same := o.String()
+					if unserved[same] == nil {
+						unserved[same] = &unservedCalls{op: o}
+					}
+					unserved[same].scopes = append(unserved[same].scopes, view.scope)
 				case family != "" && !slices.Contains(forward[key], v.by):
 					forward[key] = append(forward[key], v.by)
 				}
@@ -136,9 +136,21 @@ func (e *expectation) check(tables map[*Manager]*table) (trials []trialCall, err
 		}
 	}
 	if len(unserved) > 0 {
-		return nil, &UnservedError{Ops: unserved}
+		refused := &UnservedError{}
+		for _, same := range slices.Sorted(maps.Keys(unserved)) {
+			u := unserved[same]
+			u.op.Where = describeScopes(u.scopes)
+			refused.Ops = append(refused.Ops, u.op)
+		}
+		return nil, refused
 	}
 	return trials, nil
+}
+
+// unservedCalls are calls of several layers and phases that differ in nothing else.
+type unservedCalls struct {
+	op     UnservedOp
+	scopes []scope
 }
 
 // familyCall is what a forward call and its backward call have in common.

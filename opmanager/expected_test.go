@@ -160,7 +160,7 @@ func TestExpectUnderAPolicyThatDoesNotServe(t *testing.T) {
 	require.NoError(t, err)
 	assert.Zero(t, f.vendor.calls+f.flagos.calls+f.reference.calls, "a trace computes nothing")
 	err = f.Expect(calls)
-	assert.ErrorContains(t, err, `policy: it leaves calls that this run makes without an impl: op "add_one" is called outside of layers with in f32 [`)
+	assert.ErrorContains(t, err, `policy: it leaves calls without an impl: op "add_one" is called outside of layers with in f32 [`)
 	assert.ErrorContains(t, err, `impl "vendor.acme": dtype f32`)
 	assert.Equal(t, 1, f.vendor.calls, "it is tried once")
 	f.vendor.do = panics

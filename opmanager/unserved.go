@@ -13,8 +13,6 @@ import (
 // UnservedError is the error for a policy that would leave ops in use without an impl.
 type UnservedError struct {
 	Ops []UnservedOp // sorted by name
-
-	inForce bool // the policy is in force
 }
 
 // UnservedOp is an op that a policy would leave without an impl.
@@ -43,10 +41,7 @@ func (e *UnservedError) Error() string {
 		}
 		parts = append(parts, op.String())
 	}
-	if e.inForce {
-		return "policy: it leaves calls that this run makes without an impl: " + strings.Join(parts, "; ")
-	}
-	return "policy: refused; the previous policy stays in force: " + strings.Join(parts, "; ")
+	return "policy: it leaves calls without an impl: " + strings.Join(parts, "; ")
 }
 
 // String returns what would happen to the op, and why.

@@ -217,7 +217,7 @@ func TestFleetOfThreeOneRefuses(t *testing.T) {
 	assert.Contains(t, commandtest.OnlyError(t, got), "not in force in 1 of 3 runs; it stays the policy of the fleet")
 	assert.Equal(t, "in force", results["first"])
 	assert.Equal(t, "in force", results["second"])
-	assert.Regexp(t, `^rejected policy: refused; .*: op "generic_gemm" is in use`, results["refuses"])
+	assert.Regexp(t, `^rejected policy: it leaves calls without an impl: op "generic_gemm" is in use`, results["refuses"])
 	assert.Contains(t, results["refuses"], "vendor gonum is denied by")
 	for _, name := range []string{"first", "second"} {
 		runs[name].WaitFor("Op 'generic_gemm' switched from 'default.flagos' to 'vendor.gonum'")

@@ -207,7 +207,7 @@ func TestPolicyCheckForARun(t *testing.T) {
 
 	got = commandtest.Run(t, "policy", "check", "--for", address, dead)
 	assert.Equal(t, 1, got.Code)
-	assert.Contains(t, onlyErrorOf(t, got), `would refuse it: policy: refused; the previous policy stays in force: op "generic_gemm" is in use, served by default.flagos`)
+	assert.Contains(t, onlyErrorOf(t, got), `would refuse it: policy: it leaves calls without an impl: op "generic_gemm" is in use, served by default.flagos`)
 	got = commandtest.Run(t, "policy", "check", "--for", "http://"+address, l.Policy("per_op: {swiglu: reference}\n"))
 	require.Zero(t, got.Code, got.Stderr)
 	assert.Contains(t, got.Out, "where 1 ops change")
