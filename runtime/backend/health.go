@@ -3,6 +3,7 @@ package backend
 import (
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // ErrDiverged says that training stopped because of a spike, or because it has diverged.
@@ -54,19 +55,18 @@ type Health struct {
 
 // String describes the health, "" for a run without spikes.
 func (h Health) String() string {
-	if h.Spikes == 0 && h.Diverged == 0 {
-		return ""
-	}
-	text := ""
+	var parts []string
 	if h.Diverged > 0 {
-		text = fmt.Sprintf("diverged at step %d; ", h.Diverged)
+		parts = append(parts, fmt.Sprintf("diverged at step %d", h.Diverged))
 	}
-	text += fmt.Sprintf("%d spikes, the last one at step %d", h.Spikes, h.LastSpike)
+	if h.Spikes > 0 {
+		parts = append(parts, fmt.Sprintf("spikes: %d, the last one at step %d", h.Spikes, h.LastSpike))
+	}
 	if h.Skipped > 0 {
-		text += fmt.Sprintf("; %d updates dropped", h.Skipped)
+		parts = append(parts, fmt.Sprintf("updates dropped: %d", h.Skipped))
 	}
 	if h.Rewinds > 0 {
-		text += fmt.Sprintf("; %d times back to a checkpoint", h.Rewinds)
+		parts = append(parts, fmt.Sprintf("back to a checkpoint: %d times", h.Rewinds))
 	}
-	return text
+	return strings.Join(parts, "; ")
 }
