@@ -12,10 +12,10 @@ import (
 	"github.com/primus-fl/primus/runtime/backend"
 )
 
-// Clock measures the commands of a device. All calls of ops should come from one goroutine: what
-// others queue at the same time is taken for work of the same op. A nil Clock is that of a run in
-// host memory and does nothing.
-type Clock struct {
+// stepClock measures the commands of a device. All calls of ops should come from one goroutine:
+// what others queue at the same time is taken for work of the same op. A nil stepClock is that of a
+// run in host memory and does nothing.
+type stepClock struct {
 	dev     device.Backend
 	at      device.Device
 	profile device.Profile // nil for a backend that measures nothing
@@ -50,13 +50,13 @@ type work struct {
 	device.Work
 }
 
-// New returns a Clock for the current device of a backend, nil for the CPU. Close ends it.
-func New(m *opmanager.Manager, dev device.Backend) (*Clock, error) {
+// newStepClock returns a Clock for the current device of a backend, nil for the CPU. Close ends it.
+func newStepClock(m *opmanager.Manager, dev device.Backend) (*stepClock, error) {
 	at, err := dev.Device()
 	if err != nil || at.Type == device.TypeCPU {
 		return nil, err
 	}
-	c := &Clock{dev: dev, at: at, labels: map[label]int{}}
+	c := &stepClock{dev: dev, at: at, labels: map[label]int{}}
 	profiler, ok := device.As[device.Profiler](dev)
 	if !ok {
 		return c, nil
@@ -69,7 +69,7 @@ func New(m *opmanager.Manager, dev device.Backend) (*Clock, error) {
 }
 
 // Begin implements opmanager.Tap.
-func (c *Clock) Begin(call opmanager.TappedCall) func(opmanager.ImplInfo, error) error {
+func (c *stepClock) Begin(call opmanager.TappedCall) func(opmanager.ImplInfo, error) error {
 	c.mark("", "")
 	return func(served opmanager.ImplInfo, err error) error {
 		if err == nil {
@@ -80,7 +80,7 @@ func (c *Clock) Begin(call opmanager.TappedCall) func(opmanager.ImplInfo, error)
 }
 
 // mark says where the commands since the last mark come from.
-func (c *Clock) mark(op, impl string) {
+func (c *stepClock) mark(op, impl string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	l := label{op, impl, c.when}
@@ -93,8 +93,8 @@ func (c *Clock) mark(op, impl string) {
 	c.profile.Label(n)
 }
 
-// BeginStep says that a step begins.
-func (c *Clock) BeginStep() {
+// beginStep says that a step begins.
+func (c *stepClock) beginStep() {
 	if c == nil || c.profile == nil {
 		return
 	}
@@ -108,10 +108,10 @@ func (c *Clock) BeginStep() {
 	}
 }
 
-// EndStep says that a step has ended, which took some time. It returns the work of steps that has
+// endStep says that a step has ended, which took some time. It returns the work of steps that has
 // completed since the last call, nil when nothing measures it: the last kernels of a step complete
 // during the next one.
-func (c *Clock) EndStep(took time.Duration) (*device.Work, error) {
+func (c *stepClock) endStep(took time.Duration) (*device.Work, error) {
 	if c == nil || c.profile == nil {
 		return nil, nil
 	}
@@ -127,7 +127,7 @@ func (c *Clock) EndStep(took time.Duration) (*device.Work, error) {
 }
 
 // takeLocked adds up the work that has completed, and returns that of steps.
-func (c *Clock) takeLocked() (device.Work, error) {
+func (c *stepClock) takeLocked() (device.Work, error) {
 	var steps device.Work
 	all, err := c.profile.Take()
 	for n, done := range all {
@@ -143,8 +143,8 @@ func (c *Clock) takeLocked() (device.Work, error) {
 	return steps, err
 }
 
-// Use returns what the device has done so far, nil for a run in host memory.
-func (c *Clock) Use() (*backend.DeviceUse, error) {
+// use returns what the device has done so far, nil for a run in host memory.
+func (c *stepClock) use() (*backend.DeviceUse, error) {
 	if c == nil {
 		return nil, nil
 	}
@@ -191,7 +191,7 @@ func (c *Clock) Use() (*backend.DeviceUse, error) {
 }
 
 // Close ends measuring.
-func (c *Clock) Close() error {
+func (c *stepClock) Close() error {
 	if c == nil || c.profile == nil {
 		return nil
 	}
@@ -199,4 +199,4 @@ func (c *Clock) Close() error {
 	return c.profile.Close()
 }
 
-var _ opmanager.Tap = (*Clock)(nil)
+var _ opmanager.Tap = (*stepClock)(nil)

@@ -30,7 +30,7 @@ type engine struct {
 
 	world   *world.World
 	groups  world.Groups // the ranks with which this one shares work
-	links   Links        // with the ranks that have the same weights
+	links   rankLinks    // with the ranks that have the same weights
 	shard   *Shard       // what this rank updates; nil if that is everything
 	weights *Shard       // the weights of this rank; nil if it has all
 	early   bool         // the gradients of the current micro batch are sent when they are final

@@ -21,7 +21,7 @@ var errGivenUp = errors.New("given up, because half of the grace period is over"
 // whole step is also saved if anything else ends training, a panic included, unless the weights are
 // at fault.
 func (t *trainer) Train(ctx context.Context) (err error) {
-	if t.clock, err = New(t.tc.Manager, t.tc.Device); err != nil {
+	if t.clock, err = newStepClock(t.tc.Manager, t.tc.Device); err != nil {
 		return err
 	}
 	t.begin()

@@ -47,7 +47,7 @@ const maxAttempts = 5
 func (e *engine) computeGradients(ctx context.Context, s *backend.Step) error {
 	for attempt := 1; ; attempt++ {
 		err := e.tryGradients(ctx, s)
-		if err == nil || attempt == maxAttempts || e.divided() || e.links.Begun() || !e.canRepeat(err) {
+		if err == nil || attempt == maxAttempts || e.divided() || e.links.begun() || !e.canRepeat(err) {
 			return err
 		}
 		e.log.Warn("the step is computed again", "step", s.Step, "attempt", attempt, "error", err)
@@ -148,7 +148,7 @@ func (e *engine) weight() float64 {
 // reduce adds up the gradients and the losses of all ranks. It also lets all of them know when one
 // wants to end, and returns how long each has computed, nil for one rank.
 func (e *engine) reduce(ctx context.Context, m *means, computed time.Duration) (*backend.RankTimes, error) {
-	if err := e.links.Wait(); err != nil {
+	if err := e.links.wait(); err != nil {
 		return nil, e.sent(err)
 	}
 	stop := 0.0

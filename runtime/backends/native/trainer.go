@@ -47,7 +47,7 @@ type trainer struct {
 	state     state
 	started   time.Time
 	result    backend.Result // as far as it is known before the end
-	clock     *Clock         // of the device; nil for a run in host memory
+	clock     *stepClock     // of the device; nil for a run in host memory
 	watch     *opmanager.ReferenceWatch
 
 	from     *checkpoint.Checkpoint // which the run goes on from; nil for a new run, and on other ranks
@@ -252,7 +252,7 @@ func (t *trainer) step(ctx, late context.Context) error {
 		return err
 	}
 	s.LR = t.points.schedule.Func()(t.updates(s.Step))
-	t.clock.BeginStep()
+	t.clock.beginStep()
 	t.watch.Begin()
 	err := t.train(t.ending(ctx, late), &s)
 	if err != nil {
@@ -260,7 +260,7 @@ func (t *trainer) step(ctx, late context.Context) error {
 	}
 	s.Duration = time.Since(begin)
 	s.Reference, s.ReferenceShare = t.watch.End(s.Duration), t.watch.Share()
-	if s.Device, err = t.clock.EndStep(s.Duration); err != nil {
+	if s.Device, err = t.clock.endStep(s.Duration); err != nil {
 		return err
 	}
 	s.Tokens, s.MemoryBytes = t.batch.Rows()*t.args.SeqLength, memory.InUse(t.tc.Device)
@@ -345,7 +345,7 @@ func (t *trainer) finish(cause error) error {
 	r.Ignored, r.Patches, r.Restarts = ignored(t.tc), t.tc.PatchResults, backend.ReadRestarts(t.tc.Environ)
 	r.Tracking = t.track.End(cause != nil && !errors.Is(cause, backend.ErrInterrupted))
 	var faults []error
-	used, err := t.clock.Use()
+	used, err := t.clock.use()
 	if r.Device = used; cause == nil { // after an error the device may be lost
 		faults = append(faults, err)
 	}

@@ -235,7 +235,7 @@ func (t *trainer) compareTimes() error {
 	if sum > 0 {
 		job.Behind = longest*float64(len(all))/sum - 1
 		job.Waiting = t.exchanged.Seconds() / (t.computed + t.exchanged).Seconds()
-		if spent, waited := t.links.Times(); spent > 0 {
+		if spent, waited := t.links.times(); spent > 0 {
 			job.Hidden = max(0, 1-waited.Seconds()/spent.Seconds())
 		}
 	}
@@ -318,16 +318,16 @@ func (e *engine) connect() error {
 		w := []*world.World{e.groups.Data, e.groups.Copies}[i]
 		if e.weights != nil {
 			for _, p := range f.Params {
-				e.weights.Add(p, optim.Param{Value: p.Value}, w.Leads() && e.writes(p))
+				e.weights.add(p, optim.Param{Value: p.Value}, w.Leads() && e.writes(p))
 			}
 		}
 		if err := e.link(f, w); err != nil {
 			return err
 		}
 	}
-	e.pass.Watch(model.Watch{Needs: e.links.Need, Final: func(depth int) {
+	e.pass.Watch(model.Watch{Needs: e.links.need, Final: func(depth int) {
 		if e.early {
-			e.links.Send(depth)
+			e.links.send(depth)
 		}
 	}})
 	return nil
@@ -343,7 +343,7 @@ func (e *engine) link(f model.Flat, w *world.World) error {
 	sharded := e.args.Sharded && !w.Alone()
 	if e.shard != nil && !sharded {
 		for _, p := range f.Params {
-			e.shard.Add(p, e.whole(p), w.Leads() && e.writes(p))
+			e.shard.add(p, e.whole(p), w.Leads() && e.writes(p))
 		}
 	}
 	if w.Alone() {
@@ -356,7 +356,7 @@ func (e *engine) link(f model.Flat, w *world.World) error {
 	if sharded {
 		e.shard.Cut(f, x.Parts(), e.whole, e.writes)
 	}
-	e.links.Add(f, x)
+	e.links.add(f, x)
 	return nil
 }
 
@@ -390,7 +390,7 @@ func (e *engine) publish() error {
 	if !e.args.Sharded {
 		return nil
 	}
-	e.links.Gather()
+	e.links.gather()
 	if e.args.OverlapGather {
 		return nil
 	}
@@ -398,11 +398,11 @@ func (e *engine) publish() error {
 }
 
 // gathered returns when all weights are those of the last step.
-func (e *engine) gathered() error { return e.sent(e.links.Need(e.args.NumLayers + 1)) }
+func (e *engine) gathered() error { return e.sent(e.links.need(e.args.NumLayers + 1)) }
 
 // waited is the time for which this rank has waited for gradients and weights.
 func (e *engine) waited() time.Duration {
-	_, waited := e.links.Times()
+	_, waited := e.links.times()
 	return waited
 }
 
@@ -432,7 +432,7 @@ func (e *engine) merged() (*Shard, func() error, error) {
 	}
 	all := &Shard{}
 	for i, p := range e.model.Params() {
-		all.Add(p, optim.Param{Value: values[i]}, e.groups.Data.Leads() && e.writes(p))
+		all.add(p, optim.Param{Value: values[i]}, e.groups.Data.Leads() && e.writes(p))
 	}
 	return all, release, nil
 }
@@ -483,7 +483,7 @@ func (t *trainer) loadShard(name string, s *Shard, places func(*model.Model) []m
 func (e *engine) counted() []*tensor.Tensor {
 	var grads []*tensor.Tensor
 	for i, p := range e.shard.Params {
-		if e.shard.Writes(i) {
+		if e.shard.writes(i) {
 			grads = append(grads, p.Grad)
 		}
 	}
