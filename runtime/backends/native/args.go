@@ -42,20 +42,22 @@ type Args struct {
 	RampupBatchSize optim.BatchRamp `param:"rampup_batch_size"`
 	Seed            int64           `param:"seed"`
 
-	LogInterval    int    `param:"log_interval"`
-	EvalInterval   int    `param:"eval_interval"` // 0 means no evaluation
-	EvalIters      int    `param:"eval_iters"`
-	FinalWindows   int    `param:"final_eval_windows"` // 0 means as many as eval_iters
-	Save           string `param:"save"`               // directory of checkpoints; "" means that of the run
-	SaveInterval   int    `param:"save_interval"`
-	RetainInterval int    `param:"save_retain_interval"` // Megatron's name of keep_every
-	SaveInitial    bool   `param:"save_initial"`
-	KeepLast       int    `param:"keep_last"`               // checkpoints that a save leaves; 0 means 2
-	KeepEvery      int    `param:"keep_every"`              // a save leaves those of steps that are multiples; 0 means none
-	KeepBest       int    `param:"keep_best"`               // a save leaves so many with the lowest validation losses
-	Load           string `param:"load"`                    // "" continues from the run's own checkpoints, "none" starts a new run
-	AllowNonFinite bool   `param:"allow_nonfinite_weights"` // loads and saves weights that are NaN or infinite
-	DumpBatches    int    `param:"dump_batches"`
+	LogInterval    int     `param:"log_interval"`
+	EvalInterval   int     `param:"eval_interval"` // 0 means no evaluation
+	EvalIters      int     `param:"eval_iters"`
+	FinalWindows   int     `param:"final_eval_windows"` // 0 means as many as eval_iters
+	Save           string  `param:"save"`               // directory of checkpoints; "" means that of the run
+	SaveInterval   int     `param:"save_interval"`
+	RetainInterval int     `param:"save_retain_interval"`  // Megatron's name of keep_every
+	ExitInterval   int     `param:"exit_interval"`         // a run ends at a multiple of it; 0 means that none does
+	ExitDuration   float64 `param:"exit_duration_in_mins"` // a run ends with the step in which so many minutes are over; 0 means that none does
+	SaveInitial    bool    `param:"save_initial"`
+	KeepLast       int     `param:"keep_last"`               // checkpoints that a save leaves; 0 means 2
+	KeepEvery      int     `param:"keep_every"`              // a save leaves those of steps that are multiples; 0 means none
+	KeepBest       int     `param:"keep_best"`               // a save leaves so many with the lowest validation losses
+	Load           string  `param:"load"`                    // "" continues from the run's own checkpoints, "none" starts a new run
+	AllowNonFinite bool    `param:"allow_nonfinite_weights"` // loads and saves weights that are NaN or infinite
+	DumpBatches    int     `param:"dump_batches"`
 
 	// Device is the device that trains, such as opencl:0; "" means the one that STEPMESH_BACKEND
 	// names, or the CPU. The program has chosen it by Needs.
@@ -175,6 +177,10 @@ func (a *Args) validate() error {
 	atLeast("eval_interval", a.EvalInterval, 0)
 	atLeast("final_eval_windows", a.FinalWindows, 0)
 	atLeast("save_interval", a.SaveInterval, 0)
+	atLeast("exit_interval", a.ExitInterval, 0)
+	if !(a.ExitDuration >= 0) || math.IsInf(a.ExitDuration, 0) {
+		faults = append(faults, fmt.Errorf("exit_duration_in_mins: given %v, want a number of minutes >= 0", a.ExitDuration))
+	}
 	atLeast("keep_last", a.KeepLast, 0)
 	atLeast("keep_every", a.KeepEvery, 0)
 	atLeast("keep_best", a.KeepBest, 0)

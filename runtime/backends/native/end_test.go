@@ -3,8 +3,10 @@ package native_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -179,4 +181,38 @@ func TestLongLoopsListen(t *testing.T) {
 		assert.DirExists(t, l.path("run", "checkpoints", "step-00000004"))
 		assert.Nil(t, l.metrics("run")[3].ValidLoss)
 	})
+}
+
+// A run that ends on time is saved, says which parameter has ended it, and the same command goes on
+// to what an undisturbed run gives.
+func TestRunEndsOnTime(t *testing.T) {
+	for _, tt := range []struct {
+		given string
+		ends  []int // the last step of each run
+	}{
+		{"exit_interval=4", []int{4, 8, 10}},
+		{"exit_duration_in_mins=1e-9", []int{1, 2, 3}},
+	} {
+		t.Run(tt.given, func(t *testing.T) {
+			l := newLab(t)
+			args := []string{"train_iters=10", "save_interval=0", "eval_interval=0"}
+			require.NoError(t, l.train(t.Context(), "whole", args...))
+			for _, end := range tt.ends {
+				l.log.Reset()
+				require.NoError(t, l.train(t.Context(), "parts", append(args, tt.given)...))
+				assert.DirExists(t, l.path("parts", "checkpoints", fmt.Sprintf("step-%08d", end)))
+				parameter, value, _ := strings.Cut(tt.given, "=")
+				text := fmt.Sprintf("the run ends at step %d of 10, which is saved, as %s %s asks for; the same command goes on", end, parameter, value)
+				if value == "1e-9" {
+					text = strings.ReplaceAll(text, "1e-9", "1e-09")
+				}
+				assert.Equal(t, end < 10, strings.Contains(l.log.String(), text), l.log.String())
+			}
+			assert.Equal(t, l.metrics("whole")[:tt.ends[2]], l.metrics("parts"))
+		})
+	}
+	for _, wrong := range []string{"exit_interval=-1", "exit_duration_in_mins=-0.5", "exit_duration_in_mins=.inf"} {
+		name, _, _ := strings.Cut(wrong, "=")
+		assert.ErrorContains(t, newLab(t).train(t.Context(), "wrong", wrong), name+": given ")
+	}
 }

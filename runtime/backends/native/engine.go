@@ -27,6 +27,7 @@ type engine struct {
 
 	progress *backend.Progress
 	takeSave func() bool // whether this rank was asked for a checkpoint since the last call
+	timeIsUp func() bool // whether the first rank ends the run because of its time; nil if no time is given
 
 	world   *world.World
 	groups  world.Groups // the ranks with which this one shares work
@@ -44,6 +45,7 @@ type engine struct {
 	batch     model.Batch      // global, of all ranks
 	stop      bool             // a rank of the job wants to end; known after a step
 	saveAsked bool             // a rank was asked for a checkpoint; known after a step
+	over      bool             // the time of the run is over; known after a step
 
 	computed, exchanged time.Duration // computing, and waiting for other ranks, in the steps of this run
 

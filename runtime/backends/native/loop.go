@@ -39,7 +39,7 @@ func (t *trainer) Train(ctx context.Context) (err error) {
 			panic(cause)
 		}
 	}()
-	for t.state.Step < t.args.TrainIters && !t.endsEarly() && !t.stopping(ctx) {
+	for t.state.Step < t.args.TrainIters && !t.endsEarly() && !t.stopping(ctx) && !t.endsOnTime() {
 		err := t.step(ctx, late)
 		if errors.Is(err, errGivenUp) {
 			t.tc.Log.Warn(fmt.Sprintf("step %d is abandoned: half of the grace period is over", t.state.Step+1))
@@ -66,6 +66,9 @@ func (t *trainer) Train(ctx context.Context) (err error) {
 	switch {
 	case t.endsEarly():
 		t.tc.Log.Info(fmt.Sprintf("early stopping at step %d: the validation loss was %.4f at step %d and has not fallen in %d evaluations since", t.state.Step, t.state.Best.Loss, t.state.Best.Step, t.state.Best.Since))
+	case t.state.Step < t.args.TrainIters && t.endsOnTime():
+		t.tc.Log.Info(fmt.Sprintf("the run ends at step %d of %d, which is saved, as %s asks for; %s", t.state.Step, t.args.TrainIters, t.whyOnTime(), t.howToGoOn()))
+		return nil
 	case t.state.Step < t.args.TrainIters:
 		return t.interrupted(ctx)
 	}
@@ -108,7 +111,24 @@ func (t *trainer) begin() {
 
 // saveIsDue reports whether the last step is to be saved.
 func (t *trainer) saveIsDue() bool {
-	return t.saveAsked || t.args.SaveInterval > 0 && t.state.Step%t.args.SaveInterval == 0 || t.state.Step == t.args.TrainIters || t.endsEarly()
+	return t.saveAsked || t.args.SaveInterval > 0 && t.state.Step%t.args.SaveInterval == 0 || t.state.Step == t.args.TrainIters || t.endsEarly() || t.endsOnTime()
+}
+
+// endsOnTime reports whether exit_interval or exit_duration_in_mins ends the run after its last
+// step. All ranks say the same.
+func (t *trainer) endsOnTime() bool { return t.whyOnTime() != "" }
+
+// whyOnTime returns the parameter that ends the run after its last step, "" for none.
+func (t *trainer) whyOnTime() string {
+	switch {
+	case t.state.Step < t.result.Run.FirstStep: // no step of this run
+		return ""
+	case t.over:
+		return fmt.Sprintf("exit_duration_in_mins %v", t.args.ExitDuration)
+	case t.args.ExitInterval > 0 && t.state.Step%t.args.ExitInterval == 0:
+		return fmt.Sprintf("exit_interval %d", t.args.ExitInterval)
+	}
+	return ""
 }
 
 // interrupted saves the last step and returns an error that says how to continue.

@@ -67,11 +67,15 @@ func newTrainer(tc *backend.TrainContext) (backend.Trainer, error) {
 	if err != nil {
 		return nil, err
 	}
+	begun := time.Now()
 	t := &trainer{engine: engine{args: args, manager: tc.Manager, log: tc.Log, world: job, takeSave: tc.Requests.TakeSave, progress: tc.Progress}, tc: tc}
 	t.monitor, t.judged = args.newMonitor(), func(j backend.Judgement) {
 		if o, ok := tc.Observer.(backend.HealthObserver); ok {
 			o.Judged(j)
 		}
+	}
+	if args.ExitDuration > 0 {
+		t.timeIsUp = func() bool { return time.Since(begun).Minutes() >= args.ExitDuration }
 	}
 	t.declarePoints(func(b *model.Batch) error { return t.sampler.Batch(b) })
 	return t, nil

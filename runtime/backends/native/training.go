@@ -12,16 +12,14 @@ func optimizer() map[string]rule {
 func schedule() map[string]rule {
 	const steps = "training is counted in steps: train_iters, lr_warmup_iters, lr_decay_iters"
 	return map[string]rule{
-		"train_samples":         only(steps, 0.0),
-		"lr_decay_samples":      only(steps, 0.0),
-		"lr_warmup_samples":     only(steps, 0.0),
-		"lr_warmup_fraction":    only(steps, 0.0),
-		"warmup":                only(steps),
-		"iterations_to_skip":    only("no step is skipped", nil),
-		"skip_train":            off("train trains"),
-		"exit_interval":         only("a run goes to train_iters"),
-		"exit_duration_in_mins": only("a run goes to train_iters"),
-		"perform_rl_step":       off("the native trainer trains on text only"),
+		"train_samples":      only(steps, 0.0),
+		"lr_decay_samples":   only(steps, 0.0),
+		"lr_warmup_samples":  only(steps, 0.0),
+		"lr_warmup_fraction": only(steps, 0.0),
+		"warmup":             only(steps),
+		"iterations_to_skip": only("no step is skipped", nil),
+		"skip_train":         off("train trains"),
+		"perform_rl_step":    off("the native trainer trains on text only"),
 	}
 }
 

@@ -118,7 +118,7 @@ func (t *trainer) claim() world.Claim {
 	}
 	c.Parameters = map[string]string{
 		"eval_interval": strconv.Itoa(t.args.EvalInterval), "eval_iters": strconv.Itoa(t.args.EvalIters), "final_eval_windows": strconv.Itoa(t.args.FinalWindows),
-		"save_interval": strconv.Itoa(t.args.SaveInterval),
+		"save_interval": strconv.Itoa(t.args.SaveInterval), "exit_interval": strconv.Itoa(t.args.ExitInterval),
 	}
 	for name, v := range t.compared() {
 		c.Parameters[strings.TrimPrefix(name, patchPrefix)] = fmt.Sprint(v)
