@@ -25,6 +25,9 @@ type Settings struct {
 	// Impl returns the impl that serves calls of an op, "" if none is known.
 	Impl func(op string) string
 
+	// Recent lists what the run has exchanged with others lately, "" for nothing.
+	Recent func() string
+
 	// Abort ends the process, for the reason that is given. It is called when the run has not gone on
 	// for Wait after it was found to hang. Nil means that the run may hang for ever.
 	Abort func(why string)
@@ -102,7 +105,13 @@ func (w *watcher) found(at backend.Where) {
 	if w.Abort != nil {
 		next = fmt.Sprintf("it is ended with exit code 3 in %v unless it goes on (--on-hang abort)", w.Wait)
 	}
-	w.Log.Error(w.text+"; "+next, "event", "stalled", "phase", at.Phase.String(), "step", at.Step, "stack", Stack(at.Goroutine))
+	about := []any{"event", "stalled", "phase", at.Phase.String(), "step", at.Step, "stack", Stack(at.Goroutine)}
+	if w.Recent != nil {
+		if recent := w.Recent(); recent != "" {
+			about = append(about, "collectives", recent)
+		}
+	}
+	w.Log.Error(w.text+"; "+next, about...)
 	w.Observer.Stalled(backend.Stall{Phase: at.Phase, Step: at.Step, For: at.For, Text: w.text})
 }
 

@@ -34,10 +34,10 @@ func TestCheck(t *testing.T) {
 		wait := time.Duration(random.IntN(100)) * time.Second
 		w := watcher{Settings: Settings{
 			Floor: time.Duration(1+random.IntN(600)) * time.Second, Observer: &s, Wait: wait, Log: slog.New(slog.NewTextHandler(&log, nil)),
-			Impl: func(op string) string { return "vendor.of_" + op }, Abort: func(string) { aborts++ },
+			Impl: func(op string) string { return "vendor.of_" + op }, Abort: func(string) { aborts++ }, Recent: func() string { return "barrier 7" },
 		}}
 		at := backend.Where{
-			Phase: backend.Phases()[random.IntN(len(backend.Phases()))], Step: random.IntN(100), Op: "gelu", Marks: 5, Goroutine: -1,
+			Phase: backend.Phases()[random.IntN(len(backend.Phases()))], Step: random.IntN(100), Op: "gelu", Waits: "waiting in barrier 8", Marks: 5, Goroutine: -1,
 			Usual: time.Duration(random.Int64N(int64(2 * time.Minute))),
 		}
 		allowed := max(w.Floor, 10*at.Usual)
@@ -50,7 +50,8 @@ func TestCheck(t *testing.T) {
 		}
 		require.Len(t, s.stalls, 1)
 		require.Contains(t, s.stalls[0].Text, "phase "+at.Phase.String())
-		require.Contains(t, s.stalls[0].Text, "in op gelu on vendor.of_gelu")
+		require.Contains(t, s.stalls[0].Text, "in op gelu on vendor.of_gelu, waiting in barrier 8")
+		require.Contains(t, log.String(), `collectives="barrier 7"`)
 		found := at.For
 		at.For = found + wait - 1
 		w.check(at, true)

@@ -96,7 +96,7 @@ func (m *meeting) invite(to []byte, together bool, ranks int) error {
 		text = text[:strings.LastIndexByte(text, ' ')]
 	}
 	copy(to, text)
-	m.server = pmi.Serve(listener, ranks, secret, nil)
+	m.server = pmi.Serve(listener, ranks, secret, pmi.Host{Judge: func(states map[int]string) string { return judge(states, ranks) }})
 	return nil
 }
 
@@ -124,7 +124,7 @@ func (m *meeting) accept(invitation []byte, rank, ranks int) error {
 	var faults []error
 	for _, address := range words[1:] {
 		ctx, cancel := context.WithTimeout(context.Background(), callTime)
-		client, err := pmi.Attend(ctx, address, rank, ranks, words[0], m.lose)
+		client, err := pmi.Attend(ctx, address, rank, ranks, words[0], pmi.Guest{Lost: m.lose, State: m.record.state})
 		cancel()
 		if err == nil {
 			m.client = client

@@ -15,6 +15,7 @@ import (
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/ops/collective"
 	"github.com/primus-fl/primus/tensor"
+	"github.com/primus-fl/primus/vendors/mpi/internal/pmi"
 )
 
 // Options configure a Library.
@@ -49,6 +50,7 @@ type Library struct {
 	failure error // of the initialisation
 	meeting *meeting
 	closed  bool
+	record  *recorder
 }
 
 // New returns a Library. Nothing is loaded yet.
@@ -60,7 +62,12 @@ func New(opts Options) *Library {
 	if l.lookup == nil {
 		l.lookup = os.LookupEnv
 	}
-	l.meeting = &meeting{lookup: l.lookup, lost: l.lost, warn: l.warn, gone: make(chan error, 1)}
+	var end func(error)
+	if l.lost != nil {
+		end = l.end
+	}
+	l.record = newRecorder()
+	l.meeting = &meeting{record: l.record, lookup: l.lookup, lost: end, warn: l.warn, gone: make(chan error, 1)}
 	for _, d := range dialects() {
 		l.open[d] = sync.OnceValues(func() (*handle, error) {
 			if err := d.launched(l.lookup); err != nil {
@@ -94,8 +101,21 @@ func (l *Library) Yield() error {
 	return os.Setenv(name, "1")
 }
 
-// hangs reports a call that has taken too long. Ranks that have met without a launcher of MPI find
-// out which of them hangs.
+// Waits says in which collective this rank is, and with whom; "" when it is in none.
+func (l *Library) Waits() string {
+	now, waits := current(l.record.last(1))
+	if !waits {
+		return ""
+	}
+	return fmt.Sprintf("waiting for %v in collective %v", now.Ago.Round(time.Millisecond), now) + " with ranks " + pmi.Numbers(now.members())
+}
+
+// Recent lists the last collectives of this rank, one a line, with how long they took; "" without
+// any.
+func (l *Library) Recent() string { return strings.TrimPrefix(l.record.lines(kept), "\n") }
+
+// hangs reports a call that has taken too long. Ranks that are connected find out which of them
+// hangs.
 func (l *Library) hangs(function string, g collective.Group) {
 	if l.lost == nil {
 		return
@@ -105,7 +125,26 @@ func (l *Library) hangs(function string, g collective.Group) {
 		client.Stuck(where)
 		time.Sleep(answerTime)
 	}
-	l.lost(fmt.Errorf("rank %d of %d has waited for the others in %s: a rank hangs, or its network is gone", g.Rank, g.Ranks, where))
+	l.end(fmt.Errorf("rank %d of %d has waited for the others in %s: a rank hangs, or its network is gone", g.Rank, g.Ranks, where))
+}
+
+// fails reports a collective that has failed. Ranks that are connected find out which of them has
+// brought something else.
+func (l *Library) fails(err error) {
+	client := l.meeting.client
+	if l.lost == nil || client == nil {
+		return
+	}
+	client.Stuck(err.Error())
+	time.Sleep(answerTime)
+}
+
+// end is told that the job cannot go on.
+func (l *Library) end(err error) {
+	if recent := l.record.lines(told); recent != "" {
+		l.warn(fmt.Errorf("the last collectives of this rank:%s", recent))
+	}
+	l.lost(err)
 }
 
 // answerTime is how long a rank that waits too long waits for the answer which rank hangs.
@@ -188,7 +227,13 @@ func impl[A any](l *Library, d *dialect, op *opregistry.Op[A], group func(A) col
 			if err != nil {
 				return err
 			}
-			return run(x, m, a)
+			l.record.enter(described(string(op.Name()), a))
+			err = run(x, m, a)
+			if err != nil {
+				l.fails(err)
+			}
+			l.record.leave()
+			return err
 		}),
 	}
 }

@@ -86,6 +86,7 @@ type meeting struct {
 	lookup func(string) (string, bool)
 	lost   func(error) // may be nil
 	warn   func(error)
+	record *recorder
 	server *pmi.Server // in the first rank
 	client *pmi.Client
 
@@ -205,7 +206,10 @@ func (m *meeting) open(w *wait, p place) (address string, err error) {
 		return "", fmt.Errorf("listen for the other ranks: %w (%s)", err, given)
 	}
 	secret, _ := m.lookup(envSecret)
-	m.server = pmi.Serve(listener, p.ranks, secret, func(err error) { m.warn(fmt.Errorf("refused at the rendezvous: %w", err)) })
+	m.server = pmi.Serve(listener, p.ranks, secret, pmi.Host{
+		Refused: func(err error) { m.warn(fmt.Errorf("refused at the rendezvous: %w", err)) },
+		Judge:   func(states map[int]string) string { return judge(states, p.ranks) },
+	})
 	return listener.Addr().String(), nil
 }
 
@@ -214,7 +218,7 @@ func (m *meeting) occupied(w *wait, p place, address string) error {
 	ctx, cancel := context.WithTimeout(w.ctx, callTime)
 	defer cancel()
 	secret, _ := m.lookup(envSecret)
-	client, err := pmi.Attend(ctx, address, p.rank, p.ranks, secret, func(error) {})
+	client, err := pmi.Attend(ctx, address, p.rank, p.ranks, secret, pmi.Guest{Lost: func(error) {}})
 	if err == nil { // it has just begun, and knows no rank 0 yet
 		err = errors.Join(errors.New("another process waits for rank 0 there"), client.Leave("it met another rank 0"))
 	}
@@ -230,7 +234,7 @@ func (m *meeting) join(w *wait, p place, address string) error {
 	go func() {
 		defer close(ended)
 		var err error
-		client, err = pmi.Join(ctx, address, p.rank, p.ranks, secret, m.lose)
+		client, err = pmi.Join(ctx, address, p.rank, p.ranks, secret, pmi.Guest{Lost: m.lose, State: m.record.state})
 		joined <- err
 	}()
 	err := m.until(w, joined, func() string {

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/primus-fl/primus/impls/reference"
 	"github.com/primus-fl/primus/internal/loadertest"
@@ -474,4 +475,61 @@ func TestFailingRank(t *testing.T) {
 		t.Log(nowhere.Ranks)
 	}
 	require.NoError(t, call(t, lib, collective.Barrier, collective.BarrierArgs{Group: g}))
+}
+
+// mistake is the variable that says what rank 1 does instead of what the others do.
+const mistake = "PRIMUS_MPI_TEST_MISTAKE"
+
+// Ranks that cannot go on learn which of them has done something else, and what.
+func TestMistakenRank(t *testing.T) {
+	wants := map[string]string{
+		"absent":  "2 ranks of ranks 0-2 in all_reduce 4 of 4096 f32 (sum): rank 1 hangs: it has not entered it; its last one was barrier 3, which it left ",
+		"another": "2 ranks of ranks 0-2 in all_reduce 4 of 4096 f32 (sum): rank 1 has entered barrier 4; ",
+		"size":    "2 ranks of ranks 0-2 in all_reduce 4 of 4096 f32 (sum): rank 1 has entered all_reduce 4 of 40960 f32 (sum); ",
+	}
+	if os.Getenv(inRank) == "" {
+		for _, vendor := range []string{"openmpi", "mpich"} {
+			for kind, want := range wants {
+				if vendor == "openmpi" && kind == "size" {
+					continue // the library writes beyond the operand of the others, and aborts
+				}
+				t.Run(vendor+"/"+kind, func(t *testing.T) {
+					t.Setenv(mistake, kind)
+					out, err := job(t, vendor, "TestMistakenRank", 3)
+					require.Error(t, err, out)
+					assert.Contains(t, out, want)
+					assert.Contains(t, out, "\nbarrier 3 with ranks 0-2, entered ")
+				})
+			}
+		}
+		return
+	}
+	g, _ := rank(t)
+	lib := mpi.New(mpi.Options{
+		Warn: func(err error) { fmt.Println(err) },
+		Lost: func(err error) {
+			fmt.Println("lost:", err)
+			os.Exit(1)
+		},
+	})
+	require.NoError(t, lib.Meet(t.Context(), g, time.Minute))
+	lib.Limit(2 * time.Second)
+	for range 3 {
+		require.NoError(t, call(t, lib, collective.Barrier, collective.BarrierArgs{Group: g}))
+	}
+	assert.Empty(t, lib.Waits())
+	elements := 4096
+	switch kind := os.Getenv(mistake); {
+	case g.Rank != 1:
+	case kind == "absent":
+		select {} // until the others have said so
+	case kind == "another":
+		_ = call(t, lib, collective.Barrier, collective.BarrierArgs{Group: g})
+		select {}
+	case kind == "size":
+		elements *= 10
+	}
+	x := zeros(t, tensor.F32, elements)
+	_ = call(t, lib, collective.AllReduce, collective.AllReduceArgs{Input: x, Output: x, Group: g})
+	select {}
 }

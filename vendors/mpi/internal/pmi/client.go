@@ -16,18 +16,23 @@ type Client struct {
 	link    *heartbeat.Conn
 	local   net.Conn // the other end of FD; nil without
 	fd      int
-	lost    func(error)
+	guest   Guest
 	closing atomic.Bool
 	came    atomic.Pointer[string]
 	all     chan struct{} // closed when all ranks are there
 	serving sync.WaitGroup
 }
 
+// Guest is what a Client needs of its process. Its functions are called at any time.
+type Guest struct {
+	Lost  func(error)   // is called once, when the job cannot go on
+	State func() string // says in one line what the rank does; nil says nothing
+}
+
 // Attend connects a rank that a launcher of MPI has started with the server at an address, for
-// which it waits until ctx ends. lost is called once, when the job cannot go on. There is no FD:
-// the launcher speaks with the library.
-func Attend(ctx context.Context, address string, rank, ranks int, secret string, lost func(error)) (*Client, error) {
-	c, err := dial(ctx, address, rank, ranks, secret, lost)
+// which it waits until ctx ends. There is no FD: the launcher speaks with the library.
+func Attend(ctx context.Context, address string, rank, ranks int, secret string, guest Guest) (*Client, error) {
+	c, err := dial(ctx, address, rank, ranks, secret, guest)
 	if err != nil {
 		return nil, err
 	}
@@ -35,12 +40,12 @@ func Attend(ctx context.Context, address string, rank, ranks int, secret string,
 	return c, nil
 }
 
-func dial(ctx context.Context, address string, rank, ranks int, secret string, lost func(error)) (*Client, error) {
+func dial(ctx context.Context, address string, rank, ranks int, secret string, guest Guest) (*Client, error) {
 	l, err := heartbeat.Dial(ctx, address, secret, claimOf(rank, ranks))
 	if err != nil {
 		return nil, fmt.Errorf("join the job at %s, where rank 0 is: %w", address, err)
 	}
-	return &Client{link: l, fd: -1, lost: lost, all: make(chan struct{})}, nil
+	return &Client{link: l, fd: -1, guest: guest, all: make(chan struct{})}, nil
 }
 
 func (c *Client) start() {
@@ -60,11 +65,13 @@ func (c *Client) listen() {
 		case c.closing.Load():
 			return
 		case err != nil:
-			c.lost(fmt.Errorf("rank 0 is gone: %s", heartbeat.Reason(err)))
+			c.guest.Lost(fmt.Errorf("rank 0 is gone: %s", heartbeat.Reason(err)))
 			return
 		case word == lineLost:
-			c.lost(errors.New(rest))
+			c.guest.Lost(errors.New(rest))
 			return
+		case word == lineAsk && c.guest.State != nil:
+			c.link.Send(lineState, c.guest.State())
 		case word == lineCame:
 			c.came.Store(&rest)
 		case word == lineAll:

@@ -13,9 +13,9 @@ import (
 )
 
 // Join connects a rank with the server at an address, for which it waits until ctx ends, and makes
-// a descriptor for MPICH. lost is called once, when the job cannot go on.
-func Join(ctx context.Context, address string, rank, ranks int, secret string, lost func(error)) (*Client, error) {
-	c, err := dial(ctx, address, rank, ranks, secret, lost)
+// a descriptor for MPICH.
+func Join(ctx context.Context, address string, rank, ranks int, secret string, guest Guest) (*Client, error) {
+	c, err := dial(ctx, address, rank, ranks, secret, guest)
 	if err != nil {
 		return nil, err
 	}

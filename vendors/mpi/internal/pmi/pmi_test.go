@@ -25,7 +25,7 @@ func serve(t *testing.T, ranks int, secret string) (*pmi.Server, string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	return pmi.Serve(listener, ranks, secret, nil), listener.Addr().String()
+	return pmi.Serve(listener, ranks, secret, pmi.Host{}), listener.Addr().String()
 }
 
 // rank is a rank as MPICH sees it.
@@ -40,7 +40,7 @@ func join(t *testing.T, address string, number, ranks int, secret string) *rank 
 	t.Helper()
 	r := &rank{lost: make(chan error, 1)}
 	var err error
-	r.Client, err = pmi.Join(t.Context(), address, number, ranks, secret, func(err error) { r.lost <- err })
+	r.Client, err = pmi.Join(t.Context(), address, number, ranks, secret, pmi.Guest{Lost: func(err error) { r.lost <- err }})
 	require.NoError(t, err)
 	r.file = os.NewFile(uintptr(r.FD()), "pmi")
 	r.lines = bufio.NewScanner(r.file)
@@ -111,7 +111,7 @@ func TestStrangersAreRefused(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	refused := make(chan error, 10)
-	pmi.Serve(listener, 2, "secret", func(err error) { refused <- err })
+	pmi.Serve(listener, 2, "secret", pmi.Host{Refused: func(err error) { refused <- err }})
 	address := listener.Addr().String()
 	first := join(t, address, 0, 2, "secret")
 	for _, tt := range []struct {
@@ -125,7 +125,7 @@ func TestStrangersAreRefused(t *testing.T) {
 		{2, 2, "secret", "given rank 2 of 2, want one of 2 ranks"},
 		{1, 4, "secret", "given rank 1 of 4, want one of 2 ranks"},
 	} {
-		_, err := pmi.Join(t.Context(), address, tt.rank, tt.ranks, tt.secret, nil)
+		_, err := pmi.Join(t.Context(), address, tt.rank, tt.ranks, tt.secret, pmi.Guest{})
 		assert.ErrorContains(t, err, tt.want)
 		text := (<-refused).Error()
 		assert.Contains(t, text, tt.want)
@@ -157,7 +157,7 @@ func TestLostRanks(t *testing.T) {
 
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	server := pmi.Serve(listener, 2, "", nil)
+	server := pmi.Serve(listener, 2, "", pmi.Host{})
 	left := join(t, listener.Addr().String(), 0, 2, "")
 	silent, err := net.Dial("tcp", listener.Addr().String())
 	require.NoError(t, err)
@@ -228,7 +228,7 @@ func TestAttend(t *testing.T) {
 	server, address := serve(t, 3, "secret")
 	lost := make(chan error, 2)
 	attend := func(rank int) *pmi.Client {
-		c, err := pmi.Attend(t.Context(), address, rank, 3, "secret", func(err error) { lost <- err })
+		c, err := pmi.Attend(t.Context(), address, rank, 3, "secret", pmi.Guest{Lost: func(err error) { lost <- err }})
 		require.NoError(t, err)
 		return c
 	}

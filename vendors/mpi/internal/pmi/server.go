@@ -22,6 +22,8 @@ const (
 	lineStuck   = "stuck" // the rank waits too long: where follows
 	lineCame    = "came"  // the numbers of the ranks that are there follow
 	lineAll     = "all"   // all ranks are there
+	lineAsk     = "ask"   // the rank is asked for its state
+	lineState   = "state" // the answer follows
 	lineLeave   = "leave" // the rank ends before the job has begun: why follows
 )
 
@@ -30,7 +32,7 @@ type Server struct {
 	listener net.Listener
 	ranks    int
 	secret   string
-	refused  func(error)
+	host     Host
 	serving  sync.WaitGroup
 
 	done   chan struct{} // closed when all ranks have ended, or one is lost
@@ -44,7 +46,8 @@ type Server struct {
 	values   map[string]string
 	waiting  int // ranks in the barrier
 	lost     string
-	stuck    map[int]bool // ranks that wait too long
+	stuck    map[int]bool   // ranks that wait too long
+	states   map[int]string // of those that were asked
 }
 
 // collect is how long the server waits for more ranks that say that they wait too long.
@@ -53,13 +56,21 @@ const collect = time.Second
 // news is how often ranks that wait for others are told who is there.
 const news = time.Second
 
-// Serve accepts the ranks of a job on a listener, until Close. refused is called, at any time, with
-// the address of whoever is not let in, and why; nil means that nobody wants to know.
-func Serve(listener net.Listener, ranks int, secret string, refused func(error)) *Server {
-	if refused == nil {
-		refused = func(error) {}
+// Host is what a Server needs of its process. Its functions may be nil, and are called at any time.
+type Host struct {
+	Refused func(error)                        // with the address of whoever is not let in, and why
+	Judge   func(states map[int]string) string // says which ranks hang, by the states of those that answer; "" if it cannot
+}
+
+// Serve accepts the ranks of a job on a listener, until Close.
+func Serve(listener net.Listener, ranks int, secret string, host Host) *Server {
+	if host.Refused == nil {
+		host.Refused = func(error) {}
 	}
-	s := &Server{listener: listener, ranks: ranks, secret: secret, refused: refused, links: map[int]*heartbeat.Conn{}, values: map[string]string{}, done: make(chan struct{})}
+	if host.Judge == nil {
+		host.Judge = func(map[int]string) string { return "" }
+	}
+	s := &Server{listener: listener, ranks: ranks, secret: secret, host: host, states: map[int]string{}, links: map[int]*heartbeat.Conn{}, values: map[string]string{}, done: make(chan struct{})}
 	s.finish = sync.OnceFunc(func() { close(s.done) })
 	s.serving.Go(s.accept)
 	s.serving.Go(s.announce)
@@ -132,13 +143,13 @@ func (s *Server) accept() {
 func (s *Server) serve(conn net.Conn) {
 	l, claim, err := heartbeat.Accept(conn, s.secret)
 	if err != nil {
-		s.refused(fmt.Errorf("%v: %w", conn.RemoteAddr(), err)) // who is there has been told
+		s.host.Refused(fmt.Errorf("%v: %w", conn.RemoteAddr(), err)) // who is there has been told
 		return
 	}
 	defer l.Close()
 	rank, err := s.admit(l, claim)
 	if err != nil {
-		s.refused(fmt.Errorf("%v: %w", conn.RemoteAddr(), err))
+		s.host.Refused(fmt.Errorf("%v: %w", conn.RemoteAddr(), err))
 		l.Refuse(err)
 		return
 	}
@@ -161,6 +172,10 @@ func (s *Server) serve(conn net.Conn) {
 			s.answer(l, rank, rest)
 		case word == lineStuck:
 			s.wait(rank, rest)
+		case word == lineState:
+			s.mu.Lock()
+			s.states[rank] = rest
+			s.mu.Unlock()
 		case word == lineLeave:
 			s.mu.Lock()
 			s.giveUp(rank, fmt.Sprintf("rank %d has left: %s", rank, rest))
@@ -210,6 +225,9 @@ func (s *Server) wait(rank int, where string) {
 	defer s.mu.Unlock()
 	if s.stuck == nil {
 		s.stuck = map[int]bool{}
+		for _, l := range s.links {
+			l.Send(lineAsk, "")
+		}
 		time.AfterFunc(collect, func() {
 			s.mu.Lock()
 			defer s.mu.Unlock()
@@ -224,6 +242,9 @@ const nobody = -1
 
 // blame says which ranks hang while the others wait. s.mu is held.
 func (s *Server) blame(where string) string {
+	if text := s.host.Judge(s.states); text != "" {
+		return text + "; seen after " + where
+	}
 	var hanging []string
 	for rank := range s.ranks {
 		if !s.stuck[rank] {

@@ -146,3 +146,22 @@ func TestRendezvousAddress(t *testing.T) {
 	assert.Equal(t, 1, j.code())
 	assert.Contains(t, j.lastLine(), "MASTER_ADDR is not an address of this machine, on which rank 0 runs: PRIMUS_MPI_ADDR names the one to listen at")
 }
+
+// A rank that waits in a collective for one that is stopped says in which, and with whom.
+func TestHangInACollective(t *testing.T) {
+	needMPICH(t)
+	l, port := commandtest.NewLab(t), freePort(t)
+	var ranks []*job
+	for rank := range 2 {
+		ranks = append(ranks, start(t, l, place(rank, "127.0.0.1", port), append([]string{"--hang-timeout", "1s"}, endless...)...))
+	}
+	ranks[0].WaitFor("step 1/")
+	require.NoError(t, ranks[1].Process.Signal(syscall.SIGSTOP))
+	ranks[0].WaitFor(" with ranks 0-1; it is not ended (--on-hang warn)")
+	assert.Regexp(t, `the run hangs in phase collective of step \d+, for .*, waiting for \S+ in collective all_\w+ \d+ of \d+ f\d\d .*with ranks 0-1; `, ranks[0].Log.String())
+	assert.Regexp(t, `all_\w+ \d+ of \d+ f\d\d .*with ranks 0-1, entered \S+ ago, not left`, ranks[0].Log.String())
+	for _, j := range ranks {
+		require.NoError(t, j.Process.Kill())
+		_ = j.Wait()
+	}
+}

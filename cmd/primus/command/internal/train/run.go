@@ -181,7 +181,8 @@ func trainHere(ctx context.Context, prog cli.Program, s experiments.Stage, opts 
 			return meet(ctx, &settings, library, place, opts.run.Rendezvous)
 		}
 		settings.Observer = append(watchers, around)
-		defer watchdog.Start(opts.watch(prog, settings, place))()
+		settings.Progress.Waits(library.Waits)
+		defer watchdog.Start(opts.watch(prog, settings, place, library.Recent))()
 		err = errors.Join(train.Run(ctx, settings), around.close(), show.Err())
 		if err == nil || errors.Is(err, backend.ErrInterrupted) || common(err) {
 			err = errors.Join(err, library.Close()) // after another error the launcher ends the other ranks

@@ -15,10 +15,10 @@ import (
 type hungError struct{ error }
 
 // watch returns the settings of the watchdog of a run in this process.
-func (o *Options) watch(prog cli.Program, s train.Settings, place ranks) watchdog.Settings {
+func (o *Options) watch(prog cli.Program, s train.Settings, place ranks, recent func() string) watchdog.Settings {
 	w := watchdog.Settings{
 		Progress: s.Progress, Floor: o.run.Launch.Hang, Log: s.Log, Wait: o.run.Grace,
-		Observer: s.Observer.(backend.Observers),
+		Observer: s.Observer.(backend.Observers), Recent: recent,
 		Impl: func(op string) string {
 			of, err := s.Manager.Explain(op)
 			if err != nil {
