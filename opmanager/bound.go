@@ -25,11 +25,10 @@ type binding struct {
 	exec     *opregistry.Exec
 	counters *handleCounters
 
-	name       string // of the op
-	handle     opregistry.Handle
-	m          *Manager
-	typed      attempter
-	verifiable atomic.Uint64 // the number of calls that could be verified
+	name   string // of the op
+	handle opregistry.Handle
+	m      *Manager
+	typed  attempter
 }
 
 // attempter is a Bound, for code that does not depend on the type of the arguments.
@@ -89,7 +88,7 @@ func (b *Bound[A]) Call(a A) error {
 	if r.family {
 		c = r.ownerOf(b.op.Saved(&a))
 	}
-	if r.special || c == nil {
+	if r.special || c == nil || c.checks != nil && b.due(c, b.op.Signature(&a)) {
 		return b.serveCopy(t, r, nil, a)
 	}
 	if err := b.attempt(c, a); err != nil {
@@ -99,6 +98,17 @@ func (b *Bound[A]) Call(a A) error {
 		b.op.Saved(&a).SetOwner(c.info.ID)
 	}
 	return nil
+}
+
+// due counts a call of an impl whose calls are verified, and reports whether this one has to be.
+func (b *binding) due(c *candidate, signature uint64) bool {
+	recent := &b.counters.of(c.slot).recent
+	s := recent.Load()
+	if s == nil || s.signature != signature || s.of != c.checks {
+		s = c.checks.of(signature)
+		recent.Store(s)
+	}
+	return s.count()
 }
 
 // attempt runs an impl if its declared support includes the call. It counts and times the call, and

@@ -57,7 +57,8 @@ type Failed struct {
 	Declined bool
 }
 
-// Quarantined is the start of a quarantine: the impl is not used for the op until a given time.
+// Quarantined is the start of a quarantine: the impl is not used for the op until a given time, or
+// until the quarantine is cleared if Until is zero.
 type Quarantined struct {
 	Op       string
 	Impl     ImplInfo
@@ -77,7 +78,8 @@ type Released struct {
 type PolicyChanged struct{ Generation uint64 }
 
 // VerificationFailed is a call in which an impl computed another result than the reference, or
-// wrote to an operand that it may not write.
+// wrote to an operand that it may not write. The impl is then quarantined, and its result is not
+// used unless Used is set.
 type VerificationFailed struct {
 	Op      string
 	Impl    ImplInfo
@@ -87,6 +89,13 @@ type VerificationFailed struct {
 	UnexpectedWrite string
 	tensor.Difference
 	Tolerance tensor.Tolerance
+	Number    uint64 // of the call among those of its kind (oppolicy.VerifyMode), from 1; 0 if unknown
+	LastRight uint64 // the number of the last call that was verified and right; 0 for none
+	Used      bool   // the policy only reports wrong results
+	// Call is the call as it was before the impl ran, or the part of it that was compared, and
+	// Result the same after that. Both are valid until OnEvent returns.
+	Call   TappedCall
+	Result opregistry.Call
 }
 
 // CrossedDevice is a call that an impl served on the host with copies of operands that lie on a

@@ -83,24 +83,17 @@ func (b *binding) serveUntapped(t *table, r *row, first error, a opregistry.Call
 			return nil, fmt.Errorf("op %q: %w", b.name, err)
 		}
 	}
-	var before *sampledCall
-	if first == nil {
-		before = b.sample(t, a)
-	}
 	used, err := (*candidate)(nil), error(nil)
 	if owner != "" {
 		used, err = b.callOwner(t, r, owner, first, a)
 	} else {
-		used, err = b.serve(t, r, copies, first, before, a)
+		used, err = b.serve(t, r, copies, first, a)
 	}
 	if err != nil {
 		return nil, err
 	}
 	if saved != nil && b.handle.Forward() {
 		saved.SetOwner(used.info.ID)
-	}
-	if before != nil && position(r.order, used.info.ID) >= 0 {
-		b.verify(t, used, before, a)
 	}
 	return used, nil
 }
@@ -122,8 +115,10 @@ func (b *binding) callOwner(t *table, r *row, owner string, first error, a opreg
 		return nil, &CallError{Op: b.name, Rejected: r.rejected, savedState: true,
 			Problem: fmt.Sprintf("the saved state was written by impl %q, which is no longer a candidate: %s; run the forward op again", owner, reason)}
 	}
+	var k *check
 	err := first
 	if err == nil {
+		k = b.check(t, r.order[i], a)
 		err = b.typed.attemptCall(r.order[i], a)
 	}
 	if err != nil {
@@ -131,13 +126,16 @@ func (b *binding) callOwner(t *table, r *row, owner string, first error, a opreg
 		return nil, &CallError{Op: b.name, Tried: []error{err}, Rejected: r.rejected, savedState: true,
 			Problem: "only the impl that failed can read the saved state; run the forward op again"}
 	}
+	if err := b.verified(t, r.order[i], k); err != nil {
+		return nil, &CallError{Op: b.name, Tried: []error{err}, Rejected: r.rejected, savedState: true,
+			Problem: "only the impl that was wrong can read the saved state; run the forward op again"}
+	}
 	return r.order[i], nil
 }
 
 // serve tries the candidates in order by the rules in the package comment and returns the one that
-// served the call. first is the error of the first candidate if that has run already. before holds
-// the arguments as they were before the call if it is to be verified.
-func (b *binding) serve(t *table, r *row, copies []savedOperand, first error, before *sampledCall, a opregistry.Call) (*candidate, error) {
+// served the call. first is the error of the first candidate if that has run already.
+func (b *binding) serve(t *table, r *row, copies []savedOperand, first error, a opregistry.Call) (*candidate, error) {
 	core, op := b.m.core, b.name
 	var (
 		tried   []error
@@ -155,9 +153,16 @@ func (b *binding) serve(t *table, r *row, copies []savedOperand, first error, be
 			skipped = append(skipped, oppolicy.Rejection{ID: c.info.ID, Reason: "its quarantine is half open and another call is trying it"})
 			continue
 		}
+		var k *check
 		err := first
 		if first = nil; err == nil {
+			k = b.check(t, c, a)
 			err = b.typed.attemptCall(c, a)
+		}
+		wrong := false
+		if err == nil {
+			err = b.verified(t, c, k)
+			wrong = err != nil
 		}
 		if err == nil {
 			if c.trial != nil {
@@ -173,14 +178,20 @@ func (b *binding) serve(t *table, r *row, copies []savedOperand, first error, be
 			from = c
 		}
 		tried = append(tried, err)
-		declined := core.failed(t.policy, op, c, err)
-		if declined && before != nil && before.err == nil {
-			if err := b.checkDeclined(t, c, before, a); err != nil {
+		declined := !wrong && core.failed(t.policy, op, c, err)
+		if declined {
+			if err := b.checkDeclined(t, c, k); err != nil {
 				return nil, stop(err.Error())
 			}
 		}
 		if t.policy.Strict {
 			return nil, stop(fmt.Sprintf("the policy is strict (%s), so no other impl was tried", t.policy.Source(oppolicy.FieldStrict)))
+		}
+		if wrong {
+			if err := k.restore(); err != nil {
+				return nil, stop(err.Error())
+			}
+			continue
 		}
 		if declined {
 			continue

@@ -55,6 +55,10 @@ func (l *LogListener) OnEvent(e Event) {
 	case Failed:
 		l.failed(e)
 	case Quarantined:
+		if e.Until.IsZero() {
+			l.log.Warn(fmt.Sprintf("Implementation '%s' quarantined for op '%s' until it is cleared, because a result was wrong", e.Impl.ID, e.Op))
+			break
+		}
 		l.log.Warn(fmt.Sprintf("Implementation '%s' quarantined for op '%s' until %s after %d failures", e.Impl.ID, e.Op, e.Until.Format("15:04:05"), e.Failures))
 	case Released:
 		l.log.Info(fmt.Sprintf("Implementation '%s' released from quarantine for op '%s'", e.Impl.ID, e.Op))

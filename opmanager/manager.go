@@ -49,6 +49,7 @@ type core struct {
 	probes     probes
 	quarantine quarantine
 	crossing   argcopy.Buffers // for calls across devices
+	verifying  atomic.Int64    // the time that verification took, in nanoseconds
 
 	countersMu sync.Mutex
 	counters   map[statsKey]*counters

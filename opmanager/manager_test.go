@@ -129,7 +129,7 @@ func newManager(t *testing.T, edit func(*oppolicy.Policy), set opmanager.Setting
 	}
 	require.NoError(t, f.registry.Register(src))
 	policy := oppolicy.Default()
-	policy.Prefer = opregistry.KindVendor
+	policy.Prefer, policy.Verify.Mode = opregistry.KindVendor, oppolicy.VerifyOff
 	if edit != nil {
 		edit(&policy)
 	}

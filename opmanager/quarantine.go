@@ -24,12 +24,13 @@ const (
 	QuarantineHalfOpen QuarantineState = "half_open" // the next call tries it
 )
 
-// Quarantine is an impl that is not used for an op because it failed repeatedly.
+// Quarantine is an impl that is not used for an op because it failed repeatedly, or because a result
+// of it was wrong, in which case it lasts until ClearQuarantine.
 type Quarantine struct {
 	Op       string          `json:"op"`
 	Impl     string          `json:"impl_id"`
 	State    QuarantineState `json:"state"`
-	Until    time.Time       `json:"until"`
+	Until    time.Time       `json:"until,omitzero"` // zero if it lasts until ClearQuarantine
 	Failures int             `json:"failures"`
 	Cause    string          `json:"cause"`
 }
@@ -46,6 +47,7 @@ type quarantineCase struct {
 	failures []time.Time   // within the window
 	backoff  time.Duration // the length of the next quarantine
 	until    time.Time     // the end of the quarantine, zero if there is none
+	wrong    bool          // it has no end, because a result was wrong
 	cause    error
 	count    int
 	timer    *time.Timer
@@ -70,6 +72,8 @@ func (q *quarantine) state(op, id string) (reason string, trial *trial) {
 	switch {
 	case !ok || c.until.IsZero():
 		return "", nil
+	case c.wrong:
+		return fmt.Sprintf("quarantined until it is cleared, because a result was wrong: %v", c.cause), nil
 	case c.trial != nil:
 		return "", c.trial
 	}
@@ -85,19 +89,12 @@ func (q *quarantine) fail(op string, info ImplInfo, cause error, set oppolicy.Qu
 	set = set.WithDefaults()
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	key := statsKey{op, info.ID}
-	c, ok := q.cases[key]
-	if !ok {
-		c = &quarantineCase{backoff: set.Backoff}
-		if q.cases == nil {
-			q.cases = map[statsKey]*quarantineCase{}
-		}
-		q.cases[key] = c
-	}
+	c := q.caseOf(op, info.ID)
+	c.backoff = cmp.Or(c.backoff, set.Backoff)
 	now := time.Now()
 	c.failures = slices.DeleteFunc(c.failures, func(at time.Time) bool { return now.Sub(at) >= set.Window })
 	c.failures = append(c.failures, now)
-	open := !c.until.IsZero() && c.trial == nil
+	open := c.wrong || !c.until.IsZero() && c.trial == nil
 	if q.closed || open || c.trial == nil && len(c.failures) < set.Failures {
 		return Quarantined{}, false
 	}
@@ -112,11 +109,41 @@ func (q *quarantine) fail(op string, info ImplInfo, cause error, set oppolicy.Qu
 	return Quarantined{Op: op, Impl: info, Failures: c.count, Until: c.until, Cause: cause}, true
 }
 
+// caseOf returns the record of an impl of an op. The caller holds mu.
+func (q *quarantine) caseOf(op, id string) *quarantineCase {
+	key := statsKey{op, id}
+	c, ok := q.cases[key]
+	if !ok {
+		c = &quarantineCase{}
+		if q.cases == nil {
+			q.cases = map[statsKey]*quarantineCase{}
+		}
+		q.cases[key] = c
+	}
+	return c
+}
+
+// wrong starts a quarantine without an end and reports whether there was none yet.
+func (q *quarantine) wrong(op string, info ImplInfo, cause error) (Quarantined, bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	c := q.caseOf(op, info.ID)
+	if q.closed || c.wrong {
+		return Quarantined{}, false
+	}
+	if c.timer != nil {
+		c.timer.Stop()
+	}
+	c.wrong, c.until, c.trial, c.failures = true, time.Now(), nil, nil
+	c.cause, c.count = cause, c.count+1
+	return Quarantined{Op: op, Impl: info, Failures: c.count, Cause: cause}, true
+}
+
 // halfOpen lets one call try an impl whose time is over.
 func (q *quarantine) halfOpen(c *quarantineCase) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.closed || c.until.IsZero() {
+	if q.closed || c.wrong || c.until.IsZero() {
 		return false
 	}
 	c.trial = &trial{}
@@ -146,7 +173,9 @@ func (q *quarantine) clear(op, id string) []statsKey {
 			continue
 		}
 		if !c.until.IsZero() {
-			c.timer.Stop()
+			if c.timer != nil {
+				c.timer.Stop()
+			}
 			c.until = time.Time{}
 			open = append(open, key)
 		}
@@ -180,7 +209,11 @@ func (m *Manager) Quarantines() []Quarantine {
 		if c.trial != nil {
 			state = QuarantineHalfOpen
 		}
-		all = append(all, Quarantine{Op: key.op, Impl: key.id, State: state, Until: c.until, Failures: c.count, Cause: c.cause.Error()})
+		entry := Quarantine{Op: key.op, Impl: key.id, State: state, Failures: c.count, Cause: c.cause.Error()}
+		if !c.wrong {
+			entry.Until = c.until
+		}
+		all = append(all, entry)
 	}
 	slices.SortFunc(all, func(a, b Quarantine) int { return cmp.Or(strings.Compare(a.Op, b.Op), strings.Compare(a.Impl, b.Impl)) })
 	return all

@@ -39,6 +39,7 @@ type counters struct {
 	errors, declines, fallbacks atomic.Uint64
 	crossed, crossedBytes       atomic.Uint64
 	verify                      verifyCounters
+	checks                      map[string]*checks    // by the mode of verification; guarded by core.countersMu
 	fault                       atomic.Pointer[fault] // the last call that it declined or failed
 
 	retired count // the counts of handles that were collected; guarded by core.countersMu
@@ -77,9 +78,10 @@ func (c *core) reportDuration(op string, all *counters, took time.Duration) {
 // count holds the counters that a call writes.
 type count struct {
 	calls   atomic.Uint64
-	short   atomic.Int32 // how many calls in a row were short, at most provenShort
-	all     durations    // of the calls while every call was timed
-	sampled durations    // of one in sampledShort of the others
+	short   atomic.Int32             // how many calls in a row were short, at most provenShort
+	recent  atomic.Pointer[schedule] // of the last call whose impl is verified
+	all     durations                // of the calls while every call was timed
+	sampled durations                // of one in sampledShort of the others
 }
 
 // durations are a number of calls and the time that they took.

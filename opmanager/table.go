@@ -92,6 +92,7 @@ type candidate struct {
 	served   atomic.Bool         // set after the first call that it served
 	tuned    bool                // it serves calls of some signatures
 	trial    *trial              // set if its quarantine is half open
+	checks   *checks             // nil unless its calls are verified
 	history  *history
 	info     ImplInfo
 	counters *counters
@@ -115,7 +116,7 @@ func (c *core) buildRows(t *table, on device.Type) []row {
 	rows := make([]row, len(ops))
 	for i, op := range ops {
 		rows[i].on = on
-		c.buildRow(&rows[i], op.Name(), t.registry.Impls(i), t)
+		c.buildRow(&rows[i], op, t.registry.Impls(i), t)
 	}
 	joinFamilies(ops, rows)
 	for i, op := range ops {
@@ -134,7 +135,7 @@ func finish(r *row, op opregistry.Handle, t *table) {
 		r.head = r.order[0]
 	}
 	r.family, r.forward = op.Family() != "", op.Forward()
-	r.special = r.head == nil || len(t.taps) > 0 || t.policy.ProtectInPlace || t.policy.Verify.Covers(op.Name()) ||
+	r.special = r.head == nil || len(t.taps) > 0 || t.policy.ProtectInPlace ||
 		slices.ContainsFunc(r.order, func(c *candidate) bool { return c.trial != nil })
 }
 
@@ -160,7 +161,8 @@ func addVariants(r *row, op opregistry.Handle, t *table) {
 	}
 }
 
-func (c *core) buildRow(r *row, op string, entries []opregistry.Entry, t *table) {
+func (c *core) buildRow(r *row, handle opregistry.Handle, entries []opregistry.Entry, t *table) {
+	op := handle.Name()
 	impls := make([]oppolicy.Candidate, len(entries))
 	trials := make([]*trial, len(entries))
 	for k, e := range entries {
@@ -185,6 +187,9 @@ func (c *core) buildRow(r *row, op string, entries []opregistry.Entry, t *table)
 		made[n].info, made[n].run, made[n].slot, made[n].trial = all.info, e.Run, all.slot, trials[k]
 		made[n].number = e.Number
 		made[n].history, made[n].counters = t.history, all
+		if !handle.Collective() && t.policy.Verify.Covers(op, e.Kind, r.onHost()) {
+			made[n].checks = c.checksOf(all, &t.policy.Verify)
+		}
 		if e.Support.PerCall() {
 			made[n].support = &e.Support
 			if mask, only := e.Support.DTypeMask(); only {

@@ -13,9 +13,9 @@ import (
 // unexpectedWrite returns the name of the first operand that an impl changed and should not have
 // changed, "" if there is none. An impl that declined a call should not have changed any operand;
 // otherwise those that the op only reads must be unchanged.
-func unexpectedWrite(before *sampledCall, a opregistry.Call, declined bool) string {
+func unexpectedWrite(before, a opregistry.Call, declined bool) string {
 	operands := a.Operands()
-	for i, old := range before.args.Operands() {
+	for i, old := range before.Operands() {
 		o := operands[i]
 		if (declined || o.Access == opregistry.AccessRead && !overlapsWritten(operands, o.Tensor)) && !sameContent(old.Tensor, o.Tensor) {
 			return o.Name
@@ -52,31 +52,15 @@ func bytesOf(t *tensor.Tensor) []byte {
 
 // checkDeclined reports a violation if an impl wrote to an operand before it declined a call, and
 // then restores all operands, so that the next impl is not blamed for it.
-func (b *binding) checkDeclined(t *table, c *candidate, before *sampledCall, a opregistry.Call) error {
-	name := unexpectedWrite(before, a, true)
-	if name == "" {
+func (b *binding) checkDeclined(t *table, c *candidate, k *check) error {
+	if k == nil || k.problem != "" {
 		return nil
 	}
-	b.violated(t, c, &VerificationFailed{Op: b.name, Impl: c.info, Operand: name, UnexpectedWrite: "was written to before the impl declined"})
-	operands := a.Operands()
-	for i, old := range before.args.Operands() {
-		if old.Tensor == nil {
-			continue
-		}
-		if err := operands[i].Tensor.CopyFrom(old.Tensor); err != nil {
-			return err
+	for _, p := range k.parts {
+		if name := unexpectedWrite(p.before, p.call, true); name != "" {
+			b.violated(t, c, k, &VerificationFailed{Op: b.name, Impl: c.info, Operand: name, UnexpectedWrite: "was written to before the impl declined"})
+			return k.restore()
 		}
 	}
 	return nil
-}
-
-// violated counts and reports a violation, which may start a quarantine.
-func (b *binding) violated(t *table, c *candidate, v *VerificationFailed) {
-	c.counters.verify.violated()
-	b.m.core.emit(*v)
-	if t.policy.Verify.Quarantine {
-		set := t.policy.Quarantine
-		set.Failures, set.Disabled = 1, false
-		b.m.core.countFailure(set, b.name, c, v)
-	}
 }

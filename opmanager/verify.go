@@ -3,22 +3,27 @@ package opmanager
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"sync"
 
 	"github.com/primus-fl/primus/internal/argcopy"
+	"github.com/primus-fl/primus/internal/plaintext"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/tensor"
 )
 
 // VerifyStats are the results of verifying calls of an op that an impl served.
 type VerifyStats struct {
-	Calls      uint64  `json:"calls"`      // calls that were compared with the reference
-	Violations uint64  `json:"violations"` // results beyond the tolerance, and writes to operands that the impl may not write
-	Skipped    uint64  `json:"skipped"`    // sampled calls that the reference declined or whose operands cannot be read
-	NaNs       uint64  `json:"nans"`       // elements that are NaN in one of the results only
-	MaxAbs     float64 `json:"max_abs"`    // largest |impl - reference|
-	MaxRel     float64 `json:"max_rel"`    // largest |impl - reference| / |reference|
-	MaxULP     uint64  `json:"max_ulp"`    // largest distance in representable values
+	Calls      uint64  `json:"calls"`                // calls that were compared with the reference
+	Violations uint64  `json:"violations"`           // results beyond the tolerance, and writes to operands that the impl may not write
+	Skipped    uint64  `json:"skipped"`              // calls that could not be compared
+	Why        string  `json:"skipped_why,omitzero"` // the last of them could not be
+	Deferred   uint64  `json:"deferred,omitzero"`    // calls that were not compared because that would have taken too much of the time
+	NaNs       uint64  `json:"nans"`                 // elements that are NaN in one of the results only
+	MaxAbs     float64 `json:"max_abs"`              // largest |impl - reference|
+	MaxRel     float64 `json:"max_rel"`              // largest |impl - reference| / |reference|
+	MaxULP     uint64  `json:"max_ulp"`              // largest distance in representable values
 }
 
 type verifyCounters struct {
@@ -32,21 +37,31 @@ func (c *verifyCounters) stats() VerifyStats {
 	return c.now
 }
 
-func (c *verifyCounters) skip() {
+func (c *verifyCounters) skip(why string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.now.Skipped++
+	c.now.Why = why
 }
 
-func (c *verifyCounters) add(diffs []tensor.Difference) {
+func (c *verifyCounters) deferCall() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now.Deferred++
+}
+
+func (c *verifyCounters) compared() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.now.Calls++
-	for _, d := range diffs {
-		c.now.NaNs += uint64(d.NaNs)
-		c.now.MaxAbs, c.now.MaxRel = max(c.now.MaxAbs, d.MaxAbs), max(c.now.MaxRel, d.MaxRel)
-		c.now.MaxULP = max(c.now.MaxULP, d.MaxULP)
-	}
+}
+
+func (c *verifyCounters) differ(d tensor.Difference) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now.NaNs += uint64(d.NaNs)
+	c.now.MaxAbs, c.now.MaxRel = max(c.now.MaxAbs, d.MaxAbs), max(c.now.MaxRel, d.MaxRel)
+	c.now.MaxULP = max(c.now.MaxULP, d.MaxULP)
 }
 
 func (c *verifyCounters) violated() {
@@ -55,23 +70,84 @@ func (c *verifyCounters) violated() {
 	c.now.Violations++
 }
 
-// sampledCall holds the arguments of a call that is to be verified, as they were before an impl
-// ran.
-type sampledCall struct {
-	oracle *opregistry.Entry
-	args   opregistry.Call
-	err    error // why the arguments could not be copied
+// check is the verification of a call of an impl.
+type check struct {
+	schedule *schedule
+	number   uint64 // of the call in the schedule
+	oracle   *opregistry.Entry
+	parts    []checkedPart // that are compared
+	whole    bool          // they are one, the call itself
+	saved    []savedOperand
+	problem  string // why the call cannot be verified
 }
 
-// sample copies the arguments of a call that is to be verified. It returns nil for other calls.
-func (b *binding) sample(t *table, a opregistry.Call) *sampledCall {
-	if !t.policy.Verify.Covers(b.name) || !t.policy.Verify.Sampled(b.verifiable.Add(1)) {
+// checkedPart is a part of a call, and a copy of it as it was before the call.
+type checkedPart struct{ call, before opregistry.Call }
+
+// maxCheckedWork is how many multiplications the reference does to verify a call, about.
+const maxCheckedWork = 3e7
+
+// check returns the verification of the call that an impl is about to serve, nil if it is not
+// verified.
+func (b *binding) check(t *table, c *candidate, a opregistry.Call) *check {
+	if c.checks == nil {
 		return nil
 	}
-	s := &sampledCall{oracle: oracleOf(t, b.index)}
-	s.args, s.err = argcopy.Args(a)
-	return s
+	v := &t.policy.Verify
+	s := c.checks.of(a.Signature())
+	n, claimed := s.claim(v)
+	switch {
+	case !claimed && c.trial == nil:
+		return nil
+	case c.trial == nil && n > 1 && !s.suspect.Load() && v.Fraction == 0 && v.Mode == oppolicy.VerifySampled && !b.m.core.affordable():
+		c.counters.verify.deferCall()
+		return nil
+	}
+	defer b.m.core.spent(b.m.core.now())
+	k := &check{schedule: s, number: n, oracle: oracleOf(t, b.index)}
+	k.prepare(a)
+	return k
 }
+
+// prepare chooses the parts of a call that are compared, and copies what is lost in it.
+func (k *check) prepare(a opregistry.Call) {
+	if k.oracle == nil {
+		k.problem = "there is no reference"
+		return
+	}
+	all := a.Parts()
+	k.whole = all.Work*float64(all.N) <= maxCheckedWork || all.At == nil
+	switch {
+	case all.Work > maxCheckedWork:
+		k.problem = fmt.Sprintf("it takes the reference %.2g multiplications, and at most %.2g are spent", all.Work, maxCheckedWork)
+		return
+	case k.whole:
+		k.parts = []checkedPart{{call: a}}
+	default:
+		for range max(1, int(maxCheckedWork/all.Work)/sampleDepth) {
+			part, err := all.At(rand.IntN(all.N))
+			if err != nil {
+				k.problem = err.Error()
+				return
+			}
+			k.parts = append(k.parts, checkedPart{call: part})
+		}
+	}
+	err := error(nil)
+	for i := range k.parts {
+		p := &k.parts[i]
+		if p.before, err = argcopy.Args(p.call); err != nil {
+			k.problem = err.Error()
+			return
+		}
+	}
+	if k.saved, err = protect(a.Updated()); err != nil {
+		k.problem = err.Error()
+	}
+}
+
+// sampleDepth is the part of maxCheckedWork that a call of many parts takes.
+const sampleDepth = 4
 
 // oracleOf returns the reference impl of an op, even if the policy leaves it out.
 func oracleOf(t *table, op int) *opregistry.Entry {
@@ -84,58 +160,125 @@ func oracleOf(t *table, op int) *opregistry.Entry {
 	return nil
 }
 
-// verify compares the results of an impl with those of the reference. It first checks that the impl
-// did not write to operands that the op only reads.
-func (b *binding) verify(t *table, used *candidate, s *sampledCall, a opregistry.Call) {
-	if s.oracle != nil && s.oracle.ID == used.info.ID {
-		return
+// verified compares the results of a call that an impl served with those of the reference. It
+// returns an error if they are wrong and the policy does not only report that. The operands are then
+// as the impl left them.
+func (b *binding) verified(t *table, c *candidate, k *check) error {
+	if k == nil {
+		return nil
 	}
-	if s.err == nil {
-		if name := unexpectedWrite(s, a, false); name != "" {
-			used.counters.verify.add(nil)
-			b.violated(t, used, &VerificationFailed{Op: b.name, Impl: used.info, Operand: name, UnexpectedWrite: "was written to, although the op only reads it"})
-			return
+	defer b.m.core.spent(b.m.core.now())
+	if k.problem != "" {
+		c.counters.verify.skip(k.problem)
+		return nil
+	}
+	wrong, problem := b.compare(c, k)
+	switch {
+	case problem != "":
+		c.counters.verify.skip(problem)
+		return nil
+	case wrong == nil:
+		c.counters.verify.compared()
+		k.schedule.passed.Store(k.number)
+		k.schedule.suspect.Store(false)
+		return nil
+	}
+	c.counters.verify.compared()
+	return b.violated(t, c, k, wrong)
+}
+
+// compare returns the worst difference of a call from the reference, nil if there is none beyond the
+// tolerance, or a problem if it cannot be compared.
+func (b *binding) compare(c *candidate, k *check) (worst *VerificationFailed, problem string) {
+	for _, p := range k.parts {
+		if name := unexpectedWrite(p.before, p.call, false); name != "" {
+			return &VerificationFailed{Op: b.name, Impl: c.info, Operand: name, UnexpectedWrite: "was written to, although the op only reads it"}, ""
 		}
 	}
-	if s.oracle == nil || s.err != nil || b.runOracle(s) != nil {
-		used.counters.verify.skip()
-		return
-	}
-	var (
-		diffs []tensor.Difference
-		worst *VerificationFailed
-	)
-	want := s.args.Operands()
-	for i, got := range a.Operands() {
-		if got.Access == opregistry.AccessRead {
-			continue
+	for _, p := range k.parts {
+		want, err := argcopy.Args(p.before)
+		if err == nil {
+			err = b.runOracle(k.oracle, want)
 		}
-		values := want[i].Tensor.Float64s()
-		tol := Tolerance(b.handle, got.Tensor.DType(), values)
-		d, err := tensor.Compare(values, got.Tensor, tol)
 		if err != nil {
-			used.counters.verify.skip()
-			return
+			return worst, err.Error()
 		}
-		diffs = append(diffs, d)
-		if d.Beyond > 0 && (worst == nil || d.MaxAbs > worst.MaxAbs) {
-			worst = &VerificationFailed{Op: b.name, Impl: used.info, Operand: got.Name, Difference: d, Tolerance: tol}
+		expected := want.Operands()
+		for i, got := range p.call.Operands() {
+			if got.Access == opregistry.AccessRead {
+				continue
+			}
+			values := expected[i].Tensor.Float64s()
+			tol := Tolerance(b.handle, got.Tensor.DType(), values)
+			d, err := tensor.Compare(values, got.Tensor, tol)
+			if err != nil {
+				return worst, err.Error()
+			}
+			c.counters.verify.differ(d)
+			if d.Beyond > 0 && (worst == nil || d.MaxAbs > worst.MaxAbs) {
+				worst = &VerificationFailed{Op: b.name, Impl: c.info, Operand: got.Name, Difference: d, Tolerance: tol}
+			}
 		}
 	}
-	used.counters.verify.add(diffs)
-	if worst != nil {
-		b.violated(t, used, worst)
-	}
+	return worst, ""
 }
 
 // runOracle runs the reference and returns a panic as an error.
-func (b *binding) runOracle(s *sampledCall) (err error) {
+func (b *binding) runOracle(oracle *opregistry.Entry, a opregistry.Call) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			err = panicError(b.name, s.oracle.ID, cause)
+			err = panicError(b.name, oracle.ID, cause)
 		}
 	}()
-	return s.args.Run(s.oracle.Run, b.exec)
+	if err := a.Served(&oracle.Support); err != nil {
+		return err
+	}
+	return a.Run(oracle.Run, b.exec)
+}
+
+// violated counts and reports a wrong result and starts a quarantine. It returns v as the error of
+// the impl, or nil if the policy only reports.
+func (b *binding) violated(t *table, c *candidate, k *check, v *VerificationFailed) error {
+	c.counters.verify.violated()
+	v.Number, v.LastRight, v.Used = k.number, k.schedule.passed.Load(), t.policy.Verify.ReportOnly
+	v.Call = TappedCall{Op: b.handle, Layer: b.m.scope.layer - 1, Phase: b.m.scope.phase, Args: k.parts[0].before, Pool: b.exec.Pool()}
+	v.Result = k.parts[0].call
+	b.m.core.emit(*v)
+	if t.policy.Verify.ReportOnly {
+		return nil
+	}
+	k.schedule.suspect.Store(true)
+	k.schedule.next.Store(k.schedule.calls.Load() + 1)
+	if q, open := b.m.core.quarantine.wrong(b.name, c.info, v); open {
+		b.m.core.emit(q)
+		b.m.core.rebuild()
+	}
+	return b.implError(c, v)
+}
+
+// restore gives the operands of a call that an impl spoiled the content that they had before.
+func (k *check) restore() error {
+	if err := restore(k.saved); err != nil {
+		return err
+	}
+	for _, p := range k.parts {
+		operands := p.call.Operands()
+		for i, old := range p.before.Operands() {
+			if old.Tensor == nil || !k.whole && sameContent(old.Tensor, operands[i].Tensor) {
+				continue
+			}
+			if !k.whole && operands[i].Access == opregistry.AccessRead {
+				return fmt.Errorf("operand %q was written to, although the op only reads it, and only %s of it can be restored",
+					old.Name, plaintext.Quantity(old.Tensor.NumElements(), "element", "elements"))
+			}
+			if k.whole {
+				if err := operands[i].Tensor.CopyFrom(old.Tensor); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
 }
 
 // Tolerances for ops that declare none.
@@ -169,8 +312,19 @@ func Tolerance(op opregistry.Handle, d tensor.DType, want []float64) tensor.Tole
 
 // Error describes the violation.
 func (e *VerificationFailed) Error() string {
+	text := fmt.Sprintf("operand %q differs from the result of the reference: %d of %d elements beyond %v; worst %v", e.Operand, e.Beyond, e.Elements, e.Tolerance, e.Worst)
 	if e.UnexpectedWrite != "" {
-		return fmt.Sprintf("operand %q %s", e.Operand, e.UnexpectedWrite)
+		text = fmt.Sprintf("operand %q %s", e.Operand, e.UnexpectedWrite)
 	}
-	return fmt.Sprintf("operand %q differs from the result of the reference: %d of %d elements beyond %v; worst %v", e.Operand, e.Beyond, e.Elements, e.Tolerance, e.Worst)
+	return text + e.trust()
+}
+
+// trust says which earlier results are in doubt.
+func (e *VerificationFailed) trust() string {
+	switch unseen := e.Number - e.LastRight - 1; {
+	case e.Number <= 1 || unseen == 0:
+		return ""
+	default:
+		return fmt.Sprintf("; %s of this kind since the last one that was verified may be wrong, too", plaintext.Quantity(int(unseen), "call", "calls"))
+	}
 }

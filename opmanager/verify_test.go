@@ -34,7 +34,7 @@ func verifyStats(f fixtureManager, id string) opmanager.VerifyStats {
 }
 
 func TestVerify(t *testing.T) {
-	f := newManager(t, func(p *oppolicy.Policy) { p.Verify.Fraction = 1 }, opmanager.Settings{})
+	f := newManager(t, func(p *oppolicy.Policy) { p.Verify.Fraction, p.Verify.ReportOnly = 1, true }, opmanager.Settings{})
 	bound := opmanager.MustBind(f.Manager, addOne)
 	require.NoError(t, bound.Call(newArgs(t)))
 	assert.Equal(t, opmanager.VerifyStats{Calls: 1}, verifyStats(f, "vendor.acme"))
@@ -112,14 +112,14 @@ func TestVerifyInPlace(t *testing.T) {
 
 func TestVerifyQuarantines(t *testing.T) {
 	f := newManager(t, func(p *oppolicy.Policy) {
-		p.Verify = oppolicy.Verify{Fraction: 1, Quarantine: true}
+		p.Verify = oppolicy.Verify{Fraction: 1}
 	}, opmanager.Settings{})
 	bound := opmanager.MustBind(f.Manager, addOne)
 	f.vendor.do = wrongAt(0, 7)
 	require.NoError(t, bound.Call(newArgs(t)))
 	require.NoError(t, bound.Call(newArgs(t)))
 	assert.Equal(t, 1, f.vendor.calls)
-	assert.Equal(t, 1, f.flagos.calls)
+	assert.Equal(t, 2, f.flagos.calls)
 	require.Len(t, f.Quarantines(), 1)
 	assert.Contains(t, f.Quarantines()[0].Cause, "differs from the result of the reference")
 }
@@ -148,7 +148,7 @@ func TestVerifyAccusesTheImplThatWrote(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			f := newManager(t, func(p *oppolicy.Policy) {
-				p.Verify = oppolicy.Verify{Fraction: 1, Quarantine: true}
+				p.Verify = oppolicy.Verify{Fraction: 1}
 			}, opmanager.Settings{})
 			f.vendor.do = tt.do
 			a := newArgs(t)

@@ -61,6 +61,27 @@ func (c Call) Lead() *tensor.Tensor { return c.op.plan().leader(c.args) }
 // Saved returns the record of the family's saved state, or nil for an op without a family.
 func (c Call) Saved() *Saved { return c.op.plan().savedOf(c.args) }
 
+// CallParts are Parts of a call of any op.
+type CallParts struct {
+	N    int
+	Work float64
+	At   func(i int) (Call, error) // nil if the call is the only part
+}
+
+// Parts returns the parts of the call that can be computed apart from each other.
+func (c Call) Parts() CallParts {
+	if c.op.parts != nil {
+		return c.op.parts(c.args)
+	}
+	work := 0
+	for _, o := range c.Operands() {
+		if o.Tensor != nil {
+			work += o.Tensor.NumElements()
+		}
+	}
+	return CallParts{N: 1, Work: float64(work)}
+}
+
 // Run runs the function of an impl of the op, Impl.Run.
 func (c Call) Run(run any, x *Exec) error { return c.op.run(run, x, c.args) }
 

@@ -16,6 +16,7 @@ type description struct {
 	name, doc, family string
 	formula           string
 	forward           bool
+	collective        bool
 	tolerance         Tolerance
 	args              reflect.Type
 	where, lists      string
@@ -28,6 +29,7 @@ type description struct {
 	run    func(run any, x *Exec, args unsafe.Pointer) error
 	serves func(s *Support, args unsafe.Pointer) error
 	untype func(f func(*Exec, any) error) any
+	parts  func(args unsafe.Pointer) CallParts // nil if the schema has none
 
 	compiled atomic.Pointer[plan] // nil before the first use
 }
@@ -99,6 +101,9 @@ func (d *description) Formula() string {
 
 // Family returns the family that the op belongs to, or "".
 func (d *description) Family() string { return d.family }
+
+// Collective reports whether the result depends on calls of other processes.
+func (d *description) Collective() bool { return d.collective }
 
 // Forward reports whether the op writes the saved state of its family.
 func (d *description) Forward() bool { return d.forward }

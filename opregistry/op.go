@@ -54,6 +54,10 @@ type Schema[A any] struct {
 	// Tolerance is how far the results of two correct impls may be apart.
 	Tolerance Tolerance
 
+	// Collective marks an op whose result depends on calls that other processes make at the same
+	// time, so that a call cannot be run a second time to compare the results.
+	Collective bool
+
 	// Where says of arguments what their tags do not, or something else: "input [.. 2*h]; output
 	// [.. h]". It serves ops that share an argument struct.
 	Where string
@@ -70,6 +74,20 @@ type Schema[A any] struct {
 	// Access returns what a call does to an operand whose access is depends; i is the index in a
 	// list.
 	Access func(a *A, operand string, i int) Access
+
+	// Parts cuts a call into parts that can be computed apart from each other, for an op whose work
+	// grows faster than its operands. Nil means that the work is about one operation for each
+	// element, and that a call is one part.
+	Parts func(a *A) Parts[A]
+}
+
+// Parts are the parts of a call that can be computed apart from each other.
+type Parts[A any] struct {
+	N    int     // their number
+	Work float64 // the multiplications of one part, about
+	// At returns the call that computes part i, from 0 to N-1, on views of the operands. Nil means
+	// that the call is the only part.
+	At func(i int) (A, error)
 }
 
 // Op is the typed handle of an op with argument struct A. It is immutable; a program has one handle
@@ -93,6 +111,8 @@ type Handle interface {
 	Family() string
 	// Forward reports whether the op writes the saved state of its family.
 	Forward() bool
+	// Collective reports whether the result depends on calls of other processes.
+	Collective() bool
 	// Args returns the type of the argument struct.
 	Args() reflect.Type
 	// Params describes the arguments, in the order of their fields.
@@ -112,11 +132,25 @@ var opName = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
 // written in programs, not read from input.
 func NewOp[A any](name string, s Schema[A]) *Op[A] {
 	o := &Op[A]{check: s.Check, access: s.Access, description: description{
-		name: name, doc: s.Doc, formula: s.Formula, family: s.Family, forward: s.Forward, tolerance: s.Tolerance, where: s.Where, lists: s.Lists, depends: s.Access != nil,
+		name: name, doc: s.Doc, formula: s.Formula, family: s.Family, forward: s.Forward, collective: s.Collective, tolerance: s.Tolerance, where: s.Where, lists: s.Lists, depends: s.Access != nil,
 		args:   reflect.TypeFor[A](),
 		run:    func(run any, x *Exec, args unsafe.Pointer) error { return run.(Func[A])(x, *(*A)(args)) },
 		untype: func(f func(*Exec, any) error) any { return Func[A](func(x *Exec, a A) error { return f(x, a) }) },
 	}}
+	if s.Parts != nil {
+		o.parts = func(args unsafe.Pointer) CallParts {
+			a := *(*A)(args)
+			p := s.Parts(&a)
+			c := CallParts{N: p.N, Work: p.Work}
+			if p.At != nil {
+				c.At = func(i int) (Call, error) {
+					part, err := p.At(i)
+					return o.At(&part), err
+				}
+			}
+			return c
+		}
+	}
 	o.serves = func(s *Support, args unsafe.Pointer) error { return Serves(s, o, *(*A)(args)) }
 	if o.hooked() {
 		o.hooks = func(args unsafe.Pointer) hooks { return &frame[A]{op: o, args: *(*A)(args)} }

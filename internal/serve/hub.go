@@ -134,7 +134,11 @@ func (h *Hub) OnEvent(e opmanager.Event) {
 		}
 		h.addRepeated(Event{Type: kind, Op: e.Op, Impl: e.Impl.ID, Cause: e.Err.Error()})
 	case opmanager.Quarantined:
-		h.add(Event{Type: "quarantined", Op: e.Op, Impl: e.Impl.ID, Cause: e.Cause.Error(), Until: e.Until.Format(time.RFC3339), Count: uint64(e.Failures)})
+		until := "" // it is cleared
+		if !e.Until.IsZero() {
+			until = e.Until.Format(time.RFC3339)
+		}
+		h.add(Event{Type: "quarantined", Op: e.Op, Impl: e.Impl.ID, Cause: e.Cause.Error(), Until: until, Count: uint64(e.Failures)})
 	case opmanager.Released:
 		h.add(Event{Type: "released", Op: e.Op, Impl: e.Impl.ID})
 	case opmanager.PolicyChanged:

@@ -19,6 +19,7 @@ const (
 	EnvPerOp        = "TE_FL_PER_OP"
 	EnvSkipCUDA     = "TE_FL_SKIP_CUDA"
 	EnvCrossDevice  = "TE_FL_CROSS_DEVICE"
+	EnvVerify       = "TE_FL_VERIFY"
 	EnvLogLevel     = "TEFL_LOG_LEVEL"
 	EnvLogFormat    = "TEFL_LOG_FORMAT"
 )
@@ -27,7 +28,7 @@ const (
 // those of the log.
 func EnvVariables() []string {
 	return []string{
-		EnvPrefer, EnvPreferVendor, EnvStrict, EnvAllow, EnvDeny, EnvPerOp, EnvSkipCUDA, EnvCrossDevice, EnvLogLevel, EnvLogFormat,
+		EnvPrefer, EnvPreferVendor, EnvStrict, EnvAllow, EnvDeny, EnvPerOp, EnvSkipCUDA, EnvCrossDevice, EnvVerify, EnvLogLevel, EnvLogFormat,
 	}
 }
 
@@ -76,6 +77,7 @@ func FromEnvironment(lookup func(string) (string, bool)) (Policy, error) {
 	read(EnvPerOp, p.SetPerOp)
 	read(EnvSkipCUDA, p.SetSkipCUDA)
 	read(EnvCrossDevice, p.SetCrossDevice)
+	read(EnvVerify, p.SetVerify)
 	return p, errors.Join(faults...)
 }
 

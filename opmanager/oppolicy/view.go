@@ -53,8 +53,9 @@ type QuarantineView struct {
 
 // VerifyView is a Verify in the form that commands print.
 type VerifyView struct {
-	Fraction   float64  `json:"fraction"`
-	Ops        []string `json:"ops"` // null means all
+	Mode       string   `json:"mode"`     // off, first, sampled, always, or the fraction
+	Fraction   float64  `json:"fraction"` // 0 unless the mode is always or a fraction
+	Ops        []string `json:"ops"`      // null means all
 	Quarantine bool     `json:"quarantine"`
 }
 
@@ -68,7 +69,7 @@ func (p Policy) View() View {
 		Prefer: p.Prefer, Strict: p.Strict, SkipCUDA: p.SkipCUDA, Deterministic: p.Deterministic, ProtectInPlace: p.ProtectInPlace,
 		PerOp: viewOrders(p.PerOp), Deny: append([]string{}, vendorSet(p.Deny)...), Allow: vendorSet(p.Allow),
 		Rules:   []RuleView{},
-		Verify:  VerifyView{Fraction: p.Verify.Fraction, Ops: p.Verify.Ops, Quarantine: p.Verify.Quarantine},
+		Verify:  VerifyView{Mode: p.Verify.mode(), Fraction: p.Verify.Fraction, Ops: p.Verify.Ops, Quarantine: !p.Verify.ReportOnly},
 		Sources: map[string]string{},
 	}
 	if v.Tuned = p.PreferTuned; p.Tuning != nil {

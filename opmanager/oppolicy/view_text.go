@@ -20,15 +20,15 @@ func (v QuarantineView) String() string {
 
 // String returns in words which calls are verified.
 func (v VerifyView) String() string {
-	if v.Fraction == 0 {
-		return "none"
+	text := v.Mode
+	if v.Fraction > 0 && v.Fraction < 1 {
+		text += " of all calls"
 	}
-	text := fmt.Sprintf("%v of all calls", v.Fraction)
 	if v.Ops != nil {
-		text = fmt.Sprintf("%v of the calls of %s", v.Fraction, strings.Join(v.Ops, ","))
+		text += ", of " + strings.Join(v.Ops, ",")
 	}
-	if v.Quarantine {
-		text += ", with quarantine"
+	if !v.Quarantine {
+		text += ", only reported"
 	}
 	return text
 }

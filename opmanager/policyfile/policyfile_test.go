@@ -63,7 +63,7 @@ func TestParse(t *testing.T) {
 				PerOp: []oppolicy.OpRule{{Pattern: "*_fwd", Source: "p.yaml:17", Order: []oppolicy.Token{{Kind: opregistry.KindFlagos}}}}},
 		},
 		Quarantine: oppolicy.Quarantine{Failures: 5, Window: 90 * time.Second, Backoff: 90 * time.Second},
-		Verify:     oppolicy.Verify{Fraction: 0.01, Ops: []string{"generic_gemm", "*_bwd"}, Quarantine: true},
+		Verify:     oppolicy.Verify{Fraction: 0.01, Ops: []string{"generic_gemm", "*_bwd"}},
 		Sources: map[oppolicy.Field]string{
 			oppolicy.FieldPrefer: "p.yaml:2", oppolicy.FieldStrict: "p.yaml:3", oppolicy.FieldAllow: "p.yaml:4",
 			oppolicy.FieldDeny: "p.yaml:5", oppolicy.FieldPerOp: "p.yaml:6", oppolicy.FieldProtect: "p.yaml:11",
@@ -92,7 +92,7 @@ func TestLayerChangesWhatIsGivenOnly(t *testing.T) {
 	assert.Empty(t, got.Deny)
 	assert.Empty(t, got.Rules)
 	assert.Equal(t, oppolicy.Quarantine{Disabled: true}, got.Quarantine, "settings are one value")
-	assert.Zero(t, got.Verify)
+	assert.Equal(t, oppolicy.Verify{Mode: oppolicy.VerifyOff}, got.Verify)
 	assert.NotNil(t, got.Allow, "an empty list allows none")
 	assert.Empty(t, got.Allow)
 	assert.Equal(t, opregistry.KindVendor, got.Prefer)
@@ -180,14 +180,14 @@ func TestErrors(t *testing.T) {
 		{"more than a year", "quarantine: {backoff: 8761h}\n", "1:23", `given string "8761h", want a time above 0 and up to`},
 		{"more seconds than a year has", "quarantine: {backoff: 1e300}\n", "1:23", "given string \"1e300\", want a time above 0 and up to"},
 		{"time of another type", "quarantine: {backoff: true}\n", "1:23", "given bool true, want a time"},
-		{"verify as a switch", "verify: on\n", "1:9", `given bool on, want a number from 0 to 1 or a mapping with the keys fraction, ops, quarantine; write 0 for none`},
+		{"verify as a switch", "verify: on\n", "1:9", `given bool on, want off, first, sampled, always, a number from 0 to 1, or a mapping with the keys mode, fraction, ops, quarantine`},
 		{"verify more than all", "verify: 2\n", "1:9", "verify: given int 2, want a number from 0 to 1"},
 		{"verify below 0", "verify: -0.1\n", "1:9", "given float -0.1, want a number from 0 to 1"},
 		{"no number", "verify: .nan\n", "1:9", "given float .nan, want a number from 0 to 1"},
 		{"percent", "verify: {fraction: 1%}\n", "1:20", `verify.fraction: given string "1%", want a number from 0 to 1`},
-		{"no fraction", "verify: {ops: [a]}\n", "1:9", "verify: given no fraction, want the part of the calls to verify, such as fraction: 0.01"},
-		{"empty verify", "verify: {}\n", "1:9", "verify: given no fraction"},
-		{"key of verify", "verify: {fraction: 1, op: a}\n", "1:23", `verify: unknown key "op", want one of fraction, ops, quarantine; did you mean "ops"?`},
+		{"mode of verify", "verify: frist\n", "1:9", `given "frist", want off, first, sampled, always, or the part of the calls as a number from 0 to 1; did you mean "first"?`},
+		{"mode and fraction", "verify: {mode: first, fraction: 0.1}\n", "1:9", "verify: given mode and fraction, want one of them"},
+		{"key of verify", "verify: {fraction: 1, op: a}\n", "1:23", `verify: unknown key "op", want one of mode, fraction, ops, quarantine; did you mean "ops"?`},
 		{"no ops", "verify: {fraction: 1, ops: []}\n", "1:28", "verify.ops: given no op, want the name of an op or a pattern such as *_bwd; leave the key out for all ops"},
 		{"only commas as ops", "verify: {fraction: 1, ops: ', ,'}\n", "1:28", "verify.ops: given no op"},
 		{"ops of another type", "verify: {fraction: 1, ops: {a: 1}}\n", "1:28", "given a mapping of 1, want a list of ops or a text such as generic_gemm,*_bwd"},
@@ -248,7 +248,15 @@ func TestScopesAndSettings(t *testing.T) {
 		"verify: 0.25":                               fraction(0.25),
 		"verify: 1":                                  fraction(1),
 		"verify: .5":                                 fraction(0.5),
-		"verify: {fraction: 0}":                      fraction(0),
+		"verify: {fraction: 0}":                      {Verify: oppolicy.Verify{Mode: oppolicy.VerifyOff}},
+		"verify: off":                                {Verify: oppolicy.Verify{Mode: oppolicy.VerifyOff}},
+		"verify: ' Off '":                            {Verify: oppolicy.Verify{Mode: oppolicy.VerifyOff}},
+		"verify: first":                              {Verify: oppolicy.Verify{Mode: oppolicy.VerifyFirst}},
+		"verify: sampled":                            {},
+		"verify: ALWAYS":                             fraction(1),
+		"verify: {}":                                 {},
+		"verify: {mode: 0.5, quarantine: off}":       {Verify: oppolicy.Verify{Fraction: 0.5, ReportOnly: true}},
+		"verify: {mode: first, ops: '*_bwd'}":        {Verify: oppolicy.Verify{Mode: oppolicy.VerifyFirst, Ops: []string{"*_bwd"}}},
 		"verify: {fraction: 1, ops: [a, ' *_bwd ']}": {Verify: oppolicy.Verify{Fraction: 1, Ops: []string{"a", "*_bwd"}}},
 		"verify: {fraction: 1, ops: ' a ,, b '}":     {Verify: oppolicy.Verify{Fraction: 1, Ops: []string{"a", "b"}}},
 	}

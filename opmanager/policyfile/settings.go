@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/primus-fl/primus/document"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
 )
 
 // into returns a reader that stores what read returns.
@@ -46,29 +47,55 @@ func (r *reader) quarantine(key string, v document.Value) bool {
 	return false
 }
 
-// verify reads a fraction, or a mapping with the settings.
+// verify reads a mode, a fraction, or a mapping with the settings.
 func (r *reader) verify(key string, v document.Value) bool {
 	set := &r.policy.Verify
-	fraction := into(&set.Fraction, r.fraction)
+	mode := func(key string, v document.Value) bool {
+		var p oppolicy.Policy
+		ok := r.verified(key, v, &p)
+		set.Mode, set.Fraction = p.Verify.Mode, p.Verify.Fraction
+		return ok
+	}
+	report := func(key string, v document.Value) bool {
+		on, ok := r.toggle(key, v)
+		set.ReportOnly = !on
+		return ok
+	}
 	readers := []keyReader{
-		{"fraction", fraction},
+		{"mode", mode},
+		{"fraction", func(key string, v document.Value) bool {
+			_, ok := r.fraction(key, v)
+			return ok && mode(key, v)
+		}},
 		{"ops", into(&set.Ops, r.patterns)},
-		{"quarantine", into(&set.Quarantine, r.toggle)},
+		{"quarantine", report},
 	}
-	switch v.Kind() {
-	case document.KindMap:
-		before := len(r.faults)
-		read := r.mapping(v, key, readers)
-		given := slices.ContainsFunc(read, func(e Entry) bool { return e.Key == "fraction" })
-		if len(r.faults) == before && !given {
-			r.fail(v.Origin(), key, "given no fraction, want the part of the calls to verify, such as fraction: 0.01")
-		}
-		return len(r.faults) == before
+	if v.Kind() != document.KindMap {
+		return mode(key, v)
 	}
+	before := len(r.faults)
+	read := r.mapping(v, key, readers)
+	given := func(name string) bool { return slices.ContainsFunc(read, func(e Entry) bool { return e.Key == name }) }
+	if len(r.faults) == before && given("mode") && given("fraction") {
+		r.fail(v.Origin(), key, "given mode and fraction, want one of them")
+	}
+	return len(r.faults) == before
+}
+
+// verified reads when calls are verified: a word, a number or a switch, of which only off has a
+// meaning.
+func (r *reader) verified(key string, v document.Value, p *oppolicy.Policy) bool {
 	if _, ok := number(v); ok {
-		return fraction(key, v)
+		x, ok := r.fraction(key, v)
+		return ok && r.accept(key, v, func(_, source string) error { return p.SetVerify(strconv.FormatFloat(x, 'g', -1, 64), source) })
 	}
-	r.fail(v.Origin(), key, "given %s, want a number from 0 to 1 or a mapping with the keys %s; write 0 for none", v.Describe(), strings.Join(keysOf(readers), ", "))
+	if on, ok := v.Bool(); ok && !on {
+		return r.accept(key, v, func(_, source string) error { return p.SetVerify(oppolicy.VerifyOff.String(), source) })
+	}
+	if v.Kind() == document.KindString {
+		return r.accept(key, v, p.SetVerify)
+	}
+	r.fail(v.Origin(), key, "given %s, want off, first, sampled, always, a number from 0 to 1, or a mapping with the keys mode, fraction, ops, quarantine", v.Describe())
 	return false
 }
 

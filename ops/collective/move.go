@@ -14,7 +14,8 @@ type AllGatherArgs struct {
 
 // AllGather gives all ranks the inputs of all, one after the other.
 var AllGather = opregistry.NewOp("all_gather", opregistry.Schema[AllGatherArgs]{
-	Doc: "the elements of all ranks, one after the other, for all ranks",
+	Collective: true,
+	Doc:        "the elements of all ranks, one after the other, for all ranks",
 	Formula: `
 		all_gather gives all ranks the inputs of all, one after the other:
 
@@ -45,7 +46,8 @@ type BroadcastArgs struct {
 
 // Broadcast gives all ranks the elements of one rank, root.
 var Broadcast = opregistry.NewOp("broadcast", opregistry.Schema[BroadcastArgs]{
-	Doc: "the elements of one rank, for all ranks",
+	Collective: true,
+	Doc:        "the elements of one rank, for all ranks",
 	Formula: `
 		broadcast gives all ranks the elements of one rank, root. There buffer is only read;
 		elsewhere it is written.
@@ -73,7 +75,8 @@ type AllToAllArgs struct {
 
 // AllToAll gives each rank its part of the inputs of all ranks, one after the other.
 var AllToAll = opregistry.NewOp("all_to_all", opregistry.Schema[AllToAllArgs]{
-	Doc: "the parts for this rank of the elements of all ranks, one after the other",
+	Collective: true,
+	Doc:        "the parts for this rank of the elements of all ranks, one after the other",
 	Formula: `
 		all_to_all gives each rank its part of the inputs of all ranks, one after the other:
 
@@ -105,7 +108,8 @@ type BarrierArgs struct {
 
 // Barrier returns when all ranks have called it.
 var Barrier = opregistry.NewOp("barrier", opregistry.Schema[BarrierArgs]{
-	Doc: "waits for all ranks",
+	Collective: true,
+	Doc:        "waits for all ranks",
 	Formula: `
 		barrier returns when all ranks have called it.
 

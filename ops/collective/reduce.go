@@ -15,7 +15,8 @@ type AllReduceArgs struct {
 
 // AllReduce reduces the inputs of all ranks element by element and gives the result to all.
 var AllReduce = opregistry.NewOp("all_reduce", opregistry.Schema[AllReduceArgs]{
-	Doc: "the elements of all ranks reduced, for all ranks",
+	Collective: true,
+	Doc:        "the elements of all ranks reduced, for all ranks",
 	Formula: `
 		all_reduce reduces the inputs of all ranks element by element and gives the result to all:
 
@@ -54,7 +55,8 @@ type ReduceArgs struct {
 
 // Reduce reduces the inputs of all ranks as AllReduce does and gives the result to one rank, root.
 var Reduce = opregistry.NewOp("reduce", opregistry.Schema[ReduceArgs]{
-	Doc: "the elements of all ranks reduced, for one rank",
+	Collective: true,
+	Doc:        "the elements of all ranks reduced, for one rank",
 	Formula: `
 		reduce reduces the inputs of all ranks as all_reduce does and gives the result to one rank,
 		root. Other ranks have no output.
@@ -90,7 +92,8 @@ type ReduceScatterArgs struct {
 // ReduceScatter reduces the inputs of all ranks element by element and gives each rank its part of
 // the result, the elements rank·n to (rank+1)·n − 1.
 var ReduceScatter = opregistry.NewOp("reduce_scatter", opregistry.Schema[ReduceScatterArgs]{
-	Doc: "the elements of all ranks reduced, a part for each rank",
+	Collective: true,
+	Doc:        "the elements of all ranks reduced, a part for each rank",
 	Formula: `
 		reduce_scatter reduces the inputs of all ranks element by element and gives each rank its
 		part of the result, the elements rank·n to (rank+1)·n − 1:

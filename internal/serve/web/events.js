@@ -11,7 +11,7 @@ function sentence(e) {
     case 'switched': return `${e.op}: ${e.from} → ${e.impl_id}`;
     case 'fell_back': return `${e.op}: fell back from ${e.from} to ${e.impl_id}, ${e.count}×: ${e.cause}`;
     case 'failed': case 'declined': return `${e.op}: ${e.impl_id} ${e.type}, ${e.count}×: ${e.cause}`;
-    case 'quarantined': return `${e.op}: ${e.impl_id} is in quarantine until ${e.until}: ${e.cause}`;
+    case 'quarantined': return `${e.op}: ${e.impl_id} is in quarantine until ${e.until || 'it is cleared'}: ${e.cause}`;
     case 'released': return `${e.op}: ${e.impl_id} is used again`;
     case 'policy_changed': return `another policy is in force, generation ${e.generation}`;
     case 'verification_failed': return `${e.op}: ${e.impl_id}: ${e.cause}`;

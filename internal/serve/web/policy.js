@@ -22,7 +22,7 @@ async function showPolicy() {
     const button = element('button', { type: 'button', 'aria-label': `Use ${q.impl_id} of ${q.op} again` }, 'use again');
     button.addEventListener('click', () => decide(() => write('DELETE', `v1/quarantine?${new URLSearchParams({ op: q.op, impl_id: q.impl_id })}`),
       () => `${q.impl_id} is used for ${q.op} again`));
-    return element('li', {}, `${q.op} ${q.impl_id}: ${q.state.replace('_', ' ')}, ${q.failures} failures, until ${q.until}: ${q.cause} `, button);
+    return element('li', {}, `${q.op} ${q.impl_id}: ${q.state.replace('_', ' ')}, ${q.failures} failures, until ${q.until || 'it is cleared'}: ${q.cause} `, button);
   }));
 }
 
