@@ -198,11 +198,12 @@ func TestCollectivesAreNotVerified(t *testing.T) {
 func addInParts(work float64) *opregistry.Op[addArgs] {
 	return opregistry.NewOp("add_in_parts", opregistry.Schema[addArgs]{Parts: func(a *addArgs) opregistry.Parts[addArgs] {
 		in, out := a.In, a.Out
-		return opregistry.Parts[addArgs]{N: in.NumElements(), Work: work, At: func(i int) (part addArgs, err error) {
+		return opregistry.Parts[addArgs]{N: in.NumElements(), Work: work, At: func(i int) (p opregistry.Part[addArgs], err error) {
+			part := &p.Args
 			if part.In, err = in.Slice(0, i, i+1); err == nil {
 				part.Out, err = out.Slice(0, i, i+1)
 			}
-			return part, err
+			return p, err
 		}}
 	}})
 }

@@ -65,7 +65,7 @@ func (c Call) Saved() *Saved { return c.op.plan().savedOf(c.args) }
 type CallParts struct {
 	N    int
 	Work float64
-	At   func(i int) (Call, error) // nil if the call is the only part
+	At   func(i int) (part Call, results []string, err error) // nil if the call is the only part
 }
 
 // Parts returns the parts of the call that can be computed apart from each other.

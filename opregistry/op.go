@@ -87,7 +87,15 @@ type Parts[A any] struct {
 	Work float64 // the multiplications of one part, about
 	// At returns the call that computes part i, from 0 to N-1, on views of the operands. Nil means
 	// that the call is the only part.
-	At func(i int) (A, error)
+	At func(i int) (Part[A], error)
+}
+
+// Part is a part of a call.
+type Part[A any] struct {
+	Args A
+	// Results are the names of the operands that it computes as the call does; nil means all that
+	// it writes.
+	Results []string
 }
 
 // Op is the typed handle of an op with argument struct A. It is immutable; a program has one handle
@@ -143,9 +151,9 @@ func NewOp[A any](name string, s Schema[A]) *Op[A] {
 			p := s.Parts(&a)
 			c := CallParts{N: p.N, Work: p.Work}
 			if p.At != nil {
-				c.At = func(i int) (Call, error) {
+				c.At = func(i int) (Call, []string, error) {
 					part, err := p.At(i)
-					return o.At(&part), err
+					return o.At(&part.Args), part.Results, err
 				}
 			}
 			return c

@@ -149,6 +149,7 @@ var FusedAttnFwd = opregistry.NewOp("fused_attn_fwd", opregistry.Schema[FusedAtt
 	Forward:   true,
 	Tolerance: opregistry.Arithmetic(1e-5, 1e-5, "scores up to 30 carry 30·2⁻²⁴·√d into the exponent"),
 	Check:     checkAttention,
+	Parts:     forwardParts,
 })
 
 // AttnDims are the sizes of an attention call. With THD, SeqQ and SeqKV are the
@@ -283,6 +284,7 @@ var FusedAttnBwd = opregistry.NewOp("fused_attn_bwd", opregistry.Schema[FusedAtt
 	`,
 	Family:    "fused_attn",
 	Tolerance: opregistry.Arithmetic(5e-5, 2e-5, "as forward, and dP − rowsum(dO∘O) cancels"),
+	Parts:     backwardParts,
 	Check: func(c *opregistry.Check, a *FusedAttnBwdArgs) {
 		fwd := a.Fwd()
 		checkAttention(c, &fwd)
