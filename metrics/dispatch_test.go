@@ -58,7 +58,7 @@ func dispatchedBy(t *testing.T, failures int, plan ...error) (*prometheus.Regist
 	policy := oppolicy.Default()
 	policy.Prefer = opregistry.KindVendor
 	policy.Quarantine.Failures = failures
-	policy.Verify.Fraction = 1
+	policy.Verify.Fraction, policy.Verify.ReportOnly = 1, true
 	m := opmanager.New(impls, policy, opmanager.Settings{Listeners: []opmanager.Listener{d}})
 	t.Cleanup(m.Close)
 	d.Watch(m)

@@ -79,8 +79,8 @@ const noMore = 1 << 63
 // count counts a call and reports whether it has to be verified.
 func (s *schedule) count() bool { return s.calls.Add(1) >= s.next.Load() }
 
-// claim reports whether the caller verifies the present call, which it has counted if count said so.
-// Of several goroutines one verifies.
+// claim reports whether the caller verifies the present call, which it has counted if count said
+// so. Of several goroutines one verifies.
 func (s *schedule) claim(v *oppolicy.Verify) (number uint64, claimed bool) {
 	n, next := s.calls.Load(), s.next.Load()
 	if n < next {

@@ -24,8 +24,8 @@ const (
 	QuarantineHalfOpen QuarantineState = "half_open" // the next call tries it
 )
 
-// Quarantine is an impl that is not used for an op because it failed repeatedly, or because a result
-// of it was wrong, in which case it lasts until ClearQuarantine.
+// Quarantine is an impl that is not used for an op because it failed repeatedly, or because a
+// result of it was wrong, in which case it lasts until ClearQuarantine.
 type Quarantine struct {
 	Op       string          `json:"op"`
 	Impl     string          `json:"impl_id"`

@@ -116,8 +116,8 @@ func TestWrongInPlace(t *testing.T) {
 	assert.Equal(t, []float32{2, 3, 4}, tensor.Data[float32](a.Out))
 }
 
-// Only the impl that ran forward can read the saved state, so a wrong backward call is an error, and
-// the pair is quarantined: the same calls made again are served by the next pair.
+// Only the impl that ran forward can read the saved state, so a wrong backward call is an error,
+// and the pair is quarantined: the same calls made again are served by the next pair.
 func TestWrongBackward(t *testing.T) {
 	f := newManager(t, byDefault, opmanager.Settings{})
 	fwd, bwd := opmanager.MustBind(f.Manager, pairFwd), opmanager.MustBind(f.Manager, pairBwd)
@@ -248,5 +248,45 @@ func TestVerifyParts(t *testing.T) {
 				assert.Contains(t, stats[i].Verify.Why, "multiplications")
 			}
 		})
+	}
+}
+
+// cancelArgs are for an op that subtracts nearly equal numbers.
+type cancelArgs struct {
+	X   *tensor.Tensor `op:"0 x read f32"`
+	Y   *tensor.Tensor `op:"1 y read f32"`
+	Out *tensor.Tensor `op:"2 out write f32"`
+}
+
+// A difference is rounding if the call magnifies rounding as much: where terms cancel, a result
+// of 0 and one of a few units of the terms are the same.
+func TestRoundingIsNotWrong(t *testing.T) {
+	for _, tt := range []struct {
+		off   float32
+		wrong uint64
+	}{{0x1p-22, 0}, {1e-3, 1}} {
+		op := opregistry.NewOp("cancel", opregistry.Schema[cancelArgs]{})
+		subtract := func(off float32) opregistry.Func[cancelArgs] {
+			return func(_ *opregistry.Exec, a cancelArgs) error {
+				for i, x := range tensor.Data[float32](a.X) {
+					tensor.Data[float32](a.Out)[i] = x - tensor.Data[float32](a.Y)[i] + off*x
+				}
+				return nil
+			}
+		}
+		registry := opregistry.NewRegistry()
+		require.NoError(t, registry.Register(opregistry.Source{Name: "s", Impls: []opregistry.Impl{
+			{Op: op, ID: "vendor.acme", Kind: opregistry.KindVendor, Vendor: "acme", Run: subtract(tt.off)},
+			{Op: op, ID: "reference.go", Kind: opregistry.KindReference, Run: subtract(0)},
+		}}))
+		m := opmanager.New(registry, oppolicy.Default(), opmanager.Settings{})
+		defer m.Close()
+		a, b := newArgs(t), newArgs(t)
+		require.NoError(t, opmanager.MustBind(m, op).Call(cancelArgs{X: a.In, Y: b.In, Out: a.Out}))
+		for _, s := range m.Stats() {
+			if s.ID == "vendor.acme" {
+				assert.Equal(t, tt.wrong, s.Verify.Violations, "off by %v", tt.off)
+			}
+		}
 	}
 }

@@ -154,6 +154,7 @@ func TestRoundTrip(t *testing.T) {
 func TestRecordedResultIsWrong(t *testing.T) {
 	m, reg := newManager(t)
 	policy := oppolicy.Default()
+	policy.Verify.Mode = oppolicy.VerifyOff
 	require.NoError(t, policy.SetPrefer("vendor", "test"))
 	_, err := m.SetPolicy(policy)
 	require.NoError(t, err)

@@ -61,7 +61,7 @@ var GenericGemm = opregistry.NewOp("generic_gemm", opregistry.Schema[GenericGemm
 		  A=[[1 2] [3 4]] B=[[1 2]] D=[[10 20]] accumulate=1 alpha=2 beta=0.5 → D=[[19 30]]
 	`,
 	Tolerance: opregistry.Arithmetic(5e-5, 1e-5, "sums of up to 515 products, partial sums near 10: √515 roundings of 10·2⁻²⁴, four sigma"),
-	Parts: gemmParts,
+	Parts:     gemmParts,
 	Check: func(c *opregistry.Check, a *GenericGemmArgs) {
 		checkGemm(c, a, false)
 		if !a.Accumulate && a.Beta.Or(0) != 0 {

@@ -5,7 +5,7 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// Columns of the parts of a product: of one row, or of all rows if bias receives the sums over them.
+// Columns of the parts of a product: of one row, or of all rows if bias receives their sums.
 const (
 	rowColumns = 1024
 	sumColumns = 4
