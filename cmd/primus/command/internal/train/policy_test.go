@@ -44,7 +44,7 @@ func TestPolicyPrecedence(t *testing.T) {
 				"verify": `0.5 of all calls override 1 "dispatch.verify.fraction=0.5"`}},
 		{name: "rules and settings of a file", lab: l, args: []string{"--policy", rules},
 			want: map[string]string{"rules": "layers 7: deny acme; phase backward: prefer vendor RULES:1",
-				"quarantine": "for 30s after 5 failures within 1m RULES:4", "verify": "1 of all calls RULES:5"}},
+				"quarantine": "for 30s after 5 failures within 1m RULES:4", "verify": "always RULES:5"}},
 		{name: "overrides belong to the experiment", lab: module("    te_fl_allow_vendors: [x]\n"),
 			args: []string{"te_fl_prefer=vendor", "te_fl_per_op=rmsnorm_fwd=vendor:acme|flagos", "dispatch.strict=on"}, env: map[string]string{"TE_FL_STRICT": "no"},
 			want: map[string]string{"prefer": `vendor override 1 "te_fl_prefer=vendor"`, "strict": "false environment TE_FL_STRICT",
