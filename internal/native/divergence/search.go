@@ -259,7 +259,7 @@ func (s *Search) losses(ctx context.Context, what string, units [][]string, laye
 // train trains under a policy; begin is called before each step.
 func (s *Search) train(ctx context.Context, p oppolicy.Policy, begin func(step int)) (losses []float64, err error) {
 	p.Verify = oppolicy.Verify{Mode: oppolicy.VerifyOff} // wrong results are what is looked for
-	losses = []float64{} // a list in JSON even if the first is not finite
+	losses = []float64{}                                 // a list in JSON even if the first is not finite
 	m := s.Manager.With(p)
 	defer m.Close()
 	bench, _, err := native.NewBench(s.Module, m, s.Device, slog.New(slog.DiscardHandler))
