@@ -10,6 +10,12 @@
  *     ACME_HANG     run does not return
  *     ACME_EXIT     run ends the process
  *     ACME_ROUNDS   run changes the rounding mode of its thread
+ *     ACME_CHDIR    run changes the working directory
+ *     ACME_SIGNALS  run handles a signal
+ *     ACME_SETENV   run sets a variable of the environment
+ *     ACME_LOCALE   run changes the locale
+ *     ACME_PRINTS   run prints
+ *     ACME_READS    run reads 64 bytes after the last element of rsigma
  *     ACME_OLD_ABI  the plugin speaks an older major version
  */
 #define primus_plugin_get_api sound_plugin
@@ -17,6 +23,9 @@
 #undef primus_plugin_get_api
 
 #include <fenv.h>
+#include <locale.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -47,17 +56,30 @@ static int32_t faulty_run(const primus_call *call) {
     lost = calloc(1, 256);
 #endif
     int32_t status = forward_run(call);
-#if defined(ACME_WRONG) || defined(ACME_GUARD)
+#if defined(ACME_WRONG) || defined(ACME_GUARD) || defined(ACME_READS)
     float *rsigma = data(call, PRIMUS_RMSNORM_FWD_RSIGMA);
     int64_t n = rows(tensor(call, PRIMUS_RMSNORM_FWD_INPUT));
 #if defined(ACME_GUARD)
     if (n > 0) rsigma[n] = 0;
+#elif defined(ACME_READS)
+    if (n > 0) (void)((volatile float *)rsigma)[n + 15];
 #else
     for (int64_t r = 0; r < n; r++) rsigma[r] *= 1.001f;
 #endif
 #endif
 #if defined(ACME_ROUNDS)
     fesetround(FE_TOWARDZERO);
+#elif defined(ACME_CHDIR)
+    if (chdir("/") != 0) return 1;
+#elif defined(ACME_SIGNALS)
+    signal(SIGUSR2, SIG_IGN);
+#elif defined(ACME_SETENV)
+    setenv("ACME_SECRET", "1", 1);
+#elif defined(ACME_LOCALE)
+    setlocale(LC_ALL, "C.UTF-8");
+#elif defined(ACME_PRINTS)
+    printf("acme says hello\n");
+    fflush(stdout);
 #endif
     return status;
 }

@@ -56,7 +56,7 @@ var layers = []layer{
 	{root: "internal/opbench", allowed: []string{"opregistry", "ops", "tensor", "device", "internal/kernel/vector"}},
 	{root: "internal/opencltest", allowed: []string{"opregistry", "opstest", "device", "internal/loadertest"}},
 	{root: "internal/loadertest", allowed: []string{"vendors/loader"}},
-	{root: "internal/plugin/check", allowed: []string{"vendors/abi", "internal/plugin", "internal/opbench", "opregistry", "ops", "opstest", "tensor", "device", "internal/parallel"}},
+	{root: "internal/plugin/check", allowed: []string{"vendors/abi", "vendors/loader", "internal/plugin", "internal/opbench", "opregistry", "ops", "opstest", "tensor", "device", "internal/parallel"}},
 	{root: "internal/plugin", allowed: []string{"vendors/abi", "vendors/loader", "opregistry", "ops", "tensor", "device"}},
 	{root: "internal/preflight"},
 	{root: "internal/projection", allowed: []string{"document"}},

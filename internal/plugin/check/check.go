@@ -105,7 +105,9 @@ type message struct {
 	Check       *OpReport  `json:"check,omitempty"`
 	Fault       string     `json:"fault,omitempty"` // why there is no description
 
-	processes int // that the child left running
+	processes int    // that the child left running
+	lines     int    // that the plugin printed
+	line      string // the first of them
 }
 
 // Settings say how a plugin is checked.
@@ -169,6 +171,9 @@ func Plugin(ctx context.Context, file string, set Settings) (*Report, error) {
 		if err != nil {
 			return nil, err
 		}
+		if told.lines > 0 && fault == "" {
+			report.Notes = append(report.Notes, fmt.Sprintf("%s, %s printed %d lines to the standard output or error of the process, the first %q", impl.Op, impl.onDevice(), told.lines, told.line))
+		}
 		check := cmp.Or(told.Check, &OpReport{Op: impl.Op, Impl: impl.ID, Device: impl.Device})
 		if fault != "" {
 			check.Faults = append(check.Faults, fault)
@@ -224,10 +229,16 @@ func (s *Settings) inChild(ctx context.Context, show func(string), file string, 
 	defer end(nil)
 	timer := time.AfterFunc(s.Limit, func() { end(fmt.Errorf("it did not come back within %v", s.Limit)) })
 	defer timer.Stop()
+	lines, line := 0, ""
 	watch := sandbox.Watch{
 		Said: func(value []byte) error {
 			last = message{}
 			return json.Unmarshal(value, &last)
+		},
+		Printed: func(text string) {
+			if lines++; lines == 1 {
+				line = text
+			}
 		},
 		Leftover: func(n int) { last.processes = n },
 		Step: func(step string) {
@@ -239,6 +250,7 @@ func (s *Settings) inChild(ctx context.Context, show func(string), file string, 
 	}
 	child := sandbox.Settings{Command: slices.Concat(s.Command, impl)}
 	err = sandbox.Follow(running, file, child, watch)
+	last.lines, last.line = lines, line
 	switch {
 	case ctx.Err() != nil:
 		return last, "", ctx.Err()

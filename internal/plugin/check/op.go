@@ -59,6 +59,7 @@ func (c *OpReport) servedDTypes() []tensor.DType {
 
 // checkPart opens a plugin and describes it, or checks one of its ops.
 func checkPart(args []string, set PartSettings, host *sandbox.Reporter) error {
+	before := processState()
 	p, err := plugin.Open(args[len(args)-1], plugin.Settings{Ops: ops.All(), Before: host.Step, Device: set.Device})
 	if err != nil {
 		return host.Say(message{Fault: err.Error()})
@@ -70,7 +71,7 @@ func checkPart(args []string, set PartSettings, host *sandbox.Reporter) error {
 		}
 		return host.Say(message{Description: found})
 	}
-	c := &checker{PartSettings: set, plugin: p, source: p.Source(), name: name{args[0], args[1], args[2]}, host: host}
+	c := &checker{PartSettings: set, plugin: p, source: p.Source(), name: name{args[0], args[1], args[2]}, host: host, before: before}
 	return c.run()
 }
 
@@ -102,6 +103,7 @@ type checker struct {
 	source opregistry.Source
 	name   name
 	host   *sandbox.Reporter
+	before state // of this process, before the plugin was loaded
 
 	backend device.Backend // of the device that has the operands, nil for the CPU
 	impl    opregistry.Impl
@@ -149,10 +151,14 @@ func (c *checker) run() error {
 	return nil
 }
 
-// keepControl reports ops that change the floating-point environment. The change is undone here,
-// but the vendor's own tests may have passed because of it.
+// keepControl reports ops that change the floating-point environment or the state of the process.
+// The former is undone here, but the vendor's own tests may have passed because of it.
 func (c *checker) keepControl() error {
-	if changes := c.plugin.Control(); len(changes) > 0 {
+	now := processState()
+	if c.backend != nil {
+		c.before.forgive(now) // the driver of the device sets variables
+	}
+	if changes := slices.Concat(c.plugin.Control(), c.before.changes(now)); len(changes) > 0 {
 		return errors.New(strings.Join(changes, "; "))
 	}
 	return nil
@@ -170,7 +176,7 @@ func (c *checker) conform() error {
 		return fmt.Errorf("op %q has no reference to be compared with", c.name.Op)
 	}
 	for _, d := range []tensor.DType{tensor.F32, tensor.BF16, tensor.F16, tensor.F64} {
-		options := []opstest.Option{opstest.WithDTypes(d), opstest.WithProgress(func(name string) { c.step("case %s", name) })}
+		options := []opstest.Option{opstest.WithDTypes(d), opstest.GuardPages(), opstest.WithProgress(func(name string) { c.step("case %s", name) })}
 		if c.subject.Forward != nil {
 			options = append(options, opstest.WithForward(*c.subject.Forward))
 		}

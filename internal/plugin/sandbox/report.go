@@ -21,12 +21,15 @@ type reportLine struct {
 // maxReport is longer than the report on any plugin.
 const maxReport = 16 << 20
 
-// Watch receives what a child does while it runs. Said and Step are called concurrently.
+// Watch receives what a child does while it runs. Said, Step and Printed are called concurrently.
 type Watch struct {
 	// Said is called with each value that the child sends, as JSON. Follow returns its error.
 	Said func(value []byte) error
 	// Step, if it is not nil, is called with each step that the child begins.
 	Step func(name string)
+	// Printed, if it is not nil, is called with each line that the code of the plugin prints to its
+	// standard output or error.
+	Printed func(line string)
 	// Leftover, if it is not nil, is called with the number of processes that the child left running
 	// and that were ended.
 	Leftover func(n int)
@@ -42,11 +45,12 @@ func Follow(ctx context.Context, path string, set Settings, w Watch) error {
 	}
 	box := inbox{said: w.Said}
 	c.cmd.Stdout = &box
-	if w.Step != nil {
-		c.stderr.line = func(line string) {
-			if name, ok := strings.CutPrefix(line, stepMark); ok {
-				w.Step(plaintext.Text(name))
-			}
+	c.stderr.line = func(line string) {
+		switch name, ok := strings.CutPrefix(line, stepMark); {
+		case ok && w.Step != nil:
+			w.Step(plaintext.Text(name))
+		case !ok && w.Printed != nil && !strings.HasPrefix(line, "primus: ") && strings.TrimSpace(line) != "":
+			w.Printed(plaintext.Text(line[:min(len(line), maxQuoted)]))
 		}
 	}
 	if err := c.start(); err != nil {

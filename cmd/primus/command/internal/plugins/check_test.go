@@ -196,6 +196,11 @@ func TestPluginsCheckFindsFaults(t *testing.T) {
 		{fault: "exit", want: `it ended its process with status 7 in case f32/\[1 1\]`},
 		{fault: "hang", want: `it did not come back within 8s in case f32/`, args: []string{"--timeout", "8s"}},
 		{fault: "rounds", want: `run of impl "vendor\.acme" of op "rmsnorm_fwd" changed the floating-point environment.+rounding towards zero`},
+		{fault: "chdir", want: `rmsnorm_fwd, vendor\.acme: it changed the working directory from /.+ to /`},
+		{fault: "signals", want: `it changed the signals that are ignored from [0-9a-f]+ to [0-9a-f]+`},
+		{fault: "setenv", want: `it changed the environment: ACME_SECRET`},
+		{fault: "locale", want: `it changed the locale from C to C\.UTF-8`},
+		{fault: "reads", want: `it crashed with SIGSEGV \(segmentation violation\) in case f32/beside_guarded_pages/`},
 		{fault: "old_abi", want: `does not speak ABI 1\.2`},
 	}
 	for _, tt := range tests {
@@ -217,6 +222,13 @@ func TestPluginsCheckFindsFaults(t *testing.T) {
 			assert.Contains(t, strings.Join(reasons, "\n"), tt.failure)
 		})
 	}
+}
+
+func TestPluginsCheckNotesWhatIsPrinted(t *testing.T) {
+	primustest.Long(t, "it builds and checks a plugin")
+	report, got := check(t, acme(t, "prints"), "--op", "*_fwd")
+	assert.Zero(t, got.Code, got)
+	assert.Regexp(t, `rmsnorm_fwd, vendor\.acme printed \d+ lines to the standard output or error of the process, the first "acme says hello"`, strings.Join(report.Notes, "\n"))
 }
 
 func TestPluginsCheckTellsWhatIsNoPlugin(t *testing.T) {

@@ -1,0 +1,100 @@
+package check
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"unsafe"
+
+	"github.com/primus-fl/primus/vendors/loader"
+)
+
+// state is what the code of a plugin may not change in its process, by name.
+type state map[string]string
+
+const environment = "the environment"
+
+// forgive takes the variables of a later state for those of this one.
+func (s state) forgive(now state) { s[environment] = now[environment] }
+
+// processState reads the state of this process; what the system does not tell is left out.
+func processState() state {
+	s := state{}
+	if dir, err := os.Readlink("/proc/self/cwd"); err == nil {
+		s["the working directory"] = dir
+	}
+	if text, err := os.ReadFile("/proc/self/status"); err == nil {
+		names := map[string]string{"Umask": "the file mode mask", "SigIgn": "the signals that are ignored", "SigCgt": "the signals that have a handler"}
+		for line := range strings.Lines(string(text)) {
+			key, value, _ := strings.Cut(line, ":")
+			if name := names[key]; name != "" {
+				s[name] = strings.TrimSpace(value)
+			}
+		}
+	}
+	if setlocale, err := loader.Global("setlocale"); err == nil {
+		const all = 6 // LC_ALL
+		if at := loader.Call(setlocale, all, 0); at != 0 {
+			s["the locale"] = text(at)
+		}
+	}
+	if environ, err := loader.Global("environ"); err == nil {
+		s[environment] = strings.Join(variables(environ), "\n")
+	}
+	return s
+}
+
+// variables returns the environment of code that is not Go, in order. environ is the address of the
+// variable of that name.
+func variables(environ uintptr) []string {
+	var list []string
+	at := **(***[1 << 20]*byte)(unsafe.Pointer(&environ))
+	for i := 0; at != nil && at[i] != nil; i++ {
+		list = append(list, text(uintptr(unsafe.Pointer(at[i]))))
+	}
+	slices.Sort(list)
+	return list
+}
+
+// text copies a string of C.
+func text(at uintptr) string {
+	first := *(**byte)(unsafe.Pointer(&at))
+	n := 0
+	for *(*byte)(unsafe.Add(unsafe.Pointer(first), n)) != 0 {
+		n++
+	}
+	return string(unsafe.Slice(first, n))
+}
+
+// changes says what differs between two states of a process. It does not print the environment,
+// which may have secrets, but the names of the variables.
+func (s state) changes(now state) []string {
+	var found []string
+	for name, was := range s {
+		is := now[name]
+		switch {
+		case is == was:
+		case name == environment:
+			found = append(found, fmt.Sprintf("it changed the environment: %s", strings.Join(differing(was, is), ", ")))
+		default:
+			found = append(found, fmt.Sprintf("it changed %s from %s to %s", name, was, is))
+		}
+	}
+	slices.Sort(found)
+	return found
+}
+
+// differing returns the names of the variables that only one of two environments has.
+func differing(was, is string) []string {
+	one, other := strings.Split(was, "\n"), strings.Split(is, "\n")
+	var names []string
+	for _, pair := range [][2][]string{{one, other}, {other, one}} {
+		for _, v := range pair[0] {
+			if name, _, _ := strings.Cut(v, "="); !slices.Contains(pair[1], v) && !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
