@@ -55,6 +55,8 @@ type yard struct {
 	dir      string
 	progress io.Writer
 	wants    map[int]end // ends of undisturbed runs by their number of steps
+
+	rankLosses []float64 // of an undisturbed job of two ranks
 }
 
 func newYard(dir string, progress io.Writer) (*yard, error) {
