@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 
 	"github.com/primus-fl/primus/opregistry"
@@ -12,10 +11,9 @@ import (
 )
 
 const (
-	variedCases     = 6    // of a dtype, whose calls are changed in all ways
-	specialOperands = 8    // of a call, that have NaN
-	stretchedCases  = 4    // of a dtype, of an op without calls of models
-	stretched       = 4100 // the least that an axis is stretched to
+	variedCases    = 6    // of a dtype, whose calls are changed in all ways
+	stretchedCases = 4    // of a dtype, of an op without calls of models
+	stretched      = 4100 // the least that an axis is stretched to
 
 	// stretchedElements is how many elements an operand of a stretched call has about, and
 	// maxStretched how many one of them, and all of them, have at most.
@@ -25,7 +23,7 @@ const (
 
 // vary changes cases that an impl served by rules that hold for every op, and compares the results
 // with those of the oracle: operands have another layout or another alignment, one of them is
-// another one, or has NaN; and axes are as long as those of models.
+// another one; and axes are as long as those of models.
 func (r *runner) vary(t T, d tensor.DType) {
 	t.Helper()
 	served := slices.DeleteFunc(slices.Clone(r.served), func(c untypedCase) bool { return c.dtype != d || c.model || c.Work > huntedWork })
@@ -39,9 +37,6 @@ func (r *runner) vary(t T, d tensor.DType) {
 		}
 		r.varied(t, "padded", c, setting{padded: true}, nil)
 		r.alias(t, c)
-		if r.refresh == nil { // the state that was saved would be that of other operands
-			r.special(t, c)
-		}
 	}
 	if len(r.models(d, false)) > 0 {
 		return
@@ -181,28 +176,6 @@ func operandOf(a opregistry.Call, name string) *tensor.Tensor {
 		}
 	}
 	return nil
-}
-
-// special gives one element of operands of numbers in turn the value NaN.
-func (r *runner) special(t T, c untypedCase) {
-	t.Helper()
-	call, ok := r.made(c, setting{})
-	if !ok {
-		return
-	}
-	for _, i := range someOf(len(call.operands), specialOperands) {
-		o := call.operands[i]
-		n := o.Tensor.NumElements()
-		if o.Access == opregistry.AccessWrite || !o.Tensor.DType().IsFloat() || o.Tensor.DType().Size() == 1 || n == 0 {
-			continue
-		}
-		r.varied(t, "nan_in_"+o.Name, c, setting{}, func(a opregistry.Call) bool {
-			x := a.Operands()[i].Tensor
-			v := x.Float64s()
-			v[n/3] = math.NaN()
-			return x.SetFloat64s(v) == nil
-		})
-	}
 }
 
 // stretch makes each axis of a case in turn as long as one of a model. Axes of the same length, of

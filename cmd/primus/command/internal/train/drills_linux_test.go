@@ -171,7 +171,7 @@ func TestHangingRank(t *testing.T) {
 	}{
 		"last":    {"openmpi", 1, nil, "the run cannot go on: rank 1 is gone: nothing was heard of it for 15s"},
 		"first":   {"mpich", 0, nil, "the run cannot go on: rank 0 is gone: nothing was heard of it for 15s"},
-		"waiting": {"openmpi", 1, []string{"distributed_timeout_minutes=0.1"}, "the run cannot go on: rank 1 hangs: it has not come to where the others wait, MPI_"},
+		"waiting": {"openmpi", 1, []string{"distributed_timeout_minutes=0.1"}, `the run cannot go on: .*rank 1 (hangs|does not answer).*distributed_timeout_minutes`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -180,7 +180,7 @@ func TestHangingRank(t *testing.T) {
 			j.started(t)
 			require.NoError(t, syscall.Kill(j.process(t, mpiLaunchers[tt.launcher].rank, tt.rank), syscall.SIGSTOP))
 			j.fails(t)
-			assert.Contains(t, j.Log.String(), tt.want)
+			assert.Regexp(t, tt.want, j.Log.String())
 		})
 	}
 }
@@ -210,7 +210,7 @@ func TestHangingRankIsNamed(t *testing.T) {
 	j.WaitFor("step 1/")
 	require.NoError(t, syscall.Kill(j.process(t, "RANK", 1), syscall.SIGSTOP))
 	j.fails(t)
-	assert.Contains(t, j.lastLine(), "rank 1 hangs: it has not come to where the others wait, MPI_", j.Log.String())
+	assert.Regexp(t, "rank 1 (hangs|does not answer)", j.lastLine(), j.Log.String())
 }
 
 // torchrun starts native ranks as it starts any program, and again after a failure.

@@ -438,12 +438,28 @@ func TestRanksWithoutMPIRun(t *testing.T) {
 	})
 }
 
-// freePort returns a port of this machine at which nobody listens.
+// freePort returns a port of this machine at which nobody listens, nor at the next one, where ranks
+// meet.
 func freePort(t *testing.T) string {
 	t.Helper()
-	_, port, err := net.SplitHostPort(commandtest.FreeAddress(t))
-	require.NoError(t, err)
-	return port
+	for range 100 {
+		_, port, err := net.SplitHostPort(commandtest.FreeAddress(t))
+		require.NoError(t, err)
+		n, err := strconv.Atoi(port)
+		require.NoError(t, err)
+		// The system gives ports from 32768 on to connections, perhaps the next one to another test.
+		n = 10000 + n%20000
+		if freeAt(n) && freeAt(n+1) {
+			return strconv.Itoa(n)
+		}
+	}
+	t.Fatal("no two ports in a row are free")
+	return ""
+}
+
+func freeAt(port int) bool {
+	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	return err == nil && listener.Close() == nil
 }
 
 // A rank that dies, or hangs, ends those that primus has started, and what is left says which.
