@@ -8,7 +8,6 @@ import (
 	"sync"
 
 	"github.com/primus-fl/primus/internal/argcopy"
-	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/tensor"
@@ -280,7 +279,7 @@ func (k *check) restore() error {
 			}
 			if !k.whole && operands[i].Access == opregistry.AccessRead {
 				return fmt.Errorf("operand %q was written to, although the op only reads it, and only %s of it can be restored",
-					old.Name, plaintext.Quantity(old.Tensor.NumElements(), "element", "elements"))
+					old.Name, plural(old.Tensor.NumElements(), "element"))
 			}
 			if k.whole {
 				if err := operands[i].Tensor.CopyFrom(old.Tensor); err != nil {
@@ -336,6 +335,15 @@ func (e *VerificationFailed) trust() string {
 	case e.Number <= 1 || unseen == 0:
 		return ""
 	default:
-		return fmt.Sprintf("; %s of this kind since the last one that was verified may be wrong, too", plaintext.Quantity(int(unseen), "call", "calls"))
+		return fmt.Sprintf("; %s of this kind since the last one that was verified may be wrong, too", plural(int(unseen), "call"))
 	}
+}
+
+// plural returns a number of things. Package plaintext would bring a library for tables into
+// programs that embed dispatch.
+func plural(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return fmt.Sprint(n, " ", what)
 }
