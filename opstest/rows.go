@@ -35,13 +35,18 @@ func (r *runner) compareRows(t T, want, got *staged) {
 				t.Fatalf("opstest: the case itself is wrong: %v", err)
 			}
 			operands := have.Operands()
+			compared := 0
 			for k, o := range wanted.Operands() {
 				if !slices.Contains(set.Operands, o.Name) {
 					continue
 				}
+				compared++
 				if !tensortest.Close(t, o.Tensor, operands[k].Tensor, r.tolerance(o.Tensor.DType(), want.terms)) {
 					t.Errorf("opstest: row %d of operand %q is not what the oracle computes", row, o.Name)
 				}
+			}
+			if compared != len(set.Operands) {
+				t.Fatalf("opstest: the case itself is wrong: its rows name operands %q, %d of which the op has", set.Operands, compared)
 			}
 		}
 	}

@@ -104,7 +104,7 @@ func gemmModels(d tensor.DType, whole bool) []opstest.Case[gemm.GenericGemmArgs]
 // gemmRows computes rows of a product that has no epilogue.
 func gemmRows(a gemm.GenericGemmArgs) []opstest.Rows {
 	m, _, _ := a.Dims()
-	return []opstest.Rows{{N: m, Operands: []string{"d"}, Part: func(lo, hi int) (opregistry.Call, error) {
+	return []opstest.Rows{{N: m, Operands: []string{"D"}, Part: func(lo, hi int) (opregistry.Call, error) {
 		axis := 0
 		if a.TransB {
 			axis = 1
@@ -233,7 +233,7 @@ func attnBwdModels(d tensor.DType, whole bool) []opstest.Case[attention.FusedAtt
 // attnRows computes queries of one sequence. A causal mask ends at the last of the keys that are
 // left.
 func attnRows(a attention.FusedAttnFwdArgs) []opstest.Rows {
-	return []opstest.Rows{{N: a.Q.Shape()[1], Operands: []string{"o", "stats"}, Part: func(lo, hi int) (opregistry.Call, error) {
+	return []opstest.Rows{{N: a.Q.Shape()[1], Operands: []string{"O", "stats"}, Part: func(lo, hi int) (opregistry.Call, error) {
 		part := a
 		last := a.K.Shape()[1]
 		if a.AttnMaskType == attention.CausalMask {

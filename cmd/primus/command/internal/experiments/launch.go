@@ -57,7 +57,7 @@ func (l *launchOptions) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Python, "python", "python3", "`PROGRAM` that runs Python frameworks")
 	flags.StringVar(&o.Ranks, "ranks", "0,last", "show the output of these `RANKS`: all, none, or numbers and last separated by commas; files have all of it")
 	flags.DurationVar(&o.Hang, "hang-timeout", 10*time.Minute, "a run hangs when a phase of it has lasted for `TIME`, and ten times as long as usual, or when no process of a framework has written a line for so long; 0 is never")
-	flags.DurationVar(&l.Rendezvous, "rendezvous-timeout", 10*time.Minute, "a job whose ranks, or nodes, have not met within `TIME` of its start ends with an error; from the fifth second on the log says who has not come")
+	flags.DurationVar(&l.Rendezvous, "rendezvous-timeout", 10*time.Minute, "a job whose ranks have not met within `TIME` of its start ends with an error; from the fifth second on the log says who has not come")
 	flags.StringVar(&l.onHang, "on-hang", hangWarns, "what follows when a run hangs: `warn`, or abort, which ends it with exit code 3 after --grace")
 	flags.StringVar(&o.HangCommand, "hang-command", "", "run the shell `COMMAND` when the processes of a framework hang; PRIMUS_RANK_PIDS lists those of the ranks")
 }
