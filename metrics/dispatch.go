@@ -25,10 +25,10 @@ type Dispatch struct {
 	policyChanges                    prometheus.Counter
 	durations                        *prometheus.HistogramVec
 
-	calls, errors, declines, seconds            *prometheus.Desc
-	crossed, crossedBytes                       *prometheus.Desc
-	verified, violations, unverified, verifyMax *prometheus.Desc
-	selected, quarantined, policy, generation   *prometheus.Desc
+	calls, errors, declines, seconds                      *prometheus.Desc
+	crossed, crossedBytes                                 *prometheus.Desc
+	verified, violations, unverified, deferred, verifyMax *prometheus.Desc
+	selected, quarantined, policy, generation             *prometheus.Desc
 
 	reference prometheus.Gauge
 }
@@ -53,6 +53,7 @@ func NewDispatch(reg prometheus.Registerer) (*Dispatch, error) {
 		verified:     desc("op_verify_calls_total", "Calls whose results were compared with the reference.", labels...),
 		violations:   desc("op_verify_violations_total", "Verified calls whose results were beyond the tolerance.", labels...),
 		unverified:   desc("op_verify_skipped_total", "Sampled calls that could not be compared with the reference.", labels...),
+		deferred:     desc("op_verify_deferred_total", "Sampled calls that were not compared because verification had used its part of the time.", labels...),
 		verifyMax:    desc("op_verify_error_ratio_max", "Largest difference from the reference in verified calls, over the reference's value.", labels...),
 		selected:     desc("op_selected_info", "The impl that serves an op outside of rules for layers and phases.", labels...),
 		quarantined:  desc("op_quarantined", "1 for an impl in quarantine for an op.", "op", "impl", "state"),
@@ -131,7 +132,7 @@ func (d *Dispatch) RunEnded(backend.Result) { d.step.clear() }
 // Describe implements prometheus.Collector.
 func (d *Dispatch) Describe(ch chan<- *prometheus.Desc) {
 	for _, desc := range []*prometheus.Desc{
-		d.calls, d.errors, d.declines, d.seconds, d.crossed, d.crossedBytes, d.verified, d.violations, d.unverified, d.verifyMax,
+		d.calls, d.errors, d.declines, d.seconds, d.crossed, d.crossedBytes, d.verified, d.violations, d.unverified, d.deferred, d.verifyMax,
 		d.selected, d.quarantined, d.policy, d.generation,
 	} {
 		ch <- desc
@@ -177,6 +178,7 @@ func (d *Dispatch) Collect(ch chan<- prometheus.Metric) {
 			counter(d.verified, float64(s.Verify.Calls), labels)
 			counter(d.violations, float64(s.Verify.Violations), labels)
 			counter(d.unverified, float64(s.Verify.Skipped), labels)
+			counter(d.deferred, float64(s.Verify.Deferred), labels)
 			gauge(d.verifyMax, s.Verify.MaxRel, labels...)
 		}
 	}

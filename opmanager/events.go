@@ -92,6 +92,7 @@ type VerificationFailed struct {
 	Number    uint64 // of the call among those of its kind (oppolicy.VerifyMode), from 1; 0 if unknown
 	LastRight uint64 // the number of the last call that was verified and right; 0 for none
 	Used      bool   // the policy only reports wrong results
+	File      string // that has the call, as Manager.KeepWrong said; "" for none
 	// Call is the call as it was before the impl ran, or the part of it that was compared, and
 	// Result the same after that. Both are valid until OnEvent returns.
 	Call   TappedCall

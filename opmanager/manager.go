@@ -50,6 +50,7 @@ type core struct {
 	quarantine quarantine
 	crossing   argcopy.Buffers // for calls across devices
 	verifying  atomic.Int64    // the time that verification took, in nanoseconds
+	keepWrong  atomic.Pointer[func(VerificationFailed) string]
 
 	countersMu sync.Mutex
 	counters   map[statsKey]*counters

@@ -2,6 +2,7 @@ package opmanager
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -33,6 +34,7 @@ type Quarantine struct {
 	Until    time.Time       `json:"until,omitzero"` // zero if it lasts until ClearQuarantine
 	Failures int             `json:"failures"`
 	Cause    string          `json:"cause"`
+	File     string          `json:"file,omitempty"` // that has the wrong call, as Manager.KeepWrong said
 }
 
 // quarantine holds the failures of impls and the quarantines that they led to.
@@ -212,6 +214,9 @@ func (m *Manager) Quarantines() []Quarantine {
 		entry := Quarantine{Op: key.op, Impl: key.id, State: state, Failures: c.count, Cause: c.cause.Error()}
 		if !c.wrong {
 			entry.Until = c.until
+		}
+		if wrong, ok := errors.AsType[*VerificationFailed](c.cause); ok {
+			entry.File = wrong.File
 		}
 		all = append(all, entry)
 	}

@@ -17,19 +17,20 @@ const (
 	roundingTrials = 3
 )
 
-// rounding returns how far a result of a call may be from that of the reference because the call
-// magnifies rounding, as one does in which large terms cancel: the reference computes it again with
-// operands that are a little off. want is the result without that, of operand number i.
-func (b *binding) rounding(oracle *opregistry.Entry, before opregistry.Call, i int, want []float64) float64 {
+// Rounding returns how far a result of a call may be from that of the reference because the call
+// magnifies rounding, as one does in which large terms cancel: run, which runs the reference,
+// computes it again with operands that are a little off. want is the result without that, of operand
+// number i of before, which has the operands as they were before the call.
+func Rounding(before opregistry.Call, i int, want []float64, run func(opregistry.Call) error) float64 {
 	largest := 0.0
 	for trial := range uint64(roundingTrials) {
-		largest = max(largest, b.disturb(oracle, before, i, want, rand.New(rand.NewPCG(1, trial))))
+		largest = max(largest, disturb(before, i, want, run, rand.New(rand.NewPCG(1, trial))))
 	}
 	return largest
 }
 
-// disturb is one trial of rounding.
-func (b *binding) disturb(oracle *opregistry.Entry, before opregistry.Call, i int, want []float64, random *rand.Rand) float64 {
+// disturb is one trial of Rounding.
+func disturb(before opregistry.Call, i int, want []float64, run func(opregistry.Call) error, random *rand.Rand) float64 {
 	unit := roundingUnit
 	off, err := argcopy.Replace(before, func(t *tensor.Tensor) (*tensor.Tensor, error) {
 		t, err := argcopy.Tensor(t)
@@ -44,7 +45,7 @@ func (b *binding) disturb(oracle *opregistry.Entry, before opregistry.Call, i in
 		}
 		return t, t.SetFloat64s(values)
 	})
-	if err != nil || b.runOracle(oracle, off) != nil {
+	if err != nil || run(off) != nil {
 		return 0
 	}
 	largest := 0.0

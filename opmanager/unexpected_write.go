@@ -56,8 +56,9 @@ func (b *binding) checkDeclined(t *table, c *candidate, k *check) error {
 	if k == nil || k.problem != "" {
 		return nil
 	}
-	for _, p := range k.parts {
+	for n, p := range k.parts {
 		if name := unexpectedWrite(p.before, p.call, true); name != "" {
+			k.wrong = n
 			b.violated(t, c, k, &VerificationFailed{Op: b.name, Impl: c.info, Operand: name, UnexpectedWrite: "was written to before the impl declined"})
 			return k.restore()
 		}

@@ -24,6 +24,7 @@ type VerifyStats struct {
 	MaxAbs     float64 `json:"max_abs"`              // largest |impl - reference|
 	MaxRel     float64 `json:"max_rel"`              // largest |impl - reference| / |reference|
 	MaxULP     uint64  `json:"max_ulp"`              // largest distance in representable values
+	File       string  `json:"file,omitempty"`       // that has the last wrong call that Manager.KeepWrong kept
 }
 
 type verifyCounters struct {
@@ -64,10 +65,13 @@ func (c *verifyCounters) differ(d tensor.Difference) {
 	c.now.MaxULP = max(c.now.MaxULP, d.MaxULP)
 }
 
-func (c *verifyCounters) violated() {
+func (c *verifyCounters) violated(file string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.now.Violations++
+	if file != "" {
+		c.now.File = file
+	}
 }
 
 // check is the verification of a call of an impl.
@@ -78,6 +82,7 @@ type check struct {
 	parts    []checkedPart // that are compared
 	whole    bool          // they are one, the call itself
 	saved    []savedOperand
+	wrong    int    // the part that differs
 	problem  string // why the call cannot be verified
 }
 
@@ -196,12 +201,13 @@ func (b *binding) verified(t *table, c *candidate, k *check) error {
 // compare returns the worst difference of a call from the reference, nil if there is none beyond
 // the tolerance, or a problem if it cannot be compared.
 func (b *binding) compare(c *candidate, k *check) (worst *VerificationFailed, problem string) {
-	for _, p := range k.parts {
+	for n, p := range k.parts {
 		if name := unexpectedWrite(p.before, p.call, false); name != "" {
+			k.wrong = n
 			return &VerificationFailed{Op: b.name, Impl: c.info, Operand: name, UnexpectedWrite: "was written to, although the op only reads it"}, ""
 		}
 	}
-	for _, p := range k.parts {
+	for n, p := range k.parts {
 		want, err := argcopy.Args(p.before)
 		if err == nil {
 			err = b.runOracle(k.oracle, want)
@@ -218,7 +224,7 @@ func (b *binding) compare(c *candidate, k *check) (worst *VerificationFailed, pr
 			tol := Tolerance(b.handle, got.Tensor.DType(), values)
 			d, err := tensor.Compare(values, got.Tensor, tol)
 			if err == nil && d.Beyond > 0 && d.NaNs == 0 && got.Tensor.DType().IsFloat() {
-				tol.Abs = max(tol.Abs, b.rounding(k.oracle, p.before, i, values))
+				tol.Abs = max(tol.Abs, Rounding(p.before, i, values, func(a opregistry.Call) error { return b.runOracle(k.oracle, a) }))
 				d, err = tensor.Compare(values, got.Tensor, tol)
 			}
 			if err != nil {
@@ -226,6 +232,7 @@ func (b *binding) compare(c *candidate, k *check) (worst *VerificationFailed, pr
 			}
 			c.counters.verify.differ(d)
 			if d.Beyond > 0 && (worst == nil || d.MaxAbs > worst.MaxAbs) {
+				k.wrong = n
 				worst = &VerificationFailed{Op: b.name, Impl: c.info, Operand: got.Name, Difference: d, Tolerance: tol}
 			}
 		}
@@ -249,11 +256,15 @@ func (b *binding) runOracle(oracle *opregistry.Entry, a opregistry.Call) (err er
 // violated counts and reports a wrong result and starts a quarantine. It returns v as the error of
 // the impl, or nil if the policy only reports.
 func (b *binding) violated(t *table, c *candidate, k *check, v *VerificationFailed) error {
-	c.counters.verify.violated()
 	v.Number, v.LastRight, v.Used = k.number, k.schedule.passed.Load(), t.policy.Verify.ReportOnly
-	v.Call = TappedCall{Op: b.handle, Layer: b.m.scope.layer - 1, Phase: b.m.scope.phase, Args: k.parts[0].before, Pool: b.exec.Pool()}
-	v.Result = k.parts[0].call
+	v.Call = TappedCall{Op: b.handle, Layer: b.m.scope.layer - 1, Phase: b.m.scope.phase, Args: k.parts[k.wrong].before, Pool: b.exec.Pool()}
+	v.Result = k.parts[k.wrong].call
+	if keep := b.m.core.keepWrong.Load(); keep != nil {
+		v.File = (*keep)(*v)
+	}
+	c.counters.verify.violated(v.File)
 	b.m.core.emit(*v)
+	v.Call, v.Result = TappedCall{}, opregistry.Call{} // the quarantine lasts
 	if t.policy.Verify.ReportOnly {
 		return nil
 	}
@@ -326,7 +337,22 @@ func (e *VerificationFailed) Error() string {
 	if e.UnexpectedWrite != "" {
 		text = fmt.Sprintf("operand %q %s", e.Operand, e.UnexpectedWrite)
 	}
-	return text + e.trust()
+	text += e.trust()
+	if e.File != "" {
+		text += "; primus ops replay " + e.File + " runs the call again"
+	}
+	return text
+}
+
+// KeepWrong makes keep see each call whose result was wrong before Listeners hear of it, in m and in
+// all Managers that share its registry. It is called on the goroutine of the call, and returns the
+// name of the file in which it kept the call, "" for none. A nil function ends that.
+func (m *Manager) KeepWrong(keep func(VerificationFailed) (file string)) {
+	if keep == nil {
+		m.core.keepWrong.Store(nil)
+		return
+	}
+	m.core.keepWrong.Store(&keep)
 }
 
 // trust says which earlier results are in doubt.

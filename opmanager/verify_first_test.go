@@ -290,3 +290,55 @@ func TestRoundingIsNotWrong(t *testing.T) {
 		}
 	}
 }
+
+// wrongEvents are the wrong calls that a Manager reports.
+type wrongEvents struct{ all []opmanager.VerificationFailed }
+
+func (w *wrongEvents) OnEvent(e opmanager.Event) {
+	if e, ok := e.(opmanager.VerificationFailed); ok {
+		w.all = append(w.all, e)
+	}
+}
+
+// The part of a call that is reported and kept is one that differs.
+func TestWrongPartIsReported(t *testing.T) {
+	op := addInParts(3e7 / 14)
+	vendor, reference := &scripted{}, &scripted{}
+	const n = 16
+	vendor.do = func(a addArgs) error {
+		for i, x := range tensor.Data[float32](a.In) {
+			tensor.Data[float32](a.Out)[i] = x + 1 + float32(i%2)
+		}
+		return nil
+	}
+	registry := opregistry.NewRegistry()
+	require.NoError(t, registry.Register(opregistry.Source{Name: "s", Impls: []opregistry.Impl{
+		{Op: op, ID: "vendor.acme", Kind: opregistry.KindVendor, Vendor: "acme", Run: opregistry.Func[addArgs](vendor.run), Priority: 9},
+		{Op: op, ID: "reference.go", Kind: opregistry.KindReference, Run: opregistry.Func[addArgs](reference.run)},
+	}}))
+	policy := oppolicy.Default()
+	policy.Verify.Fraction = 1
+	events := &wrongEvents{}
+	m := opmanager.New(registry, policy, opmanager.Settings{Listeners: []opmanager.Listener{events}})
+	defer m.Close()
+	kept := 0
+	m.KeepWrong(func(e opmanager.VerificationFailed) string {
+		in, out := tensor.Data[float32](e.Call.Args.Operands()[0].Tensor), tensor.Data[float32](e.Result.Operands()[1].Tensor)
+		assert.Len(t, in, 1)
+		assert.Equal(t, in[0]+2, out[0])
+		kept++
+		return "file"
+	})
+	in, err := tensor.FromSlice(make([]float32, n))
+	require.NoError(t, err)
+	out, err := tensor.FromSlice(make([]float32, n))
+	require.NoError(t, err)
+	for range 20 {
+		m.ClearQuarantine("", "")
+		require.NoError(t, opmanager.MustBind(m, op).Call(addArgs{In: in, Out: out}))
+	}
+	assert.Positive(t, kept)
+	require.Len(t, events.all, kept)
+	assert.Equal(t, "file", events.all[0].File)
+	assert.ErrorContains(t, &events.all[0], "primus ops replay file runs the call again")
+}

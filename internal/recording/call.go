@@ -56,6 +56,7 @@ type header struct {
 	Primus  string `json:"primus,omitempty"`    // the version
 	Machine string `json:"cpu_class,omitempty"` // of the CPU
 	Why     string `json:"kept_because,omitempty"`
+	Wrote   string `json:"wrote,omitempty"` // what the impl wrote to and should not have
 	Site
 	Args  []argument `json:"args"`
 	Views []*view    `json:"tensors"`

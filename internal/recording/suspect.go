@@ -86,7 +86,7 @@ func (s *Suspect) compare(c *Call, other *opregistry.Entry) error {
 	if run(args, other, s.Exec) != nil {
 		return nil // it declines this call
 	}
-	match, err := c.recordedMatch(args)
+	match, err := c.recordedMatch(args, nil)
 	if err != nil || match.Equal {
 		return err
 	}

@@ -64,6 +64,11 @@ func Summary(out io.Writer, r backend.Result) error {
 	for _, v := range r.Versions {
 		fmt.Fprintf(&b, "version     %s %s\n", v.Name, v.Version)
 	}
+	for _, s := range r.Impls {
+		if v := s.Verify; v.Violations > 0 {
+			fmt.Fprintf(&b, "wrong       %s on %s in %s%s\n", s.Op, s.ID, plaintext.Quantity(int(v.Violations), "call", "calls"), replayOf(v.File))
+		}
+	}
 	b.WriteString(patchSummary(r.Patches))
 	for _, cost := range r.Reference {
 		fmt.Fprintf(&b, "slow        %s (%s)\n", cost, plaintext.Quantity(cost.Steps, "step", "steps"))
@@ -82,6 +87,14 @@ func Summary(out io.Writer, r backend.Result) error {
 		return fmt.Errorf("write the summary: %w", err)
 	}
 	return nil
+}
+
+// replayOf says how to run the wrong call in a file again, "" for none.
+func replayOf(file string) string {
+	if file == "" {
+		return ""
+	}
+	return "; primus ops replay " + file + " runs the last one again"
 }
 
 // bitsPerByte says how many bits a byte of the text takes, if tokens are not bytes: it can be

@@ -34,19 +34,25 @@ func newOpsReplayCommand(prog cli.Program) *cobra.Command {
 		Use:   "replay FILE|DIR…",
 		Short: "Run recorded calls again, on any implementation",
 		Long: `Run calls that train --record-ops kept, on every implementation of their op that runs on
-this machine, or on those of --impl. Each result is compared with the recorded one and
-with that of the reference: the largest distance in representable values (ULP), the
-largest relative error, and how many elements are beyond the tolerance of the op. A file
+this machine, or on those of --impl. Files are those of train --record-ops, and those of
+calls that verification found wrong, in wrong-calls in the directory of the run. A file
 has all that a call needs, so it can be sent with a bug report; other programs read it
 as a safetensors file.
+
+Each result is compared with that of the reference: right is within the tolerance of the
+op; rounding is beyond it, but the reference itself moves as far when its operands are
+off by a rounding; wrong is neither, or the impl wrote to an operand that it may not
+write. The table has the largest distance in representable values (ULP) and the largest
+relative error, from the recorded result and from that of the reference.
 
 The saved state that a backward op reads was written by the implementation that is
 named in the column "recorded on".
 
-The exit code is 1 when an implementation fails, or when its result or the recorded one
-is beyond the tolerance of the reference. A line below the table names the element.`,
+The exit code is 1 when an implementation fails or is wrong, or when the recorded result
+is wrong and no --impl is given. A line below the table names the element.`,
 		Example: `  primus train --config exp.yaml --record-ops 'rmsnorm_*,generic_gemm' --record-dir calls
   primus ops replay calls
+  primus ops replay output/local/local/exp/wrong-calls --impl vendor.acme
   primus ops replay calls/000003-generic_gemm.safetensors --impl 'vendor.*' --repeat 20
   primus ops replay calls --plugin-modules ./libacme_ops.so -o json`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -85,7 +91,7 @@ is beyond the tolerance of the reference. A line below the table names the eleme
 			if err := output.Print(prog.Out, results, func() error { return printReplayed(prog.Out, results) }); err != nil {
 				return err
 			}
-			if slices.ContainsFunc(results, func(r recording.Result) bool { return r.Wrong() || r.RecordedWrong() }) {
+			if slices.ContainsFunc(results, func(r recording.Result) bool { return r.Wrong() || len(opts.impls) == 0 && r.RecordedWrong() }) {
 				return cli.ErrReported
 			}
 			return nil
@@ -137,12 +143,15 @@ func (o *replayOptions) replay(cmd *cobra.Command, m *opmanager.Manager, snap *o
 }
 
 func printReplayed(out io.Writer, results []recording.Result) error {
-	t := plaintext.NewTable(table.Row{"file", "site", "recorded on", "impl", "recorded result", "reference", "beyond", "median ms"}, 7, 8)
+	t := plaintext.NewTable(table.Row{"file", "site", "recorded on", "impl", "verdict", "recorded result", "reference", "beyond", "median ms"}, 8, 9)
 	var notes []string
 	for i, r := range results {
-		if r.RecordedWrong() && (i == 0 || results[i-1].File != r.File) {
+		if r.RecordedReference != nil && r.RecordedReference.Beyond > 0 && (i == 0 || results[i-1].File != r.File) {
 			notes = append(notes, fmt.Sprintf("%s: the recorded result, of %s: %s beyond the tolerance of the reference: %s", path.Base(r.File), r.RecordedOn,
 				plaintext.Quantity(r.RecordedReference.Beyond, "element is", "elements are"), r.RecordedReference.Worst))
+		}
+		if r.RecordedWrote != "" && (i == 0 || results[i-1].File != r.File) {
+			notes = append(notes, fmt.Sprintf("%s: recorded on %s: %s", path.Base(r.File), r.RecordedOn, r.RecordedWrote))
 		}
 		ms := "-"
 		if r.Time != nil {
@@ -156,10 +165,13 @@ func printReplayed(out io.Writer, results []recording.Result) error {
 					plaintext.Quantity(r.Reference.Beyond, "element is", "elements are"), r.Reference.Worst))
 			}
 		}
+		if r.RecordedWrong() && r.Impl == r.RecordedOn && r.Verdict == recording.Right {
+			notes = append(notes, fmt.Sprintf("%s: %s is right here, so its result depends on more than the operands, or its build differs", path.Base(r.File), r.Impl))
+		}
 		if r.Reason != "" {
 			notes = append(notes, fmt.Sprintf("%s: %s: %s", path.Base(r.File), r.Impl, r.Reason))
 		}
-		t.AppendRow(table.Row{strings.TrimSuffix(path.Base(r.File), recording.Extension), r.Site, plaintext.Dash(r.RecordedOn), r.Impl, distance(r.Recorded), distance(r.Reference), beyond, ms})
+		t.AppendRow(table.Row{strings.TrimSuffix(path.Base(r.File), recording.Extension), r.Site, plaintext.Dash(r.RecordedOn), r.Impl, r.Verdict, distance(r.Recorded), distance(r.Reference), beyond, ms})
 	}
 	if _, err := fmt.Fprintln(out, plaintext.Render(t)); err != nil {
 		return err

@@ -100,7 +100,9 @@ func (o *Options) tapped() bool {
 // taps stand around the calls of a run. They see the steps as an observer.
 type taps struct {
 	recorder *recording.Recorder // nil without
-	finite   finite.Check        // a tap with --check-finite
+	wrong    *recording.WrongCalls
+	rank     int
+	finite   finite.Check // a tap with --check-finite
 	dir      string
 	spans    *spans.Exporter // nil without
 	tracer   *tracer         // nil without
@@ -113,7 +115,9 @@ type taps struct {
 // newTaps adds the taps that the options and the environment ask for to a manager. Close removes
 // them.
 func newTaps(o *Options, m *opmanager.Manager, run string, place ranks, log *slog.Logger) (*taps, error) {
-	t := &taps{log: log}
+	t := &taps{log: log, wrong: recording.NewWrongCalls(log), rank: place.Rank}
+	m.KeepWrong(t.wrong.Keep)
+	t.remove = append(t.remove, func() { m.KeepWrong(nil) })
 	if o.recording != nil {
 		if err := checkOps(o.recording.Ops, m); err != nil {
 			return nil, err
@@ -121,7 +125,7 @@ func newTaps(o *Options, m *opmanager.Manager, run string, place ranks, log *slo
 		set := *o.recording
 		set.Log = log
 		if place.Rank > 0 {
-			set.Dir = filepath.Join(set.Dir, fmt.Sprintf("rank-%d", place.Rank))
+			set.Dir = filepath.Join(set.Dir, rankDir(place.Rank))
 		}
 		var err error
 		if t.recorder, err = recording.NewRecorder(set); err != nil {
@@ -146,9 +150,20 @@ func newTaps(o *Options, m *opmanager.Manager, run string, place ranks, log *slo
 	return t, nil
 }
 
+// rankDir returns the directory of the calls of a rank.
+func rankDir(rank int) string { return fmt.Sprintf("rank-%d", rank) }
+
+// wrongDir is the directory of wrong calls in the directory of a run.
+const wrongDir = "wrong-calls"
+
 // RunStarted tells the taps the first step.
 func (t *taps) RunStarted(r backend.Run) {
 	t.started = true
+	if dir := filepath.Join(r.Dir, wrongDir); r.Dir != "" && t.rank > 0 {
+		t.wrong.SetDir(filepath.Join(dir, rankDir(t.rank)))
+	} else if r.Dir != "" {
+		t.wrong.SetDir(dir)
+	}
 	t.setStep(r.FirstStep)
 	if t.spans != nil {
 		t.spans.RunStarted(r)
@@ -177,6 +192,7 @@ func (t *taps) RunEnded(r backend.Result) {
 }
 
 func (t *taps) setStep(step int) {
+	t.wrong.SetStep(step)
 	if t.recorder != nil {
 		t.recorder.SetStep(step)
 	}
