@@ -19,8 +19,8 @@ const (
 
 // Rounding returns how far a result of a call may be from that of the reference because the call
 // magnifies rounding, as one does in which large terms cancel: run, which runs the reference,
-// computes it again with operands that are a little off. want is the result without that, of operand
-// number i of before, which has the operands as they were before the call.
+// computes it again with operands that are a little off. want is the result without that, of
+// operand number i of before, which has the operands as they were before the call.
 func Rounding(before opregistry.Call, i int, want []float64, run func(opregistry.Call) error) float64 {
 	largest := 0.0
 	for trial := range uint64(roundingTrials) {

@@ -344,9 +344,9 @@ func (e *VerificationFailed) Error() string {
 	return text
 }
 
-// KeepWrong makes keep see each call whose result was wrong before Listeners hear of it, in m and in
-// all Managers that share its registry. It is called on the goroutine of the call, and returns the
-// name of the file in which it kept the call, "" for none. A nil function ends that.
+// KeepWrong makes keep see each call whose result was wrong before Listeners hear of it, in m and
+// in all Managers that share its registry. It is called on the goroutine of the call, and returns
+// the name of the file in which it kept the call, "" for none. A nil function ends that.
 func (m *Manager) KeepWrong(keep func(VerificationFailed) (file string)) {
 	if keep == nil {
 		m.core.keepWrong.Store(nil)

@@ -20,8 +20,8 @@ const (
 	MaxWrongPerImpl = 2         // files for each op and impl
 )
 
-// WrongCalls keeps calls whose results verification found wrong, each in a file. What it cannot keep
-// it logs, and nothing else fails because of it.
+// WrongCalls keeps calls whose results verification found wrong, each in a file. It logs what it
+// cannot keep, and nothing else fails because of that.
 type WrongCalls struct {
 	log *slog.Logger
 
