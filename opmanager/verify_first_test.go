@@ -292,7 +292,9 @@ func TestRoundingIsNotWrong(t *testing.T) {
 }
 
 // wrongEvents are the wrong calls that a Manager reports.
-type wrongEvents struct{ all []opmanager.VerificationFailed }
+type wrongEvents struct {
+	all []opmanager.VerificationFailed
+}
 
 func (w *wrongEvents) OnEvent(e opmanager.Event) {
 	if e, ok := e.(opmanager.VerificationFailed); ok {
