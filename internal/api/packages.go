@@ -12,6 +12,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -58,11 +59,11 @@ func exported(root, module string, packages []string) ([]string, error) {
 	types := importer.ForCompiler(token.NewFileSet(), "gc", func(path string) (io.ReadCloser, error) { return os.Open(found[path].Export) })
 	var lines []string
 	for _, p := range packages {
-		pkg, err := types.Import(module + "/" + p)
+		pkg, err := types.Import(path.Join(module, p))
 		if err != nil {
 			return nil, fmt.Errorf("package %s: %w", p, err)
 		}
-		marked, err := deprecated(found[module+"/"+p])
+		marked, err := deprecated(found[path.Join(module, p)])
 		if err != nil {
 			return nil, fmt.Errorf("package %s: %w", p, err)
 		}

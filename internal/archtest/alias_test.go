@@ -91,7 +91,7 @@ func checkAliases(s source, declared map[string]bool) []string {
 	}
 	var found []string
 	for _, i := range s.imports() {
-		if i.alias == "" || i.alias == "_" || !inside(i.path, module) {
+		if i.alias == "" || i.alias == "_" || i.path == module || !inside(i.path, module) {
 			continue
 		}
 		target, base := i.path[len(module)+1:], path.Base(i.path)

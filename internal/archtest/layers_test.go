@@ -27,6 +27,7 @@ var layers = []layer{
 	{root: "opstest/ondevice", allowed: []string{"opregistry", "tensor", "device"}},
 	{root: "opstest", allowed: []string{"opregistry", "tensor"}},
 	{root: "ops/opscases", allowed: []string{"internal/random", "opregistry", "ops", "opstest", "tensor"}},
+	{root: "."},
 	{root: "opregistry", allowed: []string{"tensor", "device"}},
 	{root: "ops", allowed: []string{"opregistry", "tensor"}},
 	{root: "opmanager/policyfile", allowed: []string{"opmanager", "document"}},
@@ -100,7 +101,7 @@ var shared = []string{
 
 // leaves import nothing of the module but each other, so every layer may import them.
 var leaves = []string{
-	"internal/buildinfo", "internal/chart", "internal/cpufeat", "internal/durable", "internal/foreign", "internal/heartbeat", "internal/httpserver", "internal/plaintext", "internal/procgroup", "internal/pyrepr", "internal/race", "internal/secret", "internal/stats", "internal/suggest",
+	".", "internal/buildinfo", "internal/chart", "internal/cpufeat", "internal/durable", "internal/foreign", "internal/heartbeat", "internal/httpserver", "internal/megatronargs", "internal/plaintext", "internal/procgroup", "internal/pyrepr", "internal/race", "internal/secret", "internal/stats", "internal/suggest",
 	"internal/sysmem",
 }
 
@@ -145,7 +146,7 @@ func (s source) targets() []string {
 	var targets []string
 	for _, i := range s.imports() {
 		if inside(i.path, module) {
-			targets = append(targets, strings.TrimPrefix(strings.TrimPrefix(i.path, module), "/"))
+			targets = append(targets, path.Clean(strings.TrimPrefix(strings.TrimPrefix(i.path, module), "/")))
 		}
 	}
 	return targets

@@ -1,40 +1,13 @@
 package pyreader
 
 import (
-	_ "embed"
-	"encoding/json"
 	"io/fs"
 	"maps"
-	"math"
 	"path/filepath"
 	"strings"
-	"sync"
+
+	"github.com/primus-fl/primus/internal/megatronargs"
 )
-
-// megatronDefaults are the arguments of Megatron-LM 0.16 with the defaults of its own parser, a
-// name and a JSON value per line.
-//
-//go:embed megatron_defaults.tsv
-var megatronDefaults string
-
-var defaultsOfMegatron = sync.OnceValue(func() map[string]any {
-	defaults := map[string]any{}
-	for line := range strings.Lines(megatronDefaults) {
-		name, text, _ := strings.Cut(strings.TrimSpace(line), "\t")
-		var v any
-		if err := json.Unmarshal([]byte(text), &v); err != nil {
-			panic("BUG: default of " + name + ": " + err.Error())
-		}
-		if n, ok := v.(float64); ok && n == math.Trunc(n) && !strings.ContainsAny(text, ".e") {
-			v = int64(n)
-		}
-		defaults[name] = v
-	}
-	return defaults
-})
-
-// defaultsVersion is the version of Megatron-LM whose defaults are known.
-const defaultsVersion = "0.16"
 
 // DefaultsOf returns the version of the framework whose defaults are used for parameters that a run
 // does not set, and whether it is the version of the run. It counts as that of the run if the run
@@ -46,7 +19,7 @@ func (r Run) DefaultsOf() (version string, same bool) {
 	case r.Defaults != nil:
 		return r.Defaults.Version, r.Version == r.Defaults.Version
 	}
-	return defaultsVersion, r.Version == defaultsVersion || strings.HasPrefix(r.Version, defaultsVersion+".")
+	return megatronargs.Version, r.Version == megatronargs.Version || strings.HasPrefix(r.Version, megatronargs.Version+".")
 }
 
 // withDefaults returns the parameters that conditions of a phase see. From the phase setup on they
@@ -56,7 +29,7 @@ func withDefaults(run Run, phase string) map[string]any {
 	if run.Backend != "megatron" || phase == "build_args" {
 		return run.Params
 	}
-	defaults := defaultsOfMegatron()
+	defaults := megatronargs.Defaults()
 	if run.Defaults != nil {
 		defaults = run.Defaults.Values
 	}

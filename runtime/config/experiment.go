@@ -20,6 +20,12 @@ type Options struct {
 	// Root is the directory that the experiment and what it extends must lie in. Empty means the
 	// working directory when the experiment lies below it, else the directory of the experiment.
 	Root string
+	// Text, unless nil, is the content of the experiment, whose file is not read then: it need not
+	// exist, and says where files that the experiment extends are, and by its extension the format.
+	Text []byte
+	// Places has, by framework, the keys that say where results go for experiments that leave them out
+	// and whose modules all have that framework. Without an entry these keys are required.
+	Places map[string]Place
 	// Env looks up environment variables; nil means os.LookupEnv.
 	Env func(name string) (value string, ok bool)
 	// Overrides are command line tokens, applied to the parameters of one module; see
@@ -30,9 +36,15 @@ type Options struct {
 	Module string
 	// Strict makes values without effect errors; see [Report.Collisions].
 	Strict bool
+	// Lenient is for backends that refuse parameters they do not have: they warn instead.
+	Lenient bool
 	// Cache keeps presets for further loads; nil keeps nothing.
 	Cache *Cache
 }
+
+// Place says where the results of an experiment go; see [Experiment.RootPath]. An empty ExpName
+// stands for the name of the file without its extension.
+type Place struct{ WorkGroup, UserName, ExpName, Workspace string }
 
 // Experiment is a loaded experiment file with its presets resolved.
 type Experiment struct {
@@ -50,8 +62,8 @@ type Experiment struct {
 	Document *document.Map
 	// Report lists warnings, and values that have no effect.
 	Report Report
-	// Strict is [Options.Strict], for code that drops values later, such as backends.
-	Strict bool
+	// Strict and Lenient are those of [Options], for code that drops values later, such as backends.
+	Strict, Lenient bool
 }
 
 // RootPath joins workspace, work group, user name and experiment name. A later absolute part
@@ -109,7 +121,7 @@ func LoadExperiment(file string, options Options) (*Experiment, error) {
 	if options.Formats == nil {
 		return nil, errors.New("config: no formats given, want Options.Formats, such as formats.All()")
 	}
-	exp := &Experiment{File: file, Strict: options.Strict}
+	exp := &Experiment{File: file, Strict: options.Strict, Lenient: options.Lenient}
 	r, start, err := newReader(file, options, &exp.Report)
 	if err != nil {
 		return nil, err
@@ -123,6 +135,7 @@ func LoadExperiment(file string, options Options) (*Experiment, error) {
 		return nil, err
 	}
 	overrides = exp.place(overrides)
+	exp.complete(options.Places)
 	p := &parser{reader: r, exp: exp, file: r.display(start)}
 	p.identity()
 	p.platform()
@@ -164,7 +177,7 @@ func newReader(name string, options Options, report *Report) (*reader, location,
 	}
 	r := &reader{
 		roots: append([]Root{root}, options.Presets...), formats: options.Formats, env: options.Env, report: report, cache: options.Cache,
-		loaded: map[location]*document.Map{},
+		loaded: map[location]*document.Map{}, text: options.Text,
 	}
 	start, err := r.locate(absolute)
 	if name == "" || err != nil || start.root != experimentRoot {
@@ -173,6 +186,7 @@ func newReader(name string, options Options, report *Report) (*reader, location,
 			Problem: fmt.Sprintf("experiment %q lies outside %s", name, root.dir),
 		}
 	}
+	r.start = start
 	return r, start, nil
 }
 
@@ -204,6 +218,42 @@ func (e *Experiment) place(overrides *document.Map) *document.Map {
 	}
 	e.Document = document.Merge(e.Document, place.Map())
 	return overrides.Without(placeKeys...)
+}
+
+// complete sets the keys that say where results go and are not in the document.
+func (e *Experiment) complete(places map[string]Place) {
+	defaults, ok := places[e.framework()]
+	if !ok {
+		return
+	}
+	if defaults.ExpName == "" {
+		name := filepath.Base(e.File)
+		defaults.ExpName = strings.TrimSuffix(name, filepath.Ext(name))
+	}
+	var missing document.Builder
+	for i, text := range []string{defaults.WorkGroup, defaults.UserName, defaults.ExpName, defaults.Workspace} {
+		if _, given := e.Document.Lookup(placeKeys[i]); !given {
+			missing.Set(placeKeys[i], document.StringValue(text))
+		}
+	}
+	e.Document = document.Merge(missing.Map(), e.Document)
+}
+
+// framework returns the framework that all modules of the document have, "" if there is none.
+func (e *Experiment) framework() string {
+	value, _ := e.Document.Lookup("modules")
+	modules, _ := value.Map()
+	common := ""
+	for _, block := range modules.All() {
+		module, _ := block.Map()
+		framework, _ := module.Lookup("framework")
+		name, ok := framework.Identifier()
+		if !ok || common != "" && name != common {
+			return ""
+		}
+		common = name
+	}
+	return common
 }
 
 // override merges command line overrides into the parameters of the selected module.

@@ -21,6 +21,8 @@ type reader struct {
 	env     func(string) (string, bool)
 	report  *Report
 	cache   *Cache
+	start   location // of the experiment
+	text    []byte   // of the experiment, nil for that of its file
 	// loaded remembers finished files, so that a file extended many times is read once.
 	loaded map[location]*document.Map
 	// chain is the path of files being loaded, outermost first.
@@ -59,7 +61,10 @@ func (r *reader) source(f location, from document.Origin) (source, error) {
 		return file, nil
 	}
 	name := r.display(f)
-	data, err := r.read(f)
+	data, err := r.text, error(nil)
+	if data == nil || f != r.start {
+		data, err = r.read(f)
+	}
 	if err != nil {
 		return source{}, r.readError(name, from, err)
 	}

@@ -76,6 +76,10 @@ func Find(path string) ([]string, error) {
 	if path == "" {
 		return nil, errors.New("train_data_path: given null, want a file of examples in JSON lines, a directory of such files, or a pattern")
 	}
+	path, err := corpus.Provided(path)
+	if err != nil {
+		return nil, fmt.Errorf("train_data_path: %w", err)
+	}
 	info, err := os.Stat(path)
 	switch {
 	case err == nil && !info.IsDir():

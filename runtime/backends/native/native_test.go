@@ -60,6 +60,7 @@ type lab struct {
 	observer  backend.Observer
 	env       map[string]string // beside HOME
 	strict    bool
+	lenient   bool // --strict-config=false
 	policy    func(*oppolicy.Policy)
 	patches   []patch.Patch
 	device    device.Backend     // nil for host memory
@@ -101,6 +102,7 @@ func (l *lab) train(ctx context.Context, name string, overrides ...string) error
 		Overrides: append(append([]string{}, tiny...), overrides...),
 		Module:    "pre_trainer",
 		Strict:    l.strict,
+		Lenient:   l.lenient,
 		Env: func(key string) (string, bool) {
 			value, ok := map[string]string{"EXP": name, "MODEL": l.model}[key]
 			return value, ok

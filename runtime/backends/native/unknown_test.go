@@ -3,6 +3,8 @@ package native_test
 import (
 	"testing"
 
+	"github.com/primus-fl/primus/document"
+	"github.com/primus-fl/primus/runtime/backends/native"
 	"github.com/primus-fl/primus/runtime/config"
 	"github.com/primus-fl/primus/runtime/patch"
 	"github.com/stretchr/testify/assert"
@@ -27,17 +29,48 @@ func TestWhatHasNoEffectIsTold(t *testing.T) {
 	l := newLab(t)
 	end := &ended{}
 	l.observer = end
-	require.NoError(t, l.train(t.Context(), "run", "train_iters=2", "fp16_lm_cross_entropy=false", "optimizer=adam", "log_throughput=true", "train_iter=10", "z_loss_coeff=0.0"))
-	assert.Equal(t, []string{"log_throughput", "train_iter"}, end.result.Ignored)
+	require.NoError(t, l.train(t.Context(), "run", "train_iters=2", "fp16_lm_cross_entropy=false", "optimizer=adam", "log_throughput=true", "log_progress=true", "z_loss_coeff=0.0"))
+	assert.Equal(t, []string{"log_progress", "log_throughput"}, end.result.Ignored)
 	assert.Contains(t, l.log.String(), "log_throughput: the native backend has no such parameter")
 	for _, name := range []string{"fp16_lm_cross_entropy", "optimizer", "z_loss_coeff:"} {
 		assert.NotContains(t, l.log.String(), name)
 	}
 }
 
+// A parameter that nobody has is a mistake, whose error names what was meant: by the name that
+// other trainers have for it, or the nearest one. --strict-config=false makes a warning of it.
+func TestUnknownParameter(t *testing.T) {
+	for given, want := range map[string]string{
+		"train_iter": "train_iters", "learning_rate": "lr", "learning_rte": "lr", "n_embd": "hidden_size", "weight_decya": "weight_decay",
+	} {
+		l := newLab(t)
+		err := l.train(t.Context(), "run", "train_iters=1", given+"=1")
+		require.ErrorContains(t, err, given+": the native backend has no such parameter; did you mean \""+want+"\"?")
+		assert.NoDirExists(t, l.path("run"))
+	}
+	l := newLab(t)
+	require.ErrorContains(t, l.train(t.Context(), "run", "zzzzzz=1"), "--strict-config=false ignores it")
+	l.lenient = true
+	require.NoError(t, l.train(t.Context(), "run", "train_iters=1", "learning_rte=1"))
+	assert.Contains(t, l.log.String(), `did you mean \"lr\"?`)
+}
+
+// Each name of another trainer stands for a parameter that the trainer has, and is none itself.
+func TestNamesOfOtherTrainers(t *testing.T) {
+	for _, names := range native.NamesElsewhere() {
+		var b document.Builder
+		b.Set(names[0], document.Value{})
+		b.Set(names[1], document.Value{})
+		unknown, err := document.Decode(b.Map(), &native.Args{})
+		require.NoError(t, err)
+		require.Len(t, unknown, 1, names)
+		assert.Equal(t, names[0], unknown[0].Path)
+	}
+}
+
 // --strict-config makes errors of them.
 func TestStrictRefusesWhatHasNoEffect(t *testing.T) {
-	for _, override := range []string{"train_iter=10", "log_throughput=true"} {
+	for _, override := range []string{"log_throughput=true"} {
 		l := newLab(t)
 		l.strict = true
 		err := l.train(t.Context(), "run", override)

@@ -54,7 +54,11 @@ type Report struct {
 func (r Report) String() string {
 	var b strings.Builder
 	if r.Default {
-		b.WriteString("no train_data_path: training on the Go standard library's sources, ")
+		text := "the documentation of this program"
+		if filepath.Base(r.Source) == "src" {
+			text = "the Go standard library's sources"
+		}
+		fmt.Fprintf(&b, "no train_data_path: training on %s, ", text)
 	}
 	fmt.Fprintf(&b, "corpus %s: %d files, %d bytes", r.Source, r.Files, r.Bytes)
 	if r.Limited {
@@ -128,8 +132,14 @@ func (c *Corpus) find(ctx context.Context) error {
 		if limit == 0 {
 			limit = DefaultMaxBytes
 		}
-	} else if err := f.find(ctx, r.Source); err != nil {
-		return err
+	} else {
+		var err error
+		if r.Source, err = Provided(r.Source); err != nil {
+			return f.errorf("%w", err)
+		}
+		if err := f.find(ctx, r.Source); err != nil {
+			return err
+		}
 	}
 	if err := f.dropBinary(ctx); err != nil {
 		return err

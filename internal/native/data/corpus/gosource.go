@@ -14,13 +14,16 @@ const DefaultMaxBytes = 16 << 20
 
 const fallbackGoRoot = "/usr/local/go"
 
-// findGoSource collects the Go standard library's sources: the .go files below
-// GOROOT/src outside testdata.
+// findGoSource collects the Go standard library's sources: the .go files below GOROOT/src outside
+// testdata. Where there are none it takes the documentation of the program.
 func (f *finder) findGoSource(ctx context.Context) (root string, err error) {
 	root = filepath.Join(goRoot(ctx), "src")
 	info, err := os.Stat(root)
 	if err != nil || !info.IsDir() {
-		return "", f.errorf("it is not set, and the default corpus, the Go standard library's sources, is not at %s: name a file, a directory or a glob of text, or put go on the PATH", root)
+		if root, err = providedText(); err != nil {
+			return "", f.errorf("it is not set, the default corpus, the Go standard library's sources, is not here, and the next one, the documentation of this program, cannot be unpacked: %w", err)
+		}
+		return root, f.walk(ctx, root)
 	}
 	f.accept = func(rel string, isDir bool) bool {
 		if isDir {

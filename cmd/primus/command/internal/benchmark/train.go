@@ -23,7 +23,7 @@ type benchmarkTrainOptions struct {
 
 func newBenchmarkTrainCommand(prog cli.Program) *cobra.Command {
 	var opts benchmarkTrainOptions
-	opts.Extras = prog.Extras
+	opts.Program = prog
 	cmd := &cobra.Command{
 		Use:   "train --config FILE [key=value…]",
 		Short: "Measure training steps of an experiment, and what each op takes of them",

@@ -7,12 +7,11 @@ import (
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/experiments"
 	"github.com/primus-fl/primus/document"
-	"github.com/primus-fl/primus/runtime/config"
 	"github.com/spf13/cobra"
 )
 
 func newConfigDiffCommand(prog cli.Program) *cobra.Command {
-	opts := experiments.PresetOptions{Extras: prog.Extras}
+	opts := experiments.PresetOptions{Program: prog}
 	cmd := &cobra.Command{
 		Use:   "diff A B",
 		Short: "Show how two resolved experiments differ",
@@ -35,11 +34,7 @@ exit code is 0 if nothing differs, else 1.`,
 func diffExperiments(prog cli.Program, opts experiments.PresetOptions, files ...string) error {
 	var views []*document.Map
 	for _, file := range files {
-		settings, err := opts.Settings(file)
-		if err != nil {
-			return err
-		}
-		experiment, err := config.LoadExperiment(file, settings)
+		experiment, err := opts.Read(file, nil)
 		if err != nil {
 			return err
 		}

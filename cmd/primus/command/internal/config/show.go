@@ -19,7 +19,7 @@ type showOptions struct {
 
 func newConfigShowCommand(prog cli.Program) *cobra.Command {
 	var opts showOptions
-	opts.Extras = prog.Extras
+	opts.Program = prog
 	cmd := &cobra.Command{
 		Use:   "show --config FILE [key=value…]",
 		Short: "Show an experiment with presets and overrides merged",

@@ -22,7 +22,7 @@ import (
 )
 
 func newConfigValidateCommand(prog cli.Program) *cobra.Command {
-	opts := experiments.PresetOptions{Extras: prog.Extras}
+	opts := experiments.PresetOptions{Program: prog}
 	var plugins dispatch.PluginFlags
 	cmd := &cobra.Command{
 		Use:   "validate FILE…",
@@ -62,12 +62,8 @@ func validateExperiments(ctx context.Context, prog cli.Program, opts experiments
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		settings, err := opts.Settings(file)
-		if err != nil {
-			return err
-		}
 		var report config.Report
-		experiment, err := config.LoadExperiment(file, settings)
+		experiment, err := opts.Read(file, nil)
 		if err == nil {
 			report = experiment.Report
 			experiments.LogReport(log, report)

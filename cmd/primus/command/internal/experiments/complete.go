@@ -11,7 +11,6 @@ import (
 	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/internal/launch"
 	"github.com/primus-fl/primus/runtime/backend"
-	"github.com/primus-fl/primus/runtime/config"
 	"github.com/spf13/cobra"
 )
 
@@ -111,11 +110,10 @@ func (o overrideCompleter) parameters(cmd *cobra.Command, args []string) []docum
 	if file == "" || err != nil {
 		return nil
 	}
-	settings, err := (&PresetOptions{ConfigsDirs: dirs, Extras: o.prog.Extras}).Settings(file)
-	if err != nil {
-		return nil
+	if file == StandardInput {
+		return nil // which is for the command
 	}
-	experiment, err := config.LoadExperiment(filepath.Clean(file), settings)
+	experiment, err := (&PresetOptions{ConfigsDirs: dirs, Program: o.prog}).Read(filepath.Clean(file), nil)
 	if err != nil || len(experiment.Modules) == 0 {
 		return nil
 	}

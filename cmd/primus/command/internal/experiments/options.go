@@ -19,22 +19,24 @@ import (
 	"github.com/primus-fl/primus/runtime/config"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"go.uber.org/fx"
 )
 
 // PresetOptions are the flags of commands that read experiments.
 type PresetOptions struct {
 	ConfigsDirs []string
 	strict      bool
-	Extras      []fx.Option // of Main
+	flags       *pflag.FlagSet
+	Program     cli.Program
 
+	input    []byte                    // of an experiment that is read from standard input
 	settings map[string]config.Options // by the presets of the checkout that an experiment lies in
 }
 
 // AddFlags gives a command the flags.
 func (o *PresetOptions) AddFlags(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&o.ConfigsDirs, "configs-dir", nil, "look for presets in `DIR` first, then in the checkout of Primus that the experiment is in; may be repeated")
-	flags.BoolVar(&o.strict, "strict-config", false, "a value of the experiment, its presets or a TE_FL_ variable that has no effect is an error")
+	o.flags = flags
+	flags.BoolVar(&o.strict, "strict-config", false, "a value of the experiment, its presets or a TE_FL_ variable that has no effect is an error; false also accepts parameters that the native backend does not have")
 	flags.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		name = strings.ReplaceAll(name, "_", "-")
 		if name == "exp" {
@@ -44,10 +46,10 @@ func (o *PresetOptions) AddFlags(flags *pflag.FlagSet) {
 	})
 }
 
-// Settings returns how the experiment in file is to be loaded: presets of the user's directories
+// settingsFor returns how the experiment in file is to be loaded: presets of the user's directories
 // come first, then those of the checkout of Primus that the file lies in, then the embedded ones.
 // Experiments with the same presets share what was read of them.
-func (o *PresetOptions) Settings(file string) (config.Options, error) {
+func (o *PresetOptions) settingsFor(file string) (config.Options, error) {
 	checkout := checkoutPresets(file)
 	if settings, ok := o.settings[checkout]; ok {
 		return settings, nil
@@ -70,11 +72,11 @@ func (o *PresetOptions) Settings(file string) (config.Options, error) {
 		roots = append(roots, root)
 	}
 	roots = append(roots, config.Root{Name: "embedded presets", FS: configs.FS()})
-	loaded, err := graph.LoadFormats(o.Extras)
+	loaded, err := graph.LoadFormats(o.Program.Extras)
 	if err != nil {
 		return config.Options{}, err
 	}
-	settings := config.Options{Formats: loaded, Presets: roots, Strict: o.strict, Cache: &config.Cache{}}
+	settings := config.Options{Formats: loaded, Presets: roots, Strict: o.strict, Lenient: o.flags != nil && o.flags.Changed("strict-config") && !o.strict, Cache: &config.Cache{}}
 	if o.settings == nil {
 		o.settings = map[string]config.Options{}
 	}
@@ -117,7 +119,7 @@ type Options struct {
 // AddFlags gives a command the flags.
 func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	o.PresetOptions.AddFlags(flags)
-	flags.StringVar(&o.Config, "config", "", "the experiment: a YAML, TOML or JSON `FILE`; --exp is the same")
+	flags.StringVar(&o.Config, "config", "", "the experiment: a YAML, TOML or JSON `FILE`, the name of an example (primus examples list), or - for standard input; --exp is the same")
 	flags.StringVar(&o.export, "export-config", "", "write the resolved experiment to a YAML, TOML or JSON `FILE`, which can be loaded again")
 }
 
@@ -135,7 +137,7 @@ func (o *Options) Check(cmd *cobra.Command, overrides []string) error {
 	if o.export == "" {
 		return nil
 	}
-	loaded, err := graph.LoadFormats(o.Extras)
+	loaded, err := graph.LoadFormats(o.Program.Extras)
 	if err != nil {
 		return err
 	}
@@ -147,16 +149,15 @@ func (o *Options) Check(cmd *cobra.Command, overrides []string) error {
 
 // Load reads the experiment with its presets, and writes it resolved where that is asked for.
 func (o *Options) Load(module string, overrides []string) (*config.Experiment, error) {
-	settings, err := o.Settings(o.Config)
-	if err != nil {
-		return nil, err
-	}
-	settings.Overrides, settings.Module, settings.Cache = overrides, module, nil
-	experiment, err := config.LoadExperiment(o.Config, settings)
+	var loaded *document.Formats
+	experiment, err := o.Read(o.Config, func(s *config.Options) {
+		s.Overrides, s.Module, s.Cache = overrides, module, nil
+		loaded = s.Formats
+	})
 	if err != nil || o.export == "" {
 		return experiment, err
 	}
-	if err := exportExperiment(o.export, settings.Formats, experiment); err != nil {
+	if err := exportExperiment(o.export, loaded, experiment); err != nil {
 		return nil, fmt.Errorf("export the configuration: %w", err)
 	}
 	return experiment, nil

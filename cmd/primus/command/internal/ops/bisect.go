@@ -39,7 +39,7 @@ const metricLoss = "loss"
 
 func newOpsBisectCommand(prog cli.Program) *cobra.Command {
 	var opts bisectOptions
-	opts.Extras = prog.Extras
+	opts.Program = prog
 	cmd := &cobra.Command{
 		Use:   "bisect --config FILE --bad POLICY [key=value…]",
 		Short: "Find the op, the layer and the call that make two policies train differently",

@@ -24,7 +24,7 @@ type traceOptions struct {
 
 func newOpsTraceCommand(prog cli.Program) *cobra.Command {
 	var opts traceOptions
-	opts.Extras = prog.Extras
+	opts.Program = prog
 	cmd := &cobra.Command{
 		Use:   "trace --config FILE [key=value…]",
 		Short: "Write a timeline of the calls of some steps",

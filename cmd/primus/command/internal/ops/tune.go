@@ -27,7 +27,7 @@ type tuneOptions struct {
 
 func newOpsTuneCommand(prog cli.Program) *cobra.Command {
 	var opts tuneOptions
-	opts.Extras = prog.Extras
+	opts.Program = prog
 	cmd := &cobra.Command{
 		Use:   "tune --config FILE [key=value…]",
 		Short: "Measure which implementation is fastest for each call of an experiment",

@@ -27,7 +27,7 @@ func (o *planOptions) check(cmd *cobra.Command, overrides []string) error {
 func newPatchesPlanCommand(prog cli.Program) *cobra.Command {
 	var output cli.OutputFormat
 	var opts planOptions
-	opts.Extras = prog.Extras
+	opts.Program = prog
 	var checkout checkoutPlan
 	var post bool
 	var past string

@@ -94,7 +94,7 @@ func New(prog cli.Program) *cobra.Command {
 // configure gives a command the flags, and a run that gets the module to project.
 func (o *options) configure(prog cli.Program, cmd *cobra.Command, run func(cmd *cobra.Command, module *config.Module) error) {
 	flags := cmd.Flags()
-	o.Extras = prog.Extras
+	o.Program = prog
 	o.AddFlags(flags)
 	o.output.AddFlag(cmd)
 	flags.IntVar(&o.nodes, "target-nodes", 0, "`N` nodes run the job; 0 takes as many as the model is cut into")

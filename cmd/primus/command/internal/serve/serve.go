@@ -82,7 +82,7 @@ PRIMUS_LISTEN, PRIMUS_TOKEN_FILE, PRIMUS_FLEET and so on.`,
 	opts.AddFlags(cmd.Flags(), "listen", "127.0.0.1:9400", "")
 	cmd.Flags().StringVar(&opts.run, "run", "", "show runs from their files: `DIR` is a run directory, or holds some, such as output")
 	opts.model.addFlags(cmd)
-	opts.patches.Extras = prog.Extras
+	opts.patches.Program = prog
 	opts.patches.addFlags(cmd)
 	policy.AddFlags(cmd.Flags())
 	of.AddFlags(cmd.Flags())

@@ -68,15 +68,12 @@ func dryRunMany(ctx context.Context, prog cli.Program, s experiments.Stage, opts
 
 // loadFor reads an experiment for a stage, or for the other one if it has only that.
 func (o *Options) loadFor(file string, s experiments.Stage, overrides []string) (*config.Experiment, experiments.Stage, error) {
-	settings, err := o.Settings(file)
-	if err != nil {
-		return nil, s, err
-	}
-	settings.Overrides, settings.Module = overrides, s.Module
-	if len(overrides) == 0 {
-		settings.Module = ""
-	}
-	e, err := config.LoadExperiment(file, settings)
+	e, err := o.Read(file, func(settings *config.Options) {
+		settings.Overrides = overrides
+		if len(overrides) > 0 {
+			settings.Module = s.Module
+		}
+	})
 	if err != nil {
 		return nil, s, err
 	}

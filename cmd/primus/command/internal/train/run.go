@@ -120,6 +120,9 @@ func trainHere(ctx context.Context, prog cli.Program, s experiments.Stage, opts 
 	log := train.OfRank(slog.New(slog.NewMultiHandler(toScreen, toFile)), place.Rank)
 	logRestart(slog.New(toFile))
 	experiments.LogReport(log, experiment.Report)
+	if opts.note != "" {
+		log.Info(opts.note)
+	}
 	if err := tuneFirst(ctx, prog, &opts, module, place, log); err != nil {
 		return err
 	}

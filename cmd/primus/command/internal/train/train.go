@@ -3,6 +3,7 @@
 package train
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
@@ -28,6 +29,7 @@ type Options struct {
 	logFormat string
 	nodes     int      // as given on the command line
 	line      []string // the command line of a rank
+	note      string   // for the log
 	taps      tapFlags
 
 	recording *recording.Settings // from taps; nil without
@@ -60,7 +62,9 @@ func New(prog cli.Program) *cobra.Command {
 
 // pretrainExamples are those of a command that trains from scratch.
 func pretrainExamples(command string) string {
-	return strings.ReplaceAll(`  primus TRAIN --config exp.yaml
+	return strings.ReplaceAll(`  primus TRAIN
+  primus TRAIN --config llama_6M-pretrain exp_name=mine train_iters=50
+  primus TRAIN --config exp.yaml
   primus TRAIN --config exp.yaml train_iters=100 lr=1e-3 train_data_path=corpus/
   primus TRAIN --config exp.yaml --metrics-addr 127.0.0.1:9400
   primus TRAIN --config exp.yaml --serve 127.0.0.1:9400 --serve-token-file tokens
@@ -82,10 +86,10 @@ megatron and megatron_bridge. load_hf=DIR names the weights to begin with`
 
 func newStageCommand(prog cli.Program, use string, s experiments.Stage, about, examples string) *cobra.Command {
 	var opts Options
-	opts.Extras = prog.Extras
+	opts.Program = prog
 	short, _, _ := strings.Cut(about, "\n")
 	cmd := &cobra.Command{
-		Use:     use + " --config FILE [key=value…]",
+		Use:     use + " [--config FILE] [key=value…]",
 		Short:   strings.TrimSuffix(short, "."),
 		Long:    about + ".\n\n" + trainDetails,
 		Example: examples,
@@ -93,6 +97,10 @@ func newStageCommand(prog cli.Program, use string, s experiments.Stage, about, e
 	opts.AddFlags(cmd.Flags())
 	opts.output.AddFlag(cmd)
 	experiments.TakeOverrides(prog, cmd, s.Module, func(cmd *cobra.Command, overrides []string) error {
+		if opts.Config == "" && s == experiments.Pretrain && !namesConfig(overrides) {
+			opts.Config = firstExample
+			opts.note = "no --config: training the example " + firstExample + " (primus examples list)"
+		}
 		if err := opts.check(cmd, overrides); err != nil {
 			return err
 		}
@@ -131,7 +139,11 @@ func runStage(cmd *cobra.Command, prog cli.Program, s experiments.Stage, opts Op
 }
 
 // trainDetails is the help that all commands of train share.
-const trainDetails = `Parameters come from the experiment's module preset, model preset and overrides, and
+const trainDetails = `--config names a file, an example that comes with the program (primus examples list), or
+- for standard input. Without it, training from scratch takes the example
+llama_2M-pretrain.
+
+Parameters come from the experiment's module preset, model preset and overrides, and
 last from key=value, --key=value or --key value on the command line. The run directory
 <workspace>/<work_group>/<user_name>/<exp_name> receives the resolved configuration,
 log, metrics.jsonl, loss.png, manifest.json, dispatch.json and checkpoints. A run that
@@ -162,6 +174,17 @@ none of it; with -o json, and for a pattern of experiments such as --config
 Flags may also be given as PRIMUS_THREADS, PRIMUS_METRICS_ADDR and so on, or in a file
 primus.yaml (primus config cli).`
 
+// firstExample is what is trained when nothing else is asked for.
+const firstExample = "llama_2M-pretrain"
+
+// namesConfig reports whether config or exp is among the parameters, where it is a mistake.
+func namesConfig(overrides []string) bool {
+	return slices.ContainsFunc(overrides, func(token string) bool {
+		name, _, _ := strings.Cut(strings.TrimLeft(token, "-"), "=")
+		return name == "config" || name == "exp"
+	})
+}
+
 // check returns the first mistake in the options.
 func (o *Options) check(cmd *cobra.Command, overrides []string) error {
 	if err := o.TrainingOptions.Check(cmd, overrides); err != nil {
@@ -172,6 +195,9 @@ func (o *Options) check(cmd *cobra.Command, overrides []string) error {
 	}
 	if _, err := o.format(); err != nil {
 		return cli.Usagef(cmd, "%w", err)
+	}
+	if o.Config == experiments.StandardInput && (o.ranks > 0 || o.restarts > 0 || o.run.Launch.Launcher != "" || o.run.Launch.Nodes > 1) {
+		return cli.Usagef(cmd, "--config -: other processes of the run cannot read standard input; write the experiment to a file")
 	}
 	if o.run.Grace < 0 {
 		return cli.Usagef(cmd, "--grace: given %v, want %s", o.run.Grace, cli.Wants(cmd.Flags().Lookup("grace")))

@@ -1,0 +1,4 @@
+package native
+
+// NamesElsewhere is for tests.
+var NamesElsewhere = namesElsewhere
