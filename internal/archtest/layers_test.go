@@ -60,6 +60,7 @@ var layers = []layer{
 	{root: "internal/plugin/check", allowed: []string{"vendors/abi", "vendors/loader", "internal/plugin", "internal/opbench", "opregistry", "ops", "opstest", "tensor", "device", "internal/parallel"}},
 	{root: "internal/plugin", allowed: []string{"vendors/abi", "vendors/loader", "opregistry", "ops", "tensor", "device"}},
 	{root: "internal/preflight"},
+	{root: "internal/pipeline", allowed: []string{"document"}},
 	{root: "internal/projection", allowed: []string{"document"}},
 	{root: "internal/recording", allowed: []string{"internal/argcopy", "internal/finite", "internal/safetensors", "opmanager", "opregistry", "tensor"}},
 	{root: "internal/report", allowed: []string{"internal/launch", "internal/pyreader", "internal/rundir", "runtime/backend", "runtime/patch", "runtime/train", "document", "opmanager"}},

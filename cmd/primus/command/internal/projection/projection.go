@@ -87,7 +87,7 @@ func (f primusFlags) overrides(cmd *cobra.Command) ([]string, error) {
 // New returns the command `primus projection`.
 func New(prog cli.Program) *cobra.Command {
 	return cli.Group("projection", "Compute what a run needs before it starts",
-		newMemoryCommand(prog), newPerformanceCommand(prog), newBothCommand(prog),
+		newMemoryCommand(prog), newPerformanceCommand(prog), newBothCommand(prog), newPipelineCommand(prog),
 	)
 }
 
