@@ -40,6 +40,9 @@ func interruptible(out io.Writer, ending *cli.Ending) (context.Context, func()) 
 		var first time.Time
 		var end *time.Timer // of the first signal
 		for s := range signals {
+			if s == os.Interrupt && ending.Interrupted() {
+				continue
+			}
 			if ctx.Err() != nil && s != os.Interrupt && time.Since(first) < sameSignal {
 				continue
 			}

@@ -20,6 +20,7 @@ type Ending struct {
 	mu    sync.Mutex
 	grace time.Duration
 	last  []func()
+	next  func() // what the next interrupt does instead of ending the process
 }
 
 // NewEnding returns the Ending of a process, with DefaultGrace.
@@ -40,6 +41,33 @@ func (e *Ending) Grace() time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.grace
+}
+
+// OnInterrupt lets the next interrupt from the keyboard call f instead of ending the process, until
+// the function that it returns is called.
+func (e *Ending) OnInterrupt(f func()) (restore func()) {
+	if e == nil {
+		return func() {}
+	}
+	e.setNext(f)
+	return func() { e.setNext(nil) }
+}
+
+func (e *Ending) setNext(f func()) (previous func()) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	previous, e.next = e.next, f
+	return previous
+}
+
+// Interrupted reports whether an interrupt has been served by the function of OnInterrupt, which it
+// calls.
+func (e *Ending) Interrupted() bool {
+	f := e.setNext(nil)
+	if f != nil {
+		f()
+	}
+	return f != nil
 }
 
 // Last adds a function that Exit calls. It must return at once.

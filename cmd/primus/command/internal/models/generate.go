@@ -19,6 +19,7 @@ import (
 	"github.com/primus-fl/primus/internal/tokenizer/chat"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // generateOptions are the flags of the command.
@@ -80,15 +81,21 @@ the tokenizer or of --chat-template; the text ends with the answer.`,
 	flags.BoolVar(&o.echo, "echo", false, "print the prompt before its continuation")
 	flags.BoolVar(&o.quiet, "quiet", false, "do not report the speed")
 	flags.UintVar(&o.maxTokens, "max-tokens", 200, "generate at most `N` tokens; 0 is as many as fit")
-	flags.Float64Var(&o.Temperature, "temperature", 0.8, "divide the logits by this `NUMBER`; 0 takes the most likely token")
-	flags.UintVar(&o.topK, "top-k", 0, "draw from the `N` most likely tokens; 0 is all")
-	flags.Float64Var(&o.TopP, "top-p", 1, "draw from the most likely tokens that together have this `PROBABILITY`")
-	flags.Uint64Var(&o.Seed, "seed", 1234, "`NUMBER` that decides what is drawn")
+	addSamplingFlags(flags, &o.Sampling, &o.topK)
 	flags.StringArrayVar(&o.stop, "stop", nil, "end before this `TEXT`; may be repeated")
 	flags.UintVar(&o.parallel, "parallel", 8, "compute `N` prompts of a file at once")
 	o.output.AddFlag(cmd)
-	cli.WithoutVariable(flags, "prompt", "prompts", "system", "chat-template", "echo", "quiet", "max-tokens", "temperature", "top-k", "top-p", "seed", "stop", "parallel", "context")
+	cli.WithoutVariable(flags, "prompt", "prompts", "system", "chat-template", "echo", "quiet", "max-tokens", "stop", "parallel", "context")
 	return cmd
+}
+
+// addSamplingFlags adds the flags that say how tokens are drawn.
+func addSamplingFlags(flags *pflag.FlagSet, s *inference.Sampling, topK *uint) {
+	flags.Float64Var(&s.Temperature, "temperature", 0.8, "divide the logits by this `NUMBER`; 0 takes the most likely token")
+	flags.UintVar(topK, "top-k", 0, "draw from the `N` most likely tokens; 0 is all")
+	flags.Float64Var(&s.TopP, "top-p", 1, "draw from the most likely tokens that together have this `PROBABILITY`")
+	flags.Uint64Var(&s.Seed, "seed", 1234, "`NUMBER` that decides what is drawn")
+	cli.WithoutVariable(flags, "temperature", "top-k", "top-p", "seed")
 }
 
 // check returns the first mistake in the flags.

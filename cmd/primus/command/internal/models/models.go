@@ -36,8 +36,13 @@ type Options struct {
 // AddFlags gives a command the flags. flag is the name of the one with the directory.
 func (o *Options) AddFlags(cmd *cobra.Command, flag string) {
 	o.flag = flag
+	cmd.Flags().StringVar(&o.Dir, flag, "", "`DIR` with the weights: a checkpoint, a run, whose newest checkpoint is used, or a folder of Hugging Face")
+	o.addRunFlags(cmd)
+}
+
+// addRunFlags gives a command the flags that say how the model runs.
+func (o *Options) addRunFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&o.Dir, flag, "", "`DIR` with the weights: a checkpoint, a run, whose newest checkpoint is used, or a folder of Hugging Face")
 	o.Load.AddFlags(cmd)
 	flags.UintVar(&o.Context, "context", 0, "limit a text with its prompt to `N` tokens; 0 is what the model was made for, but at most 4096")
 	flags.UintVar(&o.threads, "threads", 0, "`N` CPU threads for ops; 0 is one per CPU")
