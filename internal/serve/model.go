@@ -19,9 +19,13 @@ func (s *Server) registerModel(mux *http.ServeMux) {
 
 // askModel passes a request on to the model. If there are tokens, texts are for their owners.
 func (s *Server) askModel(w http.ResponseWriter, r *http.Request) {
-	if _, known := actorOf(r.Context()); s.asksModel(r) && len(s.tokens) > 0 && !known {
+	who, known := actorOf(r.Context())
+	if s.asksModel(r) && len(s.tokens) > 0 && !known {
 		openai.Refuse(w)
 		return
+	}
+	if known {
+		r = r.WithContext(openai.WithClient(r.Context(), "token "+who.name))
 	}
 	s.set.Model.ServeHTTP(w, r)
 }

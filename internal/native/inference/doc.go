@@ -3,10 +3,11 @@
 // # Concepts
 //
 // An Engine owns a model.Decoder, which keeps the keys and values of several sequences at once. A
-// request gets a free slot, or waits for one in the order of arrival. Each step computes the next
-// token of every sequence that generates, and a part of the prompts of new ones, so that sequences
-// begin and end independently of each other. What a request gets does not depend on the others,
-// except for rounding: products of more rows may add up in another order.
+// request gets a free slot, or waits for one: next is the client for which the fewest tokens were
+// computed, and one that has had many makes room for it and computes its tokens anew later. Each
+// step computes the next token of every sequence that generates, and a part of the prompts of new
+// ones, so that sequences begin and end independently of each other. What a request gets does not
+// depend on the others, except for rounding: products of more rows may add up in another order.
 //
 // # Concurrency
 //

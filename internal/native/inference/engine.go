@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/primus-fl/primus/internal/fair"
 	"github.com/primus-fl/primus/internal/native/model"
 	"github.com/primus-fl/primus/internal/tokenizer"
 	"github.com/primus-fl/primus/opmanager"
@@ -20,12 +21,13 @@ type Settings struct {
 	Slots    int     // sequences at the same time; 0 means 1
 	Capacity int     // tokens of a sequence with its prompt, at most; 0 means seq_length, but at most DefaultCapacity
 	Rows     int     // tokens of a step, at most; 0 means 256
-	Queue    int     // requests that wait for a slot, at most; more are refused with ErrBusy; 0 sets no limit
+	Queue    int     // requests that wait for a slot, at most; more end with ErrBusy; 0 sets no limit
 	EOS      []int32 // tokens that end a text
 }
 
 // Request asks for the continuation of a prompt.
 type Request struct {
+	Client    string // those who share a client share its part of the work
 	Prompt    []int32
 	MaxTokens int // of the continuation; 0 means as many as fit
 	Sampling
@@ -80,6 +82,7 @@ type Engine struct {
 	vocab    int // of the columns that stand for tokens
 
 	mu      sync.Mutex
+	ledger  fair.Ledger // the tokens that were computed for each client
 	waiting []*sequence
 	active  []*sequence // by slot; nil is free
 	closed  bool
@@ -100,7 +103,14 @@ type sequence struct {
 	events  events
 	finish  Finish
 	err     error
+
+	computed int  // tokens of the prompt that were computed
+	kept     int  // tokens made since it got its slot
+	resumed  bool // it has lost a slot
 }
+
+// unread reports whether the caller is late with taking events.
+func (s *sequence) unread() bool { return s.events.unread() >= maxUnread }
 
 // New returns an engine for a model. Ids at or above the tokenizer's are never chosen. The caller
 // closes the model after the engine.
@@ -191,6 +201,7 @@ func (e *Engine) Generate(ctx context.Context, r Request, emit func(Event) error
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	defer context.AfterFunc(ctx, e.signal)()
 	s := &sequence{
 		Request: r, ctx: ctx, pending: r.Prompt, tokens: slices.Clone(r.Prompt), sampler: newSampler(r.Sampling),
 		text: newTextStream(e.tok, r.Prompt, r.Stop), events: newEvents(),
@@ -202,7 +213,7 @@ func (e *Engine) Generate(ctx context.Context, r Request, emit func(Event) error
 	var result Result
 	var text strings.Builder
 	var failed error
-	for event := range s.events.all() {
+	for event := range s.events.all(e.signal) {
 		text.WriteString(event.Text)
 		if event.ID >= 0 {
 			result.IDs = append(result.IDs, event.ID)
@@ -215,20 +226,6 @@ func (e *Engine) Generate(ctx context.Context, r Request, emit func(Event) error
 	}
 	result.Text, result.Finish = text.String(), s.finish
 	return result, cmp.Or(failed, s.err)
-}
-
-func (e *Engine) queue(s *sequence) error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.closed {
-		return ErrClosed
-	}
-	if e.settings.Queue > 0 && len(e.waiting) >= e.settings.Queue && !slices.Contains(e.active, nil) {
-		return ErrBusy
-	}
-	e.waiting = append(e.waiting, s)
-	e.signal()
-	return nil
 }
 
 // run computes steps until the engine is closed.
@@ -248,56 +245,14 @@ func (e *Engine) run() {
 	}
 }
 
-// admit ends the sequences that nobody waits for and gives free slots to the first that wait.
-func (e *Engine) admit() (running, closed bool) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for slot, s := range e.active {
-		if s != nil && e.over(s) {
-			e.active[slot] = nil
-		}
-	}
-	e.waiting = slices.DeleteFunc(e.waiting, e.over)
-	for slot, s := range e.active {
-		if s == nil && len(e.waiting) > 0 {
-			e.active[slot], e.waiting = e.waiting[0], e.waiting[1:]
-			e.decoder.Truncate(slot, 0)
-		}
-		running = running || e.active[slot] != nil
-	}
-	return running, e.closed
-}
-
-// over ends a sequence that has its finish, whose context has ended or whose engine is closed.
-func (e *Engine) over(s *sequence) bool {
-	switch {
-	case s.finish != "" || s.err != nil:
-	case e.closed:
-		s.err = ErrClosed
-	case s.ctx.Err() != nil:
-		s.err = context.Cause(s.ctx)
-	default:
-		return false
-	}
-	s.events.close()
-	return true
-}
-
 // step computes the next tokens of the active sequences.
 func (e *Engine) step() {
 	var chunks []model.Chunk
-	left := e.settings.Rows
-	for _, s := range e.active {
-		if s != nil {
-			left-- // a token of every sequence has a place
-		}
-	}
-	for slot, s := range e.active {
-		if s == nil {
+	for slot, n := range e.rows() {
+		if n == 0 {
 			continue
 		}
-		n := min(len(s.pending), left+1)
-		left -= n - 1
+		s := e.active[slot]
 		c := model.Chunk{Slot: slot, Tokens: s.pending[:n], From: n}
 		if n == len(s.pending) {
 			c.From = n - 1
@@ -313,6 +268,9 @@ func (e *Engine) step() {
 			continue
 		}
 		s.pending = s.pending[len(c.Tokens):]
+		fresh := min(len(c.Tokens), len(s.Prompt)-s.computed) // what is computed again costs others, but not the client
+		s.computed += fresh
+		e.charge(s, fresh)
 		if c.From < len(c.Tokens) {
 			e.accept(s, c.Slot, logits[row*e.columns:][:e.vocab])
 			row++
@@ -333,6 +291,8 @@ func (e *Engine) logits(chunks []model.Chunk) ([]float32, error) {
 func (e *Engine) accept(s *sequence, slot int, logits []float32) {
 	id := s.sampler.next(logits)
 	s.made++
+	s.kept++
+	e.charge(s, 1)
 	if slices.Contains(e.settings.EOS, id) {
 		s.end(FinishStop)
 		return

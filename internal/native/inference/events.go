@@ -11,6 +11,7 @@ type events struct {
 	mu     *sync.Mutex
 	more   *sync.Cond
 	queued []Event
+	taken  int // of those that the caller has and has not used
 	closed bool
 }
 
@@ -34,8 +35,16 @@ func (q *events) close() {
 	q.more.Signal()
 }
 
-// all returns the events as they come.
-func (q *events) all() iter.Seq[Event] {
+// unread returns how many events the caller has not used.
+func (q *events) unread() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.queued) + q.taken
+}
+
+// all returns the events as they come. After many at once it calls
+// caughtUp.
+func (q *events) all(caughtUp func()) iter.Seq[Event] {
 	return func(yield func(Event) bool) {
 		for {
 			q.mu.Lock()
@@ -43,7 +52,7 @@ func (q *events) all() iter.Seq[Event] {
 				q.more.Wait()
 			}
 			batch := q.queued
-			q.queued = nil
+			q.queued, q.taken = nil, len(batch)
 			q.mu.Unlock()
 			if batch == nil {
 				return
@@ -52,6 +61,12 @@ func (q *events) all() iter.Seq[Event] {
 				if !yield(e) {
 					return
 				}
+			}
+			q.mu.Lock()
+			q.taken = 0
+			q.mu.Unlock()
+			if len(batch) >= maxUnread/2 {
+				caughtUp()
 			}
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 
 	"github.com/primus-fl/primus/internal/native/inference"
@@ -40,6 +41,11 @@ func coded(status int, kind, code, text string) *apiError {
 	return &apiError{status: status, Message: text, Type: kind, Code: &code}
 }
 
+// busy returns the error of a client that has to come again later.
+func busy(text string) *apiError {
+	return coded(http.StatusTooManyRequests, "rate_limit_error", "rate_limit_exceeded", text)
+}
+
 // errorOf returns the answer to an error of the engine.
 func errorOf(err error) *apiError {
 	if e, ok := errors.AsType[*apiError](err); ok {
@@ -50,7 +56,7 @@ func errorOf(err error) *apiError {
 	}
 	switch {
 	case errors.Is(err, inference.ErrBusy):
-		return coded(http.StatusTooManyRequests, "rate_limit_error", "rate_limit_exceeded", "too many requests wait for the model; try again later")
+		return busy("too many requests wait for the model, of this client most; try again later")
 	case errors.Is(err, inference.ErrClosed), errors.Is(err, context.Canceled):
 		return coded(http.StatusServiceUnavailable, serverError, "unavailable", "the service ends")
 	}
@@ -74,7 +80,12 @@ func fail(w http.ResponseWriter, e *apiError) {
 func write(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
+	encode(w, v)
+}
+
+// encode writes JSON. An error means that the client is gone.
+func encode(w io.Writer, v any) {
 	encoder := json.NewEncoder(w)
 	encoder.SetEscapeHTML(false)
-	_ = encoder.Encode(v) // an error means that the client is gone
+	_ = encoder.Encode(v)
 }

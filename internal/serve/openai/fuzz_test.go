@@ -49,7 +49,7 @@ func FuzzBodies(f *testing.F) {
 	})
 	form, err := inference.NewChat(tokenizer.Byte{}, "chatml")
 	require.NoError(f, err)
-	h := openai.New("tiny")
+	h := openai.New("tiny", openai.DefaultLimits())
 	h.Open(e, form)
 	server := httptest.NewServer(h)
 	f.Cleanup(server.Close)

@@ -1,18 +1,22 @@
 package openai
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/primus-fl/primus/internal/fair"
 	"github.com/primus-fl/primus/internal/native/inference"
 )
 
@@ -23,12 +27,14 @@ type Handler struct {
 	opened  atomic.Pointer[opened]
 	mux     *http.ServeMux
 
-	observer atomic.Pointer[Observer]
+	admission admission
+	observer  atomic.Pointer[Observer]
 }
 
 // New returns a Handler for a model of this name, which it has after Open.
-func New(name string) *Handler {
+func New(name string, limits Limits) *Handler {
 	h := &Handler{name: name, created: time.Now().Unix(), mux: http.NewServeMux()}
+	h.admission = admission{limits: limits, work: fair.NewGate(runtime.GOMAXPROCS(0)), clients: map[string]*client{}}
 	h.Observe(nobody{})
 	for pattern, do := range h.routes() {
 		h.mux.HandleFunc(pattern, do)
@@ -148,22 +154,26 @@ func answer[R any](h *Handler, prepare func(e *opened, r *R) (*job, error)) http
 			fail(w, coded(http.StatusServiceUnavailable, serverError, "loading", "the model is being loaded; try again later"))
 			return
 		}
-		var body R
-		if err := decode(w, r, &body); err != nil {
+		control, name := http.NewResponseController(w), clientOf(r)
+		// After cut, neither the handler nor the server waits for the rest of the body.
+		cut := func() { _ = control.SetReadDeadline(past) } // without deadlines, a body is read to its end
+		held, err := h.admission.enter(name, cut)
+		if err != nil {
+			cut()
+			w.Header().Set("Connection", "close")
 			fail(w, errorOf(err))
 			return
 		}
-		j, err := prepare(e, &body)
-		if err == nil {
-			err = h.check(j)
+		defer held.leave()
+		j, err := take(h, e, held, w, r, prepare)
+		if err != nil {
+			fail(w, errorOf(err)) // the context may have ended because the body was cut off
+			return
 		}
+		// The time of an answer is limited by its tokens, not by the deadlines of the server.
+		err = errors.Join(control.SetReadDeadline(time.Time{}), control.SetWriteDeadline(time.Time{}))
 		if err == nil {
-			// The time of an answer is limited by its tokens, not by the deadlines of the server.
-			control := http.NewResponseController(w)
-			err = errors.Join(control.SetReadDeadline(time.Time{}), control.SetWriteDeadline(time.Time{}))
-		}
-		if err == nil {
-			j.w = w
+			j.w, j.request.Client = w, name
 			err = j.run(r.Context(), e.Engine, h)
 		}
 		if err != nil && r.Context().Err() == nil {
@@ -172,7 +182,35 @@ func answer[R any](h *Handler, prepare func(e *opened, r *R) (*job, error)) http
 	}
 }
 
-func (h *Handler) check(j *job) error {
+// take reads a request and makes its job.
+func take[R any](h *Handler, e *opened, held *held, w http.ResponseWriter, r *http.Request, prepare func(e *opened, r *R) (*job, error)) (*job, error) {
+	body, err := held.read(w, r)
+	if err != nil {
+		return nil, err
+	}
+	done, err := h.admission.work.Acquire(r.Context(), held.client, len(body))
+	if displaced := held.keep(); displaced != nil {
+		err = displaced
+	}
+	if done != nil {
+		defer done()
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer held.free()
+	var request R
+	if err := decode(body, &request); err != nil {
+		return nil, err
+	}
+	j, err := prepare(e, &request)
+	if err != nil {
+		return nil, err
+	}
+	return j, h.check(j, e.Settings().Capacity)
+}
+
+func (h *Handler) check(j *job, capacity int) error {
 	if j.Model != "" {
 		if err := h.known(j.Model); err != nil {
 			return err
@@ -181,8 +219,20 @@ func (h *Handler) check(j *job) error {
 	if n := len(j.prompts) * j.choices(); n > maxChoices {
 		return invalid("n", fmt.Sprintf("given %d choices of all prompts, want at most %d", n, maxChoices))
 	}
+	work := 0
+	for _, p := range j.prompts {
+		if work += capacity; j.request.MaxTokens > 0 {
+			work += min(0, len(p)+min(j.request.MaxTokens, capacity)-capacity)
+		}
+	}
+	if work, most := work*j.choices(), cmp.Or(h.admission.limits.Tokens, textsOfRequest*capacity); work > most {
+		return invalid("max_tokens", fmt.Sprintf("the texts may have %d tokens in all, with their prompts, want at most %d (--request-tokens): lower max_tokens or n", work, most))
+	}
 	return nil
 }
+
+// textsOfRequest is how many texts of the largest length a request may have by default.
+const textsOfRequest = 8
 
 func (h *Handler) completion(e *opened, r *completionRequest) (*job, error) {
 	request, err := r.request()
@@ -204,7 +254,7 @@ func (h *Handler) completion(e *opened, r *completionRequest) (*job, error) {
 			return nil, invalid("logprobs", fmt.Sprintf("given %d, want from 0 to %d", n, maxTop))
 		}
 	}
-	prompts, err := r.prompts(e.Tokenizer())
+	prompts, err := r.prompts(e.Tokenizer(), e.Settings().Capacity)
 	return &job{common: r.common, id: newID("cmpl-"), created: time.Now().Unix(), prompts: prompts, request: request, form: textForm{e.Tokenizer()}}, err
 }
 
@@ -227,7 +277,7 @@ func (h *Handler) chat(e *opened, r *chatRequest) (*job, error) {
 		return nil, invalid("top_logprobs", fmt.Sprintf("given %d, want from 0 to %d, with logprobs", r.TopLogprobs, maxTop))
 	}
 	request.Logprobs, request.TopLogprobs = r.Logprobs, r.TopLogprobs
-	ids, err := r.conversation(e.form)
+	ids, err := r.conversation(e.form, e.Tokenizer(), e.Settings().Capacity)
 	if err != nil {
 		return nil, err
 	}
@@ -257,8 +307,7 @@ func (j *job) run(ctx context.Context, e *inference.Engine, h *Handler) error {
 	}
 	j.usage.Total = j.usage.Prompt + j.usage.Completion
 	if !j.Stream {
-		write(j.w, http.StatusOK, j.form.whole(j, h))
-		return nil
+		return j.whole(ctx, h)
 	}
 	if j.common.usage() {
 		if err := j.event(j.form.usage(j, h)); err != nil {
@@ -266,6 +315,31 @@ func (j *job) run(ctx context.Context, e *inference.Engine, h *Handler) error {
 		}
 	}
 	return j.line("[DONE]")
+}
+
+// whole writes the answer.
+func (j *job) whole(ctx context.Context, h *Handler) error {
+	done, err := h.admission.work.Acquire(ctx, j.request.Client, j.usage.Completion)
+	if err != nil {
+		return err
+	}
+	answer := &bytes.Buffer{}
+	encode(answer, j.form.whole(j, h))
+	j.completed = nil
+	done()
+	j.w.Header().Set("Content-Type", "application/json")
+	j.w.WriteHeader(http.StatusOK)
+	j.began = true
+	control := http.NewResponseController(j.w)
+	for answer.Len() > 0 {
+		if err := control.SetWriteDeadline(time.Now().Add(eventTimeout)); err != nil {
+			return err
+		}
+		if _, err := j.w.Write(answer.Next(writeSize)); err != nil {
+			return fmt.Errorf("%w: %w", errGone, err)
+		}
+	}
+	return nil
 }
 
 // choice computes one choice.
@@ -282,6 +356,9 @@ func (j *job) choice(ctx context.Context, e *inference.Engine, h *Handler, i int
 		defer j.mu.Unlock()
 		if event.ID >= 0 {
 			j.usage.Completion++
+		}
+		if !j.Stream && !r.Logprobs {
+			return nil
 		}
 		if !j.Stream {
 			j.completed[i].events = append(j.completed[i].events, event)
@@ -313,8 +390,11 @@ func (j *job) choice(ctx context.Context, e *inference.Engine, h *Handler, i int
 	return nil
 }
 
-// eventTimeout is how long a client may take for an event.
-const eventTimeout = 30 * time.Second
+// eventTimeout is how long a client may take for an event, or for writeSize bytes of an answer.
+const (
+	eventTimeout = 30 * time.Second
+	writeSize    = 64 << 10
+)
 
 // event writes an event of a stream.
 func (j *job) event(v any) error {
@@ -351,7 +431,7 @@ func (j *job) line(data string) error {
 
 // fail answers with an error, in the stream if that has begun.
 func (j *job) fail(w http.ResponseWriter, e *apiError) {
-	if j == nil || !j.began {
+	if !j.began {
 		fail(w, e)
 		return
 	}

@@ -60,6 +60,11 @@ func chatTokenizer(t *testing.T) tokenizer.Tokenizer {
 
 func start(t *testing.T, tok tokenizer.Tokenizer, set inference.Settings) *service {
 	t.Helper()
+	return startLimited(t, tok, set, openai.DefaultLimits())
+}
+
+func startLimited(t *testing.T, tok tokenizer.Tokenizer, set inference.Settings, limits openai.Limits) *service {
+	t.Helper()
 	reg := opregistry.NewRegistry()
 	require.NoError(t, reg.Register(reference.Source()))
 	require.NoError(t, reg.Register(flagos.Source()))
@@ -73,8 +78,13 @@ func start(t *testing.T, tok tokenizer.Tokenizer, set inference.Settings) *servi
 	m.Init(2)
 	e, err := inference.New(m, tok, mgr, set)
 	require.NoError(t, err)
-	h := openai.New("tiny")
-	server := httptest.NewServer(h)
+	h := openai.New("tiny", limits)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if client := r.Header.Get("X-Client"); client != "" {
+			r = r.WithContext(openai.WithClient(r.Context(), client))
+		}
+		h.ServeHTTP(w, r)
+	}))
 	s := &service{t, server.URL, e, h, server}
 	status, body := s.post("/v1/completions", `{"prompt": "a"}`)
 	assert.Equal(t, http.StatusServiceUnavailable, status, "the model is not there yet")
@@ -270,6 +280,18 @@ func TestErrors(t *testing.T) {
 		"long prompt":     {"", `{"prompt": "` + strings.Repeat("a", 128) + `"}`, 400, "prompt", "fewer than the 128"},
 		"model":           {"", `{"model": "gpt-4", "prompt": "a"}`, 404, "model", `want "tiny"`},
 		"temperature":     {"", `{"prompt": "a", "temperature": -1}`, 400, "temperature", "given -1"},
+		"hot":             {"", `{"prompt": "a", "temperature": 2.5}`, 400, "temperature", "from 0 to 2"},
+		"NaN":             {"", `{"prompt": "a", "temperature": NaN}`, 400, "", "no JSON object"},
+		"infinite":        {"", `{"prompt": "a", "temperature": 1e999}`, 400, "temperature", "given a number"},
+		"no top_p":        {"", `{"prompt": "a", "top_p": 0}`, 400, "top_p", "above 0"},
+		"large top_p":     {"", `{"prompt": "a", "top_p": 1.01}`, 400, "top_p", "at most 1"},
+		"top_k":           {"", `{"prompt": "a", "top_k": -1}`, 400, "top_k", "given -1"},
+		"no choices":      {"", `{"prompt": "a", "n": 0}`, 400, "n", "from 1 to 32"},
+		"best_of":         {"", `{"prompt": "a", "best_of": 9}`, 400, "best_of", "want n"},
+		"work":            {"", `{"prompt": "a", "n": 32, "max_tokens": 9223372036854775807}`, 400, "max_tokens", "4096 tokens in all, with their prompts, want at most 1024"},
+		"long stop":       {"", `{"prompt": "a", "stop": "` + strings.Repeat("a", 5000) + `"}`, 400, "stop", "want at most 4096"},
+		"far too long":    {"", `{"prompt": "` + strings.Repeat("a", 3<<20) + `"}`, 400, "prompt", "of which the first 2048 are 2048 tokens"},
+		"long messages":   {"chat", `{"messages": [{"role": "user", "content": "` + strings.Repeat("a", 3<<20) + `"}]}`, 400, "messages", "of which the first 2048"},
 		"max_tokens":      {"", `{"prompt": "a", "max_tokens": 0}`, 400, "max_tokens", "given 0"},
 		"n":               {"", `{"prompt": "a", "n": 33}`, 400, "n", "from 1 to 32"},
 		"choices":         {"", `{"prompt": ["a", "b"], "n": 17}`, 400, "n", "at most 32"},
@@ -279,7 +301,7 @@ func TestErrors(t *testing.T) {
 		"logprobs":        {"", `{"prompt": "a", "logprobs": 21}`, 400, "logprobs", "from 0 to 20"},
 		"stop":            {"", `{"prompt": "a", "stop": 5}`, 400, "stop", "list of strings"},
 		"stream options":  {"", `{"prompt": "a", "stream_options": {}}`, 400, "stream_options", "with stream"},
-		"large":           {"", `{"prompt": "` + strings.Repeat("a", 5<<20) + `"}`, 413, "", "more than"},
+		"large":           {"", `{"prompt": "` + strings.Repeat("a", 5<<20) + `"}`, 413, "", "--max-body"},
 		"no messages":     {"chat", `{}`, 400, "messages", "one or more"},
 		"no role":         {"chat", `{"messages": [{"content": "a"}]}`, 400, "messages[0].role", "want a role"},
 		"picture":         {"chat", `{"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}`, 400, "messages[0].content", "takes texts"},

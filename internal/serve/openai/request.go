@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net/http"
 	"slices"
 	"strings"
 
@@ -77,24 +76,23 @@ type message struct {
 
 // The bounds of a request.
 const (
-	maxBody    = 4 << 20
 	maxChoices = 32 // of all prompts
 	maxTop     = 20 // log probabilities for each token
 	maxStops   = 16
+	maxStop    = 4 << 10 // bytes of one
+
+	maxTemperature = 2
 
 	defaultTokens = 16 // of a completion, as OpenAI has it
 )
 
 // decode reads the body of a request.
-func decode(w http.ResponseWriter, r *http.Request, into any) error {
-	decoder := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
+func decode(body []byte, into any) error {
+	decoder := json.NewDecoder(bytes.NewReader(body))
 	decoder.DisallowUnknownFields()
 	err := decoder.Decode(into)
 	if err == nil && decoder.More() {
 		err = errors.New("there is more after the JSON object")
-	}
-	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
-		return &apiError{status: http.StatusRequestEntityTooLarge, Message: fmt.Sprintf("the body has more than %d bytes", maxBody), Type: invalidRequest}
 	}
 	if name, unknown := strings.CutPrefix(fmt.Sprint(err), "json: unknown field "); err != nil && unknown {
 		return invalid(strings.Trim(name, `"`), "there is no such parameter")
@@ -129,7 +127,13 @@ func (c *common) request() (inference.Request, error) {
 		return r, err
 	}
 	set(&r.Temperature, c.Temperature)
+	if r.Temperature < 0 || r.Temperature > maxTemperature {
+		return r, invalid("temperature", fmt.Sprintf("given %v, want from 0 to %d", r.Temperature, maxTemperature))
+	}
 	set(&r.TopP, c.TopP)
+	if r.TopP <= 0 || r.TopP > 1 {
+		return r, invalid("top_p", fmt.Sprintf("given %v, want a number above 0, at most 1", r.TopP))
+	}
 	set(&r.TopK, c.TopK)
 	r.Seed = rand.Uint64()
 	if c.Seed != nil {
@@ -148,6 +152,9 @@ func (c *common) request() (inference.Request, error) {
 	}
 	if len(r.Stop) > maxStops {
 		return r, invalid("stop", fmt.Sprintf("given %d strings, want at most %d", len(r.Stop), maxStops))
+	}
+	if i := slices.IndexFunc(r.Stop, func(s string) bool { return len(s) > maxStop }); i >= 0 {
+		return r, invalid("stop", fmt.Sprintf("given a string of %d bytes, want at most %d", len(r.Stop[i]), maxStop))
 	}
 	if c.StreamOptions != nil && !c.Stream {
 		return r, invalid("stream_options", "only allowed with stream")
@@ -186,7 +193,7 @@ func texts(param string, v json.RawMessage) ([]string, error) {
 }
 
 // prompts returns the tokens of the prompts.
-func (c *completionRequest) prompts(tok tokenizer.Tokenizer) ([][]int32, error) {
+func (c *completionRequest) prompts(tok tokenizer.Tokenizer, capacity int) ([][]int32, error) {
 	var ids []int32
 	if json.Unmarshal(c.Prompt, &ids) == nil && len(ids) > 0 {
 		return [][]int32{ids}, nil
@@ -200,7 +207,13 @@ func (c *completionRequest) prompts(tok tokenizer.Tokenizer) ([][]int32, error) 
 		return nil, invalid("prompt", "want a string, a list of strings, a list of tokens or a list of such lists")
 	}
 	lists = nil // decoding may have left some
+	if len(all) > maxChoices {
+		return nil, invalid("prompt", fmt.Sprintf("given %d prompts, want at most %d", len(all), maxChoices))
+	}
 	for _, text := range all {
+		if err := plausible("prompt", tok, capacity, text); err != nil {
+			return nil, err
+		}
 		lists = append(lists, inference.Prompt(tok, text))
 	}
 	if lists == nil {
@@ -209,13 +222,37 @@ func (c *completionRequest) prompts(tok tokenizer.Tokenizer) ([][]int32, error) 
 	return lists, nil
 }
 
-// conversation returns the tokens of the messages.
-func (c *chatRequest) conversation(form *inference.Chat) ([]int32, error) {
+// longToken is a number of bytes that texts have fewer of for each token.
+const longToken = 16
 
+// plausible returns an error for texts that are far too long together, of which it encodes only the
+// beginning.
+func plausible(param string, tok tokenizer.Tokenizer, capacity int, texts ...string) error {
+	bytes, tokens, left := 0, 0, longToken*capacity
+	for _, text := range texts {
+		bytes += len(text)
+	}
+	if bytes <= left {
+		return nil
+	}
+	for _, text := range texts {
+		text = text[:min(left, len(text))]
+		left -= len(text)
+		tokens += len(inference.Prompt(tok, text))
+	}
+	if tokens > 2*capacity {
+		return invalid(param, fmt.Sprintf("given %d bytes, of which the first %d are %d tokens, want fewer than the %d that a text may have", bytes, longToken*capacity, tokens, capacity))
+	}
+	return nil
+}
+
+// conversation returns the tokens of the messages.
+func (c *chatRequest) conversation(form *inference.Chat, tok tokenizer.Tokenizer, capacity int) ([]int32, error) {
 	if len(c.Messages) == 0 {
 		return nil, invalid("messages", "want one or more")
 	}
 	var all []chat.Message
+	var contents []string
 	for i, m := range c.Messages {
 		param := fmt.Sprintf("messages[%d]", i)
 		if m.Role == "" {
@@ -225,7 +262,10 @@ func (c *chatRequest) conversation(form *inference.Chat) ([]int32, error) {
 		if err != nil {
 			return nil, invalid(param+".content", err.Error())
 		}
-		all = append(all, chat.Message{Role: m.Role, Content: text})
+		all, contents = append(all, chat.Message{Role: m.Role, Content: text}), append(contents, m.Role, text)
+	}
+	if err := plausible("messages", tok, capacity, contents...); err != nil {
+		return nil, err
 	}
 	if form == nil {
 		return nil, invalid("messages", inference.ErrNoChat.Error())

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"path/filepath"
+	"slices"
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/models"
@@ -26,6 +28,8 @@ type modelServed struct {
 	dir, name, template               string
 	load                              models.LoadOptions
 	context, parallel, queue, threads uint
+
+	maxBody, bodyMemory, clientRequests, requestTokens uint
 }
 
 func (o *modelServed) addFlags(cmd *cobra.Command) {
@@ -36,14 +40,22 @@ func (o *modelServed) addFlags(cmd *cobra.Command) {
 	flags.StringVar(&o.template, "chat-template", "", "the `NAME` of a chat template, such as chatml, or a file with one, instead of the tokenizer's")
 	flags.UintVar(&o.context, "context", 0, "limit a text with its prompt to `N` tokens; 0 is what the model was made for, but at most 4096")
 	flags.UintVar(&o.parallel, "parallel", 4, "generate `N` texts at once")
-	flags.UintVar(&o.queue, "queue", 64, "let at most `N` texts wait; more are refused")
+	flags.UintVar(&o.queue, "queue", 64, "let at most `N` texts wait; more are refused, those of the client with the most first")
+	limits := openai.DefaultLimits()
+	flags.UintVar(&o.maxBody, "max-body", uint(limits.Body), "refuse requests for texts whose body has more than `N` bytes")
+	flags.UintVar(&o.bodyMemory, "body-memory", uint(limits.Bodies), "hold at most `N` bytes of bodies that are not tokens yet")
+	flags.UintVar(&o.clientRequests, "client-requests", uint(limits.Requests), "refuse more than `N` requests of a client at once; a client is a token, or an address without one")
+	flags.UintVar(&o.requestTokens, "request-tokens", 0, "limit all texts of a request with their prompts to `N` tokens; 0 is eight times --context")
 	flags.UintVar(&o.threads, "threads", 0, "`N` CPU threads for ops; 0 is one per CPU")
-	cli.WithoutVariable(flags, "chat-template", "context", "parallel", "queue")
+	cli.WithoutVariable(flags, slices.Concat([]string{"chat-template", "context", "parallel", "queue"}, limitFlags)...)
 }
+
+// limitFlags are the flags of openai.Limits.
+var limitFlags = []string{"max-body", "body-memory", "client-requests", "request-tokens"}
 
 // check returns the first mistake in the flags.
 func (o *modelServed) check(cmd *cobra.Command) error {
-	for _, name := range []string{"ema", "dtype", "device", "model-name", "chat-template", "context", "parallel", "queue"} {
+	for _, name := range slices.Concat([]string{"ema", "dtype", "device", "model-name", "chat-template", "context", "parallel", "queue"}, limitFlags) {
 		if o.dir == "" && cmd.Flags().Changed(name) {
 			return cli.Usagef(cmd, "--%s needs --model", name)
 		}
@@ -53,6 +65,12 @@ func (o *modelServed) check(cmd *cobra.Command) error {
 	}
 	if o.parallel == 0 || o.queue == 0 {
 		return cli.Usagef(cmd, "--parallel and --queue: given 0, want at least one")
+	}
+	if o.maxBody == 0 || o.clientRequests == 0 {
+		return cli.Usagef(cmd, "--max-body and --client-requests: given 0, want at least one")
+	}
+	if o.bodyMemory < 2*o.maxBody || o.bodyMemory > math.MaxInt64/2 {
+		return cli.Usagef(cmd, "--body-memory: given %d, want at least twice --max-body, %d", o.bodyMemory, 2*o.maxBody)
 	}
 	return nil
 }
@@ -79,7 +97,9 @@ func (o *modelServed) handler() *openai.Handler {
 	if err != nil {
 		absolute = o.dir
 	}
-	return openai.New(cmp.Or(o.name, filepath.Base(absolute)))
+	return openai.New(cmp.Or(o.name, filepath.Base(absolute)), openai.Limits{
+		Body: int(o.maxBody), Bodies: int(o.bodyMemory), Requests: int(o.clientRequests), Tokens: int(o.requestTokens),
+	})
 }
 
 // modelParams are what a model needs of the graph.
