@@ -97,9 +97,10 @@ bench-generate: build ## time generation beside PyTorch (ARGS='-model llama_6M -
 	CGO_ENABLED=0 go run ./internal/benchmarks generate $(ARGS)
 
 .PHONY: bench-metrics
-bench-metrics: ## print what counting and timing calls costs, of a call and of steps of llama_6M
+bench-metrics: ## print what counting, timing and verifying calls costs, of a call and of steps of llama_6M and llama_2M
 	CGO_ENABLED=0 go test -run '^$$' -bench WatchedCalls -benchtime 3000x ./metrics
 	CGO_ENABLED=0 go test -run '^$$' -bench WatchedSteps -benchtime 25x ./metrics
+	CGO_ENABLED=0 go test -run '^$$' -bench VerifiedSteps -benchtime 40x ./metrics
 
 .PHONY: bench-serve
 bench-serve: build ## train while 1,000 clients watch (ARGS='-every 5s -rounds 3 -pin=false')

@@ -15,6 +15,7 @@ import (
 	"github.com/primus-fl/primus/device/cpu"
 	"github.com/primus-fl/primus/document/formats"
 	"github.com/primus-fl/primus/impls/flagos"
+	"github.com/primus-fl/primus/impls/reference"
 	"github.com/primus-fl/primus/internal/configs"
 	"github.com/primus-fl/primus/internal/finite"
 	"github.com/primus-fl/primus/internal/parallel"
@@ -106,20 +107,26 @@ func BenchmarkWatchedCalls(b *testing.B) {
 	}
 }
 
+// moduleOf returns the module that trains a model of the examples.
+func moduleOf(b *testing.B, model string) *config.Module {
+	file := filepath.Join("..", "examples", "native", "configs", model+"-pretrain.yaml")
+	experiment, err := config.LoadExperiment(file, config.Options{Formats: formats.All(), Presets: []config.Root{{Name: "embedded", FS: configs.FS()}}})
+	require.NoError(b, err)
+	module, err := experiment.Module("pre_trainer")
+	require.NoError(b, err)
+	return module
+}
+
 // BenchmarkWatchedSteps trains llama_6M in each way in turn, and reports steps against those in
 // which nothing is counted.
 func BenchmarkWatchedSteps(b *testing.B) {
 	all := newWatched(b)
 	host := cpu.New()
 	defer host.Close()
-	file := filepath.Join("..", "examples", "native", "configs", "llama_6M-pretrain.yaml")
 	benches := make([]*native.Bench, len(all))
 	for i, w := range all {
-		experiment, err := config.LoadExperiment(file, config.Options{Formats: formats.All(), Presets: []config.Root{{Name: "embedded", FS: configs.FS()}}})
-		require.NoError(b, err)
-		module, err := experiment.Module("pre_trainer")
-		require.NoError(b, err)
-		benches[i], _, err = native.NewBench(module, w.manager, host, slog.New(slog.DiscardHandler))
+		var err error
+		benches[i], _, err = native.NewBench(moduleOf(b, "llama_6M"), w.manager, host, slog.New(slog.DiscardHandler))
 		require.NoError(b, err)
 		defer func() { require.NoError(b, benches[i].Close()) }()
 		_, err = benches[i].Step(b.Context())
@@ -141,6 +148,68 @@ func BenchmarkWatchedSteps(b *testing.B) {
 		b.ReportMetric(w.best/1e6, w.unit+"-best-ms")
 		b.ReportMetric(medianRatio(w.times, all[0].times), w.unit+"-median-ratio")
 	}
+}
+
+// BenchmarkVerifiedSteps trains llama_2M on impls that count as those of a vendor, in each mode of
+// verification in turn, and reports the first step, and all steps against those in which nothing is
+// verified.
+func BenchmarkVerifiedSteps(b *testing.B) {
+	host := cpu.New()
+	defer host.Close()
+	pool := parallel.New(runtime.GOMAXPROCS(0))
+	defer pool.Close()
+	vendor := flagos.Source()
+	vendor.Name = "vendor"
+	for i := range vendor.Impls {
+		impl := &vendor.Impls[i]
+		impl.ID, impl.Kind, impl.Vendor = "vendor.same", opregistry.KindVendor, "same"
+	}
+	modes := []string{"off", "first", "sampled"}
+	var all []*watched
+	var benches []*native.Bench
+	for _, mode := range modes {
+		impls := opregistry.NewRegistry()
+		require.NoError(b, impls.Register(opregistry.Source{Name: "catalogue", Ops: ops.All()}))
+		require.NoError(b, impls.Register(vendor))
+		require.NoError(b, impls.Register(reference.Source()))
+		policy := oppolicy.Default()
+		require.NoError(b, policy.SetVerify(mode, "the benchmark"))
+		policy.Prefer = opregistry.KindVendor
+		m := opmanager.New(impls, policy, opmanager.Settings{Exec: opregistry.NewExec(pool, device.DefaultStream)})
+		defer m.Close()
+		bench, _, err := native.NewBench(moduleOf(b, "llama_2M"), m, host, slog.New(slog.DiscardHandler))
+		require.NoError(b, err)
+		defer func() { require.NoError(b, bench.Close()) }()
+		all, benches = append(all, &watched{unit: mode, manager: m}), append(benches, bench)
+	}
+	for b.Loop() {
+		for i, w := range all {
+			began := time.Now()
+			if _, err := benches[i].Step(b.Context()); err != nil {
+				b.Fatal(err)
+			}
+			w.add(time.Since(began))
+		}
+	}
+	b.ReportMetric(0, "ns/op")
+	for _, w := range all {
+		b.ReportMetric(w.times[0]/1e6, w.unit+"-first-step-ms")
+		b.ReportMetric(total(w.times)/total(all[0].times), w.unit+"-run-ratio")
+		b.ReportMetric(medianRatio(w.times, all[0].times), w.unit+"-median-ratio")
+		var verified uint64
+		for _, s := range w.manager.Stats() {
+			verified += s.Verify.Calls
+			require.Zero(b, s.Verify.Violations, "%s on %s", s.Op, s.ID)
+		}
+		b.ReportMetric(float64(verified), w.unit+"-calls")
+	}
+}
+
+func total(times []float64) (sum float64) {
+	for _, t := range times {
+		sum += t
+	}
+	return sum
 }
 
 // served returns the calls that a manager has counted.

@@ -37,12 +37,20 @@ func sameContent(x, y *tensor.Tensor) bool {
 	if x == nil || y == nil {
 		return true
 	}
-	one, err := argcopy.Tensor(x)
+	one, err := dense(x)
 	if err != nil {
 		return true
 	}
-	other, err := argcopy.Tensor(y)
+	other, err := dense(y)
 	return err != nil || bytes.Equal(bytesOf(one), bytesOf(other))
+}
+
+// dense returns a tensor itself, or a contiguous copy in host memory if it is not that.
+func dense(t *tensor.Tensor) (*tensor.Tensor, error) {
+	if t.OnHost() && t.IsContiguous() {
+		return t, nil
+	}
+	return argcopy.Tensor(t)
 }
 
 // bytesOf returns the memory of a contiguous tensor.

@@ -132,7 +132,7 @@ func (k *check) prepare(a opregistry.Call) {
 	case k.whole:
 		k.parts = []checkedPart{{call: a}}
 	default:
-		for range max(1, int(maxCheckedWork/all.Work)/sampleDepth) {
+		for range min(maxParts, max(1, int(maxCheckedWork/all.Work)/sampleDepth)) {
 			part, results, err := all.At(rand.IntN(all.N))
 			if err != nil {
 				k.problem = err.Error()
@@ -157,8 +157,12 @@ func (k *check) prepare(a opregistry.Call) {
 	}
 }
 
-// sampleDepth is the part of maxCheckedWork that a call of many parts takes.
-const sampleDepth = 4
+// A call of many parts takes a sampleDepth of maxCheckedWork, and at most maxParts of them are
+// compared: among as many, one of a fault in 3 % of the parts is found in 19 cases of 20.
+const (
+	sampleDepth = 4
+	maxParts    = 100
+)
 
 // oracleOf returns the reference impl of an op, even if the policy leaves it out.
 func oracleOf(t *table, op int) *opregistry.Entry {
@@ -208,7 +212,7 @@ func (b *binding) compare(c *candidate, k *check) (worst *VerificationFailed, pr
 		}
 	}
 	for n, p := range k.parts {
-		want, err := argcopy.Args(p.before)
+		want, err := copyWritten(p.before)
 		if err == nil {
 			err = b.runOracle(k.oracle, want)
 		}
@@ -238,6 +242,20 @@ func (b *binding) compare(c *candidate, k *check) (worst *VerificationFailed, pr
 		}
 	}
 	return worst, ""
+}
+
+// copyWritten returns a call with the same operands, but copies of those that the op writes.
+func copyWritten(a opregistry.Call) (opregistry.Call, error) {
+	written := map[*tensor.Tensor]bool{}
+	for _, o := range a.Operands() {
+		written[o.Tensor] = written[o.Tensor] || o.Access != opregistry.AccessRead
+	}
+	return argcopy.Replace(a, func(t *tensor.Tensor) (*tensor.Tensor, error) {
+		if written[t] {
+			return argcopy.Tensor(t)
+		}
+		return t.Reshape(t.Shape()...)
+	})
 }
 
 // runOracle runs the reference and returns a panic as an error.

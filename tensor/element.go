@@ -121,9 +121,33 @@ func (t *Tensor) Float64s() []float64 {
 	if err != nil {
 		panic(err)
 	}
-	out := make([]float64, 0, t.elems)
-	t.each(func(p unsafe.Pointer) { out = append(out, t.load(p)) })
+	out := make([]float64, t.elems)
+	if t.elems == 0 {
+		return out
+	}
+	run, step, shape := 1, 1, t.shape
+	if last := len(shape) - 1; last >= 0 {
+		run, step, shape = shape[last], t.strides[last], shape[:last]
+	}
+	base, size, done := t.Pointer(), t.dtype.Size(), 0
+	walk(shape, t.strides, t.strides, func(at, _ int) {
+		t.loadRun(unsafe.Add(base, at*size), step*size, out[done:done+run])
+		done += run
+	})
 	return out
+}
+
+// loadRun loads elements at p and after it, which are stride bytes apart.
+func (t *Tensor) loadRun(p unsafe.Pointer, stride int, to []float64) {
+	if t.dtype == F32 { // the usual one, without a switch for each element
+		for i := range to {
+			to[i] = float64(*(*float32)(unsafe.Add(p, i*stride)))
+		}
+		return
+	}
+	for i := range to {
+		to[i] = t.load(unsafe.Add(p, i*stride))
+	}
 }
 
 // SetFloat64s stores as many values as t has elements, in row-major order, each

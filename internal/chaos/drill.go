@@ -53,6 +53,9 @@ var drills = []drill{
 	{name: "wrong", tries: 20, short: 2, try: wrong,
 		attack:  "calls of ops that give wrong numbers without an error, with verification of every call",
 		promise: "verification names the impl that was wrong and puts it into quarantine"},
+	{name: "late", tries: 10, short: 1, try: lateWrong,
+		attack:  "a vendor whose ops are all right for hundreds of calls and then all wrong, with verification of every call",
+		promise: "each op is put into quarantine at its first wrong call, which is kept; the same losses and weights, bit for bit"},
 	{name: "files", tries: 40, short: 5, try: damage,
 		attack: "checkpoints that are truncated, changed, incomplete, with a FIFO for a file, of a newer format, unreadable, or not ours",
 		promise: "damaged ones are passed over, unreadable and newer ones are an error; nothing is removed, and the run goes on " +

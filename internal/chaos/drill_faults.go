@@ -24,6 +24,11 @@ func (l *lab) inject(random *rand.Rand, faults int, kinds ...string) error {
 		p.Calls = append(p.Calls, 1+random.Int64N(trainCalls))
 		p.Kinds = append(p.Kinds, kinds[random.IntN(len(kinds))])
 	}
+	return l.plant(p)
+}
+
+// plant makes the next runs of a lab follow a plan.
+func (l *lab) plant(p plan) error {
 	text, err := json.Marshal(p)
 	l.env = []string{faultVariable + "=" + string(text)}
 	return err
@@ -125,4 +130,41 @@ func wrong(ctx context.Context, l *lab, random *rand.Rand) (int, error) {
 		return 1, nil
 	}
 	return 1, fmt.Errorf("vendor.chaos was wrong in op %s, which nobody noticed; exit code %d\n%s", op, p.Code(), p.Tail())
+}
+
+// lateWrong lets all ops of a vendor become wrong after hundreds of right calls, forward, backward
+// and in place, with every call verified. The run must end as if there were no vendor, and every
+// wrong call that is kept must show it.
+func lateWrong(ctx context.Context, l *lab, random *rand.Rand) (int, error) {
+	begin := 500 + random.Int64N(trainCalls/2)
+	err := errors.Join(l.setPolicy("allow_vendors: [chaos]\nprefer: vendor\nverify: always\n"), l.plant(plan{Log: l.faultLog(), Wrong: begin}))
+	if err != nil {
+		return 0, err
+	}
+	p, err := l.once(ctx)
+	if err != nil {
+		return 1, err
+	}
+	happened, err := l.injected()
+	if err != nil || len(happened) == 0 {
+		return 1, errors.Join(err, fmt.Errorf("nothing was wrong:\n%s", p.Tail()))
+	}
+	if p.Code() != 0 {
+		return len(happened), fmt.Errorf("exit code %d, wrong from call %d on\n%s", p.Code(), begin, p.Tail())
+	}
+	if err := l.endsAsUndisturbed(ctx); err != nil {
+		return len(happened), fmt.Errorf("wrong from call %d on: %w", begin, err)
+	}
+	files, err := filepath.Glob(l.path("wrong-calls", "*.safetensors"))
+	if err != nil || len(files) == 0 {
+		return len(happened), fmt.Errorf("no wrong call was kept: %w\n%s", err, p.Tail())
+	}
+	for _, fault := range happened {
+		op := strings.TrimPrefix(fault, faultWrong+" ")
+		accused := fmt.Sprintf("Implementation 'vendor.chaos' quarantined for op '%s' until it is cleared, because a result was wrong", op)
+		if !p.Log.Contains(accused) {
+			return len(happened), fmt.Errorf("vendor.chaos was wrong in op %s from call %d on, and the log does not say so\n%s", op, begin, p.Tail())
+		}
+	}
+	return len(happened), nil
 }

@@ -35,6 +35,7 @@ const faultVariable = "CHAOS_FAULTS"
 type plan struct {
 	Calls []int64  `json:"calls"` // counted from 1 over all ops
 	Kinds []string `json:"kinds"` // of each call
+	Wrong int64    `json:"wrong"` // the first of the calls that are all wrong; 0 for none
 	Log   string   `json:"log"`   // receives a line for each fault: kind and op
 }
 
@@ -62,11 +63,15 @@ func (p plan) wrap(impl opregistry.Impl, calls *atomic.Int64) any {
 	run := reflect.ValueOf(impl.Run)
 	result := func(err error) []reflect.Value { return []reflect.Value{reflect.ValueOf(&err).Elem()} }
 	return reflect.MakeFunc(run.Type(), func(args []reflect.Value) []reflect.Value {
-		i := slices.Index(p.Calls, calls.Add(1))
-		if i < 0 {
+		n := calls.Add(1)
+		i := slices.Index(p.Calls, n)
+		kind := faultWrong
+		if i >= 0 {
+			kind = p.Kinds[i]
+		} else if p.Wrong == 0 || n < p.Wrong {
 			return run.Call(args)
 		}
-		kind, operands := p.Kinds[i], opregistry.CallOf(impl.Op, args[1].Interface()).Operands()
+		operands := opregistry.CallOf(impl.Op, args[1].Interface()).Operands()
 		p.record(kind, impl.Op.Name())
 		switch kind {
 		case faultError:

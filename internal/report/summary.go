@@ -284,15 +284,20 @@ func patchSummary(patches []backend.PatchResult) string {
 		counts[backend.PatchApplied], counts[backend.PatchFailed], counts[backend.PatchSkipped], failed.String())
 }
 
-// verifiedCells says how many calls were compared with the reference and how far they were off at
-// most.
+// verifiedCells says how many calls were compared with the reference, how many could not be or were
+// not for want of time, and how far they were off at most.
 func verifiedCells(v opmanager.VerifyStats) table.Row {
-	if v.Calls == 0 {
-		cell := "-"
-		if v.Skipped > 0 {
-			cell = plaintext.Count(v.Skipped) + " skipped"
+	var words []string
+	for _, n := range []struct {
+		calls uint64
+		why   string
+	}{{v.Calls, ""}, {v.Skipped, " skipped"}, {v.Deferred, " deferred"}} {
+		if n.calls > 0 {
+			words = append(words, plaintext.Count(n.calls)+n.why)
 		}
-		return table.Row{cell, "-", "-"}
 	}
-	return table.Row{plaintext.Count(v.Calls), plaintext.Count(v.Violations), fmt.Sprintf("%.1e", v.MaxAbs)}
+	if v.Calls == 0 {
+		return table.Row{plaintext.Dash(strings.Join(words, ", ")), "-", "-"}
+	}
+	return table.Row{strings.Join(words, ", "), plaintext.Count(v.Violations), fmt.Sprintf("%.1e", v.MaxAbs)}
 }

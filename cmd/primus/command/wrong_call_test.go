@@ -53,3 +53,13 @@ func TestWrongCallOfARunIsReplayed(t *testing.T) {
 	assert.Contains(t, got.Out, "wrong       residual_add on vendor.broken in 1 call\n")
 	assert.Contains(t, got.Stderr, "WARN  a wrong call of op 'residual_add' on 'vendor.broken' is not kept: ")
 }
+
+// Measurements of impls run nothing on the reference beside them, so a wrong impl is measured, too.
+// The run finds it.
+func TestTuneVerifiesNothing(t *testing.T) {
+	l := commandtest.NewLab(t)
+	args := append([]string{"ops", "tune", "--prefer", "vendor", "--budget", "1s", "--tuning-file", filepath.Join(t.TempDir(), "tune.json"), "-o", "json"}, l.Args()[2:]...)
+	got := primusWith(t, grouped(command.OpSources, brokenSource()), args...)
+	require.Zero(t, got.Code, got.Stderr)
+	assert.Contains(t, got.Out, `"vendor.broken"`)
+}

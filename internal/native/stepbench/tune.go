@@ -62,6 +62,10 @@ func Tune(ctx context.Context, s TuneSettings) (*tuning.File, error) {
 	if name := strings.ToLower(s.Device.Name()); name != device.TypeCPU.String() {
 		return nil, fmt.Errorf("%w, and the experiment trains on %s: want device=cpu", ErrDevice, name)
 	}
+	policy := s.Manager.Policy()
+	policy.Verify = oppolicy.Verify{Mode: oppolicy.VerifyOff} // it would count as time of the impls
+	s.Manager = s.Manager.With(policy)
+	defer s.Manager.Close()
 	ops := tuning.Choices(s.Manager)
 	if len(ops) == 0 {
 		return nil, nil
@@ -96,10 +100,6 @@ func (s *TuneSettings) confirm(ctx context.Context, file *tuning.File, budget ti
 	}
 	defer func() { err = errors.Join(err, bench.Close()) }()
 	usual := s.Manager.Policy()
-	defer func() {
-		_, undo := s.Manager.SetPolicy(usual)
-		err = errors.Join(err, undo)
-	}()
 	count := 0
 	return file.Confirm(ctx, budget, func(op string) string { return families[op] }, func(ctx context.Context, with *oppolicy.Tuning) (time.Duration, error) {
 		if count++; s.Trial != nil {
