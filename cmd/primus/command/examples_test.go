@@ -1,6 +1,7 @@
 package command_test
 
 import (
+	"bytes"
 	"io"
 	"os"
 	"path/filepath"
@@ -19,6 +20,8 @@ import (
 func TestExamplesOfHelp(t *testing.T) {
 	t.Chdir(t.TempDir())
 	require.NoError(t, os.MkdirAll(filepath.Join("Primus", "primus", "configs"), 0o755))
+	require.NoError(t, os.Mkdir("notes", 0o755))
+	require.NoError(t, os.WriteFile("notes/a.txt", bytes.Repeat([]byte("A line of some text.\n"), 1000), 0o600))
 	seen := 0
 	var check func(c *cobra.Command)
 	check = func(c *cobra.Command) {

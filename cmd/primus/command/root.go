@@ -150,7 +150,7 @@ in order, within 30 s or --grace, the second one at once.`,
 	// The flag that cobra adds prints a template, see docs/RATIONALE.md.
 	root.Flags().BoolVarP(&version, "version", "v", false, "version for primus")
 	root.SetFlagErrorFunc(cli.FlagError)
-	root.AddCommand(train.New(prog), config.New(prog, newRoot), config.NewExamples(prog), config.NewPresets(prog), ops.New(prog), policy.New(prog), plugins.New(prog),
+	root.AddCommand(train.New(prog), train.NewInit(prog), config.New(prog, newRoot), config.NewExamples(prog), config.NewPresets(prog), ops.New(prog), policy.New(prog), plugins.New(prog),
 		patches.New(prog), backends.New(prog), devices.New(prog), preflight.New(prog), preflight.NewSmoke(prog), projection.New(prog), benchmark.New(prog), models.NewGenerate(prog), models.NewChat(prog), models.NewEvaluate(prog), models.NewExport(prog), serve.New(prog), runs.New(prog), fleet.New(prog),
 		tokenizer.New(prog), data.New(prog),
 		newVersionCommand(prog), newManCommand())

@@ -113,7 +113,7 @@ func descend(cmd *cobra.Command, words []string) (*cobra.Command, []string) {
 // parseFlags sets the flags of a command from the rest of a command line.
 func parseFlags(cmd *cobra.Command, rest []string) error {
 	if cmd.DisableFlagParsing {
-		known, _, err := experiments.SplitArgs(cmd, rest)
+		known, _, _, err := experiments.SplitArgs(cmd, rest)
 		if err != nil {
 			return err
 		}

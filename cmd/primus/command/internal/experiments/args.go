@@ -1,6 +1,7 @@
 package experiments
 
 import (
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -32,9 +33,12 @@ func TakeOverrides(prog cli.Program, cmd *cobra.Command, module string, run func
 // ParseTrainArgs sets the flags of the command from args and the environment, and returns the other
 // tokens: the overrides.
 func ParseTrainArgs(cmd *cobra.Command, args []string) ([]string, error) {
-	known, overrides, err := SplitArgs(cmd, args)
+	known, overrides, texts, err := SplitArgs(cmd, args)
 	if err != nil {
 		return nil, err
+	}
+	if len(texts) > 0 {
+		setTexts(cmd, texts)
 	}
 	if err := cmd.Flags().Parse(known); err != nil {
 		return nil, cli.FlagError(cmd, err)
@@ -42,9 +46,40 @@ func ParseTrainArgs(cmd *cobra.Command, args []string) ([]string, error) {
 	return overrides, cli.ApplyDefaults(cmd)
 }
 
+// textsKey is the annotation of a command that takes texts to train on.
+const textsKey = "texts"
+
+// TakeTexts makes a command accept texts to train on, files and folders, beside its overrides.
+func TakeTexts(cmd *cobra.Command) { setTexts(cmd, nil) }
+
+// Texts returns the texts that a command was given.
+func Texts(cmd *cobra.Command) []string {
+	if cmd.Annotations[textsKey] == "" {
+		return nil
+	}
+	return strings.Split(cmd.Annotations[textsKey], "\x00")
+}
+
+func setTexts(cmd *cobra.Command, texts []string) {
+	if cmd.Annotations == nil {
+		cmd.Annotations = map[string]string{}
+	}
+	cmd.Annotations[textsKey] = strings.Join(texts, "\x00")
+}
+
+// isText reports whether a word names a text: something on the disk that is no experiment.
+func isText(cmd *cobra.Command, word string) bool {
+	if _, takes := cmd.Annotations[textsKey]; !takes {
+		return false
+	}
+	_, err := os.Stat(word)
+	return err == nil && !slices.Contains(graph.ExperimentExtensions(nil), strings.TrimPrefix(filepath.Ext(word), "."))
+}
+
 // SplitArgs separates the flags of the command, with their values, from overrides, which are
-// key=value, --key=value, --key value or --key alone. Any other token is an error.
-func SplitArgs(cmd *cobra.Command, args []string) (known, overrides []string, err error) {
+// key=value, --key=value, --key value or --key alone, and from texts, if the command takes them.
+// Any other token is an error.
+func SplitArgs(cmd *cobra.Command, args []string) (known, overrides, texts []string, err error) {
 	flags := cmd.Flags()
 	for i := 0; i < len(args); i++ {
 		token := args[i]
@@ -61,18 +96,20 @@ func SplitArgs(cmd *cobra.Command, args []string) (known, overrides []string, er
 			known = append(known, token)
 		case strings.HasPrefix(token, "--") && flag != nil:
 			if !followed {
-				return nil, nil, cli.Usagef(cmd, "--%s needs a value: %s", flag.Name, cli.Wants(flag))
+				return nil, nil, nil, cli.Usagef(cmd, "--%s needs a value: %s", flag.Name, cli.Wants(flag))
 			}
 			known = append(known, token+"="+args[i+1])
 			i++
 		case strings.HasPrefix(token, "-") && !hasValue && !strings.HasPrefix(token, "--"):
-			return nil, nil, cli.Usagef(cmd, "unknown flag %s%s", token, cli.FlagHint(flags, name))
+			return nil, nil, nil, cli.Usagef(cmd, "unknown flag %s%s", token, cli.FlagHint(flags, name))
 		case strings.HasPrefix(token, "--") && cli.FlagHint(flags, name) != "":
-			return nil, nil, cli.Usagef(cmd, "unknown flag --%s%s (a parameter of this name is given as %s=VALUE)", name, cli.FlagHint(flags, name), name)
+			return nil, nil, nil, cli.Usagef(cmd, "unknown flag --%s%s (a parameter of this name is given as %s=VALUE)", name, cli.FlagHint(flags, name), name)
 		case hasValue:
 			overrides = append(overrides, token)
+		case !strings.HasPrefix(token, "--") && isText(cmd, token):
+			texts = append(texts, token)
 		case !strings.HasPrefix(token, "--"):
-			return nil, nil, strayWord(cmd, token)
+			return nil, nil, nil, strayWord(cmd, token)
 		case followed:
 			overrides = append(overrides, token, args[i+1])
 			i++
@@ -80,7 +117,7 @@ func SplitArgs(cmd *cobra.Command, args []string) (known, overrides []string, er
 			overrides = append(overrides, token+"=true")
 		}
 	}
-	return known, overrides, nil
+	return known, overrides, texts, nil
 }
 
 // longForm returns -o, -o=json and -ojson as --output and --output=json, for flags that take a
@@ -113,6 +150,9 @@ func strayWord(cmd *cobra.Command, word string) error {
 	}
 	if hint := suggest.Hint(word, cli.Subcommands(cmd, (*cobra.Command).Name)); hint != "" {
 		return cli.Usagef(cmd, "unknown command %q for %q%s", word, cmd.CommandPath(), hint)
+	}
+	if _, takes := cmd.Annotations[textsKey]; takes {
+		return cli.Usagef(cmd, "unexpected argument %q, want a file or a folder of text, key=value, --key value or a flag", word)
 	}
 	return cli.Usagef(cmd, "unexpected argument %q, want key=value, --key value or a flag", word)
 }

@@ -5,10 +5,12 @@ package train
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/experiments"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/service"
+	"github.com/primus-fl/primus/cmd/primus/command/internal/train/firstrun"
 	"github.com/primus-fl/primus/internal/launch"
 	"github.com/primus-fl/primus/internal/recording"
 	"github.com/spf13/cobra"
@@ -27,9 +29,10 @@ type Options struct {
 	ranks     uint
 	restarts  uint
 	logFormat string
-	nodes     int      // as given on the command line
-	line      []string // the command line of a rank
-	note      string   // for the log
+	nodes     int           // as given on the command line
+	line      []string      // the command line of a rank
+	note      string        // for the log
+	time      time.Duration // for a text
 	taps      tapFlags
 
 	recording *recording.Settings // from taps; nil without
@@ -63,6 +66,7 @@ func New(prog cli.Program) *cobra.Command {
 // pretrainExamples are those of a command that trains from scratch.
 func pretrainExamples(command string) string {
 	return strings.ReplaceAll(`  primus TRAIN
+  primus TRAIN notes --time 10m
   primus TRAIN --config llama_6M-pretrain exp_name=mine train_iters=50
   primus TRAIN --config exp.yaml
   primus TRAIN --config exp.yaml train_iters=100 lr=1e-3 train_data_path=corpus/
@@ -88,16 +92,33 @@ func newStageCommand(prog cli.Program, use string, s experiments.Stage, about, e
 	var opts Options
 	opts.Program = prog
 	short, _, _ := strings.Cut(about, "\n")
+	usage := " --config FILE [key=value…]"
+	if s == experiments.Pretrain {
+		usage = " [--config FILE | TEXT…] [key=value…]"
+	}
 	cmd := &cobra.Command{
-		Use:     use + " [--config FILE] [key=value…]",
+		Use:     use + usage,
 		Short:   strings.TrimSuffix(short, "."),
 		Long:    about + ".\n\n" + trainDetails,
 		Example: examples,
 	}
 	opts.AddFlags(cmd.Flags())
+	if s == experiments.Pretrain {
+		experiments.TakeTexts(cmd)
+		cmd.Flags().DurationVar(&opts.time, "time", firstrun.DefaultTime, "with TEXT, train for about this `TIME`")
+		cli.WithoutVariable(cmd.Flags(), "time")
+	}
 	opts.output.AddFlag(cmd)
 	experiments.TakeOverrides(prog, cmd, s.Module, func(cmd *cobra.Command, overrides []string) error {
-		if opts.Config == "" && s == experiments.Pretrain && !namesConfig(overrides) {
+		texts := experiments.Texts(cmd)
+		switch {
+		case len(texts) > 0 && opts.Config != "":
+			return cli.Usagef(cmd, "given --config %s and the text %s, want one of them; train_data_path=%[2]s gives the experiment another text", opts.Config, texts[0])
+		case len(texts) == 0 && cmd.Flags().Changed("time"):
+			return cli.Usagef(cmd, "--time is for a text, as in primus train book.txt --time 10m; the steps of an experiment are train_iters=N")
+		case len(texts) > 0:
+			opts.Config = texts[0] // until there is an experiment
+		case opts.Config == "" && s == experiments.Pretrain && !namesConfig(overrides):
 			opts.Config = firstExample
 			opts.note = "no --config: training the example " + firstExample + " (primus examples list)"
 		}
@@ -105,6 +126,9 @@ func newStageCommand(prog cli.Program, use string, s experiments.Stage, about, e
 			return err
 		}
 		opts.line, opts.nodes = lineOfRank(cmd, overrides), opts.run.Launch.Nodes
+		if len(texts) > 0 {
+			return trainTexts(cmd, prog, s, opts, overrides)
+		}
 		return runStage(cmd, prog, s, opts, overrides)
 	})
 	return cmd
@@ -141,7 +165,8 @@ func runStage(cmd *cobra.Command, prog cli.Program, s experiments.Stage, opts Op
 // trainDetails is the help that all commands of train share.
 const trainDetails = `--config names a file, an example that comes with the program (primus examples list), or
 - for standard input. Without it, training from scratch takes the example
-llama_2M-pretrain.
+llama_2M-pretrain, or TEXT: files and folders of text, for which it makes an experiment
+that takes about --time on this machine, as primus init does, and trains it.
 
 Parameters come from the experiment's module preset, model preset and overrides, and
 last from key=value, --key=value or --key value on the command line. The run directory

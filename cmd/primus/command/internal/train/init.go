@@ -1,0 +1,135 @@
+package train
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
+	"github.com/primus-fl/primus/cmd/primus/command/internal/experiments"
+	"github.com/primus-fl/primus/cmd/primus/command/internal/train/firstrun"
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+)
+
+// NewInit returns the command `primus init`.
+func NewInit(prog cli.Program) *cobra.Command {
+	var s firstrun.Settings
+	s.Training.Program = prog
+	cmd := &cobra.Command{
+		Use:   "init TEXT…",
+		Short: "Write an experiment that trains a model on a text",
+		Long: `Write an experiment that trains a model on texts: files or folders of text, JSON lines or
+Parquet, compressed or not. It trains a tokenizer, measures how fast this machine trains,
+and takes the largest model that sees two tokens for each of its parameters in --time; no
+text is seen more than 20 times. NAME.yaml and NAME-tokenizer.json are written to the
+working directory, and nothing is trained yet. primus train TEXT does both.
+
+Without TEXT it asks, if standard input is a terminal.`,
+		Example: `  primus init book.txt
+  primus init notes/ --time 1h --name notes
+  primus init corpus.jsonl.zst --model llama_30M --time 8h`,
+		RunE: func(cmd *cobra.Command, texts []string) error {
+			s.Texts = texts
+			if len(texts) == 0 {
+				if err := ask(cmd, prog, &s); err != nil {
+					return err
+				}
+			}
+			file, made, err := firstrun.Experiment(cmd.Context(), prog, s)
+			if err != nil {
+				return err
+			}
+			if made == nil {
+				_, err = fmt.Fprintf(prog.Out, "%s is there already: train it with\n\n  primus train --config %[1]s\n", file)
+				return err
+			}
+			_, err = fmt.Fprintf(prog.Out, "%s\nwritten to %s; train it with\n\n  primus train --config %[2]s\n", made.Summary(), file)
+			return err
+		},
+	}
+	flags := cmd.Flags()
+	flags.DurationVar(&s.Time, "time", firstrun.DefaultTime, "`TIME` that training is to take, about")
+	flags.StringVar(&s.Name, "name", "", "`NAME` of the run and the files; the default is that of the text")
+	flags.StringVar(&s.Model, "model", "", "take this model `PRESET`: "+strings.Join(firstrun.Models(), ", "))
+	flags.UintVar(&s.Training.Threads, "threads", 0, "measure with `N` CPU threads for ops; 0 is one per CPU")
+	cli.WithoutVariable(flags, "time", "name", "model")
+	if err := cmd.RegisterFlagCompletionFunc("model", cobra.FixedCompletions(firstrun.Models(), cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		panic("BUG: " + err.Error())
+	}
+	return cmd
+}
+
+// ask asks for what was not given, in a terminal only.
+func ask(cmd *cobra.Command, prog cli.Program, s *firstrun.Settings) error {
+	in, isFile := cmd.InOrStdin().(*os.File)
+	if !isFile || !term.IsTerminal(int(in.Fd())) {
+		return cli.Usagef(cmd, "no text given, want files or folders of text")
+	}
+	answers := bufio.NewReader(in)
+	question := func(text string) (string, error) {
+		fmt.Fprint(prog.Err, text)
+		line, err := answers.ReadString('\n')
+		if err != nil && (!errors.Is(err, io.EOF) || line == "") {
+			return "", fmt.Errorf("read the answer: %w", err)
+		}
+		return strings.TrimSpace(line), nil
+	}
+	text, err := question("Text to train on, a file or a folder: ")
+	if err != nil {
+		return err
+	}
+	if text == "" {
+		return cli.Usagef(cmd, "no text given, want a file or a folder of text")
+	}
+	s.Texts = []string{text}
+	if cmd.Flags().Changed("time") {
+		return nil
+	}
+	limit, err := question(fmt.Sprintf("Time for training [%v]: ", s.Time))
+	if err != nil || limit == "" {
+		return err
+	}
+	if s.Time, err = time.ParseDuration(limit); err != nil {
+		return cli.Usagef(cmd, "given the time %q, want one such as 10m or 8h", limit)
+	}
+	return nil
+}
+
+// trainTexts makes the experiment for texts, unless it is there, and trains it.
+func trainTexts(cmd *cobra.Command, prog cli.Program, s experiments.Stage, opts Options, overrides []string) error {
+	name := ""
+	for _, token := range overrides {
+		if value, ok := strings.CutPrefix(strings.TrimLeft(token, "-"), "exp_name="); ok {
+			name = value
+		}
+	}
+	file, made, err := firstrun.Experiment(cmd.Context(), prog, firstrun.Settings{Texts: experiments.Texts(cmd), Time: opts.time, Name: name, DryRun: opts.run.DryRun, Training: opts.TrainingOptions})
+	if err != nil {
+		return err
+	}
+	opts.note = "going on with " + file + ", which was made for this text"
+	if made != nil && opts.run.DryRun {
+		_, err := fmt.Fprintf(prog.Out, "dry run: %s is not written, and nothing is trained\n\n%s", file, made.Summary())
+		return err
+	}
+	if made != nil {
+		opts.note = "experiment written to " + file + ": primus train --config " + file + " trains it again"
+		fmt.Fprint(prog.Err, made.Summary())
+	}
+	opts.Config = file
+	opts.line = append(opts.line, "--config="+file)
+	if err := runStage(cmd, prog, s, opts, overrides); err != nil || opts.run.DryRun {
+		return err
+	}
+	experiment, err := opts.Load(s.Module, overrides)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(prog.Err, "\ntalk to it: primus chat %s\n", experiment.RootPath())
+	return err
+}

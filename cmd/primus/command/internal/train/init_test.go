@@ -1,0 +1,173 @@
+package train_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/primus-fl/primus/cmd/primus/command"
+	"github.com/primus-fl/primus/cmd/primus/command/internal/commandtest"
+	"github.com/primus-fl/primus/document/formats"
+	"github.com/primus-fl/primus/internal/configs"
+	"github.com/primus-fl/primus/internal/primustest"
+	"github.com/primus-fl/primus/runtime/config"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// prose returns text of about so many bytes, of words that repeat.
+func prose(size int) string {
+	var b strings.Builder
+	for i := 0; b.Len() < size; i++ {
+		fmt.Fprintf(&b, "The %dth line says that kernel %d adds %d rows.\n", i, i%17, i*i%101)
+		if i%20 == 0 {
+			b.WriteString("\n")
+		}
+	}
+	return b.String()
+}
+
+// A text becomes an experiment, a run and a conversation by one command and the one that it names.
+func TestTrainText(t *testing.T) {
+	primustest.Long(t, "it trains for a second")
+	t.Chdir(t.TempDir())
+	require.NoError(t, os.WriteFile("my notes.txt", []byte(prose(150_000)), 0o600))
+	got := commandtest.Run(t, "train", "my notes.txt", "--time", "1s", "--dry-run")
+	require.Zero(t, got.Code, got.Stderr)
+	assert.Contains(t, got.Out, "model       llama_2M")
+	assert.Equal(t, []string{".", "my notes.txt"}, commandtest.Files(t, "."))
+	got = commandtest.Run(t, "train", "my notes.txt", "--time", "1s", "final_eval_windows=16")
+	require.Zero(t, got.Code, got.Stderr)
+	assert.Contains(t, got.Stderr, "model       llama_2M")
+	assert.Contains(t, got.Stderr, "measured here")
+	assert.Contains(t, got.Stderr, "talk to it: primus chat ./output/local/local/my-notes")
+	assert.Contains(t, got.Out, "my-notes finished")
+	said := command.Main([]string{"chat", "./output/local/local/my-notes", "--max-tokens", "5"},
+		command.Streams{Out: &bytes.Buffer{}, Err: &bytes.Buffer{}, In: strings.NewReader("The\n")})
+	assert.Zero(t, said)
+
+	written, err := os.ReadFile("my-notes.yaml")
+	require.NoError(t, err)
+	got = commandtest.Run(t, "train", "my notes.txt", "--time", "1s", "final_eval_windows=16")
+	require.Zero(t, got.Code, got.Stderr)
+	assert.Contains(t, got.Stderr, "going on with my-notes.yaml")
+	assert.Contains(t, got.Stderr, "this run is finished")
+	again, err := os.ReadFile("my-notes.yaml")
+	require.NoError(t, err)
+	assert.Equal(t, string(written), string(again))
+}
+
+// What init writes is a whole experiment, whatever form the text has.
+func TestInit(t *testing.T) {
+	t.Chdir(t.TempDir())
+	require.NoError(t, os.Mkdir("folder", 0o755))
+	require.NoError(t, os.WriteFile("folder/a.md", []byte(prose(60_000)), 0o600))
+	require.NoError(t, os.WriteFile("folder/b.jsonl", []byte(strings.Repeat(`{"text": "One line of JSON that is a document of its own."}`+"\n", 2000)), 0o600))
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	_, err := w.Write([]byte(prose(300_000)))
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	require.NoError(t, os.WriteFile("packed.txt.gz", packed.Bytes(), 0o600))
+	require.NoError(t, os.WriteFile("short.txt", []byte(prose(20_000)), 0o600))
+	for _, tt := range []struct {
+		args []string
+		name string
+		want map[string]string
+	}{
+		{[]string{"folder"}, "folder", map[string]string{"train_data_path": "folder", "tokenizer_model": "folder-tokenizer.json"}},
+		{[]string{"packed.txt.gz"}, "packed", map[string]string{"train_data_path": "packed.txt.gz"}},
+		{[]string{"short.txt"}, "short", map[string]string{"vocab_size": "256"}},
+		{[]string{"short.txt", "folder/a.md", "--name", "both"}, "both", map[string]string{}},
+		{[]string{"./folder/", "--name", "model", "--model", "llama_6M"}, "model", map[string]string{"global_batch_size": "8"}},
+	} {
+		got := commandtest.Run(t, append([]string{"init", "--time", "1s"}, tt.args...)...)
+		require.Zero(t, got.Code, got.Stderr)
+		assert.Contains(t, got.Out, "primus train --config "+tt.name+".yaml")
+		require.Zero(t, commandtest.Run(t, "train", "--config", tt.name+".yaml", "--dry-run").Code)
+		e, err := config.LoadExperiment(tt.name+".yaml", config.Options{
+			Formats: formats.All(), Presets: []config.Root{{Name: "embedded", FS: configs.FS()}}, Places: map[string]config.Place{"native": {WorkGroup: "w", UserName: "u", Workspace: "o"}},
+		})
+		require.NoError(t, err)
+		assert.Empty(t, e.Report.Warnings)
+		assert.Equal(t, tt.name, e.ExpName)
+		for name, want := range tt.want {
+			value, ok := e.Modules[0].Params.Lookup(name)
+			require.True(t, ok, name)
+			assert.Equal(t, want, value.Text(), name)
+		}
+	}
+	written, err := os.ReadFile("both.yaml")
+	require.NoError(t, err)
+	assert.Regexp(t, `train_data_path: "\d+ short.txt \d+ folder/a.md"`, string(written))
+	got := commandtest.Run(t, "init", "folder")
+	require.Zero(t, got.Code, got.Stderr)
+	assert.Contains(t, got.Out, "folder.yaml is there already")
+}
+
+// A longer time takes a larger model, and never more steps than the text is good for.
+func TestInitChoosesByTime(t *testing.T) {
+	primustest.Long(t, "it measures larger models")
+	t.Chdir(t.TempDir())
+	require.NoError(t, os.WriteFile("text.txt", []byte(prose(3_000_000)), 0o600))
+	summary := regexp.MustCompile(`model       (\w+) with [\d.]+ million parameters\ntraining    \d+ steps of \d+ tokens, ([\d.]+) times the text`)
+	models := map[time.Duration]string{}
+	for _, limit := range []time.Duration{time.Minute, 3 * time.Hour} {
+		got := commandtest.Run(t, "init", "text.txt", "--time", limit.String(), "--name", "n"+limit.String())
+		require.Zero(t, got.Code, got.Stderr)
+		said := summary.FindStringSubmatch(got.Out)
+		require.NotNil(t, said, got.Out)
+		times, err := strconv.ParseFloat(said[2], 64)
+		require.NoError(t, err)
+		assert.LessOrEqual(t, times, 20.05)
+		models[limit] = said[1]
+	}
+	assert.Equal(t, "llama_2M", models[time.Minute])
+	assert.NotEqual(t, "llama_2M", models[3*time.Hour])
+}
+
+// What cannot be trained on is said, and nothing is written.
+func TestInitRefuses(t *testing.T) {
+	t.Chdir(t.TempDir())
+	require.NoError(t, os.Mkdir("empty", 0o755))
+	require.NoError(t, os.WriteFile("binary", []byte{0, 1, 2}, 0o600))
+	require.NoError(t, os.WriteFile("tiny.txt", []byte("a few words"), 0o600))
+	require.NoError(t, os.WriteFile("with space.txt", []byte(prose(20_000)), 0o600))
+	require.NoError(t, os.WriteFile("bad.jsonl", []byte("{\n"), 0o600))
+	require.NoError(t, os.WriteFile("mine.txt", []byte(prose(20_000)), 0o600))
+	require.NoError(t, os.WriteFile("mine.yaml", []byte("a: 1\n"), 0o600))
+	before := commandtest.Files(t, ".")
+	for _, tt := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"init"}, 2, "no text given"},
+		{[]string{"init", "nothing.txt"}, 1, "nothing.txt"},
+		{[]string{"init", "empty"}, 1, "holds no text"},
+		{[]string{"init", "binary"}, 1, "1 binary"},
+		{[]string{"init", "tiny.txt"}, 1, "want at least"},
+		{[]string{"init", "bad.jsonl"}, 1, "bad.jsonl"},
+		{[]string{"init", "with space.txt", "mine.txt", "--name", "x"}, 2, "cannot be blended"},
+		{[]string{"init", "mine.txt"}, 1, "mine.yaml is there already and is not the experiment for mine.txt"},
+		{[]string{"init", "mine.txt", "--name", "../x"}, 2, "letters, digits"},
+		{[]string{"init", "mine.txt", "--name", "x", "--time", "0s"}, 2, "--time"},
+		{[]string{"init", "mine.txt", "--name", "x", "--model", "llama"}, 2, "llama_2M"},
+		{[]string{"train", "nothing.txt"}, 2, "want a file or a folder of text"},
+		{[]string{"train", "mine.txt", "--config", "mine.yaml"}, 2, "want one of them"},
+		{[]string{"train", "--time", "3s"}, 2, "--time is for a text"},
+	} {
+		got := commandtest.Run(t, tt.args...)
+		assert.Equal(t, tt.code, got.Code, "%v: %s", tt.args, got.Stderr)
+		assert.Contains(t, got.Stderr, tt.want, "%v", tt.args)
+	}
+	assert.Equal(t, before, commandtest.Files(t, "."))
+	assert.NoFileExists(t, filepath.Join("..", "x.yaml"))
+}
