@@ -28,7 +28,7 @@ type Tick struct {
 	Label string
 }
 
-// Series is data of a chart: Line or Bars.
+// Series is data of a chart: Line, Bars or Boxes.
 type Series interface {
 	name() string
 	draw(c *canvas)
@@ -126,3 +126,29 @@ func (b Bars) drawKey(c *canvas, x0, x1, y float64) {
 	c.gg.DrawRectangle(x0, y-half, x1-x0, 2*half)
 	c.fill(b.Color)
 }
+
+// Boxes are rectangles.
+type Boxes struct {
+	Name  string
+	Color color.Color // of the sample in the legend
+	Boxes []Box
+}
+
+// A Box is a rectangle in data coordinates.
+type Box struct {
+	X0, X1, Y0, Y1 float64
+	Color          color.Color
+}
+
+var _ Series = Boxes{}
+
+func (b Boxes) name() string { return b.Name }
+
+func (b Boxes) draw(c *canvas) {
+	for _, box := range b.Boxes {
+		c.gg.DrawRectangle(c.x(box.X0), c.y(box.Y1), c.x(box.X1)-c.x(box.X0), c.y(box.Y0)-c.y(box.Y1))
+		c.fill(box.Color)
+	}
+}
+
+func (b Boxes) drawKey(c *canvas, x0, x1, y float64) { Bars{Color: b.Color}.drawKey(c, x0, x1, y) }

@@ -78,6 +78,18 @@ func TestLineGoesThroughItsPoints(t *testing.T) {
 	assert.Greater(t, dot.Dx(), 5)
 }
 
+func TestBoxesLieWhereTheyAre(t *testing.T) {
+	t.Parallel()
+	c := chart.Chart{
+		Width: 360, Height: 360, X: chart.Axis{Max: 10}, Y: chart.Axis{Max: 10},
+		Series: []chart.Series{chart.Boxes{Color: color.White, Boxes: []chart.Box{{X0: 2, X1: 4, Y0: 1, Y1: 2, Color: red()}, {X0: 6, X1: 8, Y0: 1, Y1: 2, Color: red()}}}},
+	}
+	img := draw(t, c)
+	left, both := extent(img, image.Rect(0, 0, 290, 550), red()), extent(img, img.Bounds(), red())
+	assert.InDelta(t, 3*left.Dx(), both.Dx(), 3)
+	assert.InDelta(t, left.Dx(), 2*left.Dy(), 6)
+}
+
 func TestAxesNeedASpan(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []chart.Axis{{}, {Min: 2, Max: 1}, {Max: math.NaN()}} {

@@ -51,7 +51,7 @@ func Check(t Table, limit float64) error {
 // checkRank checks what can be seen on one rank.
 func checkRank(t Table, rank int, limit float64) error {
 	seen := make([]uint8, t.Chunks*t.MicroBatches)
-	held, most := 0, int(min(limit*float64(t.Chunks)+1e-9, MaxPasses))
+	held, most := 0, chunksWithin(limit, t.Chunks)
 	for i, p := range t.Passes[rank] {
 		where := fmt.Sprintf("pipeline: stage %d, position %d", rank, i)
 		switch {

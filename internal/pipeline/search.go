@@ -8,11 +8,25 @@ import (
 
 // Search returns the fastest table that it finds for the given times among schedules that hold the
 // activations of at most limit micro batches, counted on a whole rank; a limit of 0 is none. It is
-// never slower than a named schedule within the limit: it compares them all, with 1, 2 and the
-// given number of chunks, and beside them further orders, each with several rules for the
-// gradients of weights. Times of single chunks leave no choice of their number and placement.
+// never slower than a named schedule within the limit: it compares them all, with 1, 2 and the given
+// number of chunks, and beside them further orders, each with several rules for the gradients of
+// weights. Then it swaps passes on the critical path of the best one. Times of single chunks leave
+// no choice of their number.
 func Search(ranks, microBatches, chunks int, times Times, limit float64) (Table, error) {
-	s := Shape{ranks, microBatches, chunks, Loop}
+	counts := []int{1, 2, chunks}
+	if times.Chunks != nil {
+		counts = []int{chunks}
+	}
+	slices.Sort(counts)
+	return search(Shape{ranks, microBatches, chunks, Loop}, slices.Compact(counts), times, limit)
+}
+
+// SearchShape is Search for one number of chunks.
+func SearchShape(s Shape, times Times, limit float64) (Table, error) {
+	return search(s, []int{s.Chunks}, times, limit)
+}
+
+func search(s Shape, counts []int, times Times, limit float64) (Table, error) {
 	if err := s.Validate(); err != nil {
 		return Table{}, err
 	}
@@ -22,11 +36,6 @@ func Search(ranks, microBatches, chunks int, times Times, limit float64) (Table,
 	if !(limit == 0 || limit >= 1) {
 		return Table{}, fmt.Errorf("pipeline: given a limit of %v micro batches, want a number >= 1: a stage holds all of one micro batch", limit)
 	}
-	counts := []int{1, 2, chunks}
-	if times.Chunks != nil {
-		counts = []int{chunks}
-	}
-	slices.Sort(counts)
 	var best Table
 	var found Simulation
 	try := func(t Table) {
@@ -34,13 +43,13 @@ func Search(ranks, microBatches, chunks int, times Times, limit float64) (Table,
 			best, found = t, r
 		}
 	}
-	for _, v := range slices.Compact(counts) {
-		s := Shape{ranks, microBatches, v, Loop}
+	for _, v := range counts {
+		s.Chunks = v
 		if s.Validate() != nil {
-			continue
+			continue // the product with a number of chunks that was not asked for is too large
 		}
 		for _, g := range generators() {
-			if g.chunks != 0 && g.chunks != v || microBatches < g.micro*ranks || g.chunks == 0 && v == 1 {
+			if g.chunks != 0 && g.chunks != v || s.MicroBatches < g.micro*s.Ranks || g.chunks == 0 && v == 1 {
 				continue
 			}
 			s.Placement = g.placement
@@ -57,7 +66,17 @@ func Search(ranks, microBatches, chunks int, times Times, limit float64) (Table,
 			}
 		}
 	}
+	if best.Passes == nil {
+		return Table{}, fmt.Errorf("pipeline: no schedule was found with %d chunks that holds at most %v micro batches: want a higher limit, or 1 chunk", s.Chunks, limit)
+	}
+	most := chunksWithin(limit, best.Chunks)
+	if limit == 0 {
+		most = int(found.Peak()*float64(best.Chunks) + 0.5)
+	}
 	best.Name = Auto
+	if improved := improve(best, times, most, 10*effort); simulate(improved, times).better(found) {
+		return improved, nil
+	}
 	return best, nil
 }
 
@@ -65,7 +84,7 @@ func Search(ranks, microBatches, chunks int, times Times, limit float64) (Table,
 func wider(s Shape, times Times, limit float64) []arrangement {
 	most := 2 * s.Ranks * s.Chunks
 	if limit > 0 {
-		most = int(min(math.Floor(limit*float64(s.Chunks)+1e-9), MaxPasses))
+		most = chunksWithin(limit, s.Chunks)
 	}
 	var plans []plan
 	add := func(order func(s Shape) [][]Pass, least int) {
@@ -99,4 +118,9 @@ func wider(s Shape, times Times, limit float64) []arrangement {
 		}
 	}
 	return arrangements(plans, times, 6*s.Ranks)
+}
+
+// chunksWithin returns how many chunks a limit of micro batches on a whole rank has room for.
+func chunksWithin(limit float64, chunks int) int {
+	return int(min(math.Floor(limit*float64(chunks)+1e-9), MaxPasses))
 }

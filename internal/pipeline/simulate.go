@@ -38,8 +38,17 @@ func Simulate(t Table, times Times) (Simulation, error) {
 
 // simulate runs a table that has been checked.
 func simulate(t Table, times Times) Simulation {
+	r, ok := run(t, times)
+	if !ok {
+		panic("BUG: pipeline: a table that was checked does not end")
+	}
+	return r
+}
+
+// run simulates a table that has every pass once. ok is false if it does not end.
+func run(t Table, times Times) (r Simulation, ok bool) {
 	costs := times.costs(t.Shape)
-	r := Simulation{
+	r = Simulation{
 		Activation: make([]float64, t.Ranks), Busy: make([]float64, t.Ranks), Spans: make([][]Span, t.Ranks),
 	}
 	ends := newArrivals(t.Shape)
@@ -48,7 +57,7 @@ func simulate(t Table, times Times) Simulation {
 	for rank := range r.Spans {
 		r.Spans[rank] = make([]Span, 0, len(t.Passes[rank]))
 	}
-	walk(t, func(rank int, p Pass) bool {
+	next := walk(t, func(rank int, p Pass) bool {
 		start, ok := ends.ready(t.Shape, rank, p, times.Send)
 		if !ok {
 			return false
@@ -72,11 +81,14 @@ func simulate(t Table, times Times) Simulation {
 	})
 	busy := 0.0
 	for rank := range t.Ranks {
+		if next[rank] < len(t.Passes[rank]) {
+			return Simulation{}, false
+		}
 		busy += r.Busy[rank]
 		r.Activation[rank] = float64(peak[rank]) / float64(t.Chunks)
 	}
 	r.Bubble = max(0, 1-busy/(float64(t.Ranks)*r.StepTime))
-	return r
+	return r, true
 }
 
 // walk calls step for the passes of a table, those of each rank in order, until step returns false

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -13,6 +14,7 @@ import (
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/graph"
 	"github.com/primus-fl/primus/document"
+	"github.com/primus-fl/primus/internal/durable"
 	"github.com/primus-fl/primus/internal/pipeline"
 	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/primus-fl/primus/internal/suggest"
@@ -28,6 +30,7 @@ type pipelineFlags struct {
 	chunks                   int
 	forward, backward, wgrad []string
 	send, limit              float64
+	config, picture          string
 }
 
 // pipelineRow is what -o json prints for a schedule.
@@ -40,15 +43,19 @@ type pipelineRow struct {
 	Bubble       float64 `json:"bubble"`
 	Peak         float64 `json:"peak_activations"`
 	BubbleOfWork float64 `json:"bubble_of_work"`
-	SpeedUp      float64 `json:"speed_up"` // over the slowest row
+	SpeedUp      float64 `json:"speed_up"` // over the slowest row of the same size
 	Fits         bool    `json:"fits"`     // --max-activations
+
+	limit float64
 }
 
 // request is a schedule to simulate.
 type request struct {
+	name                 string // in the table; that of the schedule if empty
 	schedule             string // a name of package pipeline, or a file
 	stages, microBatches int
-	chunks               int // that interleaved and auto have
+	chunks               int  // that interleaved and auto have
+	only                 bool // auto has no other number of chunks
 	times                pipeline.Times
 	limit                float64
 }
@@ -64,7 +71,7 @@ and compare them:
   step time         from the first pass to the end of the last one, in the unit of the times
   bubble            share of the step in which stages wait, over all stages
   peak activations  most micro batches that a stage holds at once, counted on a whole stage
-  speed-up          over the slowest schedule of the table
+  speed-up          over the slowest schedule with as many stages and micro batches
 
 Times are those of one micro batch on a stage, over all its chunks: one for all stages, or
 one for each with commas between. --backward is the gradient of the input alone, --wgrad
@@ -84,11 +91,15 @@ F and B are the passes, W computes the gradients of the weights of a B, and BW i
 pass in another chunk than 0 ends with its number, as in F0.1; chunks: says how many there
 are, and placement: v that every second one goes from the last stage to the first.
 
+--config reads the times and schedules of a pp_simulation.yaml of Primus; its heuristic of
+zero bubble is auto with one chunk here, within max_mem.
+
 At most ` + strconv.Itoa(pipeline.MaxRanks) + ` stages, and stages · micro batches · chunks at most ` + strconv.Itoa(pipeline.MaxPasses) + `.`,
 		Example: `  primus projection pipeline --stages 8 --micro-batches 32
   primus projection pipeline --stages 8 --micro-batches 32 --forward 10 --backward 11 --wgrad 9 --send 0.5 --max-activations 6
-  primus projection pipeline --stages 4 --micro-batches 16 --schedules 1f1b,zbv,mine.yaml
-  primus projection pipeline --stages 4 --micro-batches 16 --schedules auto --forward 1,1,1,1.4 --backward 1,1,1,1.3 -o json`,
+  primus projection pipeline --stages 4 --micro-batches 16 --schedules 1f1b,zbv,mine.yaml --picture schedules.html
+  primus projection pipeline --stages 4 --micro-batches 16 --schedules auto --forward 1,1,1,1.4 --backward 1,1,1,1.3 -o json
+  primus projection pipeline --config primus/core/projection/configs/pp_simulation.yaml`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(prog, cmd) },
 	}
@@ -103,6 +114,8 @@ At most ` + strconv.Itoa(pipeline.MaxRanks) + ` stages, and stages · micro batc
 	flags.StringSliceVar(&f.wgrad, "wgrad", []string{"1"}, "the gradients of the weights take this `TIME`, or one for each stage")
 	flags.Float64Var(&f.send, "send", 0, "a message to another stage takes this `TIME`")
 	flags.Float64Var(&f.limit, "max-activations", 0, "a stage has memory for the activations of `N` micro batches; 0 is no limit")
+	flags.StringVar(&f.config, "config", "", "read sizes, times and schedules from `FILE`, a pp_simulation.yaml of Primus")
+	flags.StringVar(&f.picture, "picture", "", "draw the schedules into `FILE`, which ends with .svg, .png or .html")
 	complete := cobra.FixedCompletions(pipeline.Names(), cobra.ShellCompDirectiveDefault)
 	if err := cmd.RegisterFlagCompletionFunc("schedules", complete); err != nil {
 		panic("BUG: " + err.Error())
@@ -122,7 +135,7 @@ func describeSchedules() string {
 }
 
 func (f *pipelineFlags) run(prog cli.Program, cmd *cobra.Command) error {
-	requests, err := f.requests(cmd)
+	draw, err := f.drawing(cmd)
 	if err != nil {
 		return err
 	}
@@ -130,7 +143,12 @@ func (f *pipelineFlags) run(prog cli.Program, cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	requests, err := f.requests(cmd, formats)
+	if err != nil {
+		return err
+	}
 	var rows []pipelineRow
+	var drawn []pipeline.Drawn
 	for _, q := range requests {
 		t, err := q.table(formats)
 		if errors.Is(err, pipeline.ErrMicroBatches) && len(f.schedules) == 0 {
@@ -146,14 +164,26 @@ func (f *pipelineFlags) run(prog cli.Program, cmd *cobra.Command) error {
 		if err != nil {
 			return usage(err)
 		}
+		t.Name = cmp.Or(q.name, t.Name)
+		drawn = append(drawn, pipeline.Drawn{Table: t, Simulation: r})
 		rows = append(rows, pipelineRow{
 			Schedule: t.Name, Stages: t.Ranks, MicroBatches: t.MicroBatches, Chunks: t.Chunks, StepTime: r.StepTime, Bubble: r.Bubble,
-			Peak: r.Peak(), BubbleOfWork: r.BubbleOfWork(), Fits: q.limit == 0 || r.Peak() <= q.limit,
+			Peak: r.Peak(), BubbleOfWork: r.BubbleOfWork(), Fits: q.limit == 0 || r.Peak() <= q.limit, limit: q.limit,
 		})
 	}
-	slowest := slices.MaxFunc(rows, func(a, b pipelineRow) int { return cmp.Compare(a.StepTime, b.StepTime) }).StepTime
-	for i := range rows {
-		rows[i].SpeedUp = slowest / rows[i].StepTime
+	type size struct{ stages, microBatches int }
+	slowest := map[size]float64{}
+	for _, r := range rows {
+		s := size{r.Stages, r.MicroBatches}
+		slowest[s] = max(slowest[s], r.StepTime)
+	}
+	for i, r := range rows {
+		rows[i].SpeedUp = slowest[size{r.Stages, r.MicroBatches}] / r.StepTime
+	}
+	if draw != nil {
+		if err := durable.WriteFile(f.picture, func(w io.Writer) error { return draw(w, drawn) }); err != nil {
+			return fmt.Errorf("write %s: %w", f.picture, err)
+		}
 	}
 	if f.output.OutputFormat == cli.OutputJSON {
 		return cli.WriteJSON(prog.Out, rows)
@@ -165,15 +195,39 @@ func (f *pipelineFlags) run(prog cli.Program, cmd *cobra.Command) error {
 	for _, r := range rows {
 		peak := fmt.Sprintf("%.4g", r.Peak)
 		if !r.Fits {
-			peak += " > " + fmt.Sprintf("%.4g", f.limit)
+			peak += " > " + fmt.Sprintf("%.4g", r.limit)
 		}
 		section.Rows = append(section.Rows, table.Row{r.Schedule, r.Stages, r.MicroBatches, r.Chunks, fmt.Sprintf("%.6g", r.StepTime), fmt.Sprintf("%.2f %%", 100*r.Bubble), peak, fmt.Sprintf("%.3f", r.SpeedUp)})
 	}
 	return plaintext.WriteSections(prog.Out, f.output.OutputFormat == cli.OutputMarkdown, []plaintext.Section{section})
 }
 
+// drawing returns what writes the picture, nil if none is wanted.
+func (f *pipelineFlags) drawing(cmd *cobra.Command) (func(io.Writer, []pipeline.Drawn) error, error) {
+	switch ext := strings.ToLower(filepath.Ext(f.picture)); {
+	case f.picture == "" && !cmd.Flags().Changed("picture"):
+		return nil, nil
+	case ext == ".svg":
+		return pipeline.WriteSVG, nil
+	case ext == ".png":
+		return pipeline.WritePNG, nil
+	case ext == ".html":
+		return pipeline.WriteHTML, nil
+	}
+	return nil, cli.Usagef(cmd, "--picture: given %q, want a name that ends with .svg, .png or .html", f.picture)
+}
+
 // requests returns what the flags ask for.
-func (f *pipelineFlags) requests(cmd *cobra.Command) ([]request, error) {
+func (f *pipelineFlags) requests(cmd *cobra.Command, formats *document.Formats) ([]request, error) {
+	if !(f.limit == 0 || f.limit >= 1 && f.limit <= pipeline.MaxPasses) {
+		return nil, cli.Usagef(cmd, "--max-activations: given %v, want a number >= 1, or 0 for no limit", f.limit)
+	}
+	if !(f.send >= 0 && f.send <= 1e30) {
+		return nil, cli.Usagef(cmd, "--send: given %v, want a time from 0 to 1e30", f.send)
+	}
+	if f.config != "" {
+		return f.readSimulation(cmd, formats)
+	}
 	names := f.schedules
 	if len(names) == 0 {
 		names = pipeline.Names()
@@ -202,12 +256,10 @@ func (f *pipelineFlags) requests(cmd *cobra.Command) ([]request, error) {
 		return nil, cli.Usagef(cmd, "--chunks: given %d, want a number from 1 to %d", f.chunks, pipeline.MaxChunks)
 	case known && !takes && cmd.Flags().Changed("chunks"):
 		return nil, cli.Usagef(cmd, "--chunks: given %d, want the number that one of the schedules %s has", f.chunks, strings.Join(names, ", "))
-	case !(f.limit == 0 || f.limit >= 1 && f.limit <= pipeline.MaxPasses):
-		return nil, cli.Usagef(cmd, "--max-activations: given %v, want a number >= 1, or 0 for no limit", f.limit)
 	}
 	requests := make([]request, len(names))
 	for i, name := range names {
-		requests[i] = request{name, f.stages, f.microBatches, pipeline.Chunks(name, f.chunks), times, f.limit}
+		requests[i] = request{schedule: name, stages: f.stages, microBatches: f.microBatches, chunks: pipeline.Chunks(name, f.chunks), times: times, limit: f.limit}
 	}
 	return requests, nil
 }
@@ -240,9 +292,6 @@ func (f *pipelineFlags) times(cmd *cobra.Command) (pipeline.Times, error) {
 	if err != nil {
 		return pipeline.Times{}, err
 	}
-	if !(f.send >= 0 && f.send <= 1e30) {
-		return pipeline.Times{}, cli.Usagef(cmd, "--send: given %v, want a time from 0 to 1e30", f.send)
-	}
 	times := pipeline.Times{Ranks: make([]pipeline.Cost, max(len(forward), len(backward), len(wgrad))), Send: f.send}
 	for i := range times.Ranks {
 		times.Ranks[i] = pipeline.Cost{Forward: forward[min(i, len(forward)-1)], Backward: backward[min(i, len(backward)-1)], Weights: wgrad[min(i, len(wgrad)-1)]}
@@ -259,6 +308,10 @@ func (q request) table(formats *document.Formats) (pipeline.Table, error) {
 	switch {
 	case isScheduleFile(q.schedule):
 		return readSchedule(q.schedule, formats)
+	case q.schedule == pipeline.Auto && q.only:
+		s := pipeline.Shape{Ranks: q.stages, MicroBatches: q.microBatches, Chunks: q.chunks, Placement: pipeline.Loop}
+		t, err := pipeline.SearchShape(s, q.times, q.limit)
+		return t, usage(err)
 	case q.schedule == pipeline.Auto:
 		t, err := pipeline.Search(q.stages, q.microBatches, q.chunks, q.times, q.limit)
 		return t, usage(err)

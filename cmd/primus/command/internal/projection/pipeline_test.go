@@ -1,7 +1,10 @@
 package projection_test
 
 import (
+	"bytes"
 	"encoding/json"
+	"encoding/xml"
+	"image/png"
 	"math"
 	"os"
 	"path/filepath"
@@ -9,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/commandtest"
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -108,4 +112,99 @@ func TestPipelineUsage(t *testing.T) {
 			assert.Contains(t, got.Stderr, want)
 		})
 	}
+}
+
+// TestPipelinePictures checks that the files are pictures with all passes.
+func TestPipelinePictures(t *testing.T) {
+	dir := t.TempDir()
+	args := []string{"projection", "pipeline", "--stages", "3", "--micro-batches", "4", "--schedules", "1f1b,zbv", "--picture"}
+	for _, name := range []string{"a.svg", "a.html", "a.png"} {
+		got := commandtest.Run(t, append(args, filepath.Join(dir, name))...)
+		require.Zero(t, got.Code, got.Stderr)
+	}
+	read := func(name string) []byte {
+		data, err := os.ReadFile(filepath.Join(dir, name))
+		require.NoError(t, err)
+		return data
+	}
+	var svg struct {
+		Passes []struct {
+			Title string `xml:"title"`
+		} `xml:"g"`
+	}
+	require.NoError(t, xml.Unmarshal(read("a.svg"), &svg))
+	assert.Len(t, svg.Passes, 3*4*2+3*4*2*3)
+	assert.Equal(t, "F of micro batch 0, chunk 0: stage 0, position 0, from 0 to 1", svg.Passes[0].Title)
+	assert.Contains(t, string(read("a.html")), string(read("a.svg")))
+	img, err := png.Decode(bytes.NewReader(read("a.png")))
+	require.NoError(t, err)
+	assert.Greater(t, img.Bounds().Dx(), 1000)
+
+	got := commandtest.Run(t, append(args, filepath.Join(dir, "a.gif"))...)
+	assert.Equal(t, 2, got.Code)
+	assert.Contains(t, got.Stderr, `a.gif", want a name that ends with .svg, .png or .html`)
+	got = commandtest.Run(t, "projection", "pipeline", "--stages", "64", "--micro-batches", "512", "--schedules", "1f1b", "--picture", filepath.Join(dir, "b.svg"))
+	assert.Equal(t, 1, got.Code)
+	assert.Contains(t, got.Stderr, "given 65536 passes to draw, want at most 60000")
+	assert.NoFileExists(t, filepath.Join(dir, "b.svg"))
+}
+
+// TestPipelineConfig reads a file of Primus' form.
+func TestPipelineConfig(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "pp_simulation.yaml")
+	write := func(text string) { require.NoError(t, os.WriteFile(file, []byte(text), 0o600)) }
+	write(`
+fwd_time: 1000
+bwd_time: 1000.0
+wgrad_time: 1000
+print_simulation_result: true
+output_dir: ./result
+schedulers:
+  - {name: one, class: primus.core.Schedule1F1B, pp_size: 8, vpp_size: 1, micro_batches: 32}
+  - {name: half, class: ScheduleZBVGreedy, pp_size: 8, vpp_size: 2, micro_batches: 32, memory_config: half}
+  - {name: min, class: ScheduleZBVGreedy, pp_size: 8, vpp_size: 2, micro_batches: 32, memory_config: min}
+  - {name: heuristic, class: ScheduleZeroBubbleHeuristic, pp_size: 8, vpp_size: 1, micro_batches: 32, max_mem: 8, cost_comm: 10}
+`)
+	rows := pipelineRows(t, "--config", file)
+	for i := range rows {
+		rows[i].Bubble = 0
+	}
+	assert.Equal(t, []pipelineRow{
+		{"one", 8, 32, 1, 117000, 0, 8, true}, {"half", 8, 32, 2, 104500, 0, 5, true}, {"min", 8, 32, 2, 107500, 0, 4, true}, {"heuristic", 8, 32, 1, 103000, 0, 8, true},
+	}, rows)
+	got := commandtest.Run(t, "projection", "pipeline", "--config", file, "--stages", "4")
+	assert.Equal(t, 2, got.Code)
+	assert.Contains(t, got.Stderr, "--stages: given beside --config")
+
+	write("fwd_time: 1\nbwd_time: -1\nfoo: 3\nschedulers:\n  - name: x\n    class: a.b.C\n    pp_size: 0\n    micro_batches: 3\n  - 3\n")
+	got = commandtest.Run(t, "projection", "pipeline", "--config", file)
+	assert.Equal(t, 1, got.Code)
+	for _, want := range []string{
+		":3:6: foo is not a key of a pp_simulation.yaml: want some of fwd_time", ":2:11: bwd_time: given int -1, want a number", "the key wgrad_time is missing",
+		":7:14: pp_size: given int 0, want a number from 1", `class: given string "a.b.C", want one of Primus' classes`, "schedulers: given int 3, want a mapping",
+	} {
+		assert.Contains(t, got.Stderr, want)
+	}
+}
+
+// TestPipelineGuide types the commands of the guide and compares what they print.
+func TestPipelineGuide(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(primustest.ModuleRoot(t), "docs", "before-a-run.md"))
+	require.NoError(t, err)
+	t.Chdir(t.TempDir())
+	typed := 0
+	for _, b := range commandtest.Blocks(string(page)) {
+		if b.Language == "yaml" && b.Lines[0] == "# mine.yaml" {
+			require.NoError(t, os.WriteFile("mine.yaml", []byte(strings.Join(b.Lines, "\n")), 0o600))
+		}
+		words, isCommand := strings.CutPrefix(b.Lines[0], "$ primus projection pipeline ")
+		if b.Language != "console" || !isCommand {
+			continue
+		}
+		typed++
+		got := commandtest.Run(t, append([]string{"projection", "pipeline"}, strings.Fields(words)...)...)
+		require.Zero(t, got.Code, got.Stderr)
+		assert.Equal(t, strings.Join(b.Lines[1:], "\n"), strings.TrimSuffix(got.Out, "\n"))
+	}
+	assert.Equal(t, 2, typed)
 }
