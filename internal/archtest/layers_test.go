@@ -61,7 +61,7 @@ var layers = []layer{
 	{root: "internal/plugin", allowed: []string{"vendors/abi", "vendors/loader", "opregistry", "ops", "tensor", "device"}},
 	{root: "internal/preflight"},
 	{root: "internal/pipeline", allowed: []string{"document"}},
-	{root: "internal/projection", allowed: []string{"document"}},
+	{root: "internal/projection", allowed: []string{"document", "internal/pipeline"}},
 	{root: "internal/recording", allowed: []string{"internal/argcopy", "internal/finite", "internal/safetensors", "opmanager", "opregistry", "tensor"}},
 	{root: "internal/report", allowed: []string{"internal/launch", "internal/pyreader", "internal/rundir", "runtime/backend", "runtime/patch", "runtime/train", "document", "opmanager"}},
 	{root: "internal/rundir/tracking", allowed: []string{"internal/rundir", "document"}},

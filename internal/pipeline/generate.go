@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -18,6 +19,7 @@ type generator struct {
 	name      string
 	about     string
 	chunks    int // that it has, 0 for any number
+	usual     int // number of chunks where any is possible, 0 for the chosen one
 	placement Placement
 	micro     int // it needs this many micro batches for each rank
 	make      func(s Shape, times Times) Table
@@ -31,14 +33,14 @@ type generator struct {
 // 3.2.1, with the ranks folded into a V.
 func generators() []generator {
 	return []generator{
-		{"gpipe", "all forward passes, then all backward passes", 1, Loop, 0, gpipe},
-		{"1f1b", "a forward pass after each backward pass, which holds a micro batch per stage", 1, Loop, 0, oneForwardOneBackward},
-		{"interleaved", "1f1b with several chunks per stage: less waiting, more messages", 0, Loop, 0, interleaved},
-		{"zb1p", "1f1b with the gradients of weights where stages wait (ZB-H1)", 1, Loop, 0, zeroBubble},
-		{"zbv", "two chunks in the shape of a V, nearly no waiting, the memory of 1f1b", 2, Vee, 0, zeroBubbleV},
-		{"v-half", "two chunks in the shape of a V, half the memory of 1f1b", 2, Vee, 0, vHalf},
-		{"v-min", "two chunks in the shape of a V, a third of the memory of 1f1b", 2, Vee, 0, vMin},
-		{"dualpipe-v", "two chunks in the shape of a V, forward and backward passes side by side", 2, Vee, 2, dualPipeV},
+		{"gpipe", "all forward passes, then all backward passes", 1, 0, Loop, 0, gpipe},
+		{"1f1b", "a forward pass after each backward pass, which holds a micro batch per stage", 1, 0, Loop, 0, oneForwardOneBackward},
+		{"interleaved", "1f1b with several chunks per stage: less waiting, more messages", 0, 0, Loop, 0, interleaved},
+		{"zb1p", "1f1b with the gradients of weights where stages wait (ZB-H1)", 0, 1, Loop, 0, zeroBubble},
+		{"zbv", "two chunks in the shape of a V, nearly no waiting, the memory of 1f1b", 2, 0, Vee, 0, zeroBubbleV},
+		{"v-half", "two chunks in the shape of a V, half the memory of 1f1b", 2, 0, Vee, 0, vHalf},
+		{"v-min", "two chunks in the shape of a V, a third of the memory of 1f1b", 2, 0, Vee, 0, vMin},
+		{"dualpipe-v", "two chunks in the shape of a V, forward and backward passes side by side", 2, 0, Vee, 2, dualPipeV},
 	}
 }
 
@@ -70,10 +72,8 @@ func find(name string) (generator, bool) {
 
 // Chunks returns how many chunks a rank has in a schedule, given the number where it can be chosen.
 func Chunks(name string, chosen int) int {
-	if g, ok := find(name); ok && g.chunks > 0 {
-		return g.chunks
-	}
-	return chosen
+	g, _ := find(name)
+	return cmp.Or(g.chunks, g.usual, chosen)
 }
 
 // Generate returns the table of a named schedule. It passes Check. Where the schedule leaves open
@@ -187,6 +187,11 @@ func ahead(s Shape) int {
 	return 2*(s.Ranks-1) + (s.Chunks-1)*largest + 1
 }
 
+// zeroBubble is ZB-H1. With several chunks it does the same to the interleaved schedule.
 func zeroBubble(s Shape, times Times) Table {
-	return fastest(s, times, arrangements([]plan{{func(s Shape) [][]Pass { return alternate(s, BackwardInput, 1, s.Ranks) }, s.Ranks}}, times, 0))
+	limit := s.Ranks
+	if s.Chunks > 1 {
+		limit = ahead(s)
+	}
+	return fastest(s, times, arrangements([]plan{{func(s Shape) [][]Pass { return interleave(s, BackwardInput) }, limit}}, times, 0))
 }

@@ -6,8 +6,8 @@ import (
 )
 
 // improve swaps neighbours on the critical path of a table while that makes it no slower and it
-// needs no more memory than most chunks on a rank. It simulates about passes passes in all, and ends
-// with the same table each time.
+// needs no more memory than most chunks on a rank. It simulates about passes passes in all, and
+// ends with the same table each time.
 func improve(t Table, times Times, most, passes int) Table {
 	best := Table{Name: t.Name, Shape: t.Shape, Passes: slices.Clone(t.Passes)}
 	for rank := range best.Passes {

@@ -8,10 +8,10 @@ import (
 
 // Search returns the fastest table that it finds for the given times among schedules that hold the
 // activations of at most limit micro batches, counted on a whole rank; a limit of 0 is none. It is
-// never slower than a named schedule within the limit: it compares them all, with 1, 2 and the given
-// number of chunks, and beside them further orders, each with several rules for the gradients of
-// weights. Then it swaps passes on the critical path of the best one. Times of single chunks leave
-// no choice of their number.
+// never slower than a named schedule within the limit: it compares them all, with 1, 2 and the
+// given number of chunks, and beside them further orders, each with several rules for the
+// gradients of weights. Then it swaps passes on the critical path of the best one. Times of single
+// chunks leave no choice of their number.
 func Search(ranks, microBatches, chunks int, times Times, limit float64) (Table, error) {
 	counts := []int{1, 2, chunks}
 	if times.Chunks != nil {
@@ -49,7 +49,7 @@ func search(s Shape, counts []int, times Times, limit float64) (Table, error) {
 			continue // the product with a number of chunks that was not asked for is too large
 		}
 		for _, g := range generators() {
-			if g.chunks != 0 && g.chunks != v || s.MicroBatches < g.micro*s.Ranks || g.chunks == 0 && v == 1 {
+			if g.chunks != 0 && g.chunks != v || s.MicroBatches < g.micro*s.Ranks || g.name == "interleaved" && v == 1 {
 				continue
 			}
 			s.Placement = g.placement

@@ -1,5 +1,7 @@
 package pipeline
 
+import "slices"
+
 // Span is when a pass of a table runs.
 type Span struct{ Start, End float64 }
 
@@ -89,6 +91,31 @@ func run(t Table, times Times) (r Simulation, ok bool) {
 	}
 	r.Bubble = max(0, 1-busy/(float64(t.Ranks)*r.StepTime))
 	return r, true
+}
+
+// Held returns how many micro batches of each chunk have activations when a rank first holds the
+// most chunks, by rank.
+func Held(t Table) [][]int {
+	all := make([][]int, t.Ranks)
+	for rank, passes := range t.Passes {
+		held := make([]int, t.Chunks)
+		total, most := 0, 0
+		for _, p := range passes {
+			switch p.Kind {
+			case Forward:
+				held[p.Chunk]++
+				total++
+			case BackwardWeights, Backward:
+				held[p.Chunk]--
+				total--
+			}
+			if total > most {
+				most = total
+				all[rank] = slices.Clone(held)
+			}
+		}
+	}
+	return all
 }
 
 // walk calls step for the passes of a table, those of each rank in order, until step returns false

@@ -129,7 +129,7 @@ func (p *Plan) Memory(reserve float64) Memory {
 
 func (p *Plan) stage(rank int, reserve float64) Stage {
 	h, c := p.held(rank), p.Precision
-	s := Stage{Rank: rank, Chunks: p.Stages[rank], InFlight: p.Parallel.inFlight(rank), Parameters: h.total(), Reserve: reserve}
+	s := Stage{Rank: rank, Chunks: p.Stages[rank], InFlight: p.inFlight[rank], Parameters: h.total(), Reserve: reserve}
 	line := func(into *float64, part, formula, numbers string, bytes float64) {
 		*into = bytes
 		if bytes > 0 {
@@ -236,9 +236,6 @@ func (p *Plan) Assumptions() []string {
 	}
 	if p.Model.AdapterRank > 0 {
 		list = append(list, "the frozen weights have neither gradients nor an optimizer, and their linear layers keep their inputs for the adapters")
-	}
-	if p.Parallel.Schedule == ScheduleZeroBubble {
-		list = append(list, "the zero-bubble schedule holds as many micro batches as 1F1B")
 	}
 	if p.Precision.SecondMom == 0 && p.Precision.Optimizer != "sgd" {
 		list = append(list, "all parameters are counted with "+p.Precision.Optimizer+", also those that it leaves to Adam")

@@ -115,19 +115,6 @@ func (p *Plan) pass(rank int, r Rates) pass {
 	return x
 }
 
-// bubble is the time that a device of a pipeline waits, as a fraction of the time that it works.
-//
-// Source: Narayanan et al. 2021, arXiv:2104.04473, section 2.2, for 1F1B and the interleaved
-// schedule; Qi et al. 2024, arXiv:2401.10241, table 2, for ZB-H1 with passes of equal length.
-func (p *Plan) bubble() (fraction float64, formula string) {
-	c := p.Parallel
-	waits := float64(c.Pipeline-1) / float64(c.MicroBatches)
-	if c.Schedule == ScheduleZeroBubble {
-		return waits / 3, "(pp − 1) / (3 · micro batches)"
-	}
-	return waits / float64(c.Virtual), "(pp − 1) / (virtual stages · micro batches)"
-}
-
 // Performance returns the work of a step and the time that it takes at the given rates.
 func (p *Plan) Performance(r Rates) (*Performance, error) {
 	if err := r.Validate(); err != nil {
@@ -148,7 +135,9 @@ func (p *Plan) Performance(r Rates) (*Performance, error) {
 			slowest, perf.SlowestStage = x, rank
 		}
 	}
-	perf.time(p, slowest)
+	if err := perf.time(p, slowest); err != nil {
+		return nil, err
+	}
 	perf.TokensPerSecond = perf.TokensPerStep / perf.StepSeconds
 	perf.FLOPSPerDevice = perf.FLOPsPerStep / perf.StepSeconds / float64(c.World)
 	perf.Utilisation = perf.FLOPSPerDevice / p.linear(r)
@@ -156,7 +145,7 @@ func (p *Plan) Performance(r Rates) (*Performance, error) {
 }
 
 // time adds the parts of the time of a step.
-func (perf *Performance) time(p *Plan, slowest pass) {
+func (perf *Performance) time(p *Plan, slowest pass) error {
 	n := float64(p.Parallel.MicroBatches)
 	add := func(part string, seconds float64, formula, numbers string) {
 		if seconds > 0 {
@@ -177,9 +166,14 @@ func (perf *Performance) time(p *Plan, slowest pass) {
 	add("backward passes", n*slowest.backward, backward, times(slowest.backward))
 	add("recomputation", n*slowest.again, "micro batches · what is computed again", times(slowest.again))
 	add("communication in the passes", n*slowest.exposed, "micro batches · bytes / bandwidth, where nothing hides them", times(slowest.exposed))
-	var formula string
-	perf.Bubble, formula = p.bubble()
-	add("pipeline bubble", perf.Bubble*n*slowest.total(), formula+" · the passes", fmt.Sprintf("%.4g · %.4g s", perf.Bubble, n*slowest.total()))
+	if p.Parallel.Pipeline > 1 {
+		waits, schedule, err := p.bubble(perf.Rates, slowest)
+		if err != nil {
+			return err
+		}
+		perf.Bubble = waits / (n * slowest.total())
+		add("pipeline bubble", waits, "step of the simulated schedule "+schedule+" − the passes", fmt.Sprintf("%.4g · %.4g s", perf.Bubble, n*slowest.total()))
+	}
 
 	window := slowest.forward + slowest.backward
 	if p.Precision.Sharding == ShardParameters {
@@ -205,6 +199,7 @@ func (perf *Performance) time(p *Plan, slowest pass) {
 	state := trained/dense + trainedExperts/expert
 	perParameter := q.Gradient + 2*(q.Master+q.FirstMoment+q.SecondMom) + q.Weight
 	add("optimizer", float64(perParameter)*state/perf.Rates.HBM, "bytes read and written per parameter · parameters / memory bandwidth", fmt.Sprintf("%d · %.0f / %.4g B/s", perParameter, state, perf.Rates.HBM))
+	return nil
 }
 
 // TimeAssumptions lists the assumptions of the times.

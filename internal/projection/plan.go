@@ -17,7 +17,8 @@ type Plan struct {
 	Recompute Recompute `json:"recompute"`
 	Stages    [][]Chunk `json:"-"` // by pipeline rank
 
-	dropout        bool // of the residual stream
+	inFlight       [][]int // micro batches with activations, by pipeline rank and chunk
+	dropout        bool    // of the residual stream
 	scoreDropout   bool
 	unfusedScores  bool
 	fusedLoss      bool
@@ -65,7 +66,9 @@ func Read(name string, params *document.Map, cluster Cluster) (*Plan, error) {
 	if err := r.err(); err != nil {
 		return nil, err
 	}
-	return p, nil
+	var err error
+	p.inFlight, err = p.Parallel.inFlight()
+	return p, err
 }
 
 func (r *reader) recompute() Recompute {

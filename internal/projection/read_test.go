@@ -61,6 +61,8 @@ func TestInFlight(t *testing.T) {
 	}{
 		"1f1b":        {map[string]any{"global_batch_size": 16}, [][]int{{4}, {3}, {2}, {1}}},
 		"few":         {map[string]any{"global_batch_size": 4}, [][]int{{2}, {2}, {2}, {1}}},
+		"zero bubble": {map[string]any{"global_batch_size": 16, "patch_zero_bubble": true}, [][]int{{4}, {4}, {4}, {4}}},
+		"long":        {map[string]any{"global_batch_size": 2002}, [][]int{{4}, {3}, {2}, {1}}},
 		"interleaved": {map[string]any{"global_batch_size": 16, "virtual_pipeline_model_parallel_size": 2}, [][]int{{7, 4}, {5, 4}, {4, 3}, {4, 1}}},
 	} {
 		plan := read(t, append(llama8B, map[string]any{"pipeline_model_parallel_size": 4}, c.set)...)

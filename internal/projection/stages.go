@@ -225,25 +225,3 @@ func expandLayout(text string, depth int) (expanded, rest string, err error) {
 	}
 	return b.String(), text, nil
 }
-
-// inFlight returns how many micro batches of each chunk of a pipeline rank keep their activations
-// at once.
-//
-// Source: the warm-up of Megatron's schedules. 1F1B runs pipeline − rank forward passes before the
-// first backward pass, the interleaved one 2·(pipeline − rank − 1) + (virtual − 1)·pipeline + 1
-// chunks, in groups of a pipeline's length.
-func (p Parallel) inFlight(rank int) []int {
-	held := make([]int, p.Virtual)
-	if p.Virtual == 1 {
-		held[0] = min(p.Pipeline-rank, p.MicroBatches)
-		return held
-	}
-	ahead := min(2*(p.Pipeline-rank-1)+(p.Virtual-1)*p.Pipeline+1, p.MicroBatches*p.Virtual)
-	for i := range ahead {
-		chunk := i / p.Pipeline % p.Virtual
-		if held[chunk] < p.MicroBatches {
-			held[chunk]++
-		}
-	}
-	return held
-}
