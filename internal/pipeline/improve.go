@@ -45,14 +45,13 @@ type pair struct{ rank, i int }
 // criticalPairs follows the passes that determine the time of a step back from its end, and returns
 // those pairs of neighbours among them that can be swapped.
 func criticalPairs(t Table, r Simulation, times Times) []pair {
-	type place struct{ rank, i int }
 	where := newArrivals(t.Shape) // positions of passes
-	last := place{}
+	last := pair{}
 	for rank, list := range t.Passes {
 		for i, p := range list {
 			where.set(t.Shape, rank, p, float64(i))
 			if r.Spans[rank][i].End >= r.Spans[last.rank][min(last.i, len(r.Spans[last.rank])-1)].End {
-				last = place{rank, i}
+				last = pair{rank, i}
 			}
 		}
 	}
@@ -63,7 +62,7 @@ func criticalPairs(t Table, r Simulation, times Times) []pair {
 		if at.i > 0 && r.Spans[at.rank][at.i-1].End >= start {
 			before := t.Passes[at.rank][at.i-1]
 			if before.MicroBatch != p.MicroBatch || before.Chunk != p.Chunk {
-				pairs = append(pairs, pair{at.rank, at.i})
+				pairs = append(pairs, at)
 			}
 			at.i--
 			continue
@@ -77,6 +76,6 @@ func criticalPairs(t Table, r Simulation, times Times) []pair {
 		if needed.Kind == Forward {
 			rows = where.forward
 		}
-		at = place{from, int(rows[d][needed.MicroBatch])}
+		at = pair{from, int(rows[d][needed.MicroBatch])}
 	}
 }
