@@ -115,6 +115,17 @@ func (p PatchPlan) table(columns ...any) table.Writer {
 	return t
 }
 
+// applied returns the ids of the patches that run, in order.
+func (p PatchPlan) applied() []string {
+	var ids []string
+	for _, r := range p.Patches {
+		if r.Order > 0 {
+			ids = append(ids, r.Patch)
+		}
+	}
+	return ids
+}
+
 // contended describes the targets that several patches change.
 func (p PatchPlan) contended() string {
 	var b strings.Builder

@@ -75,7 +75,7 @@ func TestOwnFormat(t *testing.T) {
 	assert.Contains(t, got.Out, "train_iters: \"7\" # "+file+":8")
 	got = primusWith(t, option, "config", "validate", file)
 	assert.Zero(t, got.Code, got.Stderr)
-	got = primusWith(t, option, "train", "--config", file, "--dry-run", "train_iters=3", "train_data_path="+commandtest.NewLab(t).Text)
+	got = primusWith(t, option, "train", "--config", file, "--dry-run", "--verbose", "train_iters=3", "train_data_path="+commandtest.NewLab(t).Text)
 	assert.Zero(t, got.Code, got.Stderr)
 	got = primusWith(t, option, "config", "show", "--config", file, "--export-config", file)
 	assert.Equal(t, 2, got.Code, "it can be read and not written")

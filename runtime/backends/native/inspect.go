@@ -20,7 +20,7 @@ func (t *trainer) Inspect(ctx context.Context) ([]backend.Finding, error) {
 	for _, look := range []struct {
 		name string
 		at   func(context.Context) (string, error)
-	}{{"corpus", t.inspectCorpus}, {"checkpoints", t.inspectDirs}, {"start", t.inspectStart}, {"memory", t.inspectMemory}} {
+	}{{"model", t.inspectModel}, {"corpus", t.inspectCorpus}, {"checkpoints", t.inspectDirs}, {"start", t.inspectStart}, {"memory", t.inspectMemory}} {
 		text, err := look.at(ctx)
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -31,6 +31,14 @@ func (t *trainer) Inspect(ctx context.Context) ([]backend.Finding, error) {
 		}
 	}
 	return found, errors.Join(faults...)
+}
+
+// inspectModel says how large the model and the training are.
+func (t *trainer) inspectModel(context.Context) (string, error) {
+	tokens := float64(t.args.GlobalBatchSize) * float64(t.args.SeqLength)
+	all := tokens * float64(t.args.TrainIters)
+	return fmt.Sprintf("%d parameters; %d steps of %.0f tokens are %.4g tokens and %.4g FLOPs",
+		t.args.NumParameters(), t.args.TrainIters, tokens, all, all*t.args.FLOPsPerToken()), nil
 }
 
 // inspectDirs checks that the run directory and that of the checkpoints can be made and written.

@@ -2,6 +2,7 @@ package train_test
 
 import (
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/commandtest"
@@ -14,7 +15,7 @@ func TestDryRun(t *testing.T) {
 	l.Edit("modules:", "env:\n  MY_VARIABLE: ${UNSET:value}\n  HF_TOKEN: geheim\nmodules:")
 	t.Chdir(l.Dir)
 	before, environ := commandtest.Files(t, l.Dir), os.Environ()
-	got := l.Train("--dry-run", "lr=1e-2", "z_loss_coeff=1e-3", "batch_size=4", "deterministic_mode=true")
+	got := l.Train("--dry-run", "--verbose", "lr=1e-2", "z_loss_coeff=1e-3", "batch_size=4", "deterministic_mode=true")
 	require.Zero(t, got.Code, got.Stderr)
 	assert.Equal(t, before, commandtest.Files(t, l.Dir), "no file is made")
 	assert.Equal(t, environ, os.Environ(), "no variable is set")
@@ -30,11 +31,20 @@ func TestDryRun(t *testing.T) {
 	assert.NotContains(t, got.Out, "geheim")
 	assert.NotContains(t, got.Out, "without an implementation")
 
-	got = l.Train("--dry-run", "--per-op", "swiglu=vendor:acme")
+	got = l.Train("--dry-run", "--verbose", "--per-op", "swiglu=vendor:acme")
 	require.Zero(t, got.Code, got.Stderr)
 	assert.Contains(t, got.Out, "\nops that the policy leaves without an implementation; training that calls one fails\n\n"+
 		"  swiglu: default.flagos: not in the per-op order vendor:acme (flag --per-op at 1)\n")
 	assert.Contains(t, got.Out, "num_nodes_env_key: NNODES\n", "the name of a variable is no secret")
+
+	// Without details it fits on a screen, and problems come before anything else.
+	short := l.Train("--dry-run", "--per-op", "swiglu=vendor:acme", "lr=1e-2")
+	require.Zero(t, short.Code, short.Stderr)
+	assert.Less(t, strings.Count(short.Out, "\n"), 40, short.Out)
+	assert.Less(t, strings.Index(short.Out, "ops that the policy leaves"), strings.Index(short.Out, "experiment  "))
+	for _, want := range []string{"  model        ", " parameters; ", "  memory ", "\n  lr: ", "--verbose adds the resolved configuration, "} {
+		assert.Contains(t, short.Out, want)
+	}
 
 	got = l.Train("--dry-run", "num_layers=0")
 	assert.Equal(t, 1, got.Code)

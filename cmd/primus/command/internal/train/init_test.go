@@ -6,11 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
-	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/primus-fl/primus/cmd/primus/command"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/commandtest"
@@ -110,27 +107,6 @@ func TestInit(t *testing.T) {
 	got := commandtest.Run(t, "init", "folder")
 	require.Zero(t, got.Code, got.Stderr)
 	assert.Contains(t, got.Out, "folder.yaml is there already")
-}
-
-// A longer time takes a larger model, and never more steps than the text is good for.
-func TestInitChoosesByTime(t *testing.T) {
-	primustest.Long(t, "it measures larger models")
-	t.Chdir(t.TempDir())
-	require.NoError(t, os.WriteFile("text.txt", []byte(prose(3_000_000)), 0o600))
-	summary := regexp.MustCompile(`model       (\w+) with [\d.]+ million parameters\ntraining    \d+ steps of \d+ tokens, ([\d.]+) times the text`)
-	models := map[time.Duration]string{}
-	for _, limit := range []time.Duration{time.Minute, 3 * time.Hour} {
-		got := commandtest.Run(t, "init", "text.txt", "--time", limit.String(), "--name", "n"+limit.String())
-		require.Zero(t, got.Code, got.Stderr)
-		said := summary.FindStringSubmatch(got.Out)
-		require.NotNil(t, said, got.Out)
-		times, err := strconv.ParseFloat(said[2], 64)
-		require.NoError(t, err)
-		assert.LessOrEqual(t, times, 20.05)
-		models[limit] = said[1]
-	}
-	assert.Equal(t, "llama_2M", models[time.Minute])
-	assert.NotEqual(t, "llama_2M", models[3*time.Hour])
 }
 
 // What cannot be trained on is said, and nothing is written.

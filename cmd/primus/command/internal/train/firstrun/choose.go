@@ -52,7 +52,8 @@ type Choice struct {
 	Rate          float64       // tokens in a second, measured
 	Expected      time.Duration // of the whole run
 	tokenizer     []byte
-	windows       int
+	evaluations   int // on the way
+	windows       int // of the last evaluation
 	validFraction float64
 	notes         []string
 }
@@ -62,8 +63,9 @@ type Choice struct {
 const (
 	tokensPerParameter = 2    // more would be better, and are not to be had in minutes
 	trainingShare      = 0.85 // the rest is for evaluations and checkpoints
-	mostEpochs         = 20
+	mostEpochs         = 6
 	fewestSteps        = 20
+	evaluated          = 4 * 4 // sequences of an evaluation on the way: eval_iters of a micro batch
 )
 
 func choose(ctx context.Context, prog cli.Program, s Settings) (*Choice, error) {
@@ -83,11 +85,22 @@ func choose(ctx context.Context, prog cli.Program, s Settings) (*Choice, error) 
 		return nil, fmt.Errorf("given %s bytes of text, which are %d tokens: want at least %d, for %s and a part to validate with",
 			plaintext.Count(uint64(t.bytes)), t.tokens, least, all[0].model)
 	}
-	var chosen candidate
-	var measured stepbench.Result
+	chosen, measured, err := largest(all, t, s.Time, func(c candidate) (stepbench.Result, error) {
+		say("measuring how fast this machine trains " + c.model)
+		return measure(ctx, prog, s, c, t.vocab)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return finish(s, t, chosen, measured), nil
+}
+
+// largest returns the model to train for a time, the largest that the rule allows or else the
+// first, and how fast it trains. It measures no model that cannot be fast enough.
+func largest(all []candidate, t *text, limit time.Duration, measure func(candidate) (stepbench.Result, error)) (chosen candidate, measured stepbench.Result, err error) {
+	usable := limit.Seconds() * trainingShare
 	for i, c := range all {
 		wanted := tokensPerParameter * c.parameters(t.vocab)
-		usable := s.Time.Seconds() * trainingShare
 		// Larger models keep the processors busier: no rate is more than 1.5 times the one that the
 		// rate of the smaller model predicts.
 		if i > 0 && 1.5*measured.TokensPerSecond*measured.FLOPsPerToken/(6*c.parameters(t.vocab))*usable < wanted {
@@ -96,17 +109,16 @@ func choose(ctx context.Context, prog cli.Program, s Settings) (*Choice, error) 
 		if i > 0 && t.tokens < int64(20*c.seq) {
 			break
 		}
-		say("measuring how fast this machine trains " + c.model)
-		r, err := measure(ctx, prog, s, c, t.vocab)
+		r, err := measure(c)
 		if err != nil {
-			return nil, err
+			return chosen, measured, err
 		}
 		if i > 0 && r.TokensPerSecond*usable < wanted {
 			break
 		}
 		chosen, measured = c, r
 	}
-	return finish(s, t, chosen, measured), nil
+	return chosen, measured, nil
 }
 
 // Models returns the model presets to choose from, the smallest first.
@@ -154,9 +166,12 @@ func finish(s Settings, t *text, c candidate, r stepbench.Result) *Choice {
 	}
 	choice.Steps = max(fewestSteps, int(tokens)/choice.StepTokens)
 	seconds := float64(choice.Steps*choice.StepTokens) / r.TokensPerSecond
-	// An evaluation is a third of a step's work; the last one takes a twentieth of the time.
-	choice.windows = min(max(16, int(seconds*r.TokensPerSecond*3/20)/c.seq), 512)
-	evaluations := float64(choice.windows*c.seq)/(3*r.TokensPerSecond) + 10*4*4*float64(c.seq)/(3*r.TokensPerSecond)
+	// An evaluation is a third of a step's work; those on the way take a twentieth of the time, and
+	// the last one, which has more windows, another.
+	sequences := s.Time.Seconds() / 20 * 3 * r.TokensPerSecond / float64(c.seq)
+	choice.evaluations = int(min(max(sequences/evaluated, 1), 10))
+	choice.windows = int(min(max(sequences, 4), 512))
+	evaluations := float64((choice.evaluations*evaluated+choice.windows)*c.seq) / (3 * r.TokensPerSecond)
 	choice.Expected = time.Duration((seconds + evaluations) * float64(time.Second))
 	if choice.Steps == fewestSteps && choice.Expected > s.Time {
 		choice.notes = append(choice.notes, fmt.Sprintf("%v is too short for %d steps, the fewest that show anything", s.Time, fewestSteps))

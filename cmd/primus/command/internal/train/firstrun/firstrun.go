@@ -308,12 +308,11 @@ type param struct {
 // params returns the parameters of the model's own training, with the lengths chosen.
 func (c *Choice) params() []param {
 	all := slices.Clone(c.candidate.params)
-	tenth := max(1, c.Steps/10)
 	return append(all,
 		param{"train_iters", c.Steps},
 		param{"lr_warmup_iters", min(max(1, c.Steps/20), 500)},
 		param{"log_interval", min(max(10, c.Steps/100), 50)},
-		param{"eval_interval", tenth},
+		param{"eval_interval", max(1, c.Steps/c.evaluations)},
 		param{"save_interval", max(1, c.Steps/5)},
 		param{"final_eval_windows", c.windows},
 		param{"valid_fraction", c.validFraction},
