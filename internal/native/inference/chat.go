@@ -1,6 +1,7 @@
 package inference
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -25,7 +26,7 @@ var ErrNoChat = errors.New("the tokenizer of the model has no chat template: giv
 // NewChat returns the form of conversations with a model: by the template of its tokenizer, by one
 // that comes with package chat, or by one in a file. name is "" for that of the tokenizer, which
 // may have none: that is ErrNoChat.
-func NewChat(tok tokenizer.Tokenizer, name string) (*Chat, error) {
+func NewChat(ctx context.Context, tok tokenizer.Tokenizer, name string) (*Chat, error) {
 	c := &Chat{tok: tok}
 	file, isFile := tok.(*tokenizer.File)
 	source := ""
@@ -47,7 +48,7 @@ func NewChat(tok tokenizer.Tokenizer, name string) (*Chat, error) {
 	if c.template, err = chat.Parse(source); err != nil {
 		return nil, err
 	}
-	c.stop = c.findStop()
+	c.stop = c.findStop(ctx)
 	return c, nil
 }
 
@@ -59,13 +60,13 @@ func tokenName(f *tokenizer.File, id int32) string {
 	return text
 }
 
-func (c *Chat) text(prompt bool, messages []chat.Message) (string, error) {
-	return c.template.Text(chat.Conversation{Messages: chat.Messages(messages...), BOS: c.bos, EOS: c.eos, Prompt: prompt, Now: time.Now()})
+func (c *Chat) text(ctx context.Context, prompt bool, messages []chat.Message) (string, error) {
+	return c.template.Text(ctx, chat.Conversation{Messages: chat.Messages(messages...), BOS: c.bos, EOS: c.eos, Prompt: prompt, Now: time.Now()})
 }
 
 // Prompt returns the tokens of a conversation, with those that an answer begins with. Special
 // tokens are those that the template writes: the name of one in a message is text.
-func (c *Chat) Prompt(messages ...chat.Message) ([]int32, error) {
+func (c *Chat) Prompt(ctx context.Context, messages ...chat.Message) ([]int32, error) {
 	mark, err := mark(messages)
 	if err != nil {
 		return nil, err
@@ -74,7 +75,7 @@ func (c *Chat) Prompt(messages ...chat.Message) ([]int32, error) {
 	for i, m := range messages {
 		messages[i] = chat.Message{Role: c.guard.protect(m.Role, mark), Content: c.guard.protect(m.Content, mark)}
 	}
-	text, err := c.text(true, messages)
+	text, err := c.text(ctx, true, messages)
 	if err != nil {
 		return nil, err
 	}
@@ -84,9 +85,9 @@ func (c *Chat) Prompt(messages ...chat.Message) ([]int32, error) {
 // Stop returns what ends an answer: the text that the template writes after one.
 func (c *Chat) Stop() []string { return c.stop }
 
-func (c *Chat) findStop() []string {
+func (c *Chat) findStop(ctx context.Context) []string {
 	const answer = "an answer that no template has"
-	text, err := c.text(false, []chat.Message{{Role: "user", Content: "a"}, {Role: "assistant", Content: answer}})
+	text, err := c.text(ctx, false, []chat.Message{{Role: "user", Content: "a"}, {Role: "assistant", Content: answer}})
 	if err != nil {
 		return nil // Prompt says what is wrong
 	}

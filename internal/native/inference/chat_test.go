@@ -14,22 +14,22 @@ import (
 
 func TestChat(t *testing.T) {
 	t.Parallel()
-	_, err := inference.NewChat(tokenizer.Byte{}, "")
+	_, err := inference.NewChat(t.Context(), tokenizer.Byte{}, "")
 	require.ErrorIs(t, err, inference.ErrNoChat)
-	_, err = inference.NewChat(tokenizer.Byte{}, "chatml2")
+	_, err = inference.NewChat(t.Context(), tokenizer.Byte{}, "chatml2")
 	require.ErrorContains(t, err, `did you mean "chatml"`)
 
-	c, err := inference.NewChat(tokenizer.Byte{}, "chatml")
+	c, err := inference.NewChat(t.Context(), tokenizer.Byte{}, "chatml")
 	require.NoError(t, err)
 	assert.Equal(t, []string{"<|im_end|>"}, c.Stop())
-	ids, err := c.Prompt(chat.Message{Role: "user", Content: "Hi"})
+	ids, err := c.Prompt(t.Context(), chat.Message{Role: "user", Content: "Hi"})
 	require.NoError(t, err)
 	assert.Equal(t, "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n", string(tokenizer.Byte{}.Decode(nil, ids)))
 
 	file := filepath.Join(t.TempDir(), "form.jinja")
 	require.NoError(t, os.WriteFile(file, []byte(`{% for m in messages %}{{ m.role }}: {{ m.content }}
 {% endfor %}`), 0o600))
-	c, err = inference.NewChat(tokenizer.Byte{}, file)
+	c, err = inference.NewChat(t.Context(), tokenizer.Byte{}, file)
 	require.NoError(t, err)
 	assert.Empty(t, c.Stop(), "a newline alone ends no answer")
 }

@@ -133,7 +133,7 @@ func (r *Reader) readFile(ctx context.Context, file string, s *Source, sum hash.
 		if len(line) == 0 {
 			return nil
 		}
-		return r.readLine(line, s)
+		return r.readLine(ctx, line, s)
 	})
 	if err != nil {
 		return fmt.Errorf("train_data_path: %w", err)
@@ -142,7 +142,7 @@ func (r *Reader) readFile(ctx context.Context, file string, s *Source, sum hash.
 }
 
 // readLine adds the examples of a line.
-func (r *Reader) readLine(line []byte, s *Source) error {
+func (r *Reader) readLine(ctx context.Context, line []byte, s *Source) error {
 	v, err := chat.ParseJSON(line)
 	if err != nil {
 		return err
@@ -152,14 +152,14 @@ func (r *Reader) readLine(line []byte, s *Source) error {
 		return errors.New("want a JSON object")
 	}
 	if r.pairs {
-		p, err := r.pair(m)
+		p, err := r.pair(ctx, m)
 		if err != nil {
 			return err
 		}
 		s.Pairs = append(s.Pairs, p)
 		return nil
 	}
-	examples, err := r.examples(m)
+	examples, err := r.examples(ctx, m)
 	s.Examples = append(s.Examples, examples...)
 	return err
 }
@@ -168,17 +168,17 @@ func (r *Reader) readLine(line []byte, s *Source) error {
 var answerKeys = []string{"response", "completion", "answer"}
 
 // examples returns the examples of an object.
-func (r *Reader) examples(m *chat.Map) ([]Example, error) {
+func (r *Reader) examples(ctx context.Context, m *chat.Map) ([]Example, error) {
 	messages, talk := m.Get("messages")
 	if talk && r.config.PromptKey == "" {
-		return r.conversation(m, messages)
+		return r.conversation(ctx, m, messages)
 	}
 	prompt, answer, err := r.texts(m)
 	if err != nil {
 		return nil, err
 	}
 	if r.config.ChatTemplate != "" {
-		return r.conversation(m, chat.Messages(chat.Message{Role: "user", Content: prompt}, chat.Message{Role: "assistant", Content: answer}))
+		return r.conversation(ctx, m, chat.Messages(chat.Message{Role: "user", Content: prompt}, chat.Message{Role: "assistant", Content: answer}))
 	}
 	return []Example{r.plain(prompt, answer)}, nil
 }
@@ -224,10 +224,10 @@ func (r *Reader) plain(prompt, answer string) Example {
 }
 
 // conversation returns what messages teach.
-func (r *Reader) conversation(m *chat.Map, messages any) ([]Example, error) {
+func (r *Reader) conversation(ctx context.Context, m *chat.Map, messages any) ([]Example, error) {
 	r.talks = true
 	tools, _ := m.Get("tools")
-	samples, err := r.template.Samples(chat.Conversation{Messages: messages, Tools: tools, BOS: r.bos, EOS: r.eos, Now: time.Unix(0, 0).UTC()})
+	samples, err := r.template.Samples(ctx, chat.Conversation{Messages: messages, Tools: tools, BOS: r.bos, EOS: r.eos, Now: time.Unix(0, 0).UTC()})
 	if err != nil {
 		return nil, err
 	}
@@ -260,7 +260,7 @@ func (r *Reader) encode(s chat.Sample) Example {
 
 // pair returns a preference: chosen and rejected are answers to prompt, or lists of messages of
 // which the last one is the answer.
-func (r *Reader) pair(m *chat.Map) (Pair, error) {
+func (r *Reader) pair(ctx context.Context, m *chat.Map) (Pair, error) {
 	var p Pair
 	for _, side := range []struct {
 		key  string
@@ -270,7 +270,7 @@ func (r *Reader) pair(m *chat.Map) (Pair, error) {
 		if !ok {
 			return Pair{}, fmt.Errorf("given no %s, want chosen and rejected", side.key)
 		}
-		e, err := r.side(m, v)
+		e, err := r.side(ctx, m, v)
 		if err != nil {
 			return Pair{}, fmt.Errorf("%s: %w", side.key, err)
 		}
@@ -279,7 +279,7 @@ func (r *Reader) pair(m *chat.Map) (Pair, error) {
 	return p, nil
 }
 
-func (r *Reader) side(m *chat.Map, v any) (Example, error) {
+func (r *Reader) side(ctx context.Context, m *chat.Map, v any) (Example, error) {
 	if answer, ok := v.(string); ok {
 		prompt, err := text(m, "prompt")
 		if err != nil {
@@ -290,7 +290,7 @@ func (r *Reader) side(m *chat.Map, v any) (Example, error) {
 		}
 		v = chat.Messages(chat.Message{Role: "user", Content: prompt}, chat.Message{Role: "assistant", Content: answer})
 	}
-	all, err := r.conversation(m, v)
+	all, err := r.conversation(ctx, m, v)
 	if err != nil {
 		return Example{}, err
 	}

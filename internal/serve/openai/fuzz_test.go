@@ -47,7 +47,7 @@ func FuzzBodies(f *testing.F) {
 		require.NoError(f, m.Close())
 		mgr.Close()
 	})
-	form, err := inference.NewChat(tokenizer.Byte{}, "chatml")
+	form, err := inference.NewChat(f.Context(), tokenizer.Byte{}, "chatml")
 	require.NoError(f, err)
 	h := openai.New("tiny", openai.DefaultLimits())
 	h.Open(e, form)

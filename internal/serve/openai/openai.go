@@ -147,7 +147,7 @@ type choice struct {
 }
 
 // answer decodes a request, makes its job and runs it.
-func answer[R any](h *Handler, prepare func(e *opened, r *R) (*job, error)) http.HandlerFunc {
+func answer[R any](h *Handler, prepare func(ctx context.Context, e *opened, r *R) (*job, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		e := h.opened.Load()
 		if e == nil {
@@ -183,7 +183,7 @@ func answer[R any](h *Handler, prepare func(e *opened, r *R) (*job, error)) http
 }
 
 // take reads a request and makes its job.
-func take[R any](h *Handler, e *opened, held *held, w http.ResponseWriter, r *http.Request, prepare func(e *opened, r *R) (*job, error)) (*job, error) {
+func take[R any](h *Handler, e *opened, held *held, w http.ResponseWriter, r *http.Request, prepare func(ctx context.Context, e *opened, r *R) (*job, error)) (*job, error) {
 	body, err := held.read(w, r)
 	if err != nil {
 		return nil, err
@@ -203,7 +203,7 @@ func take[R any](h *Handler, e *opened, held *held, w http.ResponseWriter, r *ht
 	if err := decode(body, &request); err != nil {
 		return nil, err
 	}
-	j, err := prepare(e, &request)
+	j, err := prepare(r.Context(), e, &request)
 	if err != nil {
 		return nil, err
 	}
@@ -234,7 +234,7 @@ func (h *Handler) check(j *job, capacity int) error {
 // textsOfRequest is how many texts of the largest length a request may have by default.
 const textsOfRequest = 8
 
-func (h *Handler) completion(e *opened, r *completionRequest) (*job, error) {
+func (h *Handler) completion(_ context.Context, e *opened, r *completionRequest) (*job, error) {
 	request, err := r.request()
 	if err != nil {
 		return nil, err
@@ -258,7 +258,7 @@ func (h *Handler) completion(e *opened, r *completionRequest) (*job, error) {
 	return &job{common: r.common, id: newID("cmpl-"), created: time.Now().Unix(), prompts: prompts, request: request, form: textForm{e.Tokenizer()}}, err
 }
 
-func (h *Handler) chat(e *opened, r *chatRequest) (*job, error) {
+func (h *Handler) chat(ctx context.Context, e *opened, r *chatRequest) (*job, error) {
 	request, err := r.request()
 	if err != nil {
 		return nil, err
@@ -277,7 +277,7 @@ func (h *Handler) chat(e *opened, r *chatRequest) (*job, error) {
 		return nil, invalid("top_logprobs", fmt.Sprintf("given %d, want from 0 to %d, with logprobs", r.TopLogprobs, maxTop))
 	}
 	request.Logprobs, request.TopLogprobs = r.Logprobs, r.TopLogprobs
-	ids, err := r.conversation(e.form, e.Tokenizer(), e.Settings().Capacity)
+	ids, err := r.conversation(ctx, e.form, e.Tokenizer(), e.Settings().Capacity)
 	if err != nil {
 		return nil, err
 	}

@@ -90,7 +90,7 @@ func startLimited(t *testing.T, tok tokenizer.Tokenizer, set inference.Settings,
 	assert.Equal(t, http.StatusServiceUnavailable, status, "the model is not there yet")
 	assert.Contains(t, body, "being loaded")
 	require.Error(t, h.Ready())
-	form, err := inference.NewChat(tok, "")
+	form, err := inference.NewChat(t.Context(), tok, "")
 	if err != nil {
 		require.ErrorIs(t, err, inference.ErrNoChat)
 	}

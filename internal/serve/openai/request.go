@@ -2,6 +2,7 @@ package openai
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -247,7 +248,7 @@ func plausible(param string, tok tokenizer.Tokenizer, capacity int, texts ...str
 }
 
 // conversation returns the tokens of the messages.
-func (c *chatRequest) conversation(form *inference.Chat, tok tokenizer.Tokenizer, capacity int) ([]int32, error) {
+func (c *chatRequest) conversation(ctx context.Context, form *inference.Chat, tok tokenizer.Tokenizer, capacity int) ([]int32, error) {
 	if len(c.Messages) == 0 {
 		return nil, invalid("messages", "want one or more")
 	}
@@ -270,7 +271,7 @@ func (c *chatRequest) conversation(form *inference.Chat, tok tokenizer.Tokenizer
 	if form == nil {
 		return nil, invalid("messages", inference.ErrNoChat.Error())
 	}
-	ids, err := form.Prompt(all...)
+	ids, err := form.Prompt(ctx, all...)
 	if err != nil {
 		return nil, invalid("messages", err.Error())
 	}

@@ -19,6 +19,8 @@ type call struct {
 	read       int
 }
 
+func (c *call) walk() walk { return c.e.walk(c.at) }
+
 func (c *call) fail(format string, args ...any) {
 	c.e.fail(c.at, "%s: %s", c.name, fmt.Sprintf(format, args...))
 }
@@ -87,7 +89,7 @@ func (c *call) optionalText(i int, name string) (text string, ok bool) {
 func (c *call) self() any { return c.argument(0, "", undefined{"the value"}) }
 
 // selfText returns the text of the value that a filter is applied to.
-func (c *call) selfText() string { return show(c.self()) }
+func (c *call) selfText() string { return show(c.walk(), c.self()) }
 
 // items returns the items of the value that a filter is applied to.
 func (c *call) items() []any { return c.e.items(c.at, c.self()) }
@@ -97,7 +99,7 @@ func (c *call) attributeOf(v any, name any) any {
 	if i, ok := integer(name); ok {
 		return c.e.index(c.at, v, i)
 	}
-	for part := range strings.SplitSeq(show(name), ".") {
+	for part := range strings.SplitSeq(show(c.walk(), name), ".") {
 		v = c.e.index(c.at, v, part)
 	}
 	return v

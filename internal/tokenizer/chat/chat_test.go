@@ -37,7 +37,7 @@ func TestNamed(t *testing.T) {
 		"zephyr":  "<|user|>\nHi</s>\n<|assistant|>\nYo</s>\n",
 		"mistral": "<s>[INST] Hi [/INST] Yo</s>",
 	} {
-		text, err := named(t, name).Text(c)
+		text, err := named(t, name).Text(t.Context(), c)
 		require.NoError(t, err)
 		assert.Equal(t, want, text, name)
 	}
@@ -55,7 +55,7 @@ func TestNamed(t *testing.T) {
 // learned returns the samples with their answers in brackets.
 func learned(t *testing.T, template *chat.Template, messages ...chat.Message) []string {
 	t.Helper()
-	samples, err := template.Samples(chat.Conversation{Messages: chat.Messages(messages...), BOS: "<s>", EOS: "</s>"})
+	samples, err := template.Samples(t.Context(), chat.Conversation{Messages: chat.Messages(messages...), BOS: "<s>", EOS: "</s>"})
 	require.NoError(t, err)
 	var all []string
 	for _, s := range samples {
@@ -97,12 +97,12 @@ func TestSamples(t *testing.T) {
 		{"does not begin with the text before it", "{{ messages | length }}{{ add_generation_prompt }}", chat.Messages(talk...)},
 		{"refuses the conversation: no (line 1, column 19)", "{{ raise_exception('no') }}", chat.Messages(talk...)},
 	} {
-		_, err := parse(t, tt.source).Samples(chat.Conversation{Messages: tt.messages})
+		_, err := parse(t, tt.source).Samples(t.Context(), chat.Conversation{Messages: tt.messages})
 		assert.ErrorContains(t, err, tt.want)
 	}
 	strange, err := chat.ParseJSON([]byte(`["x"]`))
 	require.NoError(t, err)
-	_, err = parse(t, plain).Samples(chat.Conversation{Messages: strange})
+	_, err = parse(t, plain).Samples(t.Context(), chat.Conversation{Messages: strange})
 	assert.ErrorContains(t, err, "message 1: given a string, want an object")
 }
 
@@ -134,7 +134,7 @@ func TestErrorsHavePositions(t *testing.T) {
 	} {
 		parsed, err := chat.Parse(source)
 		if err == nil {
-			_, _, err = parsed.Render(chat.Vars{}, time.Time{})
+			_, _, err = parsed.Render(t.Context(), chat.Vars{}, time.Time{})
 		}
 		if strings.HasPrefix(source, "(") {
 			assert.NoError(t, err, "text")
@@ -147,7 +147,7 @@ func TestErrorsHavePositions(t *testing.T) {
 func TestNow(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 4, 15, 6, 7, 0, time.UTC)
-	text, _, err := parse(t, "{{ strftime_now('%d %b %Y %B %m %H:%M:%S %A %-d %% %y') }}").Render(nil, now)
+	text, _, err := parse(t, "{{ strftime_now('%d %b %Y %B %m %H:%M:%S %A %-d %% %y') }}").Render(t.Context(), nil, now)
 	require.NoError(t, err)
 	assert.Equal(t, "04 Mar 2026 March 03 15:06:07 Wednesday 4 % 26", text)
 }
@@ -156,7 +156,7 @@ func TestParseJSON(t *testing.T) {
 	t.Parallel()
 	v, err := chat.ParseJSON([]byte(`{"b": 1, "a": [1.5, null, true, "x", 123456789012345678901234567890]}`))
 	require.NoError(t, err)
-	text, _, err := parse(t, "{{ v | tojson }}").Render(chat.Vars{"v": v}, time.Time{})
+	text, _, err := parse(t, "{{ v | tojson }}").Render(t.Context(), chat.Vars{"v": v}, time.Time{})
 	require.NoError(t, err)
 	assert.Equal(t, `{"b": 1, "a": [1.5, null, true, "x", 1.2345678901234568e+29]}`, text, "in the order of the keys")
 	for _, wrong := range []string{"", "{", "[1,]", "1 2", strings.Repeat("[", 200), `{"a"}`} {
@@ -177,6 +177,6 @@ func FuzzTemplate(f *testing.F) {
 		if err != nil {
 			return
 		}
-		_, _ = parsed.Text(chat.Conversation{Messages: chat.Messages(chat.Message{"user", "Hé \"x\"\n"}, chat.Message{"assistant", "b"})})
+		_, _ = parsed.Text(t.Context(), chat.Conversation{Messages: chat.Messages(chat.Message{"user", "Hé \"x\"\n"}, chat.Message{"assistant", "b"})})
 	})
 }

@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"context"
 	"embed"
 	"errors"
 	"fmt"
@@ -82,18 +83,18 @@ type Conversation struct {
 }
 
 // Text returns the text of a conversation.
-func (t *Template) Text(c Conversation) (string, error) {
-	text, _, err := t.apply(c)
+func (t *Template) Text(ctx context.Context, c Conversation) (string, error) {
+	text, _, err := t.apply(ctx, c)
 	return text, err
 }
 
-func (t *Template) apply(c Conversation) (text string, spans []Span, err error) {
+func (t *Template) apply(ctx context.Context, c Conversation) (text string, spans []Span, err error) {
 	if _, err := c.list(); err != nil {
 		return "", nil, err
 	}
 	vars := Vars{"messages": c.Messages, "tools": c.Tools, "bos_token": c.BOS, "eos_token": c.EOS, "add_generation_prompt": c.Prompt}
 	maps.Copy(vars, c.More)
-	return t.Render(vars, c.Now)
+	return t.Render(ctx, vars, c.Now)
 }
 
 // list returns the messages.
@@ -126,13 +127,13 @@ type Sample struct {
 // as the generation blocks of the template mark them or, without such blocks, as the texts of the
 // conversation up to each answer tell. A template that shows earlier answers otherwise than the
 // last one, as some drop what a model thought, gives one sample per answer, which ends with it.
-func (t *Template) Samples(c Conversation) ([]Sample, error) {
+func (t *Template) Samples(ctx context.Context, c Conversation) ([]Sample, error) {
 	items, err := c.list()
 	if err != nil {
 		return nil, err
 	}
 	c.Prompt = false
-	whole, marked, err := t.apply(c)
+	whole, marked, err := t.apply(ctx, c)
 	if err != nil {
 		return nil, err
 	}
@@ -152,12 +153,12 @@ func (t *Template) Samples(c Conversation) ([]Sample, error) {
 			return nil, errors.New("chat: the first message is of the role assistant, want a message before it")
 		}
 		c.Messages, c.Prompt = &list{items: items[:i]}, true
-		before, _, err := t.apply(c)
+		before, _, err := t.apply(ctx, c)
 		if err != nil {
 			return nil, err
 		}
 		c.Messages, c.Prompt = &list{items: items[:i+1]}, false
-		with, _, err := t.apply(c)
+		with, _, err := t.apply(ctx, c)
 		if err != nil {
 			return nil, err
 		}

@@ -135,7 +135,7 @@ func TestJinja(t *testing.T) {
 		got := ""
 		if err == nil {
 			var spans []chat.Span
-			got, spans, err = parsed.Render(v, time.Now())
+			got, spans, err = parsed.Render(t.Context(), v, time.Now())
 			for k := len(spans) - 1; k >= 0; k-- {
 				got = got[:spans[k].Begin] + "\x01" + got[spans[k].Begin:spans[k].End] + "\x02" + got[spans[k].End:]
 			}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/primus-fl/primus/internal/meter"
 )
 
 // The limits of one rendering.
@@ -12,6 +14,8 @@ const (
 	maxOutput = 64 << 20
 	maxCalls  = 100 // of macros within each other
 	maxRange  = 100_000
+	maxTime   = 10 * time.Second
+	maxNested = 1000
 )
 
 // scope holds variables.
@@ -38,7 +42,7 @@ type evaluator struct {
 	spans   []Span
 	nested  int // captures of output
 	calls   int
-	steps   int
+	meter   *meter.Meter
 	now     time.Time
 	filters map[string]builtin
 	tests   map[string]builtin
@@ -54,10 +58,28 @@ func (e *evaluator) fail(n int, format string, args ...any) {
 
 // spend counts work against the limit.
 func (e *evaluator) spend(at, work int) {
-	e.steps += 1 + work
-	if e.steps > maxSteps {
-		e.fail(at, "the template takes more than %d steps", maxSteps)
+	if err := e.meter.Spend(1 + work); err != nil {
+		line, column := position(e.source, at)
+		panic(&Error{Line: line, Column: column, Text: err.Error(), Err: err})
 	}
+}
+
+// walk goes through a value that may hold others, some of them many times.
+type walk struct {
+	e         *evaluator
+	at, depth int
+}
+
+func (e *evaluator) walk(at int) walk { return walk{e: e, at: at} }
+
+// into counts a value and returns a walk through what it holds.
+func (w walk) into(v any) walk {
+	text, _ := v.(string)
+	w.e.spend(w.at, len(text)/64)
+	if w.depth++; w.depth > maxNested {
+		w.e.fail(w.at, "values are within each other more than %d levels deep", maxNested)
+	}
+	return w
 }
 
 // jump is how a statement ends.
@@ -84,7 +106,7 @@ func (e *evaluator) statement(n node, s *scope) jump {
 	case textNode:
 		e.print(n.position(), n.text)
 	case printNode:
-		e.print(n.position(), show(e.value(n.value, s)))
+		e.print(n.position(), show(e.walk(n.position()), e.value(n.value, s)))
 	case forNode:
 		return e.loop(n, s)
 	case ifNode:
@@ -101,7 +123,7 @@ func (e *evaluator) statement(n node, s *scope) jump {
 		for _, f := range n.filter {
 			v = e.filter(v, f, s)
 		}
-		e.print(n.position(), show(v))
+		e.print(n.position(), show(e.walk(n.position()), v))
 	case generationNode:
 		if e.nested > 0 {
 			e.fail(n.position(), "generation within a macro or a block whose text is a value is not supported")
@@ -382,6 +404,11 @@ func (e *evaluator) call(at int, name string, f func(*call) any, front []any, a 
 			c.named = map[string]any{}
 		}
 		c.named[key] = e.value(a.named[i], s)
+	}
+	for _, v := range c.positional {
+		if text, ok := v.(string); ok {
+			e.spend(at, len(text)/64)
+		}
 	}
 	return f(c)
 }

@@ -172,7 +172,7 @@ func indent(c *call) any {
 	if !ok {
 		n, whole := integer(width)
 		if !whole || n < 0 || n > 1000 {
-			c.fail("given the width %s, want an integer from 0 to 1000 or a string", show(width))
+			c.fail("given the width %s, want an integer from 0 to 1000 or a string", show(c.walk(), width))
 		}
 		space = strings.Repeat(" ", int(n))
 	}
@@ -208,7 +208,7 @@ func mapItems(c *call) any {
 }
 
 func join(c *call) any {
-	items, between, attribute := c.items(), show(c.argument(1, "d", "")), c.argument(2, "attribute", nil)
+	items, between, attribute := c.items(), show(c.walk(), c.argument(1, "d", "")), c.argument(2, "attribute", nil)
 	c.done()
 	var b strings.Builder
 	for i, item := range items {
@@ -218,7 +218,7 @@ func join(c *call) any {
 		if attribute != nil {
 			item = c.attributeOf(item, attribute)
 		}
-		b.WriteString(show(item))
+		b.WriteString(show(c.walk(), item))
 		if b.Len() > maxOutput {
 			c.fail("the text is longer than %d bytes", maxOutput)
 		}
@@ -280,7 +280,7 @@ func compareKeys(c *call, a, b any, sensitive bool) int {
 	if !sensitive {
 		a, b = folded(a), folded(b)
 	}
-	n, ok := order(a, b)
+	n, ok := order(c.walk(), a, b)
 	if !ok {
 		c.fail("%s and %s have no order", typeName(a), typeName(b))
 	}
@@ -403,7 +403,7 @@ func round(c *call) any {
 	case "floor":
 		return math.Floor(f*scale) / scale
 	}
-	c.fail("given the method %s, want common, ceil or floor", show(how))
+	c.fail("given the method %s, want common, ceil or floor", show(c.walk(), how))
 	return nil
 }
 
@@ -433,7 +433,7 @@ func toJSON(c *call) any {
 			style.indent = strings.Repeat(" ", int(n))
 		}
 		if style.indent == "" {
-			c.fail("given the indent %s, want an integer from 1 to 100 or a string", show(width))
+			c.fail("given the indent %s, want an integer from 1 to 100 or a string", show(c.walk(), width))
 		}
 		style.item = ","
 	}
@@ -442,11 +442,11 @@ func toJSON(c *call) any {
 		if !ok || len(pair.items) != 2 {
 			c.fail("given %s as separators, want a pair of strings", typeName(given))
 		}
-		style.item, style.pair = show(pair.items[0]), show(pair.items[1])
+		style.item, style.pair = show(c.walk(), pair.items[0]), show(c.walk(), pair.items[1])
 	}
 	c.done()
 	var b strings.Builder
-	if unknown := style.write(&b, v, 0); unknown != "" {
+	if unknown := style.write(c.walk(), &b, v, 0); unknown != "" {
 		c.fail("%s cannot be written as JSON", unknown)
 	}
 	return c.e.join(c.at, "", b.String())
@@ -509,19 +509,29 @@ var tests = map[string]builtin{
 	"iterable":    {iterable},
 	"le":          {func(c *call) any { return two(c, "<=") }},
 	"lessthan":    {func(c *call) any { return two(c, "<") }},
-	"lower":       {func(c *call) any { s := show(one(c)); return s == strings.ToLower(s) && s != strings.ToUpper(s) }},
-	"lt":          {func(c *call) any { return two(c, "<") }},
-	"mapping":     {func(c *call) any { _, ok := one(c).(*Map); return ok }},
-	"ne":          {func(c *call) any { return two(c, "!=") }},
-	"none":        {func(c *call) any { return one(c) == nil }},
-	"number":      {func(c *call) any { _, ok := number(one(c)); return ok }},
-	"odd":         {func(c *call) any { n := whole(c, 0); c.done(); return n%2 != 0 }},
-	"sameas":      {func(c *call) any { a, b := c.self(), c.argument(1, "other", nil); c.done(); return sameAs(a, b) }},
-	"sequence":    {iterable},
-	"string":      {func(c *call) any { _, ok := one(c).(string); return ok }},
-	"true":        {func(c *call) any { return one(c) == true }},
-	"undefined":   {func(c *call) any { _, ok := one(c).(undefined); return ok }},
-	"upper":       {func(c *call) any { s := show(one(c)); return s == strings.ToUpper(s) && s != strings.ToLower(s) }},
+	"lower": {func(c *call) any {
+		s := show(c.walk(), one(c))
+		return s == strings.ToLower(s) && s != strings.ToUpper(s)
+	}},
+	"lt":      {func(c *call) any { return two(c, "<") }},
+	"mapping": {func(c *call) any { _, ok := one(c).(*Map); return ok }},
+	"ne":      {func(c *call) any { return two(c, "!=") }},
+	"none":    {func(c *call) any { return one(c) == nil }},
+	"number":  {func(c *call) any { _, ok := number(one(c)); return ok }},
+	"odd":     {func(c *call) any { n := whole(c, 0); c.done(); return n%2 != 0 }},
+	"sameas": {func(c *call) any {
+		a, b := c.self(), c.argument(1, "other", nil)
+		c.done()
+		return sameAs(c.walk(), a, b)
+	}},
+	"sequence":  {iterable},
+	"string":    {func(c *call) any { _, ok := one(c).(string); return ok }},
+	"true":      {func(c *call) any { return one(c) == true }},
+	"undefined": {func(c *call) any { _, ok := one(c).(undefined); return ok }},
+	"upper": {func(c *call) any {
+		s := show(c.walk(), one(c))
+		return s == strings.ToUpper(s) && s != strings.ToLower(s)
+	}},
 }
 
 func one(c *call) any {
@@ -545,7 +555,7 @@ func nonZero(c *call, n int64) int64 {
 	return n
 }
 
-func sameAs(a, b any) bool {
+func sameAs(w walk, a, b any) bool {
 	if x, ok := a.(*list); ok {
 		y, both := b.(*list)
 		return both && x == y
@@ -556,7 +566,7 @@ func sameAs(a, b any) bool {
 	}
 	_, isBool := a.(bool)
 	_, bothBool := b.(bool)
-	return isBool == bothBool && equal(a, b)
+	return isBool == bothBool && equal(w, a, b)
 }
 
 func iterable(c *call) any {

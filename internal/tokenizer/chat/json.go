@@ -19,7 +19,8 @@ type jsonStyle struct {
 
 // write writes a value as JSON as Python's json.dumps does. It returns the type of a value that
 // JSON does not have, "" if there is none.
-func (s jsonStyle) write(b *strings.Builder, v any, depth int) (unknown string) {
+func (s jsonStyle) write(w walk, b *strings.Builder, v any, depth int) (unknown string) {
+	w = w.into(v)
 	switch v := v.(type) {
 	case nil:
 		b.WriteString("null")
@@ -36,23 +37,23 @@ func (s jsonStyle) write(b *strings.Builder, v any, depth int) (unknown string) 
 	case string:
 		s.text(b, v)
 	case *list:
-		return s.items(b, "[", "]", len(v.items), depth, func(i int) string { return s.write(b, v.items[i], depth+1) })
+		return s.items(b, "[", "]", len(v.items), depth, func(i int) string { return s.write(w, b, v.items[i], depth+1) })
 	case *Map:
 		keys := slices.Clone(v.keys)
 		if s.sorted {
-			slices.SortStableFunc(keys, func(x, y any) int { c, _ := order(x, y); return c })
+			slices.SortStableFunc(keys, func(x, y any) int { c, _ := order(w, x, y); return c })
 		}
 		return s.items(b, "{", "}", len(keys), depth, func(i int) string {
 			name, ok := keys[i].(string)
 			if !ok {
 				var key strings.Builder
-				s.write(&key, keys[i], 0) // a key is a scalar
+				s.write(w, &key, keys[i], 0) // a key is a scalar
 				name = key.String()
 			}
 			s.text(b, name)
 			b.WriteString(s.pair)
 			item, _ := v.get(keys[i])
-			return s.write(b, item, depth+1)
+			return s.write(w, b, item, depth+1)
 		})
 	default:
 		return typeName(v)

@@ -11,8 +11,12 @@ import (
 type Error struct {
 	Line, Column int // from 1, in bytes
 	Text         string
-	Raised       bool // by raise_exception of the template; Text is its message
+	Raised       bool  // by raise_exception of the template; Text is its message
+	Err          error // of the budget of the template; nil for others
 }
+
+// Unwrap returns the error of the budget.
+func (e *Error) Unwrap() error { return e.Err }
 
 // Error returns the fault with its position.
 func (e *Error) Error() string {

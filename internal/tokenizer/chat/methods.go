@@ -49,7 +49,7 @@ var listMethods = map[string]builtin{
 		c.done()
 		n := int64(0)
 		for _, item := range items {
-			if equal(item, v) {
+			if equal(c.walk(), item, v) {
 				n++
 			}
 		}
@@ -58,7 +58,7 @@ var listMethods = map[string]builtin{
 	"index": {func(c *call) any {
 		items, v := c.items(), c.argument(1, "", undefined{"the value"})
 		c.done()
-		i := slices.IndexFunc(items, func(item any) bool { return equal(item, v) })
+		i := slices.IndexFunc(items, func(item any) bool { return equal(c.walk(), item, v) })
 		if i < 0 {
 			c.fail("the value is not in the list")
 		}

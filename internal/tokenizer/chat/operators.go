@@ -44,7 +44,7 @@ func (e *evaluator) binary(x binaryExpr, s *scope) any {
 	}
 	right := e.value(x.right, s)
 	if x.op == "~" {
-		return e.join(x.position(), show(left), show(right))
+		return e.join(x.position(), show(e.walk(x.position()), left), show(e.walk(x.position()), right))
 	}
 	if a, ok := left.(string); ok {
 		if b, ok := right.(string); ok && x.op == "+" {
@@ -95,9 +95,7 @@ func (e *evaluator) repeat(at int, v, times any) (any, bool) {
 		e.spend(at, len(v)*int(n)/64)
 		return strings.Repeat(v, int(n)), true
 	case *list:
-		if n > maxSteps {
-			e.fail(at, "the template takes more than %d steps", maxSteps)
-		}
+		n = min(n, maxSteps)
 		e.spend(at, min(len(v.items), maxSteps)*int(n))
 		repeated := &list{tuple: v.tuple}
 		for range n {
@@ -197,15 +195,15 @@ func product(a, b int64) (int64, bool) {
 func (e *evaluator) compare(at int, op string, left, right any) bool {
 	switch op {
 	case "==":
-		return equal(left, right)
+		return equal(e.walk(at), left, right)
 	case "!=":
-		return !equal(left, right)
+		return !equal(e.walk(at), left, right)
 	case "in":
 		return e.contains(at, right, left)
 	case "not in":
 		return !e.contains(at, right, left)
 	}
-	c, ok := order(left, right)
+	c, ok := order(e.walk(at), left, right)
 	if !ok {
 		e.fail(at, "%s cannot be applied to %s and %s", op, typeName(left), typeName(right))
 	}
@@ -238,7 +236,7 @@ func (e *evaluator) contains(at int, all, one any) bool {
 		return ok
 	default:
 		for _, item := range e.items(at, all) {
-			if equal(item, one) {
+			if equal(e.walk(at), item, one) {
 				return true
 			}
 		}
@@ -318,7 +316,7 @@ func (e *evaluator) index(at int, of, index any) any {
 	if name, ok := index.(string); ok {
 		return e.attribute(at, of, name)
 	}
-	return undefined{"the item " + show(index) + " of " + typeName(of)}
+	return undefined{"the item " + show(e.walk(at), index) + " of " + typeName(of)}
 }
 
 // slice returns a part of a list or a string.

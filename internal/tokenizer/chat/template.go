@@ -1,11 +1,14 @@
 package chat
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"strings"
 	"time"
+
+	"github.com/primus-fl/primus/internal/meter"
 )
 
 // Template is a parsed chat template.
@@ -42,10 +45,10 @@ func Parse(source string) (t *Template, err error) {
 type Vars map[string]any
 
 // Render renders the template. now is what strftime_now returns. The spans are those of generation
-// blocks.
-func (t *Template) Render(vars Vars, now time.Time) (text string, spans []Span, err error) {
+// blocks. An error of the budget is a *meter.Error.
+func (t *Template) Render(ctx context.Context, vars Vars, now time.Time) (text string, spans []Span, err error) {
 	defer catch(&err)
-	e := &evaluator{source: t.source, out: &strings.Builder{}, now: now, filters: filters, tests: tests}
+	e := &evaluator{source: t.source, out: &strings.Builder{}, now: now, meter: meter.New(ctx, "the chat template", "a simpler template is needed", meter.Budget{Steps: maxSteps, Time: maxTime}), filters: filters, tests: tests}
 	root := &scope{variables: maps.Clone(functions)}
 	s := root.inner()
 	for name, v := range vars {
@@ -88,7 +91,7 @@ var functions = map[string]any{
 		ns := &namespace{map[string]any{}}
 		if m, ok := c.argument(0, "", nil).(*Map); ok {
 			for i, key := range m.keys {
-				ns.attributes[show(key)] = m.values[i]
+				ns.attributes[show(c.walk(), key)] = m.values[i]
 			}
 		}
 		maps.Copy(ns.attributes, c.named)
@@ -106,7 +109,7 @@ var functions = map[string]any{
 		return m
 	}},
 	"raise_exception": &function{"raise_exception", func(c *call) any {
-		text := show(c.argument(0, "message", ""))
+		text := show(c.walk(), c.argument(0, "message", ""))
 		c.done()
 		line, column := position(c.e.source, c.at)
 		panic(&Error{Line: line, Column: column, Text: text, Raised: true})

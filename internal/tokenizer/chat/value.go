@@ -246,7 +246,8 @@ func integer(v any) (int64, bool) {
 }
 
 // equal reports whether two values are equal.
-func equal(a, b any) bool {
+func equal(w walk, a, b any) bool {
+	w = w.into(b)
 	if x, ok := integer(a); ok {
 		if y, ok := integer(b); ok {
 			return x == y
@@ -267,14 +268,14 @@ func equal(a, b any) bool {
 		return ok
 	case *list:
 		other, ok := b.(*list)
-		return ok && a.tuple == other.tuple && slices.EqualFunc(a.items, other.items, equal)
+		return ok && a.tuple == other.tuple && slices.EqualFunc(a.items, other.items, func(x, y any) bool { return equal(w, x, y) })
 	case *Map:
 		other, ok := b.(*Map)
 		if !ok || len(a.keys) != len(other.keys) {
 			return false
 		}
 		for i, key := range a.keys {
-			if v, ok := other.get(key); !ok || !equal(a.values[i], v) {
+			if v, ok := other.get(key); !ok || !equal(w, a.values[i], v) {
 				return false
 			}
 		}
@@ -284,7 +285,8 @@ func equal(a, b any) bool {
 }
 
 // order compares two values that have an order.
-func order(a, b any) (int, bool) {
+func order(w walk, a, b any) (int, bool) {
+	w = w.into(b)
 	if x, ok := number(a); ok {
 		y, ok := number(b)
 		return cmp.Compare(x, y), ok
@@ -299,7 +301,7 @@ func order(a, b any) (int, bool) {
 			return 0, false
 		}
 		for i := range min(len(a.items), len(other.items)) {
-			if c, ok := order(a.items[i], other.items[i]); !ok || c != 0 {
+			if c, ok := order(w, a.items[i], other.items[i]); !ok || c != 0 {
 				return c, ok
 			}
 		}
@@ -309,7 +311,7 @@ func order(a, b any) (int, bool) {
 }
 
 // show returns the text of a value as Python's str does, which is what a template prints.
-func show(v any) string {
+func show(w walk, v any) string {
 	switch v := v.(type) {
 	case string:
 		return v
@@ -317,12 +319,13 @@ func show(v any) string {
 		return ""
 	}
 	var b strings.Builder
-	represent(&b, v)
+	represent(w, &b, v)
 	return b.String()
 }
 
 // represent writes a value as Python's repr does.
-func represent(b *strings.Builder, v any) {
+func represent(w walk, b *strings.Builder, v any) {
+	w = w.into(v)
 	switch v := v.(type) {
 	case nil:
 		b.WriteString("None")
@@ -350,7 +353,7 @@ func represent(b *strings.Builder, v any) {
 			if i > 0 {
 				b.WriteString(", ")
 			}
-			represent(b, item)
+			represent(w, b, item)
 		}
 		if v.tuple && len(v.items) == 1 {
 			b.WriteByte(',')
@@ -362,9 +365,9 @@ func represent(b *strings.Builder, v any) {
 			if i > 0 {
 				b.WriteString(", ")
 			}
-			represent(b, key)
+			represent(w, b, key)
 			b.WriteString(": ")
-			represent(b, v.values[i])
+			represent(w, b, v.values[i])
 		}
 		b.WriteByte('}')
 	default:

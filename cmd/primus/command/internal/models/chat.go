@@ -106,7 +106,7 @@ func (o *chatOptions) run(ctx context.Context, prog cli.Program, stdin io.Reader
 		return o.talk(ctx, prog, stdin, remote)
 	}
 	return o.Run(ctx, prog, func(m *inference.Loaded, mgr *opmanager.Manager) (err error) {
-		form, err := inference.NewChat(m.Tokenizer, cmp.Or(o.template, m.ChatTemplate))
+		form, err := inference.NewChat(ctx, m.Tokenizer, cmp.Or(o.template, m.ChatTemplate))
 		if errors.Is(err, inference.ErrNoChat) {
 			form, err = nil, nil
 			fmt.Fprintln(prog.Err, "the model has no chat template: it goes on with the text of the conversation (--chat-template chatml gives it a form)")
@@ -146,7 +146,7 @@ func (l *local) answer(ctx context.Context, messages []chat.Message, emit func(t
 		r.Prompt = inference.Prompt(l.tok, strings.Join(texts, "\n"))
 	} else {
 		r.Stop = l.form.Stop()
-		if r.Prompt, err = l.form.Prompt(messages...); err != nil {
+		if r.Prompt, err = l.form.Prompt(ctx, messages...); err != nil {
 			return err
 		}
 	}

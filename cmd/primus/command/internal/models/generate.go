@@ -140,12 +140,12 @@ func (o *generateOptions) run(ctx context.Context, prog cli.Program, stdin io.Re
 	return o.Run(ctx, prog, func(m *inference.Loaded, mgr *opmanager.Manager) (err error) {
 		var form *inference.Chat
 		if o.chat {
-			if form, err = inference.NewChat(m.Tokenizer, cmp.Or(o.template, m.ChatTemplate)); err != nil {
+			if form, err = inference.NewChat(ctx, m.Tokenizer, cmp.Or(o.template, m.ChatTemplate)); err != nil {
 				return err
 			}
 		}
 		for i := range requests {
-			if err := o.encode(&requests[i], m.Tokenizer, form); err != nil {
+			if err := o.encode(ctx, &requests[i], m.Tokenizer, form); err != nil {
 				return o.at(i, err)
 			}
 		}
@@ -171,7 +171,7 @@ func (o *generateOptions) run(ctx context.Context, prog cli.Program, stdin io.Re
 }
 
 // encode sets the tokens of a prompt. In a conversation what ends an answer also ends the text.
-func (o *generateOptions) encode(r *generateRequest, tok tokenizer.Tokenizer, form *inference.Chat) (err error) {
+func (o *generateOptions) encode(ctx context.Context, r *generateRequest, tok tokenizer.Tokenizer, form *inference.Chat) (err error) {
 	if form == nil {
 		r.Request.Prompt = inference.Prompt(tok, r.Prompt)
 		return nil
@@ -181,7 +181,7 @@ func (o *generateOptions) encode(r *generateRequest, tok tokenizer.Tokenizer, fo
 		messages = append([]chat.Message{{Role: "system", Content: o.system}}, messages...)
 	}
 	r.Stop = append(slices.Clip(r.Stop), form.Stop()...)
-	r.Request.Prompt, err = form.Prompt(messages...)
+	r.Request.Prompt, err = form.Prompt(ctx, messages...)
 	return err
 }
 

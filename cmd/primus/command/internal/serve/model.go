@@ -139,7 +139,7 @@ func (o *modelServed) serve(ctx context.Context, log *slog.Logger, p modelParams
 		return err
 	}
 	defer func() { err = errors.Join(err, e.Close()) }()
-	form, err := inference.NewChat(m.Tokenizer, cmp.Or(o.template, m.ChatTemplate))
+	form, err := inference.NewChat(ctx, m.Tokenizer, cmp.Or(o.template, m.ChatTemplate))
 	if err != nil && !errors.Is(err, inference.ErrNoChat) {
 		return err
 	}

@@ -1,0 +1,82 @@
+// Package meter bounds what reading something from outside may cost.
+//
+// # Concepts
+//
+// A Meter has a Budget for one request, file or repository. What reads it spends steps from it; a
+// step is a small and bounded piece of work. The context is asked every few thousand steps, so that
+// work ends soon after nobody waits for it.
+//
+// # Concurrency
+//
+// A Meter belongs to one goroutine.
+//
+// # Errors
+//
+// Spend returns an *Error when the budget is used up, and the cause of a context that has ended.
+// Further calls return the same.
+package meter
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// Budget is what one thing may cost. Zero sets no limit.
+type Budget struct {
+	Steps int
+	Time  time.Duration
+}
+
+// Error says that a budget is used up.
+type Error struct {
+	What   string // what was read
+	Limit  string // such as "3000000 steps"
+	Remedy string // what to do
+}
+
+// Error names what was read, the limit and the remedy.
+func (e *Error) Error() string {
+	return fmt.Sprintf("%s takes more than %s: %s", e.What, e.Limit, e.Remedy)
+}
+
+// Meter counts what is spent of a budget.
+type Meter struct {
+	ctx          context.Context
+	what, remedy string
+	budget       Budget
+	begin        time.Time
+	spent, look  int // look is when the clock and the context are looked at
+	err          error
+}
+
+// between is how many steps are spent between two looks at the clock and the context.
+const between = 4096
+
+// New returns a Meter for what is read. The remedy says what a user does when the budget is used
+// up.
+func New(ctx context.Context, what, remedy string, b Budget) *Meter {
+	return &Meter{ctx: ctx, what: what, remedy: remedy, budget: b, begin: time.Now()}
+}
+
+// Spend counts steps.
+func (m *Meter) Spend(steps int) error {
+	if m.err != nil {
+		return m.err
+	}
+	m.spent += steps
+	if m.budget.Steps > 0 && m.spent > m.budget.Steps {
+		m.err = &Error{m.what, fmt.Sprintf("%d steps", m.budget.Steps), m.remedy}
+		return m.err
+	}
+	if m.spent < m.look {
+		return nil
+	}
+	m.look = m.spent + between
+	if m.ctx.Err() != nil {
+		m.err = fmt.Errorf("%s: %w", m.what, context.Cause(m.ctx))
+	} else if m.budget.Time > 0 && time.Since(m.begin) > m.budget.Time {
+		m.err = &Error{m.what, m.budget.Time.String(), m.remedy}
+	}
+	return m.err
+}
