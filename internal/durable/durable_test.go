@@ -204,3 +204,35 @@ func TestUnlockWhileProcessesStart(t *testing.T) {
 	stop.Store(true)
 	<-starts
 }
+
+// What is locked or appended to is not another file under that name.
+func TestLinksAreNotFollowed(t *testing.T) {
+	dir := t.TempDir()
+	precious := filepath.Join(dir, "precious")
+	const content = "weights of a month\n"
+	require.NoError(t, os.WriteFile(precious, []byte(content), 0o600))
+	soft, hard, dangling := filepath.Join(dir, "soft"), filepath.Join(dir, "hard"), filepath.Join(dir, "dangling")
+	require.NoError(t, os.Symlink(precious, soft))
+	require.NoError(t, os.Symlink(filepath.Join(dir, "new"), dangling))
+	require.NoError(t, os.Link(precious, hard))
+	for _, path := range []string{soft, dangling} {
+		_, err := durable.Lock(path)
+		require.ErrorContains(t, err, path+" is a symbolic link, want a regular file")
+		_, err = durable.OpenAppend(path)
+		require.ErrorContains(t, err, path+" is a symbolic link, want a regular file")
+	}
+	_, err := durable.Lock(hard)
+	require.ErrorContains(t, err, "want a lock file")
+	assert.NoFileExists(t, filepath.Join(dir, "new"))
+	text, err := os.ReadFile(precious)
+	require.NoError(t, err)
+	assert.Equal(t, content, string(text))
+
+	lock, err := durable.Lock(filepath.Join(dir, "lock"))
+	require.NoError(t, err)
+	require.NoError(t, lock.Unlock())
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "lock"), []byte("99999\n"), 0o600))
+	lock, err = durable.Lock(filepath.Join(dir, "lock"))
+	require.NoError(t, err, "of a process that was killed")
+	require.NoError(t, lock.Unlock())
+}

@@ -25,12 +25,15 @@ type LockFile struct {
 // process (or another LockFile of this one) has it, the error is a *LockedError. The file holds the
 // process id of its holder unless the disk is full.
 //
+// A symbolic link is not followed, and a file that holds something else than a process id, such as
+// one that is another file under a second name, is an error: locking it would end its content.
+//
 // On a file system without locks the result is not locked and Warning says so.
 func Lock(path string) (*LockFile, error) {
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return nil, &IrregularError{Path: path, Mode: info.Mode()}
+	f, err := openRegular(path, os.O_RDWR|os.O_CREATE|noFollow)
+	if _, irregular := errors.AsType[*IrregularError](err); irregular {
+		return nil, err
 	}
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|nonBlocking, 0o644)
 	if err != nil {
 		return nil, Explain(err)
 	}
@@ -45,6 +48,9 @@ func Lock(path string) (*LockFile, error) {
 	case lockBroken:
 		f.Close()
 		return nil, fmt.Errorf("lock %s: %w", path, Explain(err))
+	}
+	if err := heldPID(f); err != nil {
+		return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), l.close())
 	}
 	writePID(f)
 	return l, nil
@@ -61,18 +67,23 @@ func (l *LockFile) Unlock() error {
 		return nil
 	}
 	// The process id is removed first, so that nobody reads the id of a process without the lock.
-	err := l.f.Truncate(0)
-	// Closing alone is not enough: a child process that is being started holds
-	// the descriptor too, until it executes its program.
-	if l.warning == "" {
-		err = errors.Join(err, unlock(l.f))
-	}
-	err = errors.Join(err, l.f.Close())
-	l.f = nil
+	err := errors.Join(l.f.Truncate(0), l.close())
 	if err != nil {
 		return fmt.Errorf("unlock %s: %w", l.path, Explain(err))
 	}
 	return nil
+}
+
+// close ends the lock and leaves the content. The caller holds l.mu, or nobody else has l.
+func (l *LockFile) close() (err error) {
+	// Closing alone is not enough: a child process that is being started holds
+	// the descriptor too, until it executes its program.
+	if l.warning == "" {
+		err = unlock(l.f)
+	}
+	err = errors.Join(err, l.f.Close())
+	l.f = nil
+	return err
 }
 
 // lockOutcome is the result of an attempt to lock.
@@ -93,8 +104,21 @@ func writePID(f *os.File) {
 	}
 }
 
+// maxPID is the largest size of a lock file.
+const maxPID = 32
+
+// heldPID returns an error for a file that is no lock file. Zeros may be left of one after a loss
+// of power.
+func heldPID(f *os.File) error {
+	text, err := io.ReadAll(io.NewSectionReader(f, 0, maxPID+1))
+	if err != nil || strings.Trim(string(text), "\x00") == "" || len(text) <= maxPID && readPID(f) > 0 {
+		return err
+	}
+	return errors.New("given a file that holds more than a process id, want a lock file: remove it if nothing needs it")
+}
+
 func readPID(f *os.File) int {
-	text, err := io.ReadAll(io.NewSectionReader(f, 0, 32))
+	text, err := io.ReadAll(io.NewSectionReader(f, 0, maxPID))
 	if err != nil {
 		return 0
 	}

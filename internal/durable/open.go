@@ -7,8 +7,8 @@ import (
 	"os"
 )
 
-// IrregularError reports that a path is not a regular file but a directory, a named pipe, a socket
-// or a device.
+// IrregularError reports that a path is not a regular file but a directory, a named pipe, a socket,
+// a device, or a symbolic link where none is followed.
 type IrregularError struct {
 	Path string
 	Mode fs.FileMode
@@ -28,6 +28,8 @@ func (e *IrregularError) Kind() string {
 		return "a named pipe"
 	case e.Mode&fs.ModeSocket != 0:
 		return "a socket"
+	case e.Mode&fs.ModeSymlink != 0:
+		return "a symbolic link"
 	default:
 		return "a device"
 	}
@@ -40,13 +42,17 @@ func OpenRegular(path string) (*os.File, error) {
 }
 
 // OpenAppend opens the regular file at path for appending, a new one when there is none; see
-// OpenRegular.
+// OpenRegular. It does not follow a symbolic link, which is an *IrregularError.
 func OpenAppend(path string) (*os.File, error) {
-	return openRegular(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE)
+	return openRegular(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|noFollow)
 }
 
 func openRegular(path string, flag int) (*os.File, error) {
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+	look := os.Stat
+	if flag&os.O_CREATE != 0 {
+		look = os.Lstat
+	}
+	if info, err := look(path); err == nil && !info.Mode().IsRegular() {
 		return nil, &IrregularError{Path: path, Mode: info.Mode()}
 	}
 	// The file may have been replaced since.
