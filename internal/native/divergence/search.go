@@ -215,9 +215,15 @@ func (s *Search) allLayers() []int {
 // everything else its good one.
 func (s *Search) policy(units [][]string, layers []int) oppolicy.Policy {
 	ops := slices.Concat(units...)
+	return s.policyOf(func(op string, layer int) bool { return slices.Contains(ops, op) && slices.Contains(layers, layer) })
+}
+
+// policyOf returns the policy under which an op has its bad order in a layer if bad says so, and
+// otherwise its good one.
+func (s *Search) policyOf(bad func(op string, layer int) bool) oppolicy.Policy {
 	rules := func(at scope) (list []oppolicy.OpRule) {
 		for op, order := range s.good[at] {
-			if slices.Contains(ops, op) && slices.Contains(layers, at.layer) {
+			if bad(op, at.layer) {
 				order = s.bad[at][op]
 			}
 			rule := oppolicy.OpRule{Pattern: op, Source: "the search"}
@@ -258,29 +264,41 @@ func (s *Search) losses(ctx context.Context, what string, units [][]string, laye
 
 // train trains under a policy; begin is called before each step.
 func (s *Search) train(ctx context.Context, p oppolicy.Policy, begin func(step int)) (losses []float64, err error) {
+	losses = []float64{} // a list in JSON even if the first is not finite
+	err = s.steps(ctx, p, begin, func(b *native.Bench) error {
+		losses = append(losses, b.Last().Loss)
+		return nil
+	})
+	return losses, err
+}
+
+// steps trains under a policy; begin is called before each step, and end after it. It ends at the
+// first step that is not finite.
+func (s *Search) steps(ctx context.Context, p oppolicy.Policy, begin func(step int), end func(*native.Bench) error) (err error) {
 	p.Verify = oppolicy.Verify{Mode: oppolicy.VerifyOff} // wrong results are what is looked for
-	losses = []float64{}                                 // a list in JSON even if the first is not finite
 	m := s.Manager.With(p)
 	defer m.Close()
 	bench, _, err := native.NewBench(s.Module, m, s.Device, slog.New(slog.DiscardHandler))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { err = errors.Join(err, bench.Close()) }()
 	for step := 1; step <= s.Steps; step++ {
 		if begin != nil {
 			begin(step)
 		}
-		loss, err := bench.Step(ctx)
+		_, err := bench.Step(ctx)
 		if errors.Is(err, backend.ErrNonFinite) {
-			return losses, nil
+			return nil
+		}
+		if err == nil {
+			err = end(bench)
 		}
 		if err != nil {
-			return nil, err
+			return err
 		}
-		losses = append(losses, loss)
 	}
-	return losses, nil
+	return nil
 }
 
 // diverges returns the first step at which losses differ from those of the good policy, 0 if none

@@ -22,6 +22,7 @@ import (
 type Bench struct {
 	e    engine
 	step int
+	last backend.Step
 }
 
 // standalone returns the context of a module that is not run by a session, with warnings about its
@@ -66,8 +67,11 @@ func unbuilt(m *config.Module, manager *opmanager.Manager, log *slog.Logger) (*B
 }
 
 // fill sets the batch to random tokens.
-func (b *Bench) fill() {
-	rng := rand.New(rand.NewPCG(uint64(b.e.args.Seed), 0))
+func (b *Bench) fill() { b.fillFrom(0) }
+
+// fillFrom sets the batch to the random tokens of a stream.
+func (b *Bench) fillFrom(stream uint64) {
+	rng := rand.New(rand.NewPCG(uint64(b.e.args.Seed), stream))
 	for i := range b.e.batch.Tokens {
 		b.e.batch.Tokens[i] = rng.Int32N(int32(b.e.args.VocabSize))
 	}
@@ -103,7 +107,23 @@ func (b *Bench) Step(ctx context.Context) (loss float64, err error) {
 	if errors.Is(err, errGivenUp) {
 		err = ctx.Err()
 	}
+	b.last = s
 	return s.Loss, err
+}
+
+// Last returns the record of the last step.
+func (b *Bench) Last() backend.Step { return b.last }
+
+// ValidLoss returns the loss of the present weights for a micro batch of other random tokens.
+func (b *Bench) ValidLoss() (float64, error) {
+	b.fillFrom(1)
+	defer b.fill()
+	b.e.pass.SetLoss(b.e.points.loss.Original())
+	b.e.pass.KeepAll()
+	if err := b.e.pass.SetBatch(b.e.batch.Slice(0, b.e.args.MicroBatchSize)); err != nil {
+		return 0, err
+	}
+	return b.e.pass.Loss()
 }
 
 // Close releases the memory.

@@ -27,7 +27,7 @@ type bisectOptions struct {
 	good, bad, metric, file string
 	steps                   uint
 	tolerance               float64
-	nan                     bool
+	nan, byLoss             bool
 	output                  cli.OutputFormat
 }
 
@@ -41,7 +41,7 @@ func newOpsBisectCommand(prog cli.Program) *cobra.Command {
 	var opts bisectOptions
 	opts.Program = prog
 	cmd := &cobra.Command{
-		Use:   "bisect --config FILE --bad POLICY [key=value…]",
+		Use:   "bisect --config FILE --bad POLICY|--by-loss [key=value…]",
 		Short: "Find the op, the layer and the call that make two policies train differently",
 		Long: `Train some steps of an experiment under two policies, on a batch of random tokens, and
 find out why their losses differ: which op, by training with some ops under one policy
@@ -53,10 +53,21 @@ A policy is an order of tokens as in --per-op, such as reference or
 vendor:onednn|flagos, which holds for all ops, or the name of a policy file. An op that
 has no implementation for any of the tokens keeps its usual ones. No data is read.
 
-The exit code is 1 when the policies train differently.`,
+With --by-loss it answers another question: which implementations in use move the loss,
+and how far? Each is swapped for that of --good, in groups that are halved and then
+alone, with the same weights and tokens; in use are those of --bad, or of the experiment.
+They are ranked by their effect on the loss, the validation loss and the gradient norm
+after the last step, as multiples of what rounding alone does, which is known from runs
+in which each result of these ops is off by a rounding. The search stops after the first
+swap when rounding explains the effect of all of them together.
+
+The exit code is 1 when the policies train differently, and with --by-loss when rounding
+does not explain the effect of an implementation.`,
 		Example: `  primus ops bisect --config exp.yaml --bad vendor:onednn
   primus ops bisect --config exp.yaml --good reference --bad flagos --tolerance 1e-6 train_iters=10
-  primus ops bisect --config exp.yaml --good reference --bad impl:vendor.acme --nan --steps 20 -o json`,
+  primus ops bisect --config exp.yaml --good reference --bad impl:vendor.acme --nan --steps 20 -o json
+  primus ops bisect --config exp.yaml --by-loss
+  primus ops bisect --config exp.yaml --by-loss --good flagos --bad vendor --steps 10 -o json`,
 	}
 	flags := cmd.Flags()
 	opts.TrainingOptions.AddFlags(flags)
@@ -66,14 +77,18 @@ The exit code is 1 when the policies train differently.`,
 	flags.Float64Var(&opts.tolerance, "tolerance", 1e-4, "losses differ when they are farther apart than this `SHARE` of the good one")
 	flags.BoolVar(&opts.nan, "nan", false, "look for losses that are not finite, whatever the others are")
 	flags.UintVar(&opts.steps, "steps", 3, "train `N` steps")
+	flags.BoolVar(&opts.byLoss, "by-loss", false, "rank the impls in use by their effect on loss, validation loss and gradient norm")
 	flags.StringVar(&opts.file, "replay-file", "bisect.safetensors", "keep the first call at fault in `FILE`; an empty name keeps none")
 	opts.output.AddFlag(cmd)
-	for _, name := range []string{"good", "bad", "metric", "tolerance", "nan", "steps", "replay-file", "output"} {
+	for _, name := range []string{"good", "bad", "metric", "tolerance", "nan", "steps", "by-loss", "replay-file", "output"} {
 		cli.WithoutVariable(flags, name)
 	}
 	experiments.TakeOverrides(prog, cmd, experiments.Pretrain.Module, func(cmd *cobra.Command, overrides []string) error {
 		if err := opts.check(cmd, overrides); err != nil {
 			return err
+		}
+		if opts.byLoss {
+			return opts.rank(cmd, prog, overrides)
 		}
 		if err := writable("replay-file", opts.file); err != nil {
 			return err
@@ -103,8 +118,8 @@ func (o *bisectOptions) check(cmd *cobra.Command, overrides []string) error {
 		return err
 	}
 	switch {
-	case o.bad == "":
-		return cli.Usagef(cmd, "want --bad POLICY, such as --bad vendor:onednn")
+	case o.bad == "" && !o.byLoss:
+		return cli.Usagef(cmd, "want --bad POLICY, such as --bad vendor:onednn, or --by-loss")
 	case o.metric != metricLoss:
 		return cli.Usagef(cmd, "--metric: given %q, want %s", o.metric, metricLoss)
 	case o.steps == 0:
@@ -112,26 +127,42 @@ func (o *bisectOptions) check(cmd *cobra.Command, overrides []string) error {
 	case !(o.tolerance >= 0):
 		return cli.Usagef(cmd, "--tolerance: given %v, want a number >= 0", o.tolerance)
 	}
+	for _, name := range []string{"metric", "tolerance", "nan", "replay-file"} {
+		if o.byLoss && cmd.Flags().Changed(name) {
+			return cli.Usagef(cmd, "--%s is not for --by-loss, which measures all metrics against rounding and keeps no call", name)
+		}
+	}
 	return nil
 }
 
 // search runs the search and shows where it is.
 func (o *bisectOptions) search(cmd *cobra.Command, prog cli.Program, p experiments.StepParams) (*divergence.Report, error) {
+	set, end, err := o.settings(prog, p)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	return divergence.Find(cmd.Context(), set)
+}
+
+// settings returns those of the search. end removes the line that shows where it is.
+func (o *bisectOptions) settings(prog cli.Program, p experiments.StepParams) (set divergence.Settings, end func(), err error) {
 	good, err := sideOf(p.Policy, "good", o.good, p.Registry.Snapshot())
 	if err != nil {
-		return nil, err
+		return set, nil, err
 	}
-	bad, err := sideOf(p.Policy, "bad", o.bad, p.Registry.Snapshot())
-	if err != nil {
-		return nil, err
+	bad := p.Policy
+	if o.bad != "" {
+		if bad, err = sideOf(p.Policy, "bad", o.bad, p.Registry.Snapshot()); err != nil {
+			return set, nil, err
+		}
 	}
 	screen := &plaintext.Console{Out: prog.Err, Width: prog.Width}
-	defer screen.SetStatus("")
-	return divergence.Find(cmd.Context(), divergence.Settings{
+	return divergence.Settings{
 		Module: p.Module, Manager: p.Manager, Ops: p.Registry.Snapshot(), Device: p.Device, Log: p.Log, Good: good, Bad: bad,
 		Steps: int(o.steps), Tolerance: o.tolerance, NaN: o.nan, File: o.file,
 		Progress: func(run int, what string) { screen.SetStatus(fmt.Sprintf("run %d: %s", run, what)) },
-	})
+	}, func() { screen.SetStatus("") }, nil
 }
 
 // sideOf returns one of the two policies: base with an order of tokens for all ops, or that of a
