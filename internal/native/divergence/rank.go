@@ -347,8 +347,8 @@ func (d *disturber) disturb(t *tensor.Tensor) error {
 }
 
 // roundingOf returns by how much of a result impls that are right differ: by half the distance of
-// neighbouring numbers of a narrow dtype, and otherwise by a few times that of float32, in which sums
-// run in another order.
+// neighbouring numbers of a narrow dtype, and otherwise by a few times that of float32, since their
+// sums run in another order.
 func roundingOf(d tensor.DType) float64 {
 	bits := map[tensor.DType]int{tensor.F16: 10, tensor.BF16: 7, tensor.F8E4M3: 3, tensor.F8E5M2: 2} // of the fraction
 	if n, narrow := bits[d]; narrow {
