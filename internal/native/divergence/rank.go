@@ -137,8 +137,8 @@ func (k *ranker) unitsOf(ops []string) (units []int) {
 	return units
 }
 
-// halve swaps the halves of a group whose effect rounding does not explain, down to single units. If
-// rounding explains both halves, the group is ranked as a whole.
+// halve swaps the halves of a group whose effect rounding does not explain, down to single units.
+// If rounding explains both halves, the group is ranked as a whole.
 func (k *ranker) halve(ctx context.Context, group []int, whole Effect) error {
 	if len(group) == 1 {
 		k.found.Ranked = append(k.found.Ranked, whole)
