@@ -94,7 +94,8 @@ func (p *Plan) held(rank int) held {
 			p.add(&h, p.Model.embedding())
 		}
 		if c.Loss {
-			p.add(&h, p.Model.head(p.Parallel.Pipeline > 1))
+			embedding := slices.ContainsFunc(p.Stages[rank], func(c Chunk) bool { return c.Embedding })
+			p.add(&h, p.Model.head(!embedding))
 		}
 		if c.MTP > 0 && p.Parallel.Pipeline > 1 && !c.Embedding { // multi-token prediction embeds tokens, too
 			p.add(&h, p.Model.embedding()[:1])

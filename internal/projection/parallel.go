@@ -30,7 +30,24 @@ const (
 	ScheduleOneForwardOneBackward Schedule = "1f1b"
 	ScheduleInterleaved           Schedule = "1f1b-interleaved"
 	ScheduleZeroBubble            Schedule = "zero-bubble"
+	ScheduleZeroBubbleV           Schedule = "zbv"
+	ScheduleVHalf                 Schedule = "v-half"
+	ScheduleVMin                  Schedule = "v-min"
 )
+
+// vee reports whether the chunks of a schedule lie in the shape of a V.
+func (s Schedule) vee() bool {
+	return s == ScheduleZeroBubbleV || s == ScheduleVHalf || s == ScheduleVMin
+}
+
+// rankOf returns which pipeline rank has a chunk, counted in the order of the model.
+func (p Parallel) rankOf(chunk int) int {
+	rank := chunk % p.Pipeline
+	if p.Schedule.vee() && chunk/p.Pipeline%2 == 1 {
+		return p.Pipeline - 1 - rank
+	}
+	return rank
+}
 
 // Cluster is the machine that a run is planned for.
 type Cluster struct {
@@ -86,12 +103,19 @@ func (r *reader) parallel(c Cluster) Parallel {
 		switch name := r.text("pp_algorithm", "1f1b-interleaved"); {
 		case r.flag("patch_zero_bubble") && r.flagOr("enable_zero_bubble", true), name == "zero-bubble", name == "zero-bubble-heuristic":
 			p.Schedule = ScheduleZeroBubble
+		case name == "zbv-formatted":
+			p.Schedule = ScheduleZeroBubbleV
+		case name == "v-half", name == "v-min":
+			p.Schedule = Schedule(name)
 		case name == "1f1b", name == "1f1b-interleaved":
 		default:
-			r.failAt("pp_algorithm", "and the formulas describe 1f1b, 1f1b-interleaved and zero-bubble")
+			r.failAt("pp_algorithm", "want 1f1b, 1f1b-interleaved, zero-bubble, zero-bubble-heuristic, zbv-formatted, v-half or v-min")
 		}
-		if r.flag("zero_bubble_v_schedule") || r.flag("enable_1f1b_v") {
-			r.fail(fmt.Errorf("projection: zero_bubble_v_schedule or enable_1f1b_v is true, and the formulas do not describe schedules in the shape of a V"))
+		if r.flag("zero_bubble_v_schedule") {
+			p.Schedule = map[string]Schedule{"half": ScheduleVHalf, "min": ScheduleVMin, "zb": ScheduleZeroBubbleV}[r.choice("zero_bubble_v_schedule_mem_setup", "half", "min", "zb")]
+		}
+		if r.flag("enable_1f1b_v") {
+			r.fail(fmt.Errorf("projection: enable_1f1b_v is true, and there is no table of that schedule"))
 		}
 	}
 	return p

@@ -74,6 +74,32 @@ func TestInFlight(t *testing.T) {
 	}
 }
 
+// TestVee checks which rank has which layers in the shape of a V, and what it holds.
+func TestVee(t *testing.T) {
+	t.Parallel()
+	for name, set := range map[string]map[string]any{
+		"zbv":    {"patch_primus_pipeline": true, "pp_algorithm": "zbv-formatted"},
+		"v-half": {"patch_primus_pipeline": true, "pp_algorithm": "v-half", "virtual_pipeline_model_parallel_size": 2},
+		"v-min":  {"patch_zero_bubble": true, "zero_bubble_v_schedule": true, "zero_bubble_v_schedule_mem_setup": "min"},
+	} {
+		plan := read(t, append(llama8B, map[string]any{"pipeline_model_parallel_size": 4, "global_batch_size": 32}, set)...)
+		assert.Equal(t, projection.Schedule(name), plan.Parallel.Schedule)
+		first, last := plan.Stages[0], plan.Stages[3]
+		assert.True(t, first[0].Embedding && first[1].Loss, name)
+		assert.Equal(t, []int{28, 29, 30, 31}, first[1].Layers, name)
+		assert.Equal(t, []int{12, 13, 14, 15}, last[0].Layers, name)
+		assert.Equal(t, []int{16, 17, 18, 19}, last[1].Layers, name)
+		chunks := 0
+		for _, s := range plan.Memory(0).Stages {
+			chunks = max(chunks, s.InFlight[0]+s.InFlight[1])
+		}
+		assert.Equal(t, map[string]int{"zbv": 8, "v-half": 6, "v-min": 4}[name], chunks, name)
+		perf, err := plan.Performance(rates)
+		require.NoError(t, err)
+		assert.Positive(t, perf.Bubble, name)
+	}
+}
+
 // TestExperts checks which layers have experts.
 func TestExperts(t *testing.T) {
 	t.Parallel()
@@ -113,7 +139,8 @@ func TestRefusals(t *testing.T) {
 		`want 32 layers and 0 of multi-token prediction, not 31 and 0`:                                                            {"pipeline_model_parallel_layout": "Et*31L"},
 		`want letters E, t, m and L with | between stages: a parenthesis is not closed`:                                           {"pipeline_model_parallel_layout": "E(t*32L"},
 		`pipeline_model_parallel_layout: given string "Ex", want the letters E, t, m and L, not "x"`:                              {"pipeline_model_parallel_layout": "Ex"},
-		`pp_algorithm: given string "v-min", and the formulas describe 1f1b, 1f1b-interleaved and zero-bubble`:                    {"patch_primus_pipeline": true, "pp_algorithm": "v-min"},
+		`pp_algorithm: given string "v-max", want 1f1b, 1f1b-interleaved, zero-bubble, zero-bubble-heuristic, zbv-formatted`:      {"patch_primus_pipeline": true, "pp_algorithm": "v-max"},
+		`given 4 virtual stages for v-min, want 2: one each way`:                                                                  {"patch_primus_pipeline": true, "pp_algorithm": "v-min", "pipeline_model_parallel_size": 2, "virtual_pipeline_model_parallel_size": 4},
 		`exp_avg_dtype: given string "int3", want fp32, bf16, fp16 or fp8`:                                                        {"use_precision_aware_optimizer": true, "exp_avg_dtype": "int3"},
 		"8 devices cannot be cut into tensor 16 × pipeline 1 × context 1 parallel ranks: want a multiple of 16":                   {"tensor_model_parallel_size": 16, "nodes": 1},
 	} {

@@ -15,6 +15,7 @@ const steady = 8
 func (p Parallel) table(times pipeline.Times) (pipeline.Table, error) {
 	names := map[Schedule]string{
 		ScheduleOneForwardOneBackward: "1f1b", ScheduleInterleaved: "interleaved", ScheduleZeroBubble: "zb1p",
+		ScheduleZeroBubbleV: "zbv", ScheduleVHalf: "v-half", ScheduleVMin: "v-min",
 	}
 	microBatches := p.MicroBatches
 	if most := steady * p.Pipeline; microBatches > most+p.Pipeline {

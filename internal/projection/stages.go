@@ -22,6 +22,10 @@ func (r *reader) stages(m Model, p *Parallel) [][]Chunk {
 		return r.layoutStages(layout, m, p)
 	}
 	p.Virtual = r.virtualStages(m, *p)
+	if p.Schedule.vee() && p.Virtual == 1 {
+		p.Virtual = 2
+	}
+	r.checkVee(*p)
 	if p.Virtual > 1 && p.Schedule == ScheduleOneForwardOneBackward {
 		p.Schedule = ScheduleInterleaved
 	}
@@ -38,12 +42,20 @@ func (r *reader) stages(m Model, p *Parallel) [][]Chunk {
 		if chunk.Loss = i == len(counts)-1; chunk.Loss {
 			chunk.MTP = m.ExtraMTP
 		}
-		stages[i%p.Pipeline] = append(stages[i%p.Pipeline], chunk)
+		rank := p.rankOf(i)
+		stages[rank] = append(stages[rank], chunk)
 	}
 	if next != m.Layers && len(r.errs) == 0 {
 		r.fail(fmt.Errorf("projection: the pipeline stages have %d layers, and num_layers is %d", next, m.Layers))
 	}
 	return stages
+}
+
+// checkVee refuses a V with another number of chunks than 2.
+func (r *reader) checkVee(p Parallel) {
+	if p.Schedule.vee() && p.Virtual != 2 {
+		r.fail(fmt.Errorf("projection: given %d virtual stages for %s, want 2: one each way", p.Virtual, p.Schedule))
+	}
 }
 
 // virtualStages returns the chunks per pipeline rank.
@@ -109,7 +121,7 @@ func (r *reader) chunkSizes(m Model, p Parallel) []int {
 	counts := make([]int, chunks)
 	for i := range counts {
 		counts[i] = even
-		switch rank := i % p.Pipeline; {
+		switch rank := p.rankOf(i); {
 		case rank == 0 && first > 0:
 			counts[i] = first / p.Virtual
 		case rank == p.Pipeline-1 && last > 0:
@@ -158,6 +170,7 @@ func (r *reader) layoutStages(layout document.Value, m Model, p *Parallel) [][]C
 		return nil
 	}
 	p.Virtual = len(rows) / p.Pipeline
+	r.checkVee(*p)
 	if p.Virtual > 1 && p.Schedule == ScheduleOneForwardOneBackward {
 		p.Schedule = ScheduleInterleaved
 	}
@@ -182,7 +195,8 @@ func (r *reader) layoutStages(layout document.Value, m Model, p *Parallel) [][]C
 				return nil
 			}
 		}
-		stages[i%p.Pipeline] = append(stages[i%p.Pipeline], chunk)
+		rank := p.rankOf(i)
+		stages[rank] = append(stages[rank], chunk)
 	}
 	if next != m.Layers || mtp != m.ExtraMTP {
 		r.failAt(key, "want %d layers and %d of multi-token prediction, not %d and %d", m.Layers, m.ExtraMTP, next, mtp)

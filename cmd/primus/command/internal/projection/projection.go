@@ -45,7 +45,7 @@ type primusFlags struct {
 func (f *primusFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.mode, "memory-mode", "simulate", "`MODE` of Primus: simulate, the only one here, because nothing is run")
 	flags.StringVar(&f.profiling, "profiling-mode", "simulate", "`MODE` of Primus: simulate, the only one here, because nothing is run")
-	flags.StringVar(&f.schedule, "pipeline-schedule-algorithm", "auto", "schedule of the pipeline: `NAME`, auto for that of the experiment, or zerobubble")
+	flags.StringVar(&f.schedule, "pipeline-schedule-algorithm", "auto", "schedule of the pipeline: `NAME`, auto for that of the experiment, zerobubble, zbv-formatted, zbv-greedy-half or zbv-greedy-min")
 	flags.IntVar(&f.microBatch, "micro-batch-size", 0, "the same as micro_batch_size=`N`")
 	flags.IntVar(&f.globalBatch, "global-batch-size", 0, "the same as global_batch_size=`N`")
 	flags.IntVar(&f.virtualStages, "num-virtual-stages-per-pipeline-rank", 0, "the same as num_virtual_stages_per_pipeline_rank=`N`")
@@ -67,8 +67,11 @@ func (f primusFlags) overrides(cmd *cobra.Command) ([]string, error) {
 	case "auto":
 	case "zerobubble":
 		list = append(list, "patch_zero_bubble=true")
+	case "zbv-formatted", "zbv-greedy-half", "zbv-greedy-min":
+		algorithm := strings.Replace(f.schedule, "zbv-greedy", "v", 1)
+		list = append(list, "patch_primus_pipeline=true", "pp_algorithm="+algorithm)
 	default:
-		return nil, cli.Usagef(cmd, "--pipeline-schedule-algorithm: given %q, want auto or zerobubble", f.schedule)
+		return nil, cli.Usagef(cmd, "--pipeline-schedule-algorithm: given %q, want auto, zerobubble, zbv-formatted, zbv-greedy-half or zbv-greedy-min", f.schedule)
 	}
 	for _, p := range []struct {
 		key   string

@@ -87,6 +87,10 @@ func TestFlagsOfPrimus(t *testing.T) {
 	got := project(t, "--config", file, "pipeline_model_parallel_size=2", "--micro_batch_size", "1", "--global-batch-size", "64", "--num-virtual-stages-per-pipeline-rank", "4", "--enable-zero-bubble", "--memory-mode", "simulate")
 	assert.Equal(t, want, got)
 	assert.NotEqual(t, project(t, "--config", file), got)
+	for flag, algorithm := range map[string]string{"zbv-formatted": "zbv-formatted", "zbv-greedy-half": "v-half", "zbv-greedy-min": "v-min"} {
+		want := project(t, "--config", file, "pipeline_model_parallel_size=4", "patch_primus_pipeline=true", "pp_algorithm="+algorithm)
+		assert.Equal(t, want, project(t, "--config", file, "pipeline_model_parallel_size=4", "--pipeline-schedule-algorithm", flag), flag)
+	}
 }
 
 func TestMarkdown(t *testing.T) {
@@ -155,7 +159,7 @@ func TestUsage(t *testing.T) {
 		"performance --config FILE --gpu-arch H100 --efficiency 2":          {2, "the efficiency is 2, want a number above 0 and up to 1"},
 		"performance --config NATIVE --gpu-arch H100":                       {1, "primus benchmark train --config FILE measures its steps"},
 		"memory --config FILE --memory-mode benchmark":                      {2, `--memory-mode: given "benchmark", want simulate: nothing is run`},
-		"memory --config FILE --pipeline-schedule-algorithm zbv-formatted":  {2, `--pipeline-schedule-algorithm: given "zbv-formatted", want auto or zerobubble`},
+		"memory --config FILE --pipeline-schedule-algorithm seaailab-ilp":   {2, `--pipeline-schedule-algorithm: given "seaailab-ilp", want auto, zerobubble, zbv-formatted`},
 		"memory --config FILE --micro-batch-size=-1":                        {1, "micro_batch_size: given int -1, want a whole number"},
 		"memory --config DUMMY":                                             {1, "the framework of pre_trainer is dummy: there are projections for megatron and native"},
 	} {
