@@ -2,6 +2,7 @@ package pyreader
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -10,7 +11,9 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/primus-fl/primus/internal/meter"
 	"github.com/primus-fl/primus/internal/pyreader/internal/eval"
 	"github.com/primus-fl/primus/internal/pyreader/internal/syntax"
 )
@@ -33,8 +36,12 @@ type registration struct {
 	condition eval.Value // nil for none
 }
 
-// Open reads the patches of all backends of a checkout; backends with more files come first.
-func Open(root string) (*Checkout, error) {
+// maxTime is how long reading a checkout may take.
+const maxTime = 30 * time.Second
+
+// Open reads the patches of all backends of a checkout; backends with more files come first. It
+// ends with ctx, and with a *meter.Error when it takes too long.
+func Open(ctx context.Context, root string) (*Checkout, error) {
 	info, err := os.Stat(root)
 	switch {
 	case err != nil:
@@ -42,7 +49,11 @@ func Open(root string) (*Checkout, error) {
 	case !info.IsDir():
 		return nil, fmt.Errorf("checkout of Primus: given the file %s, want the folder of a checkout", root)
 	}
-	tree := os.DirFS(root)
+	inside, err := os.OpenRoot(root)
+	if err != nil {
+		return nil, fmt.Errorf("checkout of Primus: %w", err)
+	}
+	tree := inside.FS() // links that lead out of the checkout are not followed; the garbage collector closes it
 	packages, err := patchPackages(tree)
 	if err != nil {
 		return nil, err
@@ -51,6 +62,8 @@ func Open(root string) (*Checkout, error) {
 		return nil, fmt.Errorf("%s: no folder primus/backends/*/patches, want the root of a checkout of Primus", root)
 	}
 	c := &Checkout{Root: root, machine: eval.New(tree)}
+	c.machine.Meter = meter.New(ctx, "reading "+root, "give the folder of a checkout of Primus", meter.Budget{Time: maxTime})
+	defer func() { c.machine.Meter = nil }()
 	c.machine.OnCall = c.register
 	for _, p := range packages {
 		c.machine.Import(strings.ReplaceAll(p.dir, "/", "."))
@@ -66,7 +79,13 @@ func Open(root string) (*Checkout, error) {
 	}
 	c.texts(packages)
 	for i := range c.Records {
+		if c.machine.Spend(len(c.Records)) != nil {
+			break
+		}
 		c.analyse(i)
+	}
+	if err := c.machine.Spend(0); err != nil {
+		return nil, err
 	}
 	return c, nil
 }

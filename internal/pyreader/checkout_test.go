@@ -23,7 +23,7 @@ func checkout(t *testing.T) *pyreader.Checkout {
 	if dir == "" {
 		t.Skip("PRIMUS_CHECKOUT does not name a checkout of Primus")
 	}
-	c, err := pyreader.Open(dir)
+	c, err := pyreader.Open(t.Context(), dir)
 	require.NoError(t, err)
 	return c
 }

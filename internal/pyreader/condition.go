@@ -192,6 +192,9 @@ func (r *reads) function(fn *eval.Function, given map[string]string) {
 	if slices.ContainsFunc(r.seen, func(other *names) bool { return other.fn.Def == fn.Def && maps.Equal(other.given, given) }) {
 		return
 	}
+	if r.machine.Spend(1+len(r.seen)) != nil {
+		return
+	}
 	w, body := namesOf(r.machine, fn, given)
 	r.seen = append(r.seen, w)
 	for _, s := range body {

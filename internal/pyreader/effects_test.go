@@ -81,7 +81,7 @@ func writeCheckout(t *testing.T, body string) *pyreader.Checkout {
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
 	}
-	c, err := pyreader.Open(dir)
+	c, err := pyreader.Open(t.Context(), dir)
 	require.NoError(t, err)
 	return c
 }

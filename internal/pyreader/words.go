@@ -23,7 +23,7 @@ type phrase struct {
 }
 
 func (w *wording) function(fn *eval.Function, given map[string]string) *test {
-	if slices.Contains(w.inside, fn.Def) {
+	if slices.Contains(w.inside, fn.Def) || w.machine.Spend(1) != nil {
 		return leaf(fn.Name+" holds", fn.Name+" does not hold")
 	}
 	w.inside = append(w.inside, fn.Def)
@@ -40,6 +40,9 @@ func (w *wording) function(fn *eval.Function, given map[string]string) *test {
 
 // block returns when a block returns something true, with what comes after it where it goes on.
 func (p *phrase) block(body []*syntax.Node, after *test) *test {
+	if p.machine.Spend(1+len(body)) != nil {
+		return never
+	}
 	for i, s := range body {
 		rest := body[i+1:]
 		switch s.Kind {

@@ -20,6 +20,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/primus-fl/primus/internal/meter"
 	"github.com/primus-fl/primus/internal/pyreader/internal/syntax"
 )
 
@@ -63,6 +64,7 @@ type Machine struct {
 	OnStore func(*Store)
 	Env     map[string]string // the environment; nil where it is not known
 	Faults  []error
+	Meter   *meter.Meter // of what the files cost; nil for none
 	// Hopeful uses the result of a try block that returns, even if the block may also raise.
 	Hopeful bool
 
@@ -187,6 +189,9 @@ func (m *Machine) Parse(file string) (*syntax.File, error) {
 	if info.Size() > maxSource {
 		return nil, fmt.Errorf("%s: given %d bytes, want at most %d", file, info.Size(), maxSource)
 	}
+	if err := m.Spend(int(info.Size())); err != nil {
+		return nil, err
+	}
 	text, err := fs.ReadFile(m.tree, file)
 	if err != nil {
 		return nil, err
@@ -239,10 +244,18 @@ func (m *Machine) Run(f Value, args ...Value) Value {
 	return m.call(&Call{Func: f, Args: args, Module: mod})
 }
 
+// Spend counts work on the files, and returns an error when there may be no more.
+func (m *Machine) Spend(work int) error {
+	if m.Meter == nil {
+		return nil
+	}
+	return m.Meter.Spend(work)
+}
+
 // step counts a step and reports whether more steps are allowed.
 func (m *Machine) step() bool {
 	m.steps++
-	m.exhausted = m.exhausted || m.steps > maxSteps
+	m.exhausted = m.exhausted || m.steps > maxSteps || m.Spend(1) != nil
 	return !m.exhausted
 }
 

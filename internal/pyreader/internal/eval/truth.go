@@ -154,6 +154,15 @@ func equalConst(a, b Value) Truth {
 
 // equal compares two values by ==.
 func equal(a, b Value) Truth {
+	left := maxItems
+	return equalWithin(a, b, &left)
+}
+
+// equalWithin gives up after a number of values, since a value may hold another one many times.
+func equalWithin(a, b Value, left *int) Truth {
+	if *left--; *left < 0 {
+		return Unknown
+	}
 	if isConst(a) {
 		switch b.(type) {
 		case *Sequence, *Mapping, *Function, *Class, *Module:
@@ -172,7 +181,7 @@ func equal(a, b Value) Truth {
 		}
 		all := True
 		for i := range x.Items {
-			switch equal(x.Items[i], y.Items[i]) {
+			switch equalWithin(x.Items[i], y.Items[i], left) {
 			case False:
 				return False
 			case Unknown:

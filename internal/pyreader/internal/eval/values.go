@@ -316,10 +316,19 @@ func text(v Value) string {
 
 // Repr returns a value as Python writes it.
 func Repr(v Value) string {
+	left := maxItems
+	return repr(v, &left)
+}
+
+// repr stops after a number of values, since a value may hold another one many times.
+func repr(v Value, left *int) string {
+	if *left--; *left < 0 {
+		return "…"
+	}
 	join := func(values []Value, separator string) string {
 		var parts []string
-		for _, w := range values {
-			parts = append(parts, Repr(w))
+		for _, w := range values[:min(len(values), max(*left, 0)+1)] {
+			parts = append(parts, repr(w, left))
 		}
 		return strings.Join(parts, separator)
 	}
@@ -364,7 +373,7 @@ func Repr(v Value) string {
 		return strings.TrimSuffix(v.module+"."+v.name, ".")
 	case *Native:
 		if len(v.parts) > 0 {
-			return Repr(v.parts[0]) + "." + v.Name
+			return repr(v.parts[0], left) + "." + v.Name
 		}
 		return v.Name
 	case *Object:

@@ -35,11 +35,11 @@ func RepoFlag(cmd *cobra.Command, repo *string) {
 }
 
 // OpenCheckout reads the checkout that --repo names, and reports files of it that cannot be read.
-func OpenCheckout(prog cli.Program, repo string) (*pyreader.Checkout, error) {
+func OpenCheckout(ctx context.Context, prog cli.Program, repo string) (*pyreader.Checkout, error) {
 	if repo == "" {
 		return nil, cli.UsageError{Err: errors.New("--repo is missing: name the folder of a checkout of Primus")}
 	}
-	c, err := pyreader.Open(repo)
+	c, err := pyreader.Open(ctx, repo)
 	if err != nil {
 		return nil, err
 	}

@@ -26,11 +26,11 @@ texts that rewrites search for. The exit code is 1 when something is missing.`,
 		Example: `  primus patches check --repo ~/Primus --backend-repo ~/Megatron-LM
   primus patches check --repo ~/Primus --backend-repo ~/Megatron-LM --backend-repo ~/torchtitan -o json`,
 		Args: cli.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			if len(trees) == 0 {
 				return cli.UsageError{Err: errors.New("--backend-repo is missing: name the folder with the source of a framework")}
 			}
-			c, err := experiments.OpenCheckout(prog, repo)
+			c, err := experiments.OpenCheckout(cmd.Context(), prog, repo)
 			if err != nil {
 				return err
 			}

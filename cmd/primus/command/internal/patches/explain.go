@@ -20,8 +20,8 @@ func newPatchesExplainCommand(prog cli.Program) *cobra.Command {
 		Short:   "Say what a patch of a checkout changes, when and why, and which other patches change the same",
 		Example: "  primus patches explain --repo ~/Primus megatron.training.wall_clock_step_timer",
 		Args:    cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			c, err := experiments.OpenCheckout(prog, repo)
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := experiments.OpenCheckout(cmd.Context(), prog, repo)
 			if err != nil {
 				return err
 			}
@@ -148,8 +148,8 @@ func newPatchesFindCommand(prog cli.Program) *cobra.Command {
 		Short:   "Find patches of a checkout by words in ids, targets, parameters and texts",
 		Example: "  primus patches find --repo ~/Primus deepep\n  primus patches find --repo ~/Primus train_step fp8",
 		Args:    cobra.MinimumNArgs(1),
-		RunE: func(_ *cobra.Command, words []string) error {
-			c, err := experiments.OpenCheckout(prog, repo)
+		RunE: func(cmd *cobra.Command, words []string) error {
+			c, err := experiments.OpenCheckout(cmd.Context(), prog, repo)
 			if err != nil {
 				return err
 			}

@@ -56,7 +56,7 @@ skipped, by primus or by the Python processes of a framework, and why.`,
 				s = experiments.Posttrain
 			}
 			if checkout.Repo != "" {
-				return checkout.run(prog, &opts, s.Module, overrides, output)
+				return checkout.run(cmd.Context(), prog, &opts, s.Module, overrides, output)
 			}
 			plan, err := experiments.PlanPatches(cmd.Context(), prog, &opts.run, s, &opts.Options, overrides)
 			if err != nil {

@@ -1,6 +1,7 @@
 package patches
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"log/slog"
@@ -43,8 +44,8 @@ func (o *checkoutPlan) check(cmd *cobra.Command) error {
 }
 
 // run plans an experiment with the patches of a checkout.
-func (o *checkoutPlan) run(prog cli.Program, opts *planOptions, module string, overrides []string, format cli.OutputFormat) error {
-	c, err := experiments.OpenCheckout(prog, o.Repo)
+func (o *checkoutPlan) run(ctx context.Context, prog cli.Program, opts *planOptions, module string, overrides []string, format cli.OutputFormat) error {
+	c, err := experiments.OpenCheckout(ctx, prog, o.Repo)
 	if err != nil {
 		return err
 	}

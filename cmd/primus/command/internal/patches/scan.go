@@ -24,8 +24,8 @@ func newPatchesScanCommand(prog cli.Program) *cobra.Command {
   primus patches scan --repo ~/Primus --backend megatron --phase build_args
   primus patches scan --repo ~/Primus -o md > patches.md`,
 		Args: cli.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			c, err := experiments.OpenCheckout(prog, repo)
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := experiments.OpenCheckout(cmd.Context(), prog, repo)
 			if err != nil {
 				return err
 			}

@@ -59,7 +59,7 @@ func (o *patchesServed) open(ctx context.Context, prog cli.Program) (shown servi
 		}
 		return shown, err
 	}
-	c, err := experiments.OpenCheckout(prog, o.checkout.Repo)
+	c, err := experiments.OpenCheckout(ctx, prog, o.checkout.Repo)
 	if err != nil {
 		return shown, err
 	}
