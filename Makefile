@@ -52,7 +52,7 @@ conformance: ## run every case of the conformance kit, of which make test runs a
 	CGO_ENABLED=0 go test -timeout 30m -run '^TestConformance$$' ./impls/flagos -all
 
 .PHONY: mutants
-mutants: ## count the wrong kernels that the conformance kit refuses (ARGS='-seed 7 -only norm -o md')
+mutants: ## count the wrong kernels that the conformance kit refuses (ARGS='-seed 7 -only norm -v')
 	@CGO_ENABLED=0 go run ./internal/mutants $(ARGS)
 
 .PHONY: race

@@ -44,6 +44,9 @@ func (k Kit) RunAll(t *testing.T, src, oracle opregistry.Source, opts ...Option)
 			if forward, ok := Forward(src, impl); ok {
 				use = append([]Option{WithForward(forward)}, opts...)
 			}
+			if forward, ok := Forward(oracle, trusted); ok {
+				use = append([]Option{WithOracleForward(forward)}, use...)
+			}
 			k.Run(t, impl, trusted, use...)
 		})
 	}

@@ -20,6 +20,7 @@ type config struct {
 	mustServe      []tensor.DType
 	tolerances     map[tensor.DType]tensortest.Tolerance
 	forward        *opregistry.Impl
+	oracleForward  *opregistry.Impl
 	irreproducible bool
 	partialOracle  bool
 	thorough       bool // calls of models are whole
@@ -65,6 +66,12 @@ func WithTolerance(d tensor.DType, tol tensortest.Tolerance) Option {
 // saved state is what the op's documentation defines: rsigma, log-sum-exp.
 func WithForward(forward opregistry.Impl) Option {
 	return optionFunc(func(c *config) { c.forward = &forward })
+}
+
+// WithOracleForward names the forward impl whose saved state the oracle reads in cases whose
+// operands or arguments a rule has changed. Without it no rule changes those of a backward op.
+func WithOracleForward(forward opregistry.Impl) Option {
+	return optionFunc(func(c *config) { c.oracleForward = &forward })
 }
 
 // Irreproducible drops the requirement that results have the same bits for any number of workers

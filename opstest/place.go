@@ -137,7 +137,11 @@ type setting struct {
 	seed   uint64                // another seed makes other values
 	scaled bool                  // other numbers among the arguments
 	edit   func(float64) float64 // of the last element of the largest operand that is only read
-	axis   func(int) int         // see Stage
+
+	// change returns the call with other arguments or operands.
+	change func(tensortest.TB, *Stage, opregistry.Call) opregistry.Call
+	axis   func(int) int // see Stage
+	limit  int           // see Stage
 	padded bool
 }
 
@@ -159,3 +163,6 @@ func scaled(c opregistry.Call, op opregistry.Handle) opregistry.Call {
 	}
 	return clone
 }
+
+// changed reports whether operands or arguments are others than those that the case makes.
+func (s setting) changed() bool { return s.edit != nil || s.change != nil || s.axis != nil || s.scaled }

@@ -142,6 +142,8 @@ type runner struct {
 	declined     int
 	declared     bool // the impl declares that equal operands give equal bits, wherever they lie
 	sampled      int  // cases of which rows and invariants were compared
+
+	long map[string]bool // axes of operands that had a long and odd length in a case
 }
 
 // run runs all cases of the dtypes that are configured.
@@ -155,6 +157,7 @@ func (s *Suite) run(t T, impl, oracle opregistry.Impl, cfg *config) *runner {
 	r := &runner{
 		Suite: s, cfg: cfg, impl: function(t, s.op, impl), oracle: function(t, s.op, oracle),
 		serial: opregistry.NewExec(nil, 0), many: opregistry.NewExec(scattered{}, 0), declared: declared,
+		long: map[string]bool{},
 	}
 	dirty(r.serial)
 	dirty(r.many)
@@ -248,13 +251,16 @@ type staged struct {
 
 func (r *runner) stage(t tensortest.TB, c untypedCase, with setting) *staged {
 	t.Helper()
-	s := &Stage{T: t, Seed: with.seed, place: with.place, axis: with.axis, padded: with.padded}
+	s := &Stage{T: t, Seed: with.seed, place: with.place, axis: with.axis, padded: with.padded, limit: with.limit}
 	call := &staged{stage: s, args: c.Make(s), terms: c.Terms}
-	if with.scaled && (r.refresh == nil || r.cfg.forward == nil) {
+	if with.scaled && r.changeable() {
 		call.args = scaled(call.args, r.op)
 	}
 	if with.edit != nil {
 		call.edit(t, with.edit)
+	}
+	if with.change != nil {
+		call.args = with.change(t, s, call.args)
 	}
 	if err := call.args.Validate(); err != nil {
 		t.Fatalf("opstest: the case itself is wrong: %v", err)
@@ -356,13 +362,50 @@ func (r *runner) call(t tensortest.TB, c untypedCase, x *opregistry.Exec, with s
 func (r *runner) ready(t tensortest.TB, c untypedCase, with setting) (*staged, error) {
 	t.Helper()
 	call := r.stage(t, c, with)
-	if r.refresh != nil && r.cfg.forward != nil {
-		if err := r.refresh(t, r.serial, call.args, *r.cfg.forward); err != nil {
-			return nil, fmt.Errorf("the forward impl: %w", err)
-		}
+	if err := r.save(t, call, with); err != nil {
+		return nil, fmt.Errorf("the forward impl: %w", err)
 	}
 	call.remember()
 	return call, nil
+}
+
+// save lets the forward impl save its state for the impl under test. It returns the error of one
+// that declines.
+func (r *runner) save(t tensortest.TB, call *staged, with setting) error {
+	t.Helper()
+	forward := r.cfg.forward
+	if forward == nil && with.changed() {
+		forward = r.cfg.oracleForward
+	}
+	if r.refresh == nil || forward == nil {
+		return nil
+	}
+	return r.refresh(t, r.serial, call.args, *forward)
+}
+
+// changeable reports whether a rule may change operands that the forward op has read.
+func (r *runner) changeable() bool { return r.refresh == nil || r.cfg.oracleForward != nil }
+
+// wanted lets the oracle compute a call that was made, from the state that its forward impl saves
+// if a rule has changed what that reads.
+func (r *runner) wanted(call *staged, with setting) (err error) {
+	if with.changed() {
+		defer func() {
+			if cause := recover(); cause != nil { // the rule has made operands that do not fit each other
+				err = fmt.Errorf("panic: %v", cause)
+			}
+		}()
+	}
+	if r.refresh != nil && with.changed() && r.cfg.oracleForward != nil {
+		fault := faultOf(func(t T) { err = r.refresh(t, r.serial, call.args, *r.cfg.oracleForward) })
+		if fault != "" {
+			err = errors.New(fault) // the rule has made a call that the forward op does not allow
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return r.oracle(r.serial, call.args)
 }
 
 // remember keeps the content of the operands.

@@ -4,46 +4,60 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
+	"strings"
 
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/tensor"
+	"github.com/primus-fl/primus/tensor/tensortest"
 )
 
 const (
-	variedCases    = 6    // of a dtype, whose calls are changed in all ways
-	stretchedCases = 4    // of a dtype, of an op without calls of models
-	stretched      = 4100 // the least that an axis is stretched to
+	variedCases     = 6    // of a dtype, whose calls are changed in all ways
+	specialCases    = 3    // of a dtype, of which an operand has NaN
+	specialOperands = 8    // of a call, that have NaN
+	stretchedCases  = 12   // of a dtype, whose axes are made long
+	stretched       = 4100 // the least that an axis is stretched to
+	long            = 2113 // the least length of an axis that is long
+	tail            = 99   // has a tail after vectors of any length
 
 	// stretchedElements is how many elements an operand of a stretched call has about, and
-	// maxStretched how many one of them, and all of them, have at most.
+	// muchStretched how many all of them have, unless an axis is no longer than it must be; then it
+	// is maxStretched.
 	stretchedElements = 1 << 17
-	maxStretched      = 1 << 21
+	muchStretched     = 1 << 21
+	maxStretched      = 1 << 24
 )
 
 // vary changes cases that an impl served by rules that hold for every op, and compares the results
 // with those of the oracle: operands have another layout or another alignment, one of them is
-// another one; and axes are as long as those of models.
+// another one, or has NaN; arguments have other values; axes and lists are as long as those of models.
 func (r *runner) vary(t T, d tensor.DType) {
 	t.Helper()
 	served := slices.DeleteFunc(slices.Clone(r.served), func(c untypedCase) bool { return c.dtype != d || c.model || c.Work > huntedWork })
-	varied, stretched := variedCases, stretchedCases
+	varied, special, stretched, changed := variedCases, specialCases, stretchedCases, changedCases
 	if r.cfg.sample > 0 {
-		varied, stretched = 1, 1
+		varied, special, stretched, changed = 1, 0, 2, 0
 	}
 	for _, c := range r.longest(served, varied) {
-		for _, shift := range []int{1, 2, 5} {
+		for _, shift := range []int{1, 2, 7} {
 			r.varied(t, fmt.Sprintf("shifted=%d", shift), c, setting{place: shiftedBy(shift)})
 		}
 		r.varied(t, "padded", c, setting{padded: true})
 		r.alias(t, c)
 	}
-	if len(r.models(d, false)) > 0 {
+	if !r.changeable() {
 		return
+	}
+	for _, c := range r.longest(served, special) {
+		r.special(t, c)
 	}
 	for _, c := range r.longest(served, stretched) {
 		r.stretch(t, c)
 	}
+	r.lengthen(t, served)
+	r.change(t, served, changed)
 }
 
 // longest returns at most limit cases, those whose operands have the most axes, and of those with
@@ -88,29 +102,29 @@ func (r *runner) longest(cases []untypedCase, limit int) []untypedCase {
 	return found
 }
 
-// varied runs a case with operands that are made in another way, if the op allows it.
-func (r *runner) varied(t T, name string, c untypedCase, with setting) {
+// varied runs a case with operands that are made in another way, if the op and the oracle allow it.
+func (r *runner) varied(t T, name string, c untypedCase, with setting) (judged bool) {
 	t.Helper()
 	want, ok := r.made(c, with)
 	if !ok {
-		return
+		return false
 	}
 	r.run(t, c.dtype.String()+"/"+name+"/"+c.Name, func(t T) {
-		if err := r.oracle(r.serial, want.args); err != nil {
+		if err := r.wanted(want, with); err != nil {
 			t.Skipf("not judged: the oracle: %v", err)
 		}
+		judged = true
 		got, _ := r.made(c, with)
-		r.judge(t, want, got)
+		r.judge(t, want, got, with)
 	})
+	return judged
 }
 
 // judge runs the impl on operands that are ready and compares the results.
-func (r *runner) judge(t T, want, got *staged) {
+func (r *runner) judge(t T, want, got *staged, with setting) {
 	t.Helper()
-	if r.refresh != nil && r.cfg.forward != nil {
-		if err := r.refresh(t, r.serial, got.args, *r.cfg.forward); err != nil {
-			t.Skipf("declined: the forward impl: %v", err)
-		}
+	if err := r.save(t, got, with); err != nil {
+		t.Skipf("declined: the forward impl: %v", err)
 	}
 	got.remember()
 	err := r.guard(r.serial, got.args)
@@ -156,7 +170,7 @@ func (r *runner) alias(t T, c untypedCase) {
 				if len(got.operands) != len(want.operands) {
 					t.Skipf("the operands are others")
 				}
-				r.judge(t, want, got)
+				r.judge(t, want, got, setting{})
 			})
 		}
 	}
@@ -172,12 +186,44 @@ func operandOf(a opregistry.Call, name string) *tensor.Tensor {
 	return nil
 }
 
-// stretch makes each axis of a case in turn as long as one of a model. Axes of the same length, of
-// twice that length and of the number of its blocks grow with it.
-func (r *runner) stretch(t T, c untypedCase) {
+// special gives one element of operands of numbers in turn the value NaN. It leaves out what a
+// backward op shares with its forward op: whether a NaN counts that dropout hides is not defined.
+func (r *runner) special(t T, c untypedCase) {
 	t.Helper()
 	call, ok := r.made(c, setting{})
 	if !ok {
+		return
+	}
+	for _, i := range someOf(len(call.operands), specialOperands) {
+		o := call.operands[i]
+		n := o.Tensor.NumElements()
+		if o.Access == opregistry.AccessWrite || !o.Tensor.DType().IsFloat() || o.Tensor.DType().Size() == 1 || n == 0 || r.forwardHas(o.Name) {
+			continue
+		}
+		r.varied(t, "nan_in_"+o.Name, c, setting{change: func(_ tensortest.TB, s *Stage, a opregistry.Call) opregistry.Call {
+			x := a.Operands()[i].Tensor
+			v := x.Float64s()
+			v[n/3] = math.NaN()
+			s.Fill(x, v)
+			return a
+		}})
+	}
+}
+
+// forwardHas reports whether the forward op has an operand of a backward op.
+func (r *runner) forwardHas(operand string) bool {
+	return r.refresh != nil && slices.ContainsFunc(r.cfg.oracleForward.Op.Params(), func(p opregistry.Param) bool {
+		return strings.EqualFold(p.Name, operand)
+	})
+}
+
+// stretch makes each axis of a case in turn as long as one of a model, and of an odd length, unless
+// an earlier case has made all axes long that would be. Axes of the same length, of twice that
+// length and of the number of its blocks grow with it.
+func (r *runner) stretch(t T, c untypedCase) {
+	t.Helper()
+	call, ok := r.made(c, setting{})
+	if !ok || slices.ContainsFunc(call.operands, func(o opregistry.Operand) bool { return o.Tensor.NumElements() == 0 }) {
 		return
 	}
 	largest := map[int]int{} // elements of the largest operand that has an axis of a length
@@ -188,40 +234,87 @@ func (r *runner) stretch(t T, c untypedCase) {
 			}
 		}
 	}
+	most := func(n int) int { return max(stretched, n*stretchedElements/largest[n]) }
+	if len(r.models(c.dtype, false)) > 0 {
+		most = func(int) int { return long } // calls of models have longer axes
+	}
 	for _, n := range slices.Sorted(maps.Keys(largest)) {
 		if largest[n] > stretchedElements {
 			continue
 		}
-		least := max(stretched, n*stretchedElements/max(largest[n], 1))
-		for _, also := range [][]float64{{1}, {1, 2}, {1, 0.5}, {1, 1. / 16}, {1, 1. / 32}, {1, 1. / 128}} {
-			to := (least + n - 1) / n * n
-			if slices.Min(also) == 1 {
-				to = least | 1 // has a tail after vectors and blocks
-			}
-			longer := func(m int) int {
-				for _, f := range also {
-					if float64(m) == f*float64(n) {
-						return int(f * float64(to))
-					}
-				}
-				return m
-			}
-			found, ok := r.made(c, setting{axis: longer})
-			if !ok {
-				continue
-			}
-			elements := 0
-			for _, o := range found.operands {
-				elements += o.Tensor.NumElements()
-			}
-			if elements <= maxStretched {
-				with := c
-				with.Terms = max(c.Terms, to)
-				r.varied(t, fmt.Sprintf("stretched=%d,%d", n, to), with, setting{axis: longer})
-			}
-			break
+		if r.short(call, n, long) && (r.stretchTo(t, c, n, most(n), long, muchStretched) || r.stretchTo(t, c, n, long, long, maxStretched)) {
+			continue
+		}
+		if r.short(call, n, tail) {
+			r.stretchTo(t, c, n, tail, tail, muchStretched)
 		}
 	}
+}
+
+// stretchTo makes an axis of length n, and those that grow with it, at least so long, if no more
+// than limit elements do that, and an axis had no odd length of at least wanted before.
+func (r *runner) stretchTo(t T, c untypedCase, n, least, wanted, limit int) bool {
+	t.Helper()
+	for _, also := range [][]float64{{1}, {1, 2}, {1, 0.5}, {1, 1. / 3}, {1, 1. / 16}, {1, 1. / 32}, {1, 1. / 128}} {
+		to := (least + n - 1) / n * n
+		if slices.Min(also) == 1 {
+			to = least | 1 // has a tail after vectors and blocks
+		}
+		longer := func(m int) int {
+			for _, f := range also {
+				if float64(m) == f*float64(n) {
+					return int(f * float64(to))
+				}
+			}
+			return m
+		}
+		with := setting{axis: longer, limit: limit}
+		found, ok := r.made(c, with)
+		if !ok {
+			continue
+		}
+		if more := r.lengthened(found, wanted); more != nil {
+			c.Terms = max(c.Terms, to)
+			if r.varied(t, fmt.Sprintf("stretched=%d,%d", n, to), c, with) {
+				for _, axis := range more {
+					r.long[axis] = true
+				}
+			}
+		}
+		return true
+	}
+	return false
+}
+
+// short reports whether an operand has an axis of length n that was not as long as wanted in an
+// earlier call.
+func (r *runner) short(call *staged, n, wanted int) bool {
+	return slices.ContainsFunc(call.operands, func(o opregistry.Operand) bool {
+		for i, m := range o.Tensor.Shape() {
+			if m == n && !r.long[axisOf(o, i, wanted)] {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+func axisOf(o opregistry.Operand, i, wanted int) string {
+	return fmt.Sprint(o.Name, " ", i, " ", o.Tensor.DType(), " ", wanted)
+}
+
+// lengthened names the axes of operands whose length is odd and at least wanted, and was not so in
+// an earlier call.
+func (r *runner) lengthened(call *staged, wanted int) []string {
+	var more []string
+	for _, o := range call.operands {
+		for i, n := range o.Tensor.Shape() {
+			if axis := axisOf(o, i, wanted); n >= wanted && n%2 == 1 && !r.long[axis] {
+				more = append(more, axis)
+			}
+		}
+	}
+	return more
 }
 
 // made makes the operands of a case outside of a test; ok is false when the case does not allow it.

@@ -101,7 +101,7 @@ func (k Kit) VerifyAll(ctx context.Context, snap *opregistry.Snapshot, s Selecti
 				continue
 			}
 			s.Begin(op.Name(), e.ID)
-			found, err := k.verify(s.Place, snap, e, entries[oracle].Impl, opts)
+			found, err := k.verify(s.Place, snap, e, entries[oracle], opts)
 			if err != nil {
 				return nil, err
 			}
@@ -115,14 +115,17 @@ func (k Kit) VerifyAll(ctx context.Context, snap *opregistry.Snapshot, s Selecti
 }
 
 // verify compares a registered impl with its oracle.
-func (k Kit) verify(place func(opregistry.Impl) opregistry.Impl, snap *opregistry.Snapshot, e opregistry.Entry, oracle opregistry.Impl, opts []Option) ([]Result, error) {
+func (k Kit) verify(place func(opregistry.Impl) opregistry.Impl, snap *opregistry.Snapshot, e, oracle opregistry.Entry, opts []Option) ([]Result, error) {
 	if place == nil {
 		place = func(impl opregistry.Impl) opregistry.Impl { return impl }
 	}
 	if forward, ok := forwardOf(snap, e); ok {
 		opts = append([]Option{WithForward(place(forward))}, opts...)
 	}
-	return k.Verify(place(e.Impl), oracle, opts...)
+	if forward, ok := forwardOf(snap, oracle); ok {
+		opts = append([]Option{WithOracleForward(forward)}, opts...)
+	}
+	return k.Verify(place(e.Impl), oracle.Impl, opts...)
 }
 
 // forwardOf returns the impl that writes the saved state which an impl reads.

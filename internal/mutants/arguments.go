@@ -9,7 +9,7 @@ import (
 )
 
 // argumentMutants returns mutants of an op that leave out one argument each: a number, a flag or an
-// operand that may be left out.
+// operand that may be left out, which is read as zeros where it must be given.
 func argumentMutants(op opregistry.Handle) []mutant {
 	var list []mutant
 	for _, p := range op.Params() {
@@ -35,17 +35,31 @@ func argumentMutants(op opregistry.Handle) []mutant {
 						break
 					}
 				}
-				if len(others) == 0 {
-					return c.right()
+				if len(others) > 0 {
+					v.Set(others[0])
+					return c.run(clone)
 				}
-				v.Set(others[0])
-				return c.run(clone)
+				if x, ok := v.Interface().(*tensor.Tensor); ok && x != nil && x.NumElements() > 0 {
+					free.Add(1)
+					zeros, err := zeros(x)
+					if err != nil {
+						return err
+					}
+					v.Set(reflect.ValueOf(zeros))
+					return c.run(clone)
+				}
+				return c.right()
 			}
 		}}.of(op)
 		m.free = free
 		list = append(list, m)
 	}
 	return list
+}
+
+// zeros returns a tensor of the shape of another one.
+func zeros(x *tensor.Tensor) (*tensor.Tensor, error) {
+	return tensor.FromBytes(make([]byte, x.NumElements()*x.DType().Size()), x.DType(), x.Shape()...)
 }
 
 // valid returns those of a few values of an argument with which a call is valid: the first of them

@@ -33,6 +33,9 @@ func family(op opregistry.Handle) string { return path.Base(op.Args().PkgPath())
 // passed.
 func (m mutant) refusal() (string, error) {
 	options := append([]opstest.Option{opstest.WithDTypes(m.dtype), opstest.GuardPages(), opstest.UntilFailure()}, m.options...)
+	if forward, ok := opstest.Forward(reference.Source(), m.oracle); ok {
+		options = append(options, opstest.WithForward(forward), opstest.WithOracleForward(forward))
+	}
 	results, err := opscases.All().Verify(m.impl, m.oracle, options...)
 	if err != nil {
 		return "", err

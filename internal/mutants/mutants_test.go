@@ -19,7 +19,7 @@ import (
 // The sample of the corpus; make mutants judges all.
 const (
 	sampleSeed = 1
-	sampleStep = 6
+	sampleStep = 12
 )
 
 func TestSampleIsRefused(t *testing.T) {

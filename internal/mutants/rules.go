@@ -64,9 +64,25 @@ func (c call) read() []opregistry.Operand {
 	return list
 }
 
-// afterwards runs the right impl and then changes the elements of its results: f receives the index
-// of a row, that of a column, the old element and the right one.
-func afterwards(f func(n []int, row, col int, old, v float64) float64) func(opregistry.Handle) func(call) error {
+// place says where an element of an operand is. Each element of a vector is a row and a column.
+type place struct {
+	rows, cols int // of the operand
+	row, col   int
+	index      int // of all elements
+}
+
+// places returns where elements of a shape are.
+func places(shape tensor.Shape) func(index int) place {
+	rows, cols := shape.Rows(), max(shape.Cols(), 1)
+	if len(shape) == 1 {
+		return func(i int) place { return place{cols, cols, i, i, i} }
+	}
+	return func(i int) place { return place{rows, cols, i / cols, i % cols, i} }
+}
+
+// afterwards runs the right impl and then changes the elements of its results: f receives where an
+// element is, the old one and the right one.
+func afterwards(f func(at place, old, v float64) float64) func(opregistry.Handle) func(call) error {
 	return func(opregistry.Handle) func(call) error {
 		return func(c call) error {
 			written := c.written()
@@ -82,10 +98,9 @@ func afterwards(f func(n []int, row, col int, old, v float64) float64) func(opre
 				if len(shape) == 0 {
 					continue
 				}
-				n := []int{shape.Rows(), shape.Cols()}
-				v := o.Tensor.Float64s()
+				at, v := places(shape), o.Tensor.Float64s()
 				for k := range v {
-					v[k] = f(n, k/max(n[1], 1), k%max(n[1], 1), old[i][k], v[k])
+					v[k] = f(at(k), old[i][k], v[k])
 				}
 				if err := o.Tensor.SetFloat64s(v); err != nil {
 					return err
@@ -96,25 +111,33 @@ func afterwards(f func(n []int, row, col int, old, v float64) float64) func(opre
 	}
 }
 
-// beforehand runs the right impl on changed copies of what it reads; f receives the same as that of
+// beforehand runs the right impl on changed copies of what it reads, or updates; f receives the same as that of
 // afterwards without the old element.
-func beforehand(f func(n []int, row, col int, v float64) float64) func(opregistry.Handle) func(call) error {
+func beforehand(f func(at place, v float64) float64) func(opregistry.Handle) func(call) error {
 	return func(opregistry.Handle) func(call) error {
 		return func(c call) error {
 			var undo []func() error
-			for _, o := range c.read() {
-				shape, v := o.Tensor.Shape(), o.Tensor.Float64s()
-				if len(shape) == 0 || overlaps(c.written(), o.Tensor) {
+			for _, o := range c.Operands() {
+				shape := o.Tensor.Shape()
+				if o.Access == opregistry.AccessWrite || !o.Tensor.DType().IsFloat() || o.Tensor.NumElements() == 0 || len(shape) == 0 {
 					continue
 				}
+				updated := o.Access != opregistry.AccessRead
+				if !updated && overlaps(c.written(), o.Tensor) {
+					continue
+				}
+				v := o.Tensor.Float64s()
 				was := tensortest.Bytes(o.Tensor)
-				n := []int{shape.Rows(), shape.Cols()}
+				at := places(shape)
 				changed := make([]float64, len(v))
 				for k := range v {
-					changed[k] = f(n, k/max(n[1], 1), k%max(n[1], 1), v[k])
+					changed[k] = f(at(k), v[k])
 				}
 				if err := o.Tensor.SetFloat64s(changed); err != nil {
 					return err
+				}
+				if updated {
+					continue
 				}
 				undo = append(undo, func() error { copy(memory(o.Tensor), was); return nil })
 			}
@@ -149,8 +172,10 @@ func (m mutant) counted() mutant {
 			}
 		}
 		err := a.Run(wrong, x)
-		for i, o := range a.Operands() {
+		for _, o := range a.Operands() {
 			after = append(after, tensortest.Bytes(o.Tensor))
+		}
+		for i, o := range a.Operands() {
 			copy(memory(o.Tensor), before[i])
 		}
 		if a.Run(run, opregistry.NewExec(nil, 0)) == nil {

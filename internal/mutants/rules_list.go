@@ -19,36 +19,36 @@ func rules() []rule {
 
 // boundaries are elements that are not written, or are not read.
 func boundaries() []rule {
-	unwritten := func(name string, d tensor.DType, skip func(n []int, row, col int) bool) rule {
-		return rule{name: name, dtype: d, wrong: afterwards(func(n []int, row, col int, old, v float64) float64 {
-			if skip(n, row, col) {
+	unwritten := func(name string, d tensor.DType, skip func(at place) bool) rule {
+		return rule{name: name, dtype: d, wrong: afterwards(func(at place, old, v float64) float64 {
+			if skip(at) {
 				return old
 			}
 			return v
 		})}
 	}
-	unread := func(name string, skip func(n []int, row, col int) bool) rule {
-		return rule{name: name, dtype: tensor.F32, fits: reads, wrong: beforehand(func(n []int, row, col int, v float64) float64 {
-			if skip(n, row, col) {
+	unread := func(name string, skip func(at place) bool) rule {
+		return rule{name: name, dtype: tensor.F32, fits: reads, wrong: beforehand(func(at place, v float64) float64 {
+			if skip(at) {
 				return 0
 			}
 			return v
 		})}
 	}
 	return []rule{
-		unwritten("rows from 1000 on are not written", tensor.F32, func(_ []int, row, _ int) bool { return row >= 1000 }),
-		unwritten("rows from 2048 on are not written", tensor.BF16, func(_ []int, row, _ int) bool { return row >= 2048 }),
-		unwritten("columns from 1024 on are not written", tensor.F32, func(_ []int, _, col int) bool { return col >= 1024 }),
-		unwritten("columns from 2000 on are not written", tensor.BF16, func(_ []int, _, col int) bool { return col >= 2000 }),
-		unwritten("the last row is not written", tensor.F32, func(n []int, row, _ int) bool { return n[0] > 1 && row == n[0]-1 }),
-		unwritten("the last column is not written", tensor.F32, func(n []int, _, col int) bool { return n[1] > 1 && col == n[1]-1 }),
-		unwritten("the tail of a vector of 8 is not written", tensor.F32, func(n []int, _, col int) bool { return n[1] >= 8 && col >= n[1]/8*8 }),
-		unwritten("the tail of a vector of 16 is not written", tensor.BF16, func(n []int, _, col int) bool { return n[1] >= 16 && col >= n[1]/16*16 }),
-		unwritten("the last row of a tile of 64 is not written", tensor.F32, func(_ []int, row, _ int) bool { return row%64 == 63 }),
-		unread("the last column is not read", func(n []int, _, col int) bool { return n[1] > 1 && col == n[1]-1 }),
-		unread("the last row is not read", func(n []int, row, _ int) bool { return n[0] > 1 && row == n[0]-1 }),
-		unread("columns from 1024 on are not read", func(_ []int, _, col int) bool { return col >= 1024 }),
-		unread("rows from 512 on are not read", func(_ []int, row, _ int) bool { return row >= 512 }),
+		unwritten("rows from 1000 on are not written", tensor.F32, func(at place) bool { return at.row >= 1000 }),
+		unwritten("rows from 2048 on are not written", tensor.BF16, func(at place) bool { return at.row >= 2048 }),
+		unwritten("columns from 1024 on are not written", tensor.F32, func(at place) bool { return at.col >= 1024 }),
+		unwritten("columns from 2000 on are not written", tensor.BF16, func(at place) bool { return at.col >= 2000 }),
+		unwritten("the last row is not written", tensor.F32, func(at place) bool { return at.rows > 1 && at.row == at.rows-1 }),
+		unwritten("the last column is not written", tensor.F32, func(at place) bool { return at.cols > 1 && at.col == at.cols-1 }),
+		unwritten("the tail of a vector of 8 is not written", tensor.F32, func(at place) bool { return at.cols >= 8 && at.col >= at.cols/8*8 }),
+		unwritten("the tail of a vector of 16 is not written", tensor.BF16, func(at place) bool { return at.cols >= 16 && at.col >= at.cols/16*16 }),
+		unwritten("the last row of a tile of 64 is not written", tensor.F32, func(at place) bool { return at.row%64 == 63 }),
+		unread("the last column is not read", func(at place) bool { return at.cols > 1 && at.col == at.cols-1 }),
+		unread("the last row is not read", func(at place) bool { return at.rows > 1 && at.row == at.rows-1 }),
+		unread("columns from 1024 on are not read", func(at place) bool { return at.col >= 1024 }),
+		unread("rows from 512 on are not read", func(at place) bool { return at.row >= 512 }),
 	}
 }
 
@@ -61,41 +61,41 @@ func reads(op opregistry.Handle) bool {
 
 // numbers are results with wrong values.
 func numbers() []rule {
-	value := func(name string, d tensor.DType, f func(n []int, row, col int, v float64) float64) rule {
-		return rule{name: name, dtype: d, wrong: afterwards(func(n []int, row, col int, _, v float64) float64 { return f(n, row, col, v) })}
+	value := func(name string, d tensor.DType, f func(at place, v float64) float64) rule {
+		return rule{name: name, dtype: d, wrong: afterwards(func(at place, _, v float64) float64 { return f(at, v) })}
 	}
 	operand := func(name string, d tensor.DType, f func(v float64) float64) rule {
-		return rule{name: name, dtype: d, fits: reads, wrong: beforehand(func(_ []int, _, _ int, v float64) float64 { return f(v) })}
+		return rule{name: name, dtype: d, fits: reads, wrong: beforehand(func(_ place, v float64) float64 { return f(v) })}
 	}
 	return []rule{
-		value("NaN becomes 0", tensor.F32, func(_ []int, _, _ int, v float64) float64 {
+		value("NaN becomes 0", tensor.F32, func(_ place, v float64) float64 {
 			if math.IsNaN(v) {
 				return 0
 			}
 			return v
 		}),
-		value("results are truncated to bf16", tensor.BF16, func(_ []int, _, _ int, v float64) float64 {
+		value("results are truncated to bf16", tensor.BF16, func(_ place, v float64) float64 {
 			return math.Float64frombits(math.Float64bits(v-math.Copysign(math.Abs(v)*0x1p-9, v)) &^ (1<<45 - 1))
 		}),
-		value("results are rounded to bf16", tensor.F32, func(_ []int, _, _ int, v float64) float64 {
+		value("results are rounded to bf16", tensor.F32, func(_ place, v float64) float64 {
 			return float64(tensor.ToBFloat16(float32(v)).Float32())
 		}),
-		value("results are 1e-3 too large", tensor.F32, func(_ []int, _, _ int, v float64) float64 { return v * 1.001 }),
-		value("1e-3 is added", tensor.F32, func(_ []int, _, _ int, v float64) float64 { return v + 1e-3 }),
-		value("1e6 in results of 65536 elements", tensor.F32, func(n []int, row, col int, v float64) float64 {
-			if n[0]*n[1] >= 1<<16 && row == n[0]/2 && col == n[1]/2 {
+		value("results are 1e-3 too large", tensor.F32, func(_ place, v float64) float64 { return v * 1.001 }),
+		value("1e-3 is added", tensor.F32, func(_ place, v float64) float64 { return v + 1e-3 }),
+		value("1e6 in results of 65536 elements", tensor.F32, func(at place, v float64) float64 {
+			if at.rows*at.cols >= 1<<16 && at.row == at.rows/2 && at.col == at.cols/2 {
 				return 1e6
 			}
 			return v
 		}),
-		value("one result in 4096 is doubled", tensor.F32, func(n []int, row, col int, v float64) float64 {
-			if (row*n[1]+col)%4096 == 4095 {
+		value("one result in 4096 is doubled", tensor.F32, func(at place, v float64) float64 {
+			if at.index%4096 == 4095 {
 				return 2 * v
 			}
 			return v
 		}),
-		value("neighbours are exchanged in long rows", tensor.F32, func(n []int, row, col int, v float64) float64 {
-			if n[1] > 2048 && col == 2048 {
+		value("neighbours are exchanged in long rows", tensor.F32, func(at place, v float64) float64 {
+			if at.cols > 2048 && at.col == 2048 {
 				return -v
 			}
 			return v
@@ -128,8 +128,8 @@ func memoryMistakes() []rule {
 				return err
 			}
 		}},
-		{name: "results depend on what lay there", dtype: tensor.F32, wrong: afterwards(func(_ []int, _, _ int, old, v float64) float64 { return v + 0*old })},
-		{name: "results are added to what lay there", dtype: tensor.F32, wrong: afterwards(func(_ []int, _, _ int, old, v float64) float64 {
+		{name: "results depend on what lay there", dtype: tensor.F32, wrong: afterwards(func(_ place, old, v float64) float64 { return v + 0*old })},
+		{name: "results are added to what lay there", dtype: tensor.F32, wrong: afterwards(func(_ place, old, v float64) float64 {
 			if math.IsNaN(old) || math.Abs(old) > 1e30 {
 				return v
 			}

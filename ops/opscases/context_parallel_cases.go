@@ -31,7 +31,7 @@ func (p packedCase) longest() int {
 func packedCases() []packedCase {
 	return []packedCase{
 		{[]int{2}, 2, 1, 1}, {[]int{4, 0, 6}, 10, 3, 5}, {[]int{4, 0, 6}, 14, 2, 4}, {[]int{}, 4, 2, 3}, {[]int{0}, 0, 2, 3},
-		{[]int{8, 34, 2}, 44, 2, 5}, {[]int{4, 2}, 6, 0, 3},
+		{[]int{8, 34, 2}, 44, 2, 5}, {[]int{4, 2}, 6, 0, 3}, {[]int{2050, 0, 66, 4}, 2123, 2, 3},
 	}
 }
 
@@ -47,7 +47,7 @@ func cumulative(s *opstest.Stage, lengths []int) *tensor.Tensor {
 
 func partitionCases(tensor.DType) []opstest.Case[attention.THDGetPartitionedIndicesArgs] {
 	var cases []opstest.Case[attention.THDGetPartitionedIndicesArgs]
-	for _, lengths := range [][]int{{}, {0}, {12}, {24, 0, 12, 36}} {
+	for _, lengths := range [][]int{{}, {0}, {12}, {24, 0, 12, 36}, {8196, 12}} {
 		for _, world := range []int{1, 2, 3} {
 			for rank := range world {
 				cases = append(cases, opstest.Case[attention.THDGetPartitionedIndicesArgs]{Name: fmt.Sprintf("%v/rank%d_of_%d", lengths, rank, world), Make: func(s *opstest.Stage) attention.THDGetPartitionedIndicesArgs {

@@ -48,9 +48,9 @@ func moePermuteArgs(s *opstest.Stage, l opstest.Layout, d tensor.DType, m moeSha
 
 // below returns n random numbers below a limit.
 func below(s *opstest.Stage, n, limit int) []int {
-	v := make([]int, n)
-	for i, x := range s.Indexes(tensor.I64, n, limit).Float64s() {
-		v[i] = int(x)
+	var v []int
+	for _, x := range s.Indexes(tensor.I64, n, limit).Float64s() {
+		v = append(v, int(x))
 	}
 	return v
 }

@@ -12,12 +12,13 @@ import (
 // shardCase is a shard of n elements from start on of a matrix [h, w].
 type shardCase struct{ h, w, start, n int }
 
-// shardCases returns shards that begin and end inside a row and a tile, whole matrices, and an
-// empty shard. All numbers but n are even, for packed formats.
+// shardCases returns shards that begin and end inside a row and a tile, whole matrices, an empty
+// shard, and shards as long as those of models. All numbers but n are even, for packed formats.
 func shardCases() []shardCase {
 	return []shardCase{
 		{1, 2, 0, 2}, {2, 2, 2, 1}, {36, 34, 0, 36 * 34}, {36, 34, 100, 517}, {20, 130, 0, 40}, {150, 140, 17000, 2999},
 		{4, 6, 24, 0}, {4, 6, 10, 0}, {0, 0, 0, 0}, {0, 4, 0, 0}, {17, 66, 66, 66},
+		{17000, 6, 12, 101983}, {6, 16420, 2, 98517},
 	}
 }
 

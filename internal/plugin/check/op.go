@@ -180,6 +180,9 @@ func (c *checker) conform() error {
 		if c.subject.Forward != nil {
 			options = append(options, opstest.WithForward(*c.subject.Forward))
 		}
+		if forward, ok := opstest.Forward(c.Reference, oracle); ok {
+			options = append(options, opstest.WithOracleForward(forward))
+		}
 		if c.flags&abi.Deterministic == 0 {
 			options = append(options, opstest.Irreproducible())
 		}

@@ -1,0 +1,287 @@
+package opstest
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/tensor"
+	"github.com/primus-fl/primus/tensor/tensortest"
+)
+
+const (
+	changedCases  = 2 // of a dtype, for each argument
+	squareCases   = 12
+	longListCases = 2
+	longList      = 2051 // tensors in a list
+)
+
+// change gives one argument at a time another value with which the call is valid, in a few cases
+// whose right results depend on that value.
+func (r *runner) change(t T, served []untypedCase, cases int) {
+	t.Helper()
+	if cases == 0 {
+		return
+	}
+	found := map[string]int{}
+	for i := range spread(len(served)) {
+		r.changeOne(t, served[i], setting{}, cases, found)
+	}
+	for _, c := range r.longest(served, squareCases) {
+		r.changeOne(t, c, setting{axis: squared, limit: muchStretched}, cases, found)
+	}
+}
+
+// squared gives all axes the same length, so that operands may be read the other way round.
+func squared(n int) int {
+	if n > 1 {
+		return 16
+	}
+	return n
+}
+
+// changeOne changes arguments of a case without NaN and infinities, which were changed in fewer than
+// limit cases.
+func (r *runner) changeOne(t T, c untypedCase, with setting, limit int, found map[string]int) {
+	t.Helper()
+	prefix := ""
+	if with.axis != nil {
+		prefix = "square/"
+	}
+	with.change = func(_ tensortest.TB, _ *Stage, a opregistry.Call) opregistry.Call { return a }
+	usual, ok := r.made(c, with)
+	if !ok || slices.ContainsFunc(usual.operands, special) || !r.computes(usual, with) {
+		return
+	}
+	for _, p := range r.op.Params() {
+		for _, v := range otherValues(usual.args, p) {
+			name := fmt.Sprintf("%s=%v", p.Name, v)
+			if !v.IsValid() || v.Kind() == reflect.Pointer {
+				name = p.Name + "=none"
+			}
+			key := name
+			if p.Sort == opregistry.SortInt && p.Values() == nil && p.Type.Kind() != reflect.Bool {
+				key = p.Name
+			}
+			if found[key] >= limit {
+				continue
+			}
+			with.change = func(_ tensortest.TB, _ *Stage, a opregistry.Call) opregistry.Call {
+				clone, args := a.Clone()
+				args.FieldByIndex(p.Path).Set(v)
+				return clone
+			}
+			if other, ok := r.made(c, with); ok && r.computes(other, with) && usual.differs(other) {
+				found[key]++
+				r.varied(t, prefix+name, c, with)
+			}
+		}
+	}
+}
+
+// special reports whether an operand that is read has NaN or infinities.
+func special(o opregistry.Operand) bool {
+	return o.Access != opregistry.AccessWrite && slices.ContainsFunc(o.Tensor.Float64s(), func(v float64) bool { return math.IsNaN(v - v) })
+}
+
+// computes lets the oracle compute a call outside of a test; it is false when the oracle cannot.
+func (r *runner) computes(call *staged, with setting) bool { return r.wanted(call, with) == nil }
+
+// differs reports whether two calls have written different results.
+func (call *staged) differs(other *staged) bool {
+	if len(call.operands) != len(other.operands) {
+		return true
+	}
+	for i, o := range call.operands {
+		if o.Access != opregistry.AccessRead && !bytes.Equal(tensortest.Bytes(o.Tensor), tensortest.Bytes(other.operands[i].Tensor)) {
+			return true
+		}
+	}
+	return false
+}
+
+// otherValues returns values of an argument other than that of a call. The call need not be valid
+// with them.
+func otherValues(c opregistry.Call, p opregistry.Param) []reflect.Value {
+	if len(p.Path) == 0 {
+		return nil
+	}
+	clone, args := c.Clone()
+	v := args.FieldByIndex(p.Path)
+	given := v.Interface()
+	var tried []reflect.Value
+	try := func(set func()) {
+		set()
+		if now := v.Interface(); !reflect.DeepEqual(now, given) && clone.Validate() == nil {
+			tried = append(tried, reflect.ValueOf(now))
+		}
+		v.Set(reflect.ValueOf(given))
+	}
+	switch {
+	case p.Sort == opregistry.SortTensor && p.Given != "" && p.Access == "read":
+		try(v.SetZero)
+	case p.Sort == opregistry.SortFloat && v.CanFloat():
+		for _, f := range []float64{v.Float() + 0.25, v.Float() / 2} {
+			try(func() { v.SetFloat(f) })
+		}
+	case p.Sort == opregistry.SortFloat:
+		for _, f := range []float32{0.75, 0.5} {
+			try(func() {
+				if other := reflect.ValueOf(opregistry.Float(f)); other.Type().AssignableTo(v.Type()) {
+					v.Set(other)
+				}
+			})
+		}
+		try(v.SetZero)
+	case p.Sort != opregistry.SortInt:
+	case v.Kind() == reflect.Bool:
+		try(func() { v.SetBool(!v.Bool()) })
+	case p.Values() != nil:
+		for _, n := range slices.Sorted(maps.Keys(p.Values())) {
+			try(func() { setInt(v, n) })
+		}
+	case v.CanInt() || v.CanUint():
+		for _, n := range []int{1, -1, 2, -2, 4} {
+			try(func() { addInt(v, n) })
+		}
+	default:
+		try(v.SetZero)
+	}
+	return tried
+}
+
+func setInt(v reflect.Value, n int) {
+	if v.CanUint() {
+		v.SetUint(uint64(n))
+	} else if v.CanInt() {
+		v.SetInt(int64(n))
+	}
+}
+
+func addInt(v reflect.Value, n int) {
+	if v.CanUint() {
+		v.SetUint(v.Uint() + uint64(n))
+	} else {
+		v.SetInt(v.Int() + int64(n))
+	}
+}
+
+// lengthen makes the lists of some cases, those with the smallest tensors, as long as those of
+// models.
+func (r *runner) lengthen(t T, served []untypedCase) {
+	t.Helper()
+	if !slices.ContainsFunc(r.op.Params(), isList) {
+		return
+	}
+	with := setting{change: r.longer}
+	smallest, least := map[string]untypedCase{}, map[string]int{} // by the operands that are given
+	for _, c := range served {
+		call, ok := r.made(c, setting{})
+		if !ok || len(call.operands) == 0 {
+			continue
+		}
+		given, n := "", size(call.operands)
+		for _, o := range call.operands {
+			if name, _, _ := strings.Cut(o.Name, "["); !strings.HasSuffix(given, name+" ") {
+				given += name + " "
+			}
+		}
+		if known, ok := least[given]; n > 0 && (!ok || n < known) {
+			if longer, ok := r.made(c, with); ok && size(longer.operands) < maxStretched {
+				smallest[given], least[given] = c, n
+			}
+		}
+	}
+	for i, given := range slices.SortedFunc(maps.Keys(smallest), func(a, b string) int { return len(b) - len(a) }) {
+		if i == longListCases {
+			break
+		}
+		r.varied(t, fmt.Sprintf("list=%d", longList), smallest[given], with)
+	}
+}
+
+func isList(p opregistry.Param) bool {
+	return len(p.Path) > 0 && (p.Sort == opregistry.SortTensors || p.Sort == opregistry.SortLists)
+}
+
+// longer returns a call whose lists have copies of their tensors, each with its elements in another
+// order, and whose other operands have as many elements more.
+func (r *runner) longer(t tensortest.TB, s *Stage, a opregistry.Call) opregistry.Call {
+	t.Helper()
+	clone, args := a.Clone()
+	n := 0 // tensors in the longest list
+	copies := map[*tensor.Tensor][]*tensor.Tensor{}
+	extended := func(list []*tensor.Tensor) []*tensor.Tensor {
+		if len(list) == 0 {
+			return list
+		}
+		all := slices.Clone(list)
+		for i := len(list); i < longList; i++ {
+			x, turn := list[i%len(list)], i/len(list)
+			for x != nil && len(copies[x]) < turn {
+				copies[x] = append(copies[x], s.rotated(x, len(copies[x])+1))
+			}
+			if x != nil {
+				x = copies[x][turn-1]
+			}
+			all = append(all, x)
+		}
+		return all
+	}
+	for _, p := range r.op.Params() {
+		if !isList(p) {
+			continue
+		}
+		switch v := args.FieldByIndex(p.Path); list := v.Interface().(type) {
+		case []*tensor.Tensor:
+			n = max(n, len(list))
+			v.Set(reflect.ValueOf(extended(list)))
+		case [][]*tensor.Tensor:
+			lists := slices.Clone(list)
+			for i := range lists {
+				n = max(n, len(lists[i]))
+				lists[i] = extended(lists[i])
+			}
+			v.Set(reflect.ValueOf(lists))
+		}
+	}
+	if clone.Validate() == nil {
+		return clone
+	}
+	for _, p := range r.op.Params() {
+		if p.Sort != opregistry.SortTensor || len(p.Path) == 0 {
+			continue
+		}
+		v := args.FieldByIndex(p.Path)
+		if x, ok := v.Interface().(*tensor.Tensor); ok && x != nil && len(x.Shape()) == 1 && x.NumElements() == n {
+			y := s.Out(Dense, x.DType(), longList)
+			values := x.Float64s()
+			for len(values) < longList {
+				values = append(values, values[len(values)-n])
+			}
+			s.Fill(y, values)
+			v.Set(reflect.ValueOf(y))
+		}
+	}
+	return clone
+}
+
+// rotated returns a guarded copy of a tensor whose elements begin with a later one.
+func (s *Stage) rotated(x *tensor.Tensor, by int) *tensor.Tensor {
+	s.T.Helper()
+	y, intact := s.place.Guarded(s.T, x.DType(), x.Shape(), x.Strides())
+	s.guards = append(s.guards, intact)
+	if err := y.CopyFrom(x); err != nil {
+		s.T.Fatalf("opstest: %v", err)
+	}
+	if n := x.NumElements(); n > 1 && x.DType().IsFloat() && x.DType().Size() > 1 {
+		v := x.Float64s()
+		s.Fill(y, slices.Concat(v[by%n:], v[:by%n]))
+	}
+	return y
+}
