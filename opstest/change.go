@@ -45,8 +45,8 @@ func squared(n int) int {
 	return n
 }
 
-// changeOne changes arguments of a case without NaN and infinities, which were changed in fewer than
-// limit cases.
+// changeOne changes arguments of a case without NaN and infinities, which were changed in fewer
+// than limit cases.
 func (r *runner) changeOne(t T, c untypedCase, with setting, limit int, found map[string]int) {
 	t.Helper()
 	prefix := ""

@@ -30,9 +30,10 @@ const (
 	maxStretched      = 1 << 24
 )
 
-// vary changes cases that an impl served by rules that hold for every op, and compares the results
-// with those of the oracle: operands have another layout or another alignment, one of them is
-// another one, or has NaN; arguments have other values; axes and lists are as long as those of models.
+// vary changes cases that an impl served by rules that hold for every op, and compares the
+// results with those of the oracle: operands have another layout or another alignment, one of
+// them is another one, or has NaN; arguments have other values; axes and lists are as long as
+// those of models.
 func (r *runner) vary(t T, d tensor.DType) {
 	t.Helper()
 	served := slices.DeleteFunc(slices.Clone(r.served), func(c untypedCase) bool { return c.dtype != d || c.model || c.Work > huntedWork })

@@ -111,8 +111,8 @@ func afterwards(f func(at place, old, v float64) float64) func(opregistry.Handle
 	}
 }
 
-// beforehand runs the right impl on changed copies of what it reads, or updates; f receives the same as that of
-// afterwards without the old element.
+// beforehand runs the right impl on changed copies of what it reads, or updates; f receives the
+// same as that of afterwards without the old element.
 func beforehand(f func(at place, v float64) float64) func(opregistry.Handle) func(call) error {
 	return func(opregistry.Handle) func(call) error {
 		return func(c call) error {
