@@ -1,6 +1,9 @@
 package model
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Batch is rows of seq tokens, each with the token that follows it.
 type Batch struct {
@@ -50,6 +53,13 @@ func (b Batch) Slice(lo, hi int) Batch {
 		part.Positions = b.Positions[lo*b.Seq : hi*b.Seq]
 	}
 	return part
+}
+
+// Clone returns a copy of the batch.
+func (b Batch) Clone() Batch {
+	b.Tokens, b.Weights = slices.Clone(b.Tokens), slices.Clone(b.Weights)
+	b.Segments, b.Positions = slices.Clone(b.Segments), slices.Clone(b.Positions)
+	return b
 }
 
 // Weight returns the sum of the weights, which is the number of targets if all count.

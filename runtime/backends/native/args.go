@@ -52,6 +52,7 @@ type Args struct {
 	ExitInterval   int     `param:"exit_interval"`         // a run ends at a multiple of it; 0 means that none does
 	ExitDuration   float64 `param:"exit_duration_in_mins"` // a run ends with the step in which so many minutes are over; 0 means that none does
 	SaveInitial    bool    `param:"save_initial"`
+	AsyncSave      bool    `param:"async_save"`              // training goes on while a copy of its state is written
 	KeepLast       int     `param:"keep_last"`               // checkpoints that a save leaves; 0 means 2
 	KeepEvery      int     `param:"keep_every"`              // a save leaves those of steps that are multiples; 0 means none
 	KeepBest       int     `param:"keep_best"`               // a save leaves so many with the lowest validation losses

@@ -25,9 +25,10 @@ type engine struct {
 	log     *slog.Logger
 	points  points
 
-	progress *backend.Progress
-	takeSave func() bool // whether this rank was asked for a checkpoint since the last call
-	timeIsUp func() bool // whether the first rank ends the run because of its time; nil if no time is given
+	progress  *backend.Progress
+	takeSave  func() bool // whether this rank was asked for a checkpoint since the last call
+	saveReady func() bool // whether this rank has done its part of a checkpoint; nil in a benchmark
+	timeIsUp  func() bool // whether the first rank ends the run because of its time; nil if no time is given
 
 	world   *world.World
 	groups  world.Groups // the ranks with which this one shares work
@@ -46,6 +47,7 @@ type engine struct {
 	stop      bool             // a rank of the job wants to end; known after a step
 	saveAsked bool             // a rank was asked for a checkpoint; known after a step
 	over      bool             // the time of the run is over; known after a step
+	allReady  bool             // all ranks have done their part of a checkpoint; known after a step
 
 	computed, exchanged time.Duration // computing, and waiting for other ranks, in the steps of this run
 

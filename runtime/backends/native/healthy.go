@@ -17,9 +17,14 @@ func (t *trainer) healthy() error {
 	if err := t.finiteWeights(); err != nil {
 		return err
 	}
+	return t.finiteLoss(t.batch.Slice(0, t.args.MicroBatchSize))
+}
+
+// finiteLoss returns an error if the loss of the weights on a micro batch is not finite.
+func (t *trainer) finiteLoss(of model.Batch) error {
 	t.pass.SetLoss(t.points.loss.Original())
 	t.pass.KeepAll()
-	if err := t.pass.SetBatch(t.batch.Slice(0, t.args.MicroBatchSize)); err != nil {
+	if err := t.pass.SetBatch(of); err != nil {
 		return err
 	}
 	loss, err := t.pass.Loss()
@@ -41,11 +46,7 @@ func (t *trainer) finiteWeights() error {
 				return fmt.Errorf("%s%s: %w", what, n.Name, err)
 			}
 			if v, found := firstNonFinite(values); found {
-				counted, err := weights.Count(n.Name, n.Tensor)
-				if err != nil {
-					return err
-				}
-				return &NonFiniteError{Step: t.state.Step, What: what + n.Name, Value: v, Reason: fmt.Sprintf("%v; %s", counted, notSaved)}
+				return notFinite(t.state.Step, what, n.Name, v, n.Tensor)
 			}
 		}
 		return nil
@@ -59,6 +60,15 @@ func (t *trainer) finiteWeights() error {
 		}
 	}
 	return check("state of the optimizer ", t.optimizerState())
+}
+
+// notFinite returns the error of a tensor with the value v that is not finite.
+func notFinite(step int, what, name string, v float64, of *tensor.Tensor) error {
+	counted, err := weights.Count(name, of)
+	if err != nil {
+		return err
+	}
+	return &NonFiniteError{Step: step, What: what + name, Value: v, Reason: fmt.Sprintf("%v; %s", counted, notSaved)}
 }
 
 // firstNonFinite returns the first number that is NaN or infinite.

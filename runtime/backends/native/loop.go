@@ -51,14 +51,29 @@ func (t *trainer) Train(ctx context.Context) (err error) {
 			}
 			continue
 		}
+		if errors.Is(err, backend.ErrNonFinite) {
+			return errors.Join(t.awaitSave(), err) // which may say that the weights were at fault before
+		}
 		if err != nil {
 			return err
 		}
-		if t.saveIsDue() {
-			if err := t.save(); err != nil {
-				return err
-			}
+		if err := t.followSave(); err != nil {
+			return err
 		}
+		switch {
+		case !t.saveIsDue():
+			err = nil
+		case t.args.AsyncSave && t.state.Step < t.args.TrainIters && !t.endsEarly() && !t.endsOnTime():
+			err = t.saveAside()
+		default:
+			err = t.save()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if err := t.awaitSave(); err != nil {
+		return err
 	}
 	if err := t.compareTimes(); err != nil {
 		return err
@@ -151,6 +166,7 @@ func (t *trainer) interrupted(ctx context.Context) error {
 // saveBeforeEnd saves the last whole step if training ends for a reason other than an interrupt or
 // wrong weights.
 func (t *trainer) saveBeforeEnd(cause error) {
+	t.endSave()
 	if !t.world.Leads() || errors.Is(cause, backend.ErrInterrupted) || t.state.Step == t.savedStep || t.saveFailed ||
 		errors.Is(cause, backend.ErrNonFinite) {
 		return

@@ -1,11 +1,8 @@
 package native
 
 import (
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
-	"path/filepath"
 	"unsafe"
 
 	"github.com/primus-fl/primus/internal/native/checkpoint"
@@ -22,6 +19,7 @@ type File struct {
 	Name   string
 	layout safetensors.Layout
 	pieces []checkpoint.Piece
+	names  []string // of the tensors that the pieces are parts of
 }
 
 // Whole returns a file of tensors that every rank has: each writes an equal range of its bytes.
@@ -39,12 +37,17 @@ func Whole(w *world.World, name string, tensors []model.Named, metadata map[stri
 	}
 	f := File{Name: name, layout: l}
 	first := int64(len(l.Header))
-	bound := func(rank int) int64 { return first + (l.Size-first)*int64(rank)/int64(w.Ranks) }
+	bound := func(rank int) int64 {
+		if rank == w.Ranks {
+			return l.Size
+		}
+		return first + (l.Size-first)*int64(rank)/int64(w.Ranks)&^3 // no number of f32 is cut
+	}
 	lo, hi := bound(w.Rank), bound(w.Rank+1)
 	for _, e := range entries {
 		at := l.Begin[e.Name()]
 		if from, to := max(lo, at), min(hi, at+e.Size()); from < to {
-			f.pieces = append(f.pieces, checkpoint.Piece{At: from, Data: e.Data()[from-at : to-at]})
+			f.pieces, f.names = append(f.pieces, checkpoint.Piece{At: from, Data: e.Data()[from-at : to-at]}), append(f.names, e.Name())
 		}
 	}
 	return f, nil
@@ -77,6 +80,7 @@ func (s *Shard) Spread(name string, all, own []model.Place, states []optim.State
 			p.Slice.Runs(lo-p.Lo, hi-p.Lo, func(at, to, n int) {
 				from := at + p.Lo - s.pieces[i].lo
 				f.pieces = append(f.pieces, checkpoint.Piece{At: begin + 4*int64(to), Data: data[4*from : 4*(from+n)]})
+				f.names = append(f.names, named(p, state))
 			})
 		})
 	}
@@ -105,101 +109,4 @@ func elsewhere(io.Writer) error { return errors.New("BUG: shards: no rank has al
 func bytes(t *tensor.Tensor) []byte {
 	values := tensor.Data[float32](t)
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(values))), 4*len(values))
-}
-
-const saving = "save a checkpoint"
-
-// Save writes a checkpoint with files, of which every rank writes its pieces, and with what add
-// adds. Only the first rank has a store and returns what it has saved.
-func Save(w *world.World, store *checkpoint.Store, step int64, files []File, add func(*checkpoint.Writer) error) (saved checkpoint.Saved, err error) {
-	if w.Leads() {
-		saved, err = lead(w, store, step, files, add)
-	} else {
-		_, err = together(w, "", files)
-	}
-	if _, lost := errors.AsType[*world.Error](err); lost {
-		return saved, err
-	}
-	return saved, w.Agree(saving, err)
-}
-
-// lead is Save on the first rank.
-func lead(w *world.World, store *checkpoint.Store, step int64, files []File, add func(*checkpoint.Writer) error) (checkpoint.Saved, error) {
-	begun := false
-	saved, err := store.Save(step, func(out *checkpoint.Writer) error {
-		for _, f := range files {
-			if err := out.Reserve(f.Name, f.layout); err != nil {
-				return err
-			}
-		}
-		begun = true
-		written, err := together(w, out.Dir(), files)
-		if err != nil {
-			return err
-		}
-		for i, f := range files {
-			if err := out.Complete(f.Name, f.layout, written[i]); err != nil {
-				return err
-			}
-		}
-		return add(out)
-	})
-	if !begun {
-		if _, lost := together(w, "", nil); lost != nil {
-			return saved, lost
-		}
-	}
-	return saved, err
-}
-
-// result is what a rank has written of each file.
-type result struct {
-	Written [][]checkpoint.Written `json:"written"`
-	Failure string                 `json:"failure,omitempty"`
-}
-
-// together lets all ranks write their pieces of the files in a directory, which the first rank
-// names, and returns what they have written of each file. Without a directory nothing is written.
-func together(w *world.World, dir string, files []File) ([][]checkpoint.Written, error) {
-	shared, err := w.Share(saving, []byte(dir))
-	if err != nil || len(shared) == 0 {
-		return nil, err
-	}
-	var own result
-	var failure error
-	for _, f := range files {
-		var written []checkpoint.Written
-		if failure == nil {
-			written, failure = checkpoint.WritePieces(filepath.Join(string(shared), f.Name), f.pieces)
-		}
-		own.Written = append(own.Written, written)
-	}
-	if failure != nil {
-		own.Failure = failure.Error()
-	}
-	text, err := json.Marshal(own)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", saving, err)
-	}
-	texts, err := w.Gather(saving, text)
-	if err != nil {
-		return nil, err
-	}
-	if failure != nil {
-		return nil, failure
-	}
-	all := make([][]checkpoint.Written, len(files))
-	for rank, text := range texts {
-		var of result
-		if err := json.Unmarshal(text, &of); err != nil {
-			return nil, fmt.Errorf("%s: rank %d: %w", saving, rank, err)
-		}
-		if of.Failure != "" {
-			return nil, fmt.Errorf("rank %d: %s", rank, of.Failure)
-		}
-		for i := range all {
-			all[i] = append(all[i], of.Written[i]...)
-		}
-	}
-	return all, nil
 }

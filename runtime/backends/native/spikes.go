@@ -160,6 +160,9 @@ func (t *trainer) mark() checkpoint.Mark {
 // follow goes back because of a spike, or saves the last step and returns the error that ends the
 // run. All ranks do the same.
 func (t *trainer) follow(cause *SpikeError) error {
+	if err := t.awaitSave(); err != nil {
+		return errors.Join(cause, err)
+	}
 	if cause.rewind && t.monitor.Rewinds < t.args.MaxRewinds {
 		return t.rewind(cause)
 	}

@@ -2,10 +2,8 @@ package native
 
 import (
 	"errors"
-	"io"
 
 	"github.com/primus-fl/primus/internal/cpufeat"
-	"github.com/primus-fl/primus/internal/native/checkpoint"
 	"github.com/primus-fl/primus/internal/native/health"
 	"github.com/primus-fl/primus/internal/native/model"
 	"github.com/primus-fl/primus/internal/native/optim"
@@ -47,81 +45,6 @@ type state struct {
 
 // cpuClass returns the class of this CPU for the numbers of the run.
 func (a *Args) cpuClass() string { return cpufeat.Class(a.Compute() != tensor.F32) }
-
-// save writes a checkpoint of the step, together with the other ranks.
-func (t *trainer) save() error {
-	t.progress.Enter(backend.PhaseSave, t.state.Step)
-	if err := t.gathered(); err != nil {
-		return err
-	}
-	if err := t.world.Agree("check the weights", t.healthy()); err != nil {
-		return err
-	}
-	if t.together {
-		return t.saveWith(t.world)
-	}
-	if t.world.Leads() {
-		return t.saveWith(world.Single())
-	}
-	t.savedStep = t.state.Step
-	return nil
-}
-
-// saveAlone writes a checkpoint on the first rank, while other ranks may do anything else.
-func (t *trainer) saveAlone() error {
-	if t.shard != nil {
-		return errors.New("this rank has a part of the model, or of the state of the optimizer, only")
-	}
-	if err := t.healthy(); err != nil {
-		return err
-	}
-	return t.saveWith(world.Single())
-}
-
-// saveWith writes a checkpoint with the ranks of w.
-func (t *trainer) saveWith(w *world.World) (err error) {
-	files, release, err := t.files(w)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, release()) }()
-	t.state.Health = t.monitor.Snapshot()
-	t.state.Parameters, t.state.CPUClass = t.compared(), t.args.cpuClass()
-	mark := t.mark()
-	saved, err := Save(w, t.store, int64(t.state.Step), files, func(w *checkpoint.Writer) error {
-		w.Mark(mark)
-		if t.args.Adapts() {
-			if err := w.JSON(weights.ConfigFile, weights.Config(t.args.Config, t.args.LoadHF)); err != nil {
-				return err
-			}
-		}
-		if err := w.JSON(configFile, t.args.modelConfig()); err != nil {
-			return err
-		}
-		for _, raw := range t.tokenizerFiles() {
-			if err := w.File(raw.Name, func(out io.Writer) error { _, err := out.Write(raw.Data); return err }); err != nil {
-				return err
-			}
-		}
-		return w.JSON(stateFile, t.state)
-	})
-	if t.saveFailed = err != nil; t.saveFailed {
-		return err
-	}
-	t.savedStep = t.state.Step
-	if !t.world.Leads() {
-		return nil
-	}
-	t.warn(saved.Warnings)
-	for _, path := range saved.Kept {
-		t.tc.Log.Warn("something that is not of this run had the name of the new checkpoint; it is kept in " + path)
-	}
-	t.tc.Log.Info("saved checkpoint", "step", t.state.Step, "path", saved.Path, "judgement", mark.Judgement)
-	if o, ok := t.tc.Observer.(backend.CheckpointObserver); ok {
-		o.CheckpointSaved(t.state.Step)
-	}
-	return nil
-}
 
 // files returns the files of tensors of a checkpoint, with what this rank writes of them. Weights
 // of a model with adapters have the adapters merged, so that they are a model by themselves, and

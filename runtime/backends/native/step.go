@@ -146,8 +146,8 @@ func (e *engine) weight() float64 {
 }
 
 // reduce adds up the gradients and the losses of all ranks. It also lets all of them know when one
-// wants to end or the time of the run is over, and returns how long each has computed, nil for one
-// rank.
+// wants to end, the time of the run is over, or all have done their part of a checkpoint, and
+// returns how long each has computed, nil for one rank.
 func (e *engine) reduce(ctx context.Context, m *means, computed time.Duration) (*backend.RankTimes, error) {
 	if err := e.links.wait(); err != nil {
 		return nil, e.sent(err)
@@ -164,10 +164,14 @@ func (e *engine) reduce(ctx context.Context, m *means, computed time.Duration) (
 	if e.timeIsUp != nil && e.world.Leads() && e.timeIsUp() { // one clock counts
 		over = 1
 	}
+	ready := 0.0
+	if e.saveReady != nil && e.saveReady() {
+		ready = 1
+	}
 	if !e.groups.Tensor.Leads() && e.divided() && e.args.TensorRanks() > 1 { // the first of them counts
 		*m = means{}
 	}
-	sums := []*float64{&m.loss, &m.aux, &m.crossEntropy, &stop, &asked, &over}
+	sums := []*float64{&m.loss, &m.aux, &m.crossEntropy, &stop, &asked, &over, &ready}
 	seconds := make([]float64, e.world.Ranks) // each rank adds its own
 	seconds[e.world.Rank] = computed.Seconds()
 	for i := range seconds {
@@ -175,6 +179,7 @@ func (e *engine) reduce(ctx context.Context, m *means, computed time.Duration) (
 	}
 	err := e.world.Sum("add up the losses", sums...)
 	e.stop, e.saveAsked, e.over = stop > 0, asked > 0, over > 0
+	e.allReady = ready == float64(e.world.Ranks)
 	if e.world.Alone() {
 		return nil, err
 	}

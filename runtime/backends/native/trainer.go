@@ -53,9 +53,11 @@ type trainer struct {
 	from     *checkpoint.Checkpoint // which the run goes on from; nil for a new run, and on other ranks
 	together bool                   // all ranks write checkpoints
 
-	validStep  int  // of the last validation of this process
-	savedStep  int  // of the last checkpoint, 0 for none
-	saveFailed bool // the last save has failed
+	validStep  int      // of the last validation of this process
+	savedStep  int      // of the last checkpoint, 0 for none
+	saveFailed bool     // the last save has failed
+	saving     *ongoing // the checkpoint that is being written; nil for none
+	copies     []byte   // of what this rank writes, for the next checkpoint too
 }
 
 func newTrainer(tc *backend.TrainContext) (backend.Trainer, error) {
@@ -77,6 +79,7 @@ func newTrainer(tc *backend.TrainContext) (backend.Trainer, error) {
 	if args.ExitDuration > 0 {
 		t.timeIsUp = func() bool { return time.Since(begun).Minutes() >= args.ExitDuration }
 	}
+	t.saveReady = func() bool { return t.saving != nil && t.saving.isReady() }
 	t.declarePoints(func(b *model.Batch) error { return t.sampler.Batch(b) })
 	return t, nil
 }
@@ -259,6 +262,9 @@ func (t *trainer) step(ctx, late context.Context) error {
 	t.clock.beginStep()
 	t.watch.Begin()
 	err := t.train(t.ending(ctx, late), &s)
+	if err == nil {
+		err = t.judgeByStep(s.Loss)
+	}
 	if err != nil {
 		return err
 	}

@@ -119,6 +119,7 @@ func (t *trainer) claim() world.Claim {
 	c.Parameters = map[string]string{
 		"eval_interval": strconv.Itoa(t.args.EvalInterval), "eval_iters": strconv.Itoa(t.args.EvalIters), "final_eval_windows": strconv.Itoa(t.args.FinalWindows),
 		"save_interval": strconv.Itoa(t.args.SaveInterval), "exit_interval": strconv.Itoa(t.args.ExitInterval),
+		"async_save": strconv.FormatBool(t.args.AsyncSave),
 	}
 	for name, v := range t.compared() {
 		c.Parameters[strings.TrimPrefix(name, patchPrefix)] = fmt.Sprint(v)
