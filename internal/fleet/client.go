@@ -116,13 +116,19 @@ func (c *Client) reach(ctx context.Context) error {
 // returns a *ConflictError. The caller checks whether runs can use the text; their records show it
 // afterwards.
 func (c *Client) SetPolicy(ctx context.Context, text string, want int64) (int64, error) {
+	return c.setPolicy(ctx, Change{Text: text}, want)
+}
+
+// setPolicy is SetPolicy with a record in the history.
+func (c *Client) setPolicy(ctx context.Context, change Change, want int64) (int64, error) {
+	change.When = time.Now().UTC()
 	var done *clientv3.TxnResponse
 	err := c.config.request(ctx, "set the policy", func(ctx context.Context) (err error) {
 		txn := c.etcd.Txn(ctx)
 		if want >= 0 {
 			txn = txn.If(clientv3.Compare(clientv3.ModRevision(c.keys.policy), "=", want))
 		}
-		done, err = txn.Then(clientv3.OpPut(c.keys.policy, text)).Else(clientv3.OpGet(c.keys.policy)).Commit()
+		done, err = txn.Then(clientv3.OpPut(c.keys.policy, change.Text), clientv3.OpPut(c.changeKey(change), string(encode(change)))).Else(clientv3.OpGet(c.keys.policy)).Commit()
 		return err
 	})
 	if err != nil {

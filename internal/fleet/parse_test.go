@@ -47,10 +47,12 @@ func FuzzQuestion(f *testing.F) {
 	f.Add([]byte(`{"call":{"dtype":"f7"}}`))
 	f.Add([]byte(`{"op":"rmsnorm_fwd","layer":9223372036854775807,"phase":"backward"}`))
 	f.Add([]byte(`{"op":"rmsnorm_fwd","phase":"sideways"}`))
+	f.Add([]byte(`{"policy":"prefer: vendor"}`))
+	f.Add([]byte(`{"policy":"prefer: vendr"}`))
 	f.Add([]byte(`null`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		r := explain(manager, text)
-		assert.NotEqual(t, r.Explanation == nil, r.Error == "", "one of the two")
+		r := answer(manager, "/primus/policy", text)
+		assert.NotEqual(t, r.Explanation == nil && !r.Usable, r.Error == "", "one of the two")
 		assert.LessOrEqual(t, len(r.Error), maxText+len("…"))
 		assert.True(t, utf8.ValidString(r.Error))
 		assert.Equal(t, r.Error, parseReply(encode(r)).Error)
@@ -59,16 +61,18 @@ func FuzzQuestion(f *testing.F) {
 
 // A question of a later release may mean less than it seems to.
 func TestQuestionOfALaterRelease(t *testing.T) {
-	r := explain(nil, []byte(`{"op":"rmsnorm_fwd","expert":3}`))
+	r := answer(nil, "/primus/policy", []byte(`{"op":"rmsnorm_fwd","expert":3}`))
 	assert.Equal(t, reply{Error: `the question cannot be read: json: unknown field "expert"`}, r)
 }
 
 func FuzzReply(f *testing.F) {
 	f.Add([]byte(`{"explanation":{"op":"a"}}`))
 	f.Add([]byte(`{"explanation":{"op":"a"},"error":"b"}`))
+	f.Add([]byte(`{"usable":true}`))
+	f.Add([]byte(`{"usable":true,"error":"b"}`))
 	f.Add([]byte(`{}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		r := parseReply(text)
-		assert.NotEqual(t, r.Explanation == nil, r.Error == "")
+		assert.NotEqual(t, r.Explanation == nil && !r.Usable, r.Error == "")
 	})
 }

@@ -63,6 +63,15 @@ func (a *Agent) apply(revision int64, text []byte) (uint64, error) {
 	return generation, nil
 }
 
+// checkPolicy returns why a run could not use a policy, nil if it could. Nothing changes.
+func checkPolicy(m *opmanager.Manager, key, text string) error {
+	layer, err := policyfile.Parse("etcd:"+key, []byte(text))
+	if err != nil {
+		return err
+	}
+	return m.PolicyStack().DryRun(opmanager.LayerFleet, layer.PolicyLayer).Refused
+}
+
 // policyName is the name that sources and faults of a policy have in place of a file name.
 func policyName(key string, revision int64) string { return fmt.Sprintf("etcd:%s@%d", key, revision) }
 

@@ -22,6 +22,10 @@ type Question struct {
 	Phase oppolicy.Phase `json:"phase,omitzero"`
 	// Call narrows the question to calls of one dtype and shape; nil asks about every call.
 	Call *opmanager.CallShape `json:"call,omitempty"`
+
+	// Policy asks instead whether the run could use a policy with this text as that of the fleet;
+	// nil asks about an op.
+	Policy *string `json:"policy,omitempty"`
 }
 
 // Answer is the answer of one run.
@@ -32,9 +36,10 @@ type Answer struct {
 	Error       string                 `json:"error,omitempty"`
 }
 
-// reply is what a run writes: an explanation or an error.
+// reply is what a run writes: an explanation, that it could use a policy, or an error.
 type reply struct {
 	Explanation *opmanager.Explanation `json:"explanation,omitempty"`
+	Usable      bool                   `json:"usable,omitempty"`
 	Error       string                 `json:"error,omitempty"`
 }
 
@@ -42,6 +47,35 @@ type reply struct {
 // patience. It returns an Answer for each member, in the order of Snapshot; that of a member which
 // did not answer in time has an Error.
 func (c *Client) Ask(ctx context.Context, q Question, patience time.Duration) ([]Answer, error) {
+	s, heard, err := c.ask(ctx, q, patience, nil)
+	if err != nil {
+		return nil, err
+	}
+	answers := make([]Answer, len(s.Members))
+	for i, m := range s.Members {
+		r := heard.of(m, patience)
+		if r.Error == "" && r.Explanation == nil {
+			r.Error = "the answer has no explanation"
+		}
+		answers[i] = Answer{Member: m, Explanation: r.Explanation, Error: r.Error}
+	}
+	return answers, nil
+}
+
+// replies are those of members, by id.
+type replies map[string]reply
+
+// of returns the reply of a member.
+func (all replies) of(m Member, patience time.Duration) reply {
+	if r, ok := all[m.ID]; ok {
+		return r
+	}
+	return reply{Error: fmt.Sprintf("no answer within %s", patience)}
+}
+
+// ask puts a question to all members and returns them with their replies. It calls notify for each
+// reply, unless that is nil.
+func (c *Client) ask(ctx context.Context, q Question, patience time.Duration, notify func(Member, reply)) (Snapshot, replies, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var lease *clientv3.LeaseGrantResponse
@@ -50,65 +84,58 @@ func (c *Client) Ask(ctx context.Context, q Question, patience time.Duration) ([
 		return err
 	})
 	if err != nil {
-		return nil, err
+		return Snapshot{}, nil, err
 	}
 	defer c.forget(ctx, lease.ID)
 	fleet, err := c.Snapshot(ctx)
 	if err != nil {
-		return nil, err
+		return Snapshot{}, nil, err
 	}
 	id := fmt.Sprintf("%x", lease.ID)
 	replies, err := c.watch(ctx, c.keys.answers+id+"/", fleet.revision+1, clientv3.WithPrefix(), clientv3.WithFilterDelete())
 	if err != nil {
-		return nil, err
+		return Snapshot{}, nil, err
 	}
 	err = c.config.request(ctx, "ask", func(ctx context.Context) error {
 		_, err := c.etcd.Put(ctx, c.keys.questions+id, string(encode(q)), clientv3.WithLease(lease.ID))
 		return err
 	})
 	if err != nil {
-		return nil, err
+		return Snapshot{}, nil, err
 	}
-	heard, err := c.hear(ctx, replies, fleet.Members, patience)
-	if err != nil {
-		return nil, err
-	}
-	answers := make([]Answer, len(fleet.Members))
-	for i, m := range fleet.Members {
-		r, ok := heard[m.ID]
-		if !ok {
-			r.Error = fmt.Sprintf("no answer within %s", patience)
-		}
-		answers[i] = Answer{Member: m, Explanation: r.Explanation, Error: r.Error}
-	}
-	return answers, nil
+	heard, err := c.hear(ctx, replies, fleet.Members, patience, notify)
+	return fleet, heard, err
 }
 
 // hear collects replies until all members have answered or patience is over.
-func (c *Client) hear(ctx context.Context, replies clientv3.WatchChan, from []Member, patience time.Duration) (map[string]reply, error) {
-	waiting := map[string]bool{}
+func (c *Client) hear(ctx context.Context, answers clientv3.WatchChan, from []Member, patience time.Duration, notify func(Member, reply)) (replies, error) {
+	waiting := map[string]Member{}
 	for _, m := range from {
-		waiting[m.ID] = true
+		waiting[m.ID] = m
 	}
-	heard := map[string]reply{}
+	heard := replies{}
 	over := time.NewTimer(patience)
 	defer over.Stop()
 	for len(waiting) > 0 {
 		select {
 		case <-over.C:
 			return heard, nil
-		case r, ok := <-replies:
+		case r, ok := <-answers:
 			if err := broken(ctx, r, ok); err != nil {
 				return nil, c.config.fault("wait for answers", err)
 			}
 			for _, e := range r.Events {
 				key := string(e.Kv.Key)
 				id := key[strings.LastIndexByte(key, '/')+1:]
-				if !waiting[id] {
+				m, ok := waiting[id]
+				if !ok {
 					continue
 				}
 				delete(waiting, id)
 				heard[id] = parseReply(e.Kv.Value)
+				if notify != nil {
+					notify(m, heard[id])
+				}
 			}
 		}
 	}
@@ -120,7 +147,7 @@ func parseReply(text []byte) reply {
 	if err := decode(text, &r); err != nil {
 		return reply{Error: fmt.Sprintf("the answer cannot be read: %v", err)}
 	}
-	if (r.Explanation == nil) == (r.Error == "") {
+	if (r.Explanation != nil || r.Usable) == (r.Error != "") {
 		return reply{Error: "the answer is neither an explanation nor an error"}
 	}
 	return r
@@ -152,14 +179,20 @@ const (
 	maxLayers = 1_000_000
 )
 
-// explain answers a question for a run. Unknown fields are an error, because they may change the
+// answer answers a question for a run. Unknown fields are an error, because they may change the
 // meaning of the question.
-func explain(m *opmanager.Manager, text []byte) reply {
+func answer(m *opmanager.Manager, policyKey string, text []byte) reply {
 	var q Question
 	read := json.NewDecoder(bytes.NewReader(text))
 	read.DisallowUnknownFields()
 	if err := read.Decode(&q); err != nil {
 		return reply{Error: shorten(fmt.Sprintf("the question cannot be read: %v", err))}
+	}
+	if q.Policy != nil {
+		if err := checkPolicy(m, policyKey, *q.Policy); err != nil {
+			return reply{Error: shorten(oneLine(err))}
+		}
+		return reply{Usable: true}
 	}
 	if len(q.Op) > maxName { // finding a similar name would take long
 		return reply{Error: fmt.Sprintf("the question is about an op whose name has %d bytes, want at most %d", len(q.Op), maxName)}

@@ -171,7 +171,7 @@ func (s *session) answer(ctx context.Context, events []*clientv3.Event) error {
 			continue
 		}
 		id := string(e.Kv.Key[len(s.keys.questions):])
-		text := encode(explain(s.set.Manager, e.Kv.Value))
+		text := encode(answer(s.set.Manager, s.keys.policy, e.Kv.Value))
 		err := s.set.Config.request(ctx, "answer", func(ctx context.Context) error {
 			_, err := s.client.etcd.Put(ctx, s.keys.answers+id+"/"+s.id, string(text), clientv3.WithLease(clientv3.LeaseID(e.Kv.Lease)))
 			return err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/user"
 	"time"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -18,7 +19,7 @@ import (
 
 func newFleetPolicyCommand(prog cli.Program) *cobra.Command {
 	return cli.Group("policy", "Show or replace the policy of a fleet",
-		newFleetPolicyApplyCommand(prog), newFleetPolicyShowCommand(prog),
+		newFleetPolicyApplyCommand(prog), newFleetPolicyShowCommand(prog), newFleetPolicyHistoryCommand(prog), newFleetPolicyRollbackCommand(prog),
 	)
 }
 
@@ -59,6 +60,52 @@ type applyOptions struct {
 	expect   int64
 	patience time.Duration
 	rollback bool
+	watch    bool
+}
+
+// addFlags adds the flags of commands that replace the policy.
+func (o *applyOptions) addFlags(cmd *cobra.Command) {
+	o.output.AddFlag(cmd)
+	o.fleet.AddFlags(cmd.Flags())
+	cmd.Flags().Int64Var(&o.expect, "expect", -1, "replace only the policy of this `REVISION`, 0 for none")
+	cmd.Flags().Lookup("expect").DefValue = "" // the default is any revision
+	cmd.Flags().DurationVar(&o.patience, "patience", fleetPatience, "wait this long for the runs, a `TIME` such as 10s")
+	cmd.Flags().BoolVar(&o.rollback, "rollback", true, "take the policy back when a run does not have it in force")
+	cmd.Flags().BoolVar(&o.watch, "watch", false, "print each answer of a run as it comes")
+}
+
+// settings checks the flags.
+func (o *applyOptions) settings(cmd *cobra.Command, prog cli.Program) (fleet.ApplySettings, error) {
+	if cmd.Flags().Changed("expect") && o.expect < 0 {
+		return fleet.ApplySettings{}, cli.Usagef(cmd, "--expect: given %d, want %s", o.expect, cli.Wants(cmd.Flags().Lookup("expect")))
+	}
+	s := fleet.ApplySettings{Expect: o.expect, Patience: o.patience, Keep: !o.rollback, Who: whoami()}
+	if o.watch {
+		s.Notify = func(r fleet.RunResult) {
+			fmt.Fprintf(prog.Err, "%s %-9s %s, rank %s on %s%s\n", time.Now().Format(cli.TimeOfDay), r.Result, r.Run, r.Rank, r.Host, because(r.Reason))
+		}
+	}
+	return s, nil
+}
+
+func because(reason string) string {
+	if reason == "" {
+		return ""
+	}
+	return ": " + reason
+}
+
+// whoami returns USER@HOST, as far as they are known.
+func whoami() string {
+	name := "?"
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "?"
+	}
+	return name + "@" + host
 }
 
 func newFleetPolicyApplyCommand(prog cli.Program) *cobra.Command {
@@ -66,46 +113,45 @@ func newFleetPolicyApplyCommand(prog cli.Program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "apply FILE",
 		Short: "Give all runs of a fleet the policy in a file",
-		Long: `Give all runs of a fleet the policy in a file, and wait until each of them has answered.
-A file with faults is not sent. The policy stays for runs that begin later, until
-another one replaces it; the file {} removes it.
+		Long: `Give all runs of a fleet the policy in a file. First all runs are asked whether they could
+use it: if one of them could not or does not answer, nothing changes. Then the policy
+is replaced, and the command waits until each run has it in force. A file with faults
+is not sent. The policy stays for runs that begin later, until another one replaces it;
+the file {} removes it.
 
 In each run it comes between policy file and experiment: what the experiment, the
-environment or flags of the run set stays as it is. A run rejects a policy that is not
+environment or flags of the run set stays as it is. A run refuses a policy that is not
 possible with these, or that would leave an op that it uses without an implementation,
 and keeps the previous one.
 
 --expect replaces only the policy of that revision (fleet list shows it), so that two
 people do not undo each other's change.
 
-The exit code is 1 when a run rejects the policy or does not answer in time; the
-policy is replaced nevertheless. With --rollback the fleet gets the previous policy
-again in that case, {} where it had none.`,
+When a run does not have the policy in force after all, or does not answer in time, the
+fleet gets the previous policy again, {} where it had none; --rollback=false leaves the
+new one. The exit code is 1 in these cases.`,
 		Example: `  primus fleet policy apply policy.yaml --fleet 10.0.0.1:2379
-  primus fleet policy apply policy.yaml --expect 1207 --rollback`,
+  primus fleet policy apply policy.yaml --expect 1207 --watch`,
 		Args: cli.Arguments(1, "policy files", "one"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if cmd.Flags().Changed("expect") && opts.expect < 0 {
-				return cli.Usagef(cmd, "--expect: given %d, want %s", opts.expect, cli.Wants(cmd.Flags().Lookup("expect")))
+			settings, err := opts.settings(cmd, prog)
+			if err != nil {
+				return err
 			}
 			text, err := readPolicy(args[0])
 			if err != nil {
 				return err
 			}
 			return opts.fleet.WithFleet(cmd, func(ctx context.Context, c *fleet.Client) error {
-				return applyToFleet(ctx, prog, c, text, opts)
+				result, err := c.Apply(ctx, text, settings)
+				return reportApplied(prog, result, err, opts)
 			})
 		},
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 			return []cobra.Completion{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt
 		},
 	}
-	opts.output.AddFlag(cmd)
-	opts.fleet.AddFlags(cmd.Flags())
-	cmd.Flags().Int64Var(&opts.expect, "expect", -1, "replace only the policy of this `REVISION`, 0 for none")
-	cmd.Flags().Lookup("expect").DefValue = "" // the default is any revision
-	cmd.Flags().DurationVar(&opts.patience, "patience", fleetPatience, "wait this long for the runs, a `TIME` such as 10s")
-	cmd.Flags().BoolVar(&opts.rollback, "rollback", false, "take the policy back when a run rejects it or does not answer")
+	opts.addFlags(cmd)
 	return cmd
 }
 
@@ -122,9 +168,8 @@ func readPolicy(file string) (string, error) {
 	return string(text), err
 }
 
-// applyToFleet replaces the policy and prints the answers of the runs.
-func applyToFleet(ctx context.Context, prog cli.Program, c *fleet.Client, text string, opts applyOptions) error {
-	result, err := c.Apply(ctx, text, fleet.ApplySettings{Expect: opts.expect, Patience: opts.patience, Rollback: opts.rollback})
+// reportApplied prints the answers of the runs.
+func reportApplied(prog cli.Program, result fleet.Applied, err error, opts applyOptions) error {
 	if err != nil {
 		return err
 	}
@@ -147,9 +192,12 @@ func printApplied(prog cli.Program, a fleet.Applied) error {
 }
 
 func printResults(prog cli.Program, revision int64, results []fleet.RunResult) error {
-	text := fmt.Sprintf("policy %d is set; no run is registered", revision)
+	text, column := fmt.Sprintf("policy %d is set; no run is registered", revision), fmt.Sprintf("policy %d", revision)
+	if revision == 0 {
+		column = "new policy"
+	}
 	if len(results) > 0 {
-		t := plaintext.NewTable(table.Row{"run", "rank", "host", fmt.Sprintf("policy %d", revision), "generation", "reason"}, 5)
+		t := plaintext.NewTable(table.Row{"run", "rank", "host", column, "generation", "reason"}, 5)
 		for _, r := range results {
 			t.AppendRow(table.Row{r.Run, r.Rank, r.Host, r.Result, r.Generation, r.Reason})
 		}
