@@ -1,6 +1,7 @@
 package native
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -29,7 +30,7 @@ type ongoing struct {
 	judged bool        // the loss of the weights is known
 
 	begun time.Time
-	pause time.Duration // of the training; 0 if it waits for the end
+	pause time.Duration // of the training; 0 while it waits for the end
 }
 
 // save writes a checkpoint of the step, together with the other ranks.
@@ -37,6 +38,7 @@ func (t *trainer) save() error {
 	if err := t.awaitSave(); err != nil {
 		return err
 	}
+	begin := time.Now()
 	t.progress.Enter(backend.PhaseSave, t.state.Step)
 	if err := t.gathered(); err != nil {
 		return err
@@ -45,7 +47,7 @@ func (t *trainer) save() error {
 		return err
 	}
 	if w := t.savers(); w != nil {
-		return t.saveWith(w)
+		return t.saveWith(w, begin)
 	}
 	t.savedStep = t.state.Step
 	return nil
@@ -67,14 +69,15 @@ func (t *trainer) saveAlone() error {
 	if t.shard != nil {
 		return errors.New("this rank has a part of the model, or of the state of the optimizer, only")
 	}
+	begin := time.Now()
 	if err := t.healthy(); err != nil {
 		return err
 	}
-	return t.saveWith(world.Single())
+	return t.saveWith(world.Single(), begin)
 }
 
-// saveWith writes a checkpoint with the ranks of w.
-func (t *trainer) saveWith(w *world.World) (err error) {
+// saveWith writes a checkpoint with the ranks of w, for which training has stopped at begin.
+func (t *trainer) saveWith(w *world.World, begin time.Time) (err error) {
 	files, release, err := t.files(w)
 	if err != nil {
 		return err
@@ -83,6 +86,7 @@ func (t *trainer) saveWith(w *world.World) (err error) {
 	if err := t.beginSave(w, files, nil); err != nil {
 		return err
 	}
+	t.saving.begun = begin
 	t.judgeSave(nil)
 	return t.awaitSave()
 }
@@ -124,7 +128,7 @@ func (t *trainer) saveAside() error {
 	if err := t.beginSave(w, files, func() error { return t.finiteFiles(step, files) }); err != nil {
 		return err
 	}
-	t.saving.pause = time.Since(begin)
+	t.saving.begun, t.saving.pause = begin, time.Since(begin)
 	return nil
 }
 
@@ -235,7 +239,7 @@ func (t *trainer) beginSave(w *world.World, files []File, check func() error) er
 	if err != nil {
 		return fmt.Errorf("%s: %w", saving, err)
 	}
-	o := &ongoing{step: t.state.Step, mark: t.mark(), batch: t.batch.Slice(0, t.args.MicroBatchSize).Clone(), begun: time.Now()}
+	o := &ongoing{step: t.state.Step, mark: t.mark(), batch: t.batch.Slice(0, t.args.MicroBatchSize).Clone()}
 	o.saveJob = beginSave(w, t.store, int64(o.step), files, check, func(w *checkpoint.Writer) error {
 		w.Mark(o.mark)
 		if t.args.Adapts() {
@@ -353,9 +357,10 @@ func (t *trainer) saved(err error) error {
 	for _, path := range o.saveJob.saved.Kept {
 		t.tc.Log.Warn("something that is not of this run had the name of the new checkpoint; it is kept in " + path)
 	}
-	about := []any{"step", o.step, "path", o.saveJob.saved.Path, "judgement", o.mark.Judgement}
+	took := time.Since(o.begun)
+	about := []any{"step", o.step, "path", o.saveJob.saved.Path, "judgement", o.mark.Judgement, "pause", cmp.Or(o.pause, took).Round(time.Millisecond)}
 	if o.pause > 0 {
-		about = append(about, "pause", o.pause.Round(time.Millisecond), "took", time.Since(o.begun).Round(time.Millisecond))
+		about = append(about, "took", took.Round(time.Millisecond))
 	}
 	t.tc.Log.Info("saved checkpoint", about...)
 	if c, ok := t.tc.Observer.(backend.CheckpointObserver); ok {
