@@ -51,10 +51,10 @@ const (
 )
 
 // Apply asks all runs whether they could use a policy. If one of them could not, or does not
-// answer, nothing changes. Otherwise it replaces the policy of the fleet as SetPolicy does, provided
-// that nobody else has meanwhile, and waits for the runs. The error says why the policy was not
-// replaced, or why the answers of the runs are not known; Applied.Fault says whether all runs use
-// it.
+// answer, nothing changes. Otherwise it replaces the policy of the fleet as SetPolicy does,
+// provided that nobody else has meanwhile, and waits for the runs. The error says why the policy
+// was not replaced, or why the answers of the runs are not known; Applied.Fault says whether all
+// runs use it.
 func (c *Client) Apply(ctx context.Context, text string, s ApplySettings) (Applied, error) {
 	change := Change{Text: text, Who: s.Who, Why: "apply"}
 	return c.replace(ctx, s, func(Snapshot) (Change, error) { return change, nil })

@@ -20,6 +20,29 @@ type Piece struct {
 	Data []byte
 }
 
+// SizeOf returns the memory that CopyPieces needs.
+func SizeOf(pieces []Piece) (n int) {
+	for _, p := range pieces {
+		n += aligned(len(p.Data))
+	}
+	return n
+}
+
+// CopyPieces returns pieces whose data are copies in memory, and the rest of that. Numbers are
+// aligned if memory is.
+func CopyPieces(memory []byte, pieces []Piece) (copies []Piece, rest []byte) {
+	copies = slices.Clone(pieces)
+	for i, p := range pieces {
+		n := len(p.Data)
+		copies[i].Data = memory[:n:n]
+		copy(copies[i].Data, p.Data)
+		memory = memory[aligned(n):]
+	}
+	return copies, memory
+}
+
+func aligned(n int) int { return (n + 7) &^ 7 }
+
 // Written is a piece that lies in a file, with its CRC-32C.
 type Written struct {
 	At   int64  `json:"at"`

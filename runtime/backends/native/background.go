@@ -6,11 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"time"
 	"unsafe"
 
-	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/internal/native/checkpoint"
 	"github.com/primus-fl/primus/internal/native/memory"
 	"github.com/primus-fl/primus/internal/native/model"
@@ -156,8 +154,7 @@ func (t *trainer) room() float64 {
 	if err != nil {
 		return float64(1 << 62)
 	}
-	at, err := t.tc.Device.Device()
-	if err != nil || at.Type != device.TypeCPU {
+	if memory.Known(t.tc.Device) { // training takes its memory
 		return float64(limit.Bytes)
 	}
 	parts, err := t.args.memoryParts(t.manager, t.tc.Device, float64(limit.Bytes), t.world.Ranks)
@@ -169,30 +166,19 @@ func (t *trainer) room() float64 {
 
 func sizeOf(files []File) (n int) {
 	for _, f := range files {
-		for _, p := range f.pieces {
-			n += aligned(len(p.Data))
-		}
+		n += checkpoint.SizeOf(f.pieces)
 	}
 	return n
 }
-
-// aligned returns the size of memory with room for n bytes, after which a number of any dtype may
-// lie.
-func aligned(n int) int { return (n + 7) &^ 7 }
 
 // copyFiles returns files with copies of the pieces, which lie in memory if that is large enough.
 func copyFiles(into []byte, files []File) (used []byte, copies []File) {
 	if n := sizeOf(files); cap(into) < n {
 		into = make([]byte, n)
 	}
-	at := 0
+	rest := into
 	for _, f := range files {
-		f.pieces = slices.Clone(f.pieces)
-		for i, p := range f.pieces {
-			f.pieces[i].Data = into[at : at+len(p.Data)]
-			copy(f.pieces[i].Data, p.Data)
-			at += aligned(len(p.Data))
-		}
+		f.pieces, rest = checkpoint.CopyPieces(rest, f.pieces)
 		copies = append(copies, f)
 	}
 	return into, copies
@@ -201,22 +187,11 @@ func copyFiles(into []byte, files []File) (used []byte, copies []File) {
 // finiteFiles is finiteWeights for the pieces of files.
 func (t *trainer) finiteFiles(step int, files []File) error {
 	for _, f := range files {
-		what := ""
-		switch f.Name {
-		case optimizerFile:
-			what = "state of the optimizer "
-		case weightsFile, weights.WeightsFile:
-			what = "weight "
-		case averageFile:
-			what = "average of the weight "
-		}
+		what := map[string]string{optimizerFile: "state of the optimizer ", weightsFile: "weight ", weights.WeightsFile: "weight ", averageFile: "average of the weight "}[f.Name]
 		if what == "" || t.args.AllowNonFinite && f.Name != optimizerFile {
 			continue
 		}
 		for i, p := range f.pieces {
-			if len(p.Data) == 0 {
-				continue
-			}
 			values := unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(p.Data))), len(p.Data)/4)
 			if v, found := firstNonFinite(values); found {
 				piece, err := tensor.FromSlice(values)
@@ -268,16 +243,6 @@ func (t *trainer) judgeSave(err error) {
 		o.judged = true
 		o.judge(err)
 	}
-}
-
-// judgeByStep completes the checkpoint that is being written if the step after it, whose loss is
-// that of these weights, has a finite loss. Otherwise the weights are judged by the data before it.
-func (t *trainer) judgeByStep(loss float64) error {
-	if finite(loss) {
-		t.judgeSave(nil)
-		return nil
-	}
-	return t.judgeByLoss()
 }
 
 // judgeByLoss judges the checkpoint that is being written by the loss of the weights, which no step

@@ -262,10 +262,12 @@ func (t *trainer) step(ctx, late context.Context) error {
 	t.clock.beginStep()
 	t.watch.Begin()
 	err := t.train(t.ending(ctx, late), &s)
-	if err == nil {
-		err = t.judgeByStep(s.Loss)
-	}
 	if err != nil {
+		return err
+	}
+	if finite(s.Loss) { // which is that of the weights in the checkpoint that is being written
+		t.judgeSave(nil)
+	} else if err := t.judgeByLoss(); err != nil {
 		return err
 	}
 	s.Duration = time.Since(begin)
