@@ -33,7 +33,7 @@ func TestConfigCLI(t *testing.T) {
 	require.Zero(t, got.Code, got.Stderr)
 	const at = "primus.yaml"
 	assert.Contains(t, got.Out, "project "+at+"\nuser    "+filepath.Join(dir, "home", "primus", "primus.yaml")+" (does not exist)\n")
-	assert.Regexp(t, `(?m)^threads +2 +project +`+at+`:1:10 +0 \(default\) +benchmark, evaluate, generate, ops, serve, train$`, got.Out)
+	assert.Regexp(t, `(?m)^threads +2 +project +`+at+`:1:10 +0 \(default\) +benchmark, chat, evaluate, generate, init, ops, serve, train$`, got.Out)
 	assert.Regexp(t, `(?m)^metrics-addr +127\.0\.0\.1:9402 +environment +PRIMUS_METRICS_ADDR +- +train$`, got.Out)
 	assert.Regexp(t, `(?m)^strict-config +false +default `, got.Out)
 

@@ -32,6 +32,7 @@ func (o *RunOptions) AddFlags(flags *pflag.FlagSet) {
 	o.AddPlanFlags(flags)
 	flags.BoolVar(&o.DryRun, "dry-run", false, "print what would be done without doing it")
 	flags.BoolVar(&o.Verbose, "verbose", false, "with --dry-run, also print the resolved configuration, all arguments with their places, the environment and the patches")
+	cli.WithoutVariable(flags, "verbose")
 	flags.DurationVar(&o.Grace, "grace", 30*time.Second, "`TIME` that an interrupted run may take; half of it is for the current step, the rest for saving")
 	o.launchOptions.addFlags(flags)
 	flags.BoolVar(&o.strictPatches, "strict-patches", false, "end the run at the first patch that fails")

@@ -40,6 +40,7 @@ func newFleetPolicyHistoryCommand(prog cli.Program) *cobra.Command {
 	output.AddFlag(cmd)
 	opts.AddFlags(cmd.Flags())
 	cmd.Flags().BoolVar(&diff, "diff", false, "print the lines that each change removed and added")
+	cli.WithoutVariable(cmd.Flags(), "diff")
 	return cmd
 }
 

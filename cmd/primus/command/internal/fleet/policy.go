@@ -72,6 +72,7 @@ func (o *applyOptions) addFlags(cmd *cobra.Command) {
 	cmd.Flags().DurationVar(&o.patience, "patience", fleetPatience, "wait this long for the runs, a `TIME` such as 10s")
 	cmd.Flags().BoolVar(&o.rollback, "rollback", true, "take the policy back when a run does not have it in force")
 	cmd.Flags().BoolVar(&o.watch, "watch", false, "print each answer of a run as it comes")
+	cli.WithoutVariable(cmd.Flags(), "watch")
 }
 
 // settings checks the flags.
