@@ -33,7 +33,7 @@ func TestKilledRank(t *testing.T) {
 				require.NotEmpty(t, saved)
 				last, err := strconv.Atoi(strings.TrimPrefix(filepath.Base(saved[len(saved)-1]), "step-"))
 				require.NoError(t, err)
-				assert.GreaterOrEqual(t, last, trained[len(trained)-1].Step-1)
+				assert.GreaterOrEqual(t, last, trained[len(trained)-1].Step-2, "the save of the step before may have been on its way")
 			})
 		}
 	}
@@ -63,7 +63,7 @@ func TestRankKilledInASave(t *testing.T) {
 			require.NotEmpty(t, saved)
 			last := filepath.Base(saved[len(saved)-1])
 			step := records[len(records)-1].Step
-			assert.GreaterOrEqual(t, last, fmt.Sprintf("step-%08d", step-1))
+			assert.GreaterOrEqual(t, last, fmt.Sprintf("step-%08d", step-2), "the save of the step before was on its way")
 			trainRanks(t, l, "openmpi", 2, fmt.Sprintf("train_iters=%d", step+1), "use_distributed_optimizer=true", "exp_name=exp")
 			assert.Equal(t, step+1, l.Records()[len(l.Records())-1].Step)
 		})
