@@ -122,8 +122,11 @@ func trainTexts(cmd *cobra.Command, prog cli.Program, s experiments.Stage, opts 
 		fmt.Fprint(prog.Err, made.Summary())
 	}
 	opts.Config = file
-	opts.line = append(opts.line, "--config="+file)
-	if err := runStage(cmd, prog, s, opts, overrides); err != nil || opts.run.DryRun {
+	if err := cmd.Flags().Set("config", file); err != nil { // for other processes of the run
+		return err
+	}
+	opts.line = lineOfRank(cmd, overrides)
+	if err := runStage(cmd, prog, s, opts, overrides); err != nil || opts.run.DryRun || opts.run.Launch.Launcher != "" {
 		return err
 	}
 	experiment, err := opts.Load(s.Module, overrides)

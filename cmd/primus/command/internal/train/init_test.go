@@ -56,6 +56,11 @@ func TestTrainText(t *testing.T) {
 	require.Zero(t, got.Code, got.Stderr)
 	assert.Contains(t, got.Stderr, "going on with my-notes.yaml")
 	assert.Contains(t, got.Stderr, "this run is finished")
+	for _, args := range [][]string{{"my notes.txt", "--time", "1s"}, {}} {
+		got = commandtest.Run(t, append([]string{"train", "--launcher", "slurm", "--dry-run"}, args...)...)
+		require.Zero(t, got.Code, got.Stderr)
+		assert.Regexp(t, ` train --config=(my-notes.yaml|llama_2M-pretrain) --launcher=direct `, got.Out, "other processes get the experiment, and not the text")
+	}
 	again, err := os.ReadFile("my-notes.yaml")
 	require.NoError(t, err)
 	assert.Equal(t, string(written), string(again))

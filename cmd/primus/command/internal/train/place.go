@@ -25,7 +25,7 @@ import (
 
 // hereOnly are the flags that primus elsewhere does not get: those of the launcher, which it gets
 // from the plan, and those whose work is done here.
-var hereOnly = []string{"launcher", "launcher-file", "launcher-option", "nodes", "node-rank", "nproc-per-node", "master-port", "dry-run", "export-config"}
+var hereOnly = []string{"launcher", "launcher-file", "launcher-option", "nodes", "node-rank", "nproc-per-node", "master-port", "dry-run", "export-config", "time"}
 
 // runElsewhere trains the module of a stage where the first of the launchers says. The experiment
 // is checked before.

@@ -119,7 +119,9 @@ func newStageCommand(prog cli.Program, use string, s experiments.Stage, about, e
 		case len(texts) > 0:
 			opts.Config = texts[0] // until there is an experiment
 		case opts.Config == "" && s == experiments.Pretrain && !namesConfig(overrides):
-			opts.Config = firstExample
+			if err := cmd.Flags().Set("config", firstExample); err != nil { // for other processes of the run, too
+				return err
+			}
 			opts.note = "no --config: training the example " + firstExample + " (primus examples list)"
 		}
 		if err := opts.check(cmd, overrides); err != nil {
