@@ -83,8 +83,8 @@ func (w *watcher) check(at backend.Where, running bool) {
 	switch {
 	case w.stalled && (!running || at.Marks != w.marks):
 		w.stalled = false
-		w.Log.Warn("the run goes on: it did not hang any more", "event", "resumed")
 		w.Observer.Resumed()
+		w.Log.Warn("the run goes on: it did not hang any more", "event", "resumed")
 	case w.stalled:
 		if w.Abort != nil && at.For >= w.since+w.Wait {
 			w.Abort(w.text)
@@ -111,8 +111,9 @@ func (w *watcher) found(at backend.Where) {
 			about = append(about, "collectives", recent)
 		}
 	}
-	w.Log.Error(w.text+"; "+next, about...)
+	// Who reads the line finds the run stalled.
 	w.Observer.Stalled(backend.Stall{Phase: at.Phase, Step: at.Step, For: at.For, Text: w.text})
+	w.Log.Error(w.text+"; "+next, about...)
 }
 
 // describe says where a run hangs.
