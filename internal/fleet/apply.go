@@ -180,7 +180,7 @@ func (c *Client) commit(ctx context.Context, change Change, expect int64, s Appl
 // is over.
 func (c *Client) awaitReports(ctx context.Context, revision int64, s ApplySettings) ([]Member, error) {
 	const between = 200 * time.Millisecond
-	told := map[string]bool{}
+	reported := map[string]bool{}
 	for over := time.Now().Add(s.Patience); ; {
 		now, err := c.Snapshot(ctx)
 		if err != nil {
@@ -190,8 +190,8 @@ func (c *Client) awaitReports(ctx context.Context, revision int64, s ApplySettin
 		for _, m := range now.Members {
 			if m.Policy.Seen < revision {
 				waiting = true
-			} else if !told[m.ID] {
-				told[m.ID] = true
+			} else if !reported[m.ID] {
+				reported[m.ID] = true
 				s.notify(m.resultOf(revision))
 			}
 		}

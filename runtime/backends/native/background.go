@@ -134,8 +134,8 @@ func (t *trainer) saveAside() error {
 func (t *trainer) copyFits(w *world.World, files []File) (bool, error) {
 	size, lack := float64(sizeOf(files)), []float64{0}
 	if t.copies == nil {
-		if room := t.room(); size > room {
-			t.tc.Log.Warn(fmt.Sprintf("async_save: training waits while checkpoints are written: a copy of the state takes %s, and there is memory for %s; give async_save=false, or lower the memory of training", sysmem.Text(size), sysmem.Text(max(room, 0))))
+		if spare := t.spareMemory(); size > spare {
+			t.tc.Log.Warn(fmt.Sprintf("async_save: training waits while checkpoints are written: a copy of the state takes %s, and there is memory for %s; give async_save=false, or lower the memory of training", sysmem.Text(size), sysmem.Text(max(spare, 0))))
 			lack[0], t.args.AsyncSave = 1, false
 		}
 	}
@@ -148,8 +148,8 @@ func (t *trainer) copyFits(w *world.World, files []File) (bool, error) {
 	return t.args.AsyncSave, nil
 }
 
-// room returns the bytes of host memory that training does not need, as far as that is known.
-func (t *trainer) room() float64 {
+// spareMemory returns the bytes of host memory that training does not need, if they are known.
+func (t *trainer) spareMemory() float64 {
 	limit, err := sysmem.Read()
 	if err != nil {
 		return float64(1 << 62)

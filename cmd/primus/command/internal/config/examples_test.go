@@ -117,4 +117,7 @@ func TestPresets(t *testing.T) {
 	assert.Equal(t, 2, got.Code)
 	assert.Contains(t, got.Stderr, `did you mean "llama_2M"?`)
 	assert.Equal(t, 2, commandtest.Run(t, "presets", "list", "--framework", "nativ").Code)
+	got = commandtest.Run(t, "presets", "show")
+	assert.Equal(t, 2, got.Code)
+	assert.Contains(t, got.Stderr, "given 0 names, want that of one preset")
 }

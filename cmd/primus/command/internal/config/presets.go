@@ -67,7 +67,12 @@ func newPresetsShowCommand(prog cli.Program) *cobra.Command {
 		Example: `  primus presets show llama_2M
   primus presets show native/pre_trainer
   primus presets show platform_local`,
-		Args: cobra.ExactArgs(1),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return cli.Usagef(cmd, "given %d names, want that of one preset; primus presets list shows all", len(args))
+			}
+			return nil
+		},
 		RunE: func(_ *cobra.Command, args []string) error {
 			all, err := opts.Presets()
 			if err != nil {

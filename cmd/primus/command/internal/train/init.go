@@ -102,6 +102,9 @@ func ask(cmd *cobra.Command, prog cli.Program, s *firstrun.Settings) error {
 
 // trainTexts makes the experiment for texts, unless it is there, and trains it.
 func trainTexts(cmd *cobra.Command, prog cli.Program, s experiments.Stage, opts Options, overrides []string) error {
+	if opts.output == cli.OutputJSON {
+		return cli.Usagef(cmd, "-o json is for a dry run of an experiment; primus init %s writes one", strings.Join(experiments.Texts(cmd), " "))
+	}
 	name := ""
 	for _, token := range overrides {
 		if value, ok := strings.CutPrefix(strings.TrimLeft(token, "-"), "exp_name="); ok {

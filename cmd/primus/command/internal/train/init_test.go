@@ -144,6 +144,7 @@ func TestInitRefuses(t *testing.T) {
 		{[]string{"train", "nothing.txt"}, 2, "want a file or a folder of text"},
 		{[]string{"train", "mine.txt", "--config", "mine.yaml"}, 2, "want one of them"},
 		{[]string{"train", "--time", "3s"}, 2, "--time is for a text"},
+		{[]string{"train", "with space.txt", "--dry-run", "-o", "json"}, 2, "-o json is for a dry run of an experiment"},
 	} {
 		got := commandtest.Run(t, tt.args...)
 		assert.Equal(t, tt.code, got.Code, "%v: %s", tt.args, got.Stderr)
