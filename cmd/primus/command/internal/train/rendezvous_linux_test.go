@@ -56,6 +56,9 @@ func TestRankAlone(t *testing.T) {
 			}
 			assert.Equal(t, tt.code, j.code(), j.Log.String())
 			assert.Contains(t, j.lastLine(), tt.end)
+			if tt.signal != 0 && tt.rank == 0 {
+				assert.Contains(t, j.Log.String(), ": no further step begins, and the run ends within 30s")
+			}
 		})
 	}
 }
@@ -84,7 +87,7 @@ func TestRankIsMissing(t *testing.T) {
 					assert.NotZero(t, code)
 					assert.Contains(t, j.Log.String(), "the ranks have not met within 7s (--rendezvous-timeout)")
 				} else { // mpirun of Open MPI shows nothing more, and mpiexec of MPICH returns 0
-					assert.True(t, code != 0 || strings.Contains(j.Log.String(), "interrupted by SIGTERM: the ranks do not wait"), j.Log.String())
+					assert.True(t, code != 0 || strings.Contains(j.Log.String(), "interrupted by SIGTERM: no further step begins"), j.Log.String())
 				}
 			})
 		}

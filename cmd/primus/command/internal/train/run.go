@@ -219,19 +219,26 @@ func (o *Options) format() (oppolicy.LogFormat, error) {
 }
 
 // warnWhenInterrupted logs what follows when ctx ends, until the function that it returns is
-// called.
-func warnWhenInterrupted(ctx context.Context, s *train.Settings, grace time.Duration) (stop func() bool) {
-	return context.AfterFunc(ctx, func() {
+// called, which returns after that line is written.
+func warnWhenInterrupted(ctx context.Context, s *train.Settings, grace time.Duration) (stop func()) {
+	written := make(chan struct{})
+	cancel := context.AfterFunc(ctx, func() {
+		defer close(written)
 		by := ""
 		if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
 			by = fmt.Sprintf(" by %v", cause)
 		}
-		if at, running := s.Progress.Look(); running && at.Phase == backend.PhaseRendezvous {
-			s.Log.Warn(fmt.Sprintf("interrupted%s: the ranks do not wait for each other any more", by))
+		if at, running := s.Progress.Look(); !running || at.Step == 0 || at.Phase == backend.PhaseStart || at.Phase == backend.PhaseRendezvous {
+			s.Log.Warn(fmt.Sprintf("interrupted%s: no further step begins, and the run ends within %v (--grace); interrupt again to exit at once", by, grace))
 			return
 		}
 		s.Log.Warn(fmt.Sprintf("interrupted%s: the current step is finished, for %v at most, and saved, within %v (--grace); interrupt again to exit at once", by, grace/2, grace))
 	})
+	return func() {
+		if !cancel() {
+			<-written
+		}
+	}
 }
 
 // checkManifest compares the decisions of m with the manifest in a file; "" is no file.
