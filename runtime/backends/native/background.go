@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"io"
 	"time"
-	"unsafe"
 
 	"github.com/primus-fl/primus/internal/native/checkpoint"
 	"github.com/primus-fl/primus/internal/native/memory"
 	"github.com/primus-fl/primus/internal/native/model"
+	"github.com/primus-fl/primus/internal/native/shards"
 	"github.com/primus-fl/primus/internal/native/weights"
 	"github.com/primus-fl/primus/internal/native/world"
 	"github.com/primus-fl/primus/internal/sysmem"
@@ -19,9 +19,11 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
+const saving = "save a checkpoint"
+
 // ongoing is the checkpoint that is being written.
 type ongoing struct {
-	*saveJob
+	*shards.Job
 	step   int
 	mark   checkpoint.Mark
 	batch  model.Batch // micro batch for the loss of the weights
@@ -114,7 +116,7 @@ func (t *trainer) saveAside() error {
 	}
 	fits, err := t.copyFits(w, files)
 	if err == nil && fits {
-		t.copies, files = copyFiles(t.copies, files)
+		t.copies, files = shards.Copy(t.copies, files)
 	}
 	if err = errors.Join(err, release()); err != nil {
 		return err
@@ -131,8 +133,8 @@ func (t *trainer) saveAside() error {
 }
 
 // copyFits reports whether there is memory for a copy of what each rank of w writes.
-func (t *trainer) copyFits(w *world.World, files []File) (bool, error) {
-	size, lack := float64(sizeOf(files)), []float64{0}
+func (t *trainer) copyFits(w *world.World, files []shards.File) (bool, error) {
+	size, lack := float64(shards.Size(files)), []float64{0}
 	if t.copies == nil {
 		if spare := t.spareMemory(); size > spare {
 			t.tc.Log.Warn(fmt.Sprintf("async_save: training waits while checkpoints are written: a copy of the state takes %s, and there is memory for %s; give async_save=false, or lower the memory of training", sysmem.Text(size), sysmem.Text(max(spare, 0))))
@@ -164,41 +166,20 @@ func (t *trainer) spareMemory() float64 {
 	return float64(limit.Bytes) - memory.Sum(parts).Total
 }
 
-func sizeOf(files []File) (n int) {
-	for _, f := range files {
-		n += checkpoint.SizeOf(f.pieces)
-	}
-	return n
-}
-
-// copyFiles returns files with copies of the pieces, which lie in memory if that is large enough.
-func copyFiles(into []byte, files []File) (used []byte, copies []File) {
-	if n := sizeOf(files); cap(into) < n {
-		into = make([]byte, n)
-	}
-	rest := into
-	for _, f := range files {
-		f.pieces, rest = checkpoint.CopyPieces(rest, f.pieces)
-		copies = append(copies, f)
-	}
-	return into, copies
-}
-
 // finiteFiles is finiteWeights for the pieces of files.
-func (t *trainer) finiteFiles(step int, files []File) error {
+func (t *trainer) finiteFiles(step int, files []shards.File) error {
 	for _, f := range files {
 		what := map[string]string{optimizerFile: "state of the optimizer ", weightsFile: "weight ", weights.WeightsFile: "weight ", averageFile: "average of the weight "}[f.Name]
 		if what == "" || t.args.AllowNonFinite && f.Name != optimizerFile {
 			continue
 		}
-		for i, p := range f.pieces {
-			values := unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(p.Data))), len(p.Data)/4)
+		for name, values := range f.Pieces {
 			if v, found := firstNonFinite(values); found {
 				piece, err := tensor.FromSlice(values)
 				if err != nil {
 					return err
 				}
-				return notFinite(step, what, f.names[i], v, piece)
+				return notFinite(step, what, name, v, piece)
 			}
 		}
 	}
@@ -207,7 +188,7 @@ func (t *trainer) finiteFiles(step int, files []File) error {
 
 // beginSave begins to write a checkpoint of the step. The pieces of the files must not change until
 // it is written, and check is called before that.
-func (t *trainer) beginSave(w *world.World, files []File, check func() error) error {
+func (t *trainer) beginSave(w *world.World, files []shards.File, check func() error) error {
 	t.state.Health = t.monitor.Snapshot()
 	t.state.Parameters, t.state.CPUClass = t.compared(), t.args.cpuClass()
 	text, err := json.MarshalIndent(t.state, "", "  ")
@@ -215,7 +196,7 @@ func (t *trainer) beginSave(w *world.World, files []File, check func() error) er
 		return fmt.Errorf("%s: %w", saving, err)
 	}
 	o := &ongoing{step: t.state.Step, mark: t.mark(), batch: t.batch.Slice(0, t.args.MicroBatchSize).Clone()}
-	o.saveJob = beginSave(w, t.store, int64(o.step), files, check, func(w *checkpoint.Writer) error {
+	o.Job = shards.Begin(w, t.store, int64(o.step), files, check, func(w *checkpoint.Writer) error {
 		w.Mark(o.mark)
 		if t.args.Adapts() {
 			if err := w.JSON(weights.ConfigFile, weights.Config(t.args.Config, t.args.LoadHF)); err != nil {
@@ -241,7 +222,7 @@ func (t *trainer) beginSave(w *world.World, files []File, check func() error) er
 func (t *trainer) judgeSave(err error) {
 	if o := t.saving; o != nil && !o.judged {
 		o.judged = true
-		o.judge(err)
+		o.Judge(err)
 	}
 }
 
@@ -254,7 +235,7 @@ func (t *trainer) judgeByLoss() error {
 	}
 	var err error
 	if o.step == t.state.Step && !t.updating {
-		err = o.w.Agree("check the weights", t.finiteLoss(o.batch))
+		err = o.World.Agree("check the weights", t.finiteLoss(o.batch))
 	}
 	t.judgeSave(err)
 	if _, lost := errors.AsType[*world.Error](err); lost {
@@ -267,10 +248,10 @@ func (t *trainer) judgeByLoss() error {
 // waiting.
 func (t *trainer) followSave() error {
 	o := t.saving
-	if o == nil || o.w.Alone() && !o.isReady() || !o.w.Alone() && !t.allReady {
+	if o == nil || o.World.Alone() && !o.IsReady() || !o.World.Alone() && !t.allReady {
 		return nil
 	}
-	if err := o.next(); err != nil || o.ended {
+	if err := o.Next(); err != nil || o.Ended {
 		return t.saved(err)
 	}
 	return nil
@@ -284,9 +265,9 @@ func (t *trainer) awaitSave() error {
 	}
 	t.progress.Enter(backend.PhaseSave, o.step)
 	if err := t.judgeByLoss(); err != nil {
-		return t.saved(errors.Join(err, o.giveUp()))
+		return t.saved(errors.Join(err, o.GiveUp()))
 	}
-	return t.saved(o.wait())
+	return t.saved(o.Wait())
 }
 
 // endSave ends the checkpoint that is being written, while other ranks may do anything else.
@@ -296,10 +277,10 @@ func (t *trainer) endSave() {
 		return
 	}
 	var err error
-	if o.w.Alone() {
+	if o.World.Alone() {
 		err = t.awaitSave()
 	} else {
-		err = t.saved(o.giveUp())
+		err = t.saved(o.GiveUp())
 		t.saveFailed = false // this rank may still save alone
 	}
 	if err != nil {
@@ -318,12 +299,12 @@ func (t *trainer) saved(err error) error {
 	if !t.world.Leads() {
 		return nil
 	}
-	t.warn(o.saveJob.saved.Warnings)
-	for _, path := range o.saveJob.saved.Kept {
+	t.warn(o.Saved.Warnings)
+	for _, path := range o.Saved.Kept {
 		t.tc.Log.Warn("something that is not of this run had the name of the new checkpoint; it is kept in " + path)
 	}
 	took := time.Since(o.begun)
-	about := []any{"step", o.step, "path", o.saveJob.saved.Path, "judgement", o.mark.Judgement, "pause", cmp.Or(o.pause, took).Round(time.Millisecond)}
+	about := []any{"step", o.step, "path", o.Saved.Path, "judgement", o.mark.Judgement, "pause", cmp.Or(o.pause, took).Round(time.Millisecond)}
 	if o.pause > 0 {
 		about = append(about, "took", took.Round(time.Millisecond))
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/primus-fl/primus/internal/native/model"
 	"github.com/primus-fl/primus/internal/native/optim"
 	"github.com/primus-fl/primus/internal/native/posttrain"
+	"github.com/primus-fl/primus/internal/native/shards"
 	"github.com/primus-fl/primus/internal/native/world"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/runtime/backend"
@@ -31,11 +32,11 @@ type engine struct {
 	timeIsUp  func() bool // whether the first rank ends the run because of its time; nil if no time is given
 
 	world   *world.World
-	groups  world.Groups // the ranks with which this one shares work
-	links   rankLinks    // with the ranks that have the same weights
-	shard   *Shard       // what this rank updates; nil if that is everything
-	weights *Shard       // the weights of this rank; nil if it has all
-	early   bool         // the gradients of the current micro batch are sent when they are final
+	groups  world.Groups  // the ranks with which this one shares work
+	links   rankLinks     // with the ranks that have the same weights
+	shard   *shards.Shard // what this rank updates; nil if that is everything
+	weights *shards.Shard // the weights of this rank; nil if it has all
+	early   bool          // the gradients of the current micro batch are sent when they are final
 
 	model     *model.Model
 	pass      *model.Pass

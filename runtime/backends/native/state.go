@@ -7,6 +7,7 @@ import (
 	"github.com/primus-fl/primus/internal/native/health"
 	"github.com/primus-fl/primus/internal/native/model"
 	"github.com/primus-fl/primus/internal/native/optim"
+	"github.com/primus-fl/primus/internal/native/shards"
 	"github.com/primus-fl/primus/internal/native/weights"
 	"github.com/primus-fl/primus/internal/native/world"
 	"github.com/primus-fl/primus/runtime/backend"
@@ -49,7 +50,7 @@ func (a *Args) cpuClass() string { return cpufeat.Class(a.Compute() != tensor.F3
 // files returns the files of tensors of a checkpoint, with what this rank writes of them. Weights
 // of a model with adapters have the adapters merged, so that they are a model by themselves, and
 // the adapters follow as PEFT writes them. release frees the merged weights.
-func (t *trainer) files(w *world.World) (files []File, release func() error, err error) {
+func (t *trainer) files(w *world.World) (files []shards.File, release func() error, err error) {
 	release = func() error { return nil }
 	defer func() {
 		if err != nil && release != nil {
@@ -59,14 +60,14 @@ func (t *trainer) files(w *world.World) (files []File, release func() error, err
 	format := map[string]string{"format": "pt"}
 	whole := func(name string, tensors []model.Named, metadata map[string]string) {
 		if err == nil {
-			var f File
-			f, err = Whole(w, name, tensors, metadata)
+			var f shards.File
+			f, err = shards.Whole(w, name, tensors, metadata)
 			files = append(files, f)
 		}
 	}
-	spread := func(name string, s *Shard, places func(*model.Model) []model.Place, states []optim.State, metadata map[string]string) {
+	spread := func(name string, s *shards.Shard, places func(*model.Model) []model.Place, states []optim.State, metadata map[string]string) {
 		if err == nil {
-			var f File
+			var f shards.File
 			f, err = t.spread(name, s, places, states, metadata)
 			files = append(files, f)
 		}
@@ -82,7 +83,7 @@ func (t *trainer) files(w *world.World) (files []File, release func() error, err
 	case t.weights == nil:
 		whole(weightsFile, t.model.Tensors(), format)
 	case t.args.Adapts():
-		var merged *Shard
+		var merged *shards.Shard
 		if merged, release, err = t.merged(); err != nil {
 			return nil, nil, err
 		}

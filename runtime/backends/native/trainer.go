@@ -79,7 +79,7 @@ func newTrainer(tc *backend.TrainContext) (backend.Trainer, error) {
 	if args.ExitDuration > 0 {
 		t.timeIsUp = func() bool { return time.Since(begun).Minutes() >= args.ExitDuration }
 	}
-	t.saveReady = func() bool { return t.saving != nil && t.saving.isReady() }
+	t.saveReady = func() bool { return t.saving != nil && t.saving.IsReady() }
 	t.declarePoints(func(b *model.Batch) error { return t.sampler.Batch(b) })
 	return t, nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/internal/megatronargs"
 	"github.com/primus-fl/primus/internal/native/architecture"
+	"github.com/primus-fl/primus/internal/native/unsupported"
 	"github.com/primus-fl/primus/internal/secret"
 	"github.com/primus-fl/primus/internal/suggest"
 	"github.com/primus-fl/primus/runtime/backend"
@@ -99,7 +100,7 @@ func unknownParams(tc *backend.TrainContext) ([]document.UnknownKey, error) {
 // reads it.
 func noEffect(tc *backend.TrainContext, u document.UnknownKey) bool {
 	model := u.Path == "model" && u.Origin.Token == "" // of the experiment
-	return !model && !backend.IsRuntimeParam(u.Path) && !Known(u.Path) && !readByPatch(tc, u.Path)
+	return !model && !backend.IsRuntimeParam(u.Path) && !unsupported.Known(u.Path) && !readByPatch(tc, u.Path)
 }
 
 func readByPatch(tc *backend.TrainContext, name string) bool {
@@ -113,11 +114,11 @@ func refusals(tc *backend.TrainContext, a *Args) (refused, err error) {
 	if err != nil {
 		return nil, err
 	}
-	run := Run{Config: a.Config}
+	run := unsupported.Run{Config: a.Config}
 	var faults []error
 	for _, u := range unknown {
 		if v, given := tc.Module.Params.Lookup(u.Path); given && !readByPatch(tc, u.Path) {
-			faults = append(faults, Check(u.Path, v, run))
+			faults = append(faults, unsupported.Check(u.Path, v, run))
 		}
 	}
 	return errors.Join(faults...), nil

@@ -17,6 +17,7 @@ import (
 	"github.com/primus-fl/primus/internal/durable"
 	"github.com/primus-fl/primus/internal/native/model"
 	"github.com/primus-fl/primus/internal/native/optim"
+	"github.com/primus-fl/primus/internal/native/shards"
 	"github.com/primus-fl/primus/internal/native/weights"
 	"github.com/primus-fl/primus/internal/native/world"
 	"github.com/primus-fl/primus/internal/safetensors"
@@ -310,16 +311,16 @@ func (e *engine) connect() error {
 		return nil
 	}
 	if e.args.Sharded || e.divided() {
-		e.shard = &Shard{}
+		e.shard = &shards.Shard{}
 	}
 	if e.divided() {
-		e.weights = &Shard{}
+		e.weights = &shards.Shard{}
 	}
 	for i, f := range e.model.Flats() {
 		w := []*world.World{e.groups.Data, e.groups.Copies}[i]
 		if e.weights != nil {
 			for _, p := range f.Params {
-				e.weights.add(p, optim.Param{Value: p.Value}, w.Leads() && e.writes(p))
+				e.weights.Add(p, optim.Param{Value: p.Value}, w.Leads() && e.writes(p))
 			}
 		}
 		if err := e.link(f, w); err != nil {
@@ -344,7 +345,7 @@ func (e *engine) link(f model.Flat, w *world.World) error {
 	sharded := e.args.Sharded && !w.Alone()
 	if e.shard != nil && !sharded {
 		for _, p := range f.Params {
-			e.shard.add(p, e.whole(p), w.Leads() && e.writes(p))
+			e.shard.Add(p, e.whole(p), w.Leads() && e.writes(p))
 		}
 	}
 	if w.Alone() {
@@ -416,24 +417,24 @@ func (e *engine) outline() (*model.Model, error) {
 }
 
 // spread returns a file of tensors of which this rank has pieces, at the places of a model.
-func (e *engine) spread(name string, s *Shard, places func(*model.Model) []model.Place, states []optim.State, metadata map[string]string) (File, error) {
+func (e *engine) spread(name string, s *shards.Shard, places func(*model.Model) []model.Place, states []optim.State, metadata map[string]string) (shards.File, error) {
 	all, err := e.outline()
 	if err != nil {
-		return File{}, err
+		return shards.File{}, err
 	}
 	return s.Spread(name, places(all), places(e.model), states, metadata)
 }
 
 // merged returns the weights of this rank with their adapters added, as pieces, and a function that
 // returns their memory.
-func (e *engine) merged() (*Shard, func() error, error) {
+func (e *engine) merged() (*shards.Shard, func() error, error) {
 	values, release, err := e.model.MergedValues(e.manager)
 	if err != nil {
 		return nil, nil, err
 	}
-	all := &Shard{}
+	all := &shards.Shard{}
 	for i, p := range e.model.Params() {
-		all.add(p, optim.Param{Value: values[i]}, e.groups.Data.Leads() && e.writes(p))
+		all.Add(p, optim.Param{Value: values[i]}, e.groups.Data.Leads() && e.writes(p))
 	}
 	return all, release, nil
 }
@@ -464,7 +465,7 @@ func (t *trainer) loadShards() error {
 	return t.world.Agree("check what was loaded", err)
 }
 
-func (t *trainer) loadShard(name string, s *Shard, places func(*model.Model) []model.Place, states []optim.State) error {
+func (t *trainer) loadShard(name string, s *shards.Shard, places func(*model.Model) []model.Place, states []optim.State) error {
 	all, err := t.outline()
 	if err != nil {
 		return err
@@ -484,7 +485,7 @@ func (t *trainer) loadShard(name string, s *Shard, places func(*model.Model) []m
 func (e *engine) counted() []*tensor.Tensor {
 	var grads []*tensor.Tensor
 	for i, p := range e.shard.Params {
-		if e.shard.writes(i) {
+		if e.shard.Writes(i) {
 			grads = append(grads, p.Grad)
 		}
 	}

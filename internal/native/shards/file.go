@@ -1,4 +1,4 @@
-package native
+package shards
 
 import (
 	"errors"
@@ -109,4 +109,35 @@ func elsewhere(io.Writer) error { return errors.New("BUG: shards: no rank has al
 func bytes(t *tensor.Tensor) []byte {
 	values := tensor.Data[float32](t)
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(values))), 4*len(values))
+}
+
+// Size is the number of bytes that a rank writes of files.
+func Size(files []File) (n int) {
+	for _, f := range files {
+		n += checkpoint.SizeOf(f.pieces)
+	}
+	return n
+}
+
+// Copy returns files with copies of the pieces, which lie in memory if that is large enough.
+func Copy(into []byte, files []File) (used []byte, copies []File) {
+	if n := Size(files); cap(into) < n {
+		into = make([]byte, n)
+	}
+	rest := into
+	for _, f := range files {
+		f.pieces, rest = checkpoint.CopyPieces(rest, f.pieces)
+		copies = append(copies, f)
+	}
+	return into, copies
+}
+
+// Pieces calls yield for the values of each piece of a file whose tensors are f32, with the name of
+// the tensor, until it returns false.
+func (f File) Pieces(yield func(name string, values []float32) bool) {
+	for i, p := range f.pieces {
+		if !yield(f.names[i], unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(p.Data))), len(p.Data)/4)) {
+			return
+		}
+	}
 }

@@ -1,4 +1,4 @@
-package native_test
+package shards_test
 
 import (
 	"os"
@@ -13,13 +13,13 @@ import (
 	"github.com/primus-fl/primus/internal/native/checkpoint"
 	"github.com/primus-fl/primus/internal/native/model"
 	"github.com/primus-fl/primus/internal/native/optim"
+	"github.com/primus-fl/primus/internal/native/shards"
 	"github.com/primus-fl/primus/internal/native/world"
 	"github.com/primus-fl/primus/internal/safetensors"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/ops/collective"
-	"github.com/primus-fl/primus/runtime/backends/native"
 	"github.com/primus-fl/primus/tensor"
 	"github.com/primus-fl/primus/vendors/mpi"
 	"github.com/stretchr/testify/assert"
@@ -68,7 +68,7 @@ func TestRank(t *testing.T) {
 	}
 	store, err := checkpoint.NewStore(dir, checkpoint.Settings{Run: "run"})
 	require.NoError(t, err)
-	weights, err := native.Whole(w, "model.safetensors", m.Tensors(), nil)
+	weights, err := shards.Whole(w, "model.safetensors", m.Tensors(), nil)
 	require.NoError(t, err)
 	moments, err := s.Spread("optimizer.safetensors", m.Places(), m.Places(), states, nil)
 	require.NoError(t, err)
@@ -78,17 +78,17 @@ func TestRank(t *testing.T) {
 	if rank == 2 {
 		lost.Name = "elsewhere.safetensors"
 	}
-	_, err = native.Save(w, store, 1, []native.File{weights, lost}, func(*checkpoint.Writer) error { return nil })
+	_, err = shards.Save(w, store, 1, []shards.File{weights, lost}, func(*checkpoint.Writer) error { return nil })
 	require.ErrorContains(t, err, "elsewhere.safetensors: no such file")
 
 	// Neither does a first rank that fails before or after the others have written.
-	twice := []native.File{weights, weights}
-	_, err = native.Save(w, store, 1, twice, func(*checkpoint.Writer) error { return nil })
+	twice := []shards.File{weights, weights}
+	_, err = shards.Save(w, store, 1, twice, func(*checkpoint.Writer) error { return nil })
 	require.ErrorContains(t, err, "was written twice")
-	_, err = native.Save(w, store, 1, []native.File{weights}, func(*checkpoint.Writer) error { return assert.AnError })
+	_, err = shards.Save(w, store, 1, []shards.File{weights}, func(*checkpoint.Writer) error { return assert.AnError })
 	require.ErrorContains(t, err, assert.AnError.Error())
 
-	saved, err := native.Save(w, store, 2, []native.File{weights, moments}, func(out *checkpoint.Writer) error { return out.JSON("state.json", 1) })
+	saved, err := shards.Save(w, store, 2, []shards.File{weights, moments}, func(out *checkpoint.Writer) error { return out.JSON("state.json", 1) })
 	require.NoError(t, err)
 	var file *safetensors.File
 	if w.Leads() {
@@ -136,12 +136,12 @@ func newModel(t *testing.T) *model.Model {
 }
 
 // newShard returns the shard of a rank with two zero quantities of each piece.
-func newShard(t *testing.T, w *world.World, m *model.Model) (*native.Shard, []optim.State) {
+func newShard(t *testing.T, w *world.World, m *model.Model) (*shards.Shard, []optim.State) {
 	t.Helper()
 	f := m.Flats()[0]
 	x, err := w.NewExchange(f.Values, f.Grads, f.Used, world.Parallel{Sharded: true})
 	require.NoError(t, err)
-	s := &native.Shard{}
+	s := &shards.Shard{}
 	s.Cut(f, x.Parts(), func(p *model.Param) optim.Param { return optim.Param{Value: p.Value, Grad: p.Grad, Decay: p.Decay} }, func(*model.Param) bool { return true })
 	states := []optim.State{{Name: "exp_avg"}, {Name: "exp_avg_sq"}}
 	for i := range states {

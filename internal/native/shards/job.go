@@ -1,4 +1,4 @@
-package native
+package shards
 
 import (
 	"encoding/json"
@@ -14,16 +14,18 @@ import (
 
 const saving = "save a checkpoint"
 
-// saveJob is a checkpoint that is being written, in parts: the first rank makes the files, all
+// Job is a checkpoint that is being written, in parts: the first rank makes the files, all
 // ranks write their pieces, and the first rank completes the checkpoint. Each part runs in a
-// goroutine, and all ranks call next after each of them.
-type saveJob struct {
-	w     *world.World
+// goroutine, and all ranks call Next after each of them.
+type Job struct {
+	World *world.World     // the ranks that save
+	Ended bool             // there is nothing left to do
+	Saved checkpoint.Saved // on the first rank, after the end
+
 	files []File
 	check func() error // of what this rank writes, before that; nil for none
 
 	part  savingPart
-	ended bool
 	ready chan struct{} // closed when this rank has done its part
 
 	// Of the goroutine that writes the pieces of this rank.
@@ -36,7 +38,6 @@ type saveJob struct {
 	pieces  chan pieces // what all ranks have written
 	verdict chan error  // whether the checkpoint is to be completed
 	over    chan struct{}
-	saved   checkpoint.Saved
 	saveErr error
 }
 
@@ -57,16 +58,16 @@ type pieces struct {
 // Save writes a checkpoint with files, of which every rank writes its pieces, and with what add
 // adds. Only the first rank has a store and returns what it has saved.
 func Save(w *world.World, store *checkpoint.Store, step int64, files []File, add func(*checkpoint.Writer) error) (checkpoint.Saved, error) {
-	s := beginSave(w, store, step, files, nil, add)
-	s.judge(nil)
-	err := s.wait()
-	return s.saved, err
+	s := Begin(w, store, step, files, nil, add)
+	s.Judge(nil)
+	err := s.Wait()
+	return s.Saved, err
 }
 
-// beginSave is Save that returns at once. The checkpoint is complete after judge(nil) and wait.
+// Begin is Save that returns at once. The checkpoint is complete after Judge(nil) and Wait.
 // Until then, the pieces must not change.
-func beginSave(w *world.World, store *checkpoint.Store, step int64, files []File, check func() error, add func(*checkpoint.Writer) error) *saveJob {
-	s := &saveJob{w: w, files: files, check: check, verdict: make(chan error, 1), ready: make(chan struct{})}
+func Begin(w *world.World, store *checkpoint.Store, step int64, files []File, check func() error, add func(*checkpoint.Writer) error) *Job {
+	s := &Job{World: w, files: files, check: check, verdict: make(chan error, 1), ready: make(chan struct{})}
 	if !w.Leads() {
 		close(s.ready)
 		return s
@@ -80,7 +81,7 @@ func beginSave(w *world.World, store *checkpoint.Store, step int64, files []File
 }
 
 // lead is the part of the first rank.
-func (s *saveJob) lead(store *checkpoint.Store, step int64, add func(*checkpoint.Writer) error) {
+func (s *Job) lead(store *checkpoint.Store, step int64, add func(*checkpoint.Writer) error) {
 	begin := sync.OnceFunc(func() { close(s.begun) })
 	defer close(s.over)
 	defer begin()
@@ -89,14 +90,14 @@ func (s *saveJob) lead(store *checkpoint.Store, step int64, add func(*checkpoint
 			s.saveErr = fmt.Errorf("BUG: %s: panic: %v\n%s", saving, cause, debug.Stack())
 		}
 	}()
-	s.saved, s.saveErr = store.Save(step, func(out *checkpoint.Writer) error {
+	s.Saved, s.saveErr = store.Save(step, func(out *checkpoint.Writer) error {
 		for _, f := range s.files {
 			if err := out.Reserve(f.Name, f.layout); err != nil {
 				return err
 			}
 		}
 		s.dir = out.Dir()
-		if begin(); s.w.Alone() {
+		if begin(); s.World.Alone() {
 			s.write(s.dir)
 			s.pieces <- pieces{s.own.Written, s.err}
 		}
@@ -116,17 +117,17 @@ func (s *saveJob) lead(store *checkpoint.Store, step int64, add func(*checkpoint
 	})
 }
 
-// judge says whether the checkpoint is to be completed: an error is a reason not to. Only the first
+// Judge says whether the checkpoint is to be completed: an error is a reason not to. Only the first
 // call counts.
-func (s *saveJob) judge(err error) {
+func (s *Job) Judge(err error) {
 	select {
 	case s.verdict <- err:
 	default:
 	}
 }
 
-// isReady reports whether this rank has done its part, so that next does not wait for it.
-func (s *saveJob) isReady() bool {
+// IsReady reports whether this rank has done its part, so that Next does not wait for it.
+func (s *Job) IsReady() bool {
 	select {
 	case <-s.ready:
 		return true
@@ -135,31 +136,31 @@ func (s *saveJob) isReady() bool {
 	}
 }
 
-// wait advances to the end and returns why there is no checkpoint, nil if there is.
-func (s *saveJob) wait() error {
-	for !s.ended {
-		if err := s.next(); err != nil {
+// Wait advances to the end and returns why there is no checkpoint, nil if there is.
+func (s *Job) Wait() error {
+	for !s.Ended {
+		if err := s.Next(); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// next waits until this rank has done its part, and goes on to the next one together with the
+// Next waits until this rank has done its part, and goes on to the next one together with the
 // other ranks. It returns why there is no checkpoint.
-func (s *saveJob) next() error {
+func (s *Job) Next() error {
 	<-s.ready
 	err := s.advance()
 	if _, lost := errors.AsType[*world.Error](err); lost {
-		return errors.Join(err, s.giveUp())
+		return errors.Join(err, s.GiveUp())
 	}
 	return err
 }
 
-func (s *saveJob) advance() error {
+func (s *Job) advance() error {
 	switch s.part {
 	case beginning:
-		dir, err := s.w.Share(saving, []byte(s.dir))
+		dir, err := s.World.Share(saving, []byte(s.dir))
 		if err != nil {
 			return err
 		}
@@ -177,44 +178,44 @@ func (s *saveJob) advance() error {
 		if _, lost := errors.AsType[*world.Error](err); lost {
 			return err
 		}
-		if s.err = err; s.w.Leads() {
+		if s.err = err; s.World.Leads() {
 			s.pieces <- pieces{all, err}
 		}
 		s.complete()
 	case completing:
-		if s.ended = true; s.w.Leads() {
+		if s.Ended = true; s.World.Leads() {
 			s.err = s.saveErr
 		}
-		return s.w.Agree(saving, s.err)
+		return s.World.Agree(saving, s.err)
 	}
 	return nil
 }
 
 // complete begins the last part.
-func (s *saveJob) complete() {
-	if s.part, s.ready = completing, s.over; !s.w.Leads() {
+func (s *Job) complete() {
+	if s.part, s.ready = completing, s.over; !s.World.Leads() {
 		s.ready = make(chan struct{})
 		close(s.ready)
 	}
 }
 
-// giveUp ends the parts of this rank without the others. The checkpoint is complete if all ranks
+// GiveUp ends the parts of this rank without the others. The checkpoint is complete if all ranks
 // had written their pieces; otherwise nothing is left of it.
-func (s *saveJob) giveUp() error {
-	if s.ended {
+func (s *Job) GiveUp() error {
+	if s.Ended {
 		return nil
 	}
-	s.ended = true
+	s.Ended = true
 	if s.part == writing {
 		<-s.ready
 	}
-	if !s.w.Leads() {
+	if !s.World.Leads() {
 		return nil
 	}
 	if s.part != completing {
 		s.pieces <- pieces{err: errors.New("the ranks have not written all of it")}
 	}
-	s.judge(nil)
+	s.Judge(nil)
 	<-s.over
 	return s.saveErr
 }
@@ -226,7 +227,7 @@ type result struct {
 }
 
 // write writes the pieces of this rank to files in dir.
-func (s *saveJob) write(dir string) {
+func (s *Job) write(dir string) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			s.err = fmt.Errorf("BUG: %s: panic: %v\n%s", saving, cause, debug.Stack())
@@ -248,12 +249,12 @@ func (s *saveJob) write(dir string) {
 }
 
 // gather returns what all ranks have written of each file.
-func (s *saveJob) gather() ([][]checkpoint.Written, error) {
+func (s *Job) gather() ([][]checkpoint.Written, error) {
 	text, err := json.Marshal(s.own)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", saving, err)
 	}
-	texts, err := s.w.Gather(saving, text)
+	texts, err := s.World.Gather(saving, text)
 	if err != nil || s.err != nil {
 		return nil, errors.Join(err, s.err)
 	}

@@ -1,4 +1,4 @@
-package native_test
+package unsupported_test
 
 import (
 	"encoding/json"
@@ -12,6 +12,7 @@ import (
 
 	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/internal/native/model"
+	"github.com/primus-fl/primus/internal/native/unsupported"
 	"github.com/primus-fl/primus/runtime/backends/native"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -57,10 +58,10 @@ func TestEveryArgumentOfMegatronIsDecided(t *testing.T) {
 	harmless := strings.Fields(string(text))
 	has := own(reflect.TypeFor[native.Args]())
 	for _, name := range slices.Concat(has, harmless) {
-		assert.False(t, native.Known(name), "%s is in two lists", name)
+		assert.False(t, unsupported.Known(name), "%s is in two lists", name)
 	}
 	for _, a := range megatron(t) {
-		if !native.Known(a.Dest) && !slices.Contains(has, a.Dest) {
+		if !unsupported.Known(a.Dest) && !slices.Contains(has, a.Dest) {
 			assert.True(t, slices.Contains(harmless, a.Dest), a.Dest)
 		}
 	}
@@ -68,11 +69,11 @@ func TestEveryArgumentOfMegatronIsDecided(t *testing.T) {
 
 // Megatron's defaults pass, except where they ask for another model.
 func TestDefaultsOfMegatron(t *testing.T) {
-	run := native.Run{Config: llama()}
+	run := unsupported.Run{Config: llama()}
 	for _, a := range megatron(t) {
 		v, err := document.FromGo(a.Default)
 		require.NoError(t, err)
-		err = native.Check(a.Dest, v, run)
+		err = unsupported.Check(a.Dest, v, run)
 		if slices.Contains([]string{"swiglu", "group_query_attention", "use_rotary_position_embeddings"}, a.Dest) {
 			assert.Error(t, err, a.Dest)
 		} else {
@@ -135,7 +136,7 @@ func TestCheck(t *testing.T) {
 	} {
 		v, err := document.FromGo(tt.value)
 		require.NoError(t, err)
-		err = native.Check(tt.name, v, native.Run{Config: tt.config})
+		err = unsupported.Check(tt.name, v, unsupported.Run{Config: tt.config})
 		assert.Equal(t, tt.refused, err != nil, "%s=%v: %v", tt.name, tt.value, err)
 		if err != nil {
 			assert.True(t, strings.HasPrefix(err.Error(), tt.name+": given "), err)

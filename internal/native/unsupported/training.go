@@ -1,4 +1,4 @@
-package native
+package unsupported
 
 // optimizer are the parameters of the update of weights.
 func optimizer() map[string]rule {

@@ -1,4 +1,4 @@
-package native
+package unsupported
 
 // parallel are the parameters that spread a model over processes.
 func parallel() map[string]rule {

@@ -1,4 +1,4 @@
-package native
+package unsupported
 
 import "maps"
 

@@ -1,4 +1,4 @@
-package native
+package shards
 
 import (
 	"slices"
@@ -40,14 +40,14 @@ func (s *Shard) Cut(f model.Flat, parts []world.Part, whole func(*model.Param) o
 	}
 }
 
-// add adds a weight as a whole, as far as this rank has it. writes says whether this is the rank
+// Add adds a weight as a whole, as far as this rank has it. writes says whether this is the rank
 // that writes it to checkpoints.
-func (s *Shard) add(p *model.Param, whole optim.Param, writes bool) {
+func (s *Shard) Add(p *model.Param, whole optim.Param, writes bool) {
 	s.Params, s.pieces = append(s.Params, whole), append(s.pieces, piece{p, 0, p.Shape.NumElements(), writes})
 }
 
-// writes reports whether this is the rank that writes a piece, of those that have it.
-func (s *Shard) writes(piece int) bool { return s.pieces[piece].writes }
+// Writes reports whether this is the rank that writes a piece, of those that have it.
+func (s *Shard) Writes(piece int) bool { return s.pieces[piece].writes }
 
 // Values returns the values of the pieces as a state without a name, for Spread and Load.
 func (s *Shard) Values() []optim.State {
