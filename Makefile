@@ -35,6 +35,10 @@ help: ## list the targets
 build: ## build bin/primus, which needs no C library
 	CGO_ENABLED=0 go build -tags grpcnotrace -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/primus
 
+.PHONY: lib
+lib: ## build bin/lib/libprimus.so and bin/include, for programs in C and Python; needs a C compiler
+	VERSION='$(VERSION)' ./scripts/lib.sh bin
+
 .PHONY: train
 train: build ## train a small model from scratch (CONFIG=file.yaml ARGS='key=value …')
 	./$(BIN) train pretrain --config $(CONFIG) load=none $(ARGS)

@@ -49,24 +49,49 @@ func FromDLPack(d *DLTensor, release func()) (*Tensor, error) {
 	on := device.Device{Type: device.Type(d.Device.Type), Index: int(d.Device.Index)}
 	t := &Tensor{storage: &Storage{device: on, place: on.Place(), release: release}, dtype: dtype}
 	t = t.view(shape, strides, 0)
-	if t.elems == 0 {
-		return t, nil
-	}
 	switch {
+	case t.elems == 0:
+		return t, nil
 	case slices.ContainsFunc(strides, func(s int) bool { return s < 0 }):
 		return fail("strides >= 0", "strides %v", strides)
 	case !fits(shape, strides, math.MaxInt/dtype.Size()):
 		return fail("a size that fits in an int", "shape %v, strides %v of %v", Shape(shape), strides, dtype)
-	case d.Data == nil:
-		return fail("the address of the data", "nil for shape %v", Shape(shape))
-	case d.ByteOffset > math.MaxInt:
-		return fail("an offset that fits in an int", "byte offset %d", d.ByteOffset)
-	case (uintptr(d.Data)+uintptr(d.ByteOffset))%uintptr(dtype.Size()) != 0:
-		return fail(fmt.Sprintf("alignment to %d bytes", dtype.Size()), "data at %p with byte offset %d", d.Data, d.ByteOffset)
 	}
-	t.storage.base = unsafe.Add(d.Data, d.ByteOffset)
+	if err := t.locate(d); err != nil {
+		return nil, err
+	}
 	t.storage.size = t.span() * dtype.Size()
 	return t, nil
+}
+
+// locate puts a tensor in the memory that d describes, which it has to itself.
+func (t *Tensor) locate(d *DLTensor) error {
+	size := t.dtype.Size()
+	fail := func(want, format string, args ...any) error {
+		return &Error{Func: "FromDLPack", Got: fmt.Sprintf(format, args...), Want: want}
+	}
+	switch {
+	case t.elems == 0:
+		return nil
+	case d.Data == nil:
+		return fail("the address of the data", "nil for shape %v", t.shape)
+	case d.ByteOffset > math.MaxInt:
+		return fail("an offset that fits in an int", "byte offset %d", d.ByteOffset)
+	case (uintptr(d.Data)+uintptr(d.ByteOffset))%uintptr(size) != 0:
+		return fail(fmt.Sprintf("alignment to %d bytes", size), "data at %p with byte offset %d", d.Data, d.ByteOffset)
+	}
+	t.storage.base = unsafe.Add(d.Data, d.ByteOffset)
+	return nil
+}
+
+// equal compares numbers of a C array.
+func equal(p *int64, with []int) bool {
+	for i, v := range unsafe.Slice(p, len(with)) {
+		if v != int64(with[i]) {
+			return false
+		}
+	}
+	return true
 }
 
 // fromDLPack returns the dtype that matches DLPack's description.

@@ -80,6 +80,7 @@ var layers = []layer{
 	{root: "internal/fardevice", allowed: []string{"device", "tensor"}},
 	{root: "internal/pyreader", allowed: []string{"runtime/patch"}},
 	{root: "internal/recordtest", allowed: []string{"document", "internal/primustest"}},
+	{root: "internal/capigen"},
 	{root: "internal/abigen", allowed: []string{"ops", "opregistry", "internal/plugin"}},
 	{root: "internal/benchmarks", program: true},
 	{root: "internal/program", allowed: []string{"internal/primustest", "internal/settings"}},
@@ -92,6 +93,7 @@ var layers = []layer{
 	{root: "cmd/primus/command/internal", allowed: shared, apart: true, program: true},
 	{root: "cmd/primus/command", program: true},
 	{root: "cmd", program: true},
+	{root: "capi", program: true},
 }
 
 // shared lists what several commands have in common; a command imports no other one.

@@ -22,7 +22,8 @@ var confinements = []confinement{
 	{module: "github.com/spf13/viper", in: []string{"internal/settings"}},
 	{module: "github.com/spf13/cobra", in: []string{"cmd"}},
 	{module: "github.com/spf13/pflag", in: []string{"cmd", "internal/settings"}},
-	{module: "github.com/prometheus", in: []string{"metrics", "internal/serve", "cmd"}},
+	{module: "github.com/prometheus", in: []string{"capi", "metrics", "internal/serve", "cmd"}},
+	{module: "C", in: []string{"capi"}},
 	{module: "go.opentelemetry.io", in: []string{"internal/spans"}},
 	{module: "github.com/danielgtaylor/huma", in: []string{"internal/serve"}},
 	{module: "github.com/chromedp", tests: true},
@@ -163,6 +164,8 @@ func TestThirdPartyFindsViolations(t *testing.T) {
 		{"runtime/config/a.go", "github.com/pelletier/go-toml/v2", false},
 		{"tensor/a_test.go", "github.com/stretchr/testify/assert", true},
 		{"tensor/a.go", "github.com/stretchr/testify/assert", false},
+		{"capi/a.go", "C", true},
+		{"vendors/loader/a.go", "C", false},
 		{"tensor/a.go", "testing", false},
 		{"tensor/a_test.go", "testing/synctest", true},
 	}

@@ -37,6 +37,20 @@ func LayoutHash(op opregistry.Handle) uint64 {
 	return uint64(h)
 }
 
+// Known returns how many of the arguments of an op, from the first on, a caller with a layout was
+// compiled with. The error says that it was compiled with others.
+func Known(op opregistry.Handle, layout uint64) (int, error) {
+	params, err := Layout(op)
+	if err != nil {
+		return 0, err
+	}
+	n := hashOf(op.Name()).known(layout, 0, params)
+	if n < 0 {
+		return 0, fmt.Errorf("it was compiled %s; rebuild it against primus_op_args.h of this version", catalogue{op.Name(): op}.difference(op.Name(), params, layout))
+	}
+	return n, nil
+}
+
 // argument is what a layout says of an argument.
 type argument struct {
 	macro string

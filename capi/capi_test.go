@@ -1,0 +1,116 @@
+package main
+
+import (
+	"errors"
+	"io/fs"
+	"log"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// built is the folder that the library of these tests was built into. It is built once.
+var built struct {
+	once sync.Once
+	dir  string
+	err  error
+}
+
+// TestMain reads every folder of the module. The tests run go in child processes, whose reading the
+// test cache does not see; with this it knows that a change of any file of the module makes its
+// results stale.
+func TestMain(m *testing.M) {
+	err := filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
+		if entry != nil && entry.IsDir() && slices.Contains([]string{".git", "bin", "dist", "output"}, entry.Name()) {
+			return fs.SkipDir
+		}
+		return err
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	code := m.Run()
+	if built.dir != "" {
+		_ = os.RemoveAll(built.dir)
+	}
+	os.Exit(code)
+}
+
+// libprimus returns a folder with the library and its headers. Building them takes a minute where
+// nothing is in the build cache.
+func libprimus(t *testing.T) string {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("building libprimus takes long")
+	}
+	if runtime.GOOS != "linux" {
+		t.Skip("libprimus was built on Linux only")
+	}
+	look(t, "cc")
+	built.once.Do(func() {
+		if built.dir, built.err = os.MkdirTemp("", "libprimus"); built.err != nil {
+			return
+		}
+		out, err := exec.CommandContext(t.Context(), "../scripts/lib.sh", built.dir).CombinedOutput()
+		if err != nil {
+			built.err = errors.New(string(out))
+		}
+	})
+	require.NoError(t, built.err)
+	return built.dir
+}
+
+// look returns the path of a program, or skips the test.
+func look(t *testing.T, program string) string {
+	t.Helper()
+	path, err := exec.LookPath(program)
+	if home, _ := os.UserHomeDir(); err != nil {
+		path, err = exec.LookPath(filepath.Join(home, ".cargo", "bin", program))
+	}
+	if err != nil {
+		t.Skip("needs ", err)
+	}
+	return path
+}
+
+// run returns what a program prints.
+func run(t *testing.T, env []string, program string, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), program, args...)
+	cmd.Env = append(os.Environ(), env...)
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return string(out)
+}
+
+// The examples in other languages print the same.
+func TestExamples(t *testing.T) {
+	t.Parallel()
+	compilers := map[string]func(dir, source, out string) []string{
+		"c": func(dir, source, out string) []string {
+			return []string{look(t, "cc"), "-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-o", out, source,
+				"-I" + dir + "/include", "-L" + dir + "/lib", "-lprimus", "-lm", "-Wl,-rpath," + dir + "/lib"}
+		},
+	}
+	for language, compiler := range compilers {
+		t.Run(language, func(t *testing.T) {
+			t.Parallel()
+			dir := libprimus(t)
+			program := filepath.Join(t.TempDir(), "rmsnorm")
+			command := compiler(dir, "../examples/libprimus/rmsnorm."+language, program)
+			run(t, nil, command[0], command[1:]...)
+			out := run(t, []string{"TE_FL_PREFER=reference"}, program)
+			assert.Contains(t, out, "0.5774 1.1547 2.3094\n1.3856 0.0000 2.0785\n")
+			assert.Contains(t, out, `op "rmsnorm_fwd": argument "eps": given 0, want`)
+			assert.Contains(t, out, "rmsnorm_fwd: served by reference.go\n")
+			assert.Contains(t, run(t, nil, program), "rmsnorm_fwd: served by default.flagos\n")
+		})
+	}
+}
