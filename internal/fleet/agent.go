@@ -13,7 +13,8 @@ import (
 // DefaultLease is how long etcd keeps the record of a run that has gone silent.
 const DefaultLease = 10 * time.Second
 
-// Settings are what an Agent needs. All fields but Lease are required.
+// Settings are what an Agent needs. The others than Status, Tail,
+// Lease and Keep are required.
 type Settings struct {
 	Config   Config
 	Identity Identity
@@ -22,9 +23,16 @@ type Settings struct {
 	Manager *opmanager.Manager
 	// Log receives every change of the policy and of the connection.
 	Log *slog.Logger
+	// Status returns how the run gets on; nil does not say. Tail returns the last lines of its log,
+	// or all of them after a position if that is not 0, and the position of the end; nil has no log.
+	// Both are called from the goroutine of the Agent.
+	Status func() Status
+	Tail   func(lines int, after int64) (text []byte, end int64)
 	// Lease is how long etcd keeps the record when the run has gone silent; 0 means DefaultLease.
 	// etcd counts whole seconds and has a minimum.
 	Lease time.Duration
+	// Keep is how long etcd keeps the Status of a run that has ended; 0 means DefaultKeep.
+	Keep time.Duration
 }
 
 // Agent connects a run with the fleet.
@@ -43,7 +51,8 @@ type Agent struct {
 	done       sync.WaitGroup
 
 	mu    sync.Mutex
-	state State // guarded by mu
+	state State   // guarded by mu
+	ended *Status // guarded by mu; nil before Ended
 }
 
 // State is the state of an Agent.
@@ -73,6 +82,9 @@ func NewAgent(set Settings) (*Agent, error) {
 	if set.Lease == 0 {
 		set.Lease = DefaultLease
 	}
+	if set.Keep == 0 {
+		set.Keep = DefaultKeep
+	}
 	a := &Agent{set: set, keys: set.Config.keys(), id: newID(set.Identity), first: make(chan struct{})}
 	a.state = State{ID: a.id, Problem: "not started"}
 	return a, nil
@@ -93,8 +105,8 @@ func (a *Agent) Start(ctx context.Context) {
 	})
 }
 
-// Close removes the run from the fleet, for which it waits at most a second when etcd does not
-// answer. It is idempotent and safe without Start.
+// Close writes how the run has ended and removes it from the fleet, for which it waits at most two
+// seconds when etcd does not answer. It is idempotent and safe without Start.
 func (a *Agent) Close() {
 	a.start.Do(func() {})
 	a.end.Do(func() {

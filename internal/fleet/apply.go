@@ -19,6 +19,11 @@ type ApplySettings struct {
 	// Keep leaves the new policy to the fleet if a run does not have it in force. Otherwise the
 	// previous one is restored.
 	Keep bool
+	// MaxSlowdown, unless it is 0, is by which part the median step of a run may become longer, or the
+	// share of calls that fall back larger. Runs have the time Trial for the steps that show it. The
+	// policy of a run that has become slower is taken back.
+	MaxSlowdown float64
+	Trial       time.Duration
 	// Who changes the policy, for the history.
 	Who string
 	// Notify is called for each answer of a run; nil is not.
@@ -39,7 +44,7 @@ type RunResult struct {
 	Run        string `json:"run"`
 	Rank       string `json:"rank"` // with the number of ranks
 	Host       string `json:"host"`
-	Result     string `json:"result"` // usable or refused before; in force, rejected, replaced or no answer
+	Result     string `json:"result"` // usable or refused before; in force, rejected, replaced, no answer or too slow
 	Generation uint64 `json:"generation"`
 	Reason     string `json:"reason,omitempty"`
 }
@@ -90,7 +95,7 @@ func (c *Client) replace(ctx context.Context, s ApplySettings, next func(now Sna
 	if err != nil {
 		return Applied{}, err
 	}
-	asked, heard, err := c.ask(ctx, Question{Policy: &change.Text}, s.Patience, func(m Member, r reply) { s.notify(m.checked(r)) })
+	asked, heard, err := c.ask(ctx, Question{Policy: &change.Text}, s.Patience, nil, func(m Member, r reply) { s.notify(m.checked(r)) })
 	if err != nil {
 		return Applied{}, err
 	}
@@ -104,10 +109,27 @@ func (c *Client) replace(ctx context.Context, s ApplySettings, next func(now Sna
 	if refused {
 		return a, nil
 	}
-	if a, err = c.commit(ctx, change, was.Revision, s); err != nil || s.Keep || a.missing() == 0 {
+	var watched *trial
+	if s.MaxSlowdown > 0 {
+		if watched, err = c.newTrial(ctx, s); err != nil {
+			return Applied{}, err
+		}
+	}
+	if a, err = c.commit(ctx, change, was.Revision, s); err != nil {
 		return a, err
 	}
+	if watched != nil && a.missing() == 0 {
+		if err := watched.judge(ctx, &a); err != nil {
+			return a, fmt.Errorf("the policy is replaced, revision %d, but whether runs are slower is not known: %w", a.Revision, err)
+		}
+	}
+	if s.Keep || a.missing() == 0 {
+		return a, nil
+	}
 	why := fmt.Sprintf("policy %d was not in force in %d of %s", a.Revision, a.missing(), plaintext.Quantity(len(a.Runs), "run", "runs"))
+	if slow := a.slow(); slow > 0 {
+		why = fmt.Sprintf("policy %d made %d of %s too slow", a.Revision, slow, plaintext.Quantity(len(a.Runs), "run", "runs"))
+	}
 	back, err := c.commit(ctx, Change{Text: cmp.Or(was.Text, "{}\n"), Who: s.Who, Why: why}, a.Revision, s)
 	if err != nil {
 		a.rollbackErr = err
@@ -135,6 +157,9 @@ func (a Applied) Fault() error {
 		return fmt.Errorf("nothing has changed: %d of %s cannot use the policy, or did not answer", missing, all)
 	}
 	fault := fmt.Errorf("policy %d is not in force in %d of %s", a.Revision, missing, all)
+	if slow := a.slow(); slow > 0 {
+		fault = fmt.Errorf("policy %d makes %d of %s slower than permitted", a.Revision, slow, all)
+	}
 	switch {
 	case a.rollbackErr != nil:
 		return errors.Join(fault, fmt.Errorf("roll back: %w", a.rollbackErr))
@@ -144,6 +169,16 @@ func (a Applied) Fault() error {
 		return fmt.Errorf("%w; the previous policy is now policy %d and not in force in %d of %s", fault, a.Rollback.Revision, a.Rollback.missing(), plaintext.Quantity(len(a.Rollback.Runs), "run", "runs"))
 	}
 	return fmt.Errorf("%w; the previous policy is in force again as policy %d", fault, a.Rollback.Revision)
+}
+
+// slow returns how many runs have become slower than permitted.
+func (a Applied) slow() (n int) {
+	for _, r := range a.Runs {
+		if r.Result == tooSlow {
+			n++
+		}
+	}
+	return n
 }
 
 // missing returns how many runs do not have the policy in force, or could not use it.

@@ -39,6 +39,8 @@ func (c *Client) Close() error { return c.config.fault("close", c.etcd.Close()) 
 type Snapshot struct {
 	Policy  Policy   `json:"policy"`
 	Members []Member `json:"runs"` // by experiment, rank and id
+	// Ended are the runs of the last day that have ended or are lost, the latest first.
+	Ended []Member `json:"ended"`
 	// Strange are records that cannot be read, each as a sentence.
 	Strange []string `json:"strange,omitempty"`
 
@@ -62,13 +64,14 @@ func (e *ConflictError) Error() string {
 
 // Snapshot returns members and policy as they are now.
 func (c *Client) Snapshot(ctx context.Context) (Snapshot, error) {
-	var runs, policy *clientv3.GetResponse
+	var runs, status, policy *clientv3.GetResponse
 	err := c.config.request(ctx, "list the runs", func(ctx context.Context) error {
-		both, err := c.etcd.Txn(ctx).Then(clientv3.OpGet(c.keys.runs, clientv3.WithPrefix()), clientv3.OpGet(c.keys.policy)).Commit()
+		both, err := c.etcd.Txn(ctx).Then(clientv3.OpGet(c.keys.runs, clientv3.WithPrefix()), clientv3.OpGet(c.keys.policy), clientv3.OpGet(c.keys.status, clientv3.WithPrefix())).Commit()
 		if err != nil {
 			return err
 		}
 		runs, policy = (*clientv3.GetResponse)(both.Responses[0].GetResponseRange()), (*clientv3.GetResponse)(both.Responses[1].GetResponseRange())
+		status = (*clientv3.GetResponse)(both.Responses[2].GetResponseRange())
 		runs.Header = both.Header
 		return nil
 	})
@@ -79,15 +82,20 @@ func (c *Client) Snapshot(ctx context.Context) (Snapshot, error) {
 	for _, kv := range policy.Kvs {
 		s.Policy = Policy{Revision: kv.ModRevision, Text: string(kv.Value)}
 	}
-	for _, kv := range runs.Kvs {
-		m, err := parseMember(string(kv.Key), kv.Value)
-		if err != nil {
-			s.Strange = append(s.Strange, err.Error())
-			continue
+	read := func(from *clientv3.GetResponse) (all []Member) {
+		for _, kv := range from.Kvs {
+			m, err := parseMember(string(kv.Key), kv.Value)
+			if err != nil {
+				s.Strange = append(s.Strange, err.Error())
+				continue
+			}
+			all = append(all, m)
 		}
-		s.Members = append(s.Members, m)
+		return all
 	}
+	s.Members = append(s.Members, read(runs)...)
 	sortMembers(s.Members)
+	s.statuses(read(status))
 	return s, nil
 }
 

@@ -123,14 +123,14 @@ func checkEndpoint(endpoint string) (https bool, err error) {
 }
 
 // keys are the keys of a fleet.
-type keys struct{ policy, history, runs, questions, answers string }
+type keys struct{ policy, history, runs, status, questions, answers string }
 
 func (c Config) keys() keys {
 	p := strings.TrimRight(c.Prefix, "/")
 	if p == "" {
 		p = DefaultPrefix
 	}
-	return keys{policy: p + "/policy", history: p + "/history/", runs: p + "/runs/", questions: p + "/questions/", answers: p + "/answers/"}
+	return keys{policy: p + "/policy", history: p + "/history/", runs: p + "/runs/", status: p + "/status/", questions: p + "/questions/", answers: p + "/answers/"}
 }
 
 // tls returns what the files say, nil for plain connections.

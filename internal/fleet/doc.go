@@ -11,6 +11,7 @@
 //
 //	PREFIX/policy              the policy, as the YAML of a policy file; its number is the revision of the key in etcd
 //	PREFIX/runs/ID             a Member as JSON, under the lease of the run
+//	PREFIX/status/ID           a Member with its Status as JSON, for a day
 //	PREFIX/questions/ID        a Question as JSON, under the lease of the one who asks
 //	PREFIX/answers/QUESTION/ID what a run answered, under the lease of the question
 //

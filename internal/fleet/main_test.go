@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 
 	"github.com/primus-fl/primus/internal/fleet"
 	"github.com/primus-fl/primus/internal/primustest"
+	"github.com/primus-fl/primus/internal/runs"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
@@ -30,6 +32,18 @@ type trainer struct {
 	manager *opmanager.Manager
 	agent   *fleet.Agent
 	log     logBuffer
+	tail    runs.Tail
+
+	mu     sync.Mutex
+	status fleet.Status
+	set    func() fleet.Status // in place of status
+}
+
+// is sets how the run gets on.
+func (r *trainer) is(s fleet.Status) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.status = s
 }
 
 type logBuffer struct{ primustest.Buffer }
@@ -50,13 +64,23 @@ func newTrainer(t *testing.T, config fleet.Config, rank int) *trainer {
 		impl("default.flagos", opregistry.KindFlagos, "", opregistry.Support{}),
 		impl("vendor.acme", opregistry.KindVendor, "acme", opregistry.Support{DTypes: []tensor.DType{tensor.BF16}}),
 	}}))
-	r := &trainer{t: t, manager: opmanager.New(registry, oppolicy.Default(), opmanager.Settings{})}
+	r := &trainer{t: t, status: fleet.Status{State: fleet.StateTraining}, manager: opmanager.New(registry, oppolicy.Default(), opmanager.Settings{})}
 	t.Cleanup(r.manager.Close)
 	agent, err := fleet.NewAgent(fleet.Settings{
 		Config:   config,
-		Identity: fleet.Identity{Experiment: "exp/1", Backend: "native", Rank: rank, WorldSize: 2, Host: "host", Metrics: "127.0.0.1:940" + string(rune('0'+rank))},
+		Identity: fleet.Identity{Experiment: "exp/1", Backend: "native", Rank: rank, WorldSize: 2, Host: "host", Metrics: fmt.Sprintf("127.0.0.1:94%02d", rank)},
 		Manager:  r.manager,
 		Log:      slog.New(slog.NewTextHandler(&r.log, nil)), Lease: lease,
+		Status: func() fleet.Status {
+			r.mu.Lock()
+			set, status := r.set, r.status
+			r.mu.Unlock()
+			if set != nil {
+				return set()
+			}
+			return status
+		},
+		Tail: r.tail.Since,
 	})
 	require.NoError(t, err)
 	r.agent = agent

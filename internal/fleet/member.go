@@ -45,6 +45,8 @@ type Member struct {
 	Manifest    string `json:"manifest"`
 	// Policy says what the run did with the policy of the fleet.
 	Policy PolicyReport `json:"policy"`
+	// Status is how the run gets on.
+	Status Status `json:"status"`
 }
 
 // PolicyReport says what a run did with the policy of the fleet.

@@ -49,10 +49,17 @@ func FuzzQuestion(f *testing.F) {
 	f.Add([]byte(`{"op":"rmsnorm_fwd","phase":"sideways"}`))
 	f.Add([]byte(`{"policy":"prefer: vendor"}`))
 	f.Add([]byte(`{"policy":"prefer: vendr"}`))
+	f.Add([]byte(`{"status":true}`))
+	f.Add([]byte(`{"log":{"run":"a","lines":-7,"after":9}}`))
 	f.Add([]byte(`null`))
+	agent := &Agent{set: Settings{Manager: manager}, keys: Config{}.keys(), id: "a"}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		r := answer(manager, "/primus/policy", text)
-		assert.NotEqual(t, r.Explanation == nil && !r.Usable, r.Error == "", "one of the two")
+		r, mine := agent.answer(text)
+		if !mine {
+			assert.Zero(t, r)
+			return
+		}
+		assert.NotEqual(t, r.Explanation == nil && !r.Usable && r.Status == nil && r.Log == nil, r.Error == "", "one of the two")
 		assert.LessOrEqual(t, len(r.Error), maxText+len("…"))
 		assert.True(t, utf8.ValidString(r.Error))
 		assert.Equal(t, r.Error, parseReply(encode(r)).Error)
@@ -61,7 +68,8 @@ func FuzzQuestion(f *testing.F) {
 
 // A question of a later release may mean less than it seems to.
 func TestQuestionOfALaterRelease(t *testing.T) {
-	r := answer(nil, "/primus/policy", []byte(`{"op":"rmsnorm_fwd","expert":3}`))
+	r, mine := new(Agent).answer([]byte(`{"op":"rmsnorm_fwd","expert":3}`))
+	assert.True(t, mine)
 	assert.Equal(t, reply{Error: `the question cannot be read: json: unknown field "expert"`}, r)
 }
 
@@ -70,9 +78,11 @@ func FuzzReply(f *testing.F) {
 	f.Add([]byte(`{"explanation":{"op":"a"},"error":"b"}`))
 	f.Add([]byte(`{"usable":true}`))
 	f.Add([]byte(`{"usable":true,"error":"b"}`))
+	f.Add([]byte(`{"status":{"state":"training","step":3,"loss":null,"seen":"2026-01-02T03:04:05Z"}}`))
+	f.Add([]byte(`{"log":{"lines":["a","\u001b[2J"],"next":7}}`))
 	f.Add([]byte(`{}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		r := parseReply(text)
-		assert.NotEqual(t, r.Explanation == nil && !r.Usable, r.Error == "")
+		assert.NotEqual(t, r.Explanation == nil && !r.Usable && r.Status == nil && r.Log == nil, r.Error == "")
 	})
 }

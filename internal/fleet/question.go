@@ -26,6 +26,9 @@ type Question struct {
 	// Policy asks instead whether the run could use a policy with this text as that of the fleet;
 	// nil asks about an op.
 	Policy *string `json:"policy,omitempty"`
+	// Status asks instead how the run gets on, Log for a part of the log of one run.
+	Status bool         `json:"status,omitempty"`
+	Log    *LogQuestion `json:"log,omitempty"`
 }
 
 // Answer is the answer of one run.
@@ -36,10 +39,13 @@ type Answer struct {
 	Error       string                 `json:"error,omitempty"`
 }
 
-// reply is what a run writes: an explanation, that it could use a policy, or an error.
+// reply is what a run writes: an explanation, that it could use a policy, how it gets on, a part of
+// its log, or an error.
 type reply struct {
 	Explanation *opmanager.Explanation `json:"explanation,omitempty"`
 	Usable      bool                   `json:"usable,omitempty"`
+	Status      *Status                `json:"status,omitempty"`
+	Log         *LogPart               `json:"log,omitempty"`
 	Error       string                 `json:"error,omitempty"`
 }
 
@@ -47,7 +53,7 @@ type reply struct {
 // patience. It returns an Answer for each member, in the order of Snapshot; that of a member which
 // did not answer in time has an Error.
 func (c *Client) Ask(ctx context.Context, q Question, patience time.Duration) ([]Answer, error) {
-	s, heard, err := c.ask(ctx, q, patience, nil)
+	s, heard, err := c.ask(ctx, q, patience, nil, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -73,9 +79,9 @@ func (all replies) of(m Member, patience time.Duration) reply {
 	return reply{Error: fmt.Sprintf("no answer within %s", patience)}
 }
 
-// ask puts a question to all members and returns them with their replies. It calls notify for each
-// reply, unless that is nil.
-func (c *Client) ask(ctx context.Context, q Question, patience time.Duration, notify func(Member, reply)) (Snapshot, replies, error) {
+// ask puts a question to all members and returns them with the replies of those that among reports,
+// nil for all. It calls notify for each reply, unless that is nil.
+func (c *Client) ask(ctx context.Context, q Question, patience time.Duration, among func(Member) bool, notify func(Member, reply)) (Snapshot, replies, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var lease *clientv3.LeaseGrantResponse
@@ -103,15 +109,17 @@ func (c *Client) ask(ctx context.Context, q Question, patience time.Duration, no
 	if err != nil {
 		return Snapshot{}, nil, err
 	}
-	heard, err := c.hear(ctx, replies, fleet.Members, patience, notify)
+	heard, err := c.hear(ctx, replies, fleet.Members, among, patience, notify)
 	return fleet, heard, err
 }
 
 // hear collects replies until all members have answered or patience is over.
-func (c *Client) hear(ctx context.Context, answers clientv3.WatchChan, from []Member, patience time.Duration, notify func(Member, reply)) (replies, error) {
+func (c *Client) hear(ctx context.Context, answers clientv3.WatchChan, from []Member, among func(Member) bool, patience time.Duration, notify func(Member, reply)) (replies, error) {
 	waiting := map[string]Member{}
 	for _, m := range from {
-		waiting[m.ID] = m
+		if among == nil || among(m) {
+			waiting[m.ID] = m
+		}
 	}
 	heard := replies{}
 	over := time.NewTimer(patience)
@@ -147,8 +155,8 @@ func parseReply(text []byte) reply {
 	if err := decode(text, &r); err != nil {
 		return reply{Error: fmt.Sprintf("the answer cannot be read: %v", err)}
 	}
-	if (r.Explanation != nil || r.Usable) == (r.Error != "") {
-		return reply{Error: "the answer is neither an explanation nor an error"}
+	if (r.Explanation != nil || r.Usable || r.Status != nil || r.Log != nil) == (r.Error != "") {
+		return reply{Error: "the answer is neither what was asked for nor an error"}
 	}
 	return r
 }
@@ -179,15 +187,42 @@ const (
 	maxLayers = 1_000_000
 )
 
-// answer answers a question for a run. Unknown fields are an error, because they may change the
-// meaning of the question.
-func answer(m *opmanager.Manager, policyKey string, text []byte) reply {
-	var q Question
+// answer answers a question, unless it is for another run.
+func (a *Agent) answer(text []byte) (r reply, mine bool) {
+	q, err := readQuestion(text)
+	switch {
+	case err != nil:
+		return reply{Error: shorten(err.Error())}, true
+	case q.Status:
+		s := a.status()
+		return reply{Status: &s}, true
+	case q.Log == nil:
+		return answer(a.set.Manager, a.keys.policy, q), true
+	case q.Log.Run != a.id:
+		return reply{}, false
+	case a.set.Tail == nil:
+		return reply{Error: "this run keeps no log"}, true
+	}
+	lines, end := a.set.Tail(max(1, q.Log.Lines), q.Log.After)
+	part := &LogPart{Lines: []string{}, Next: end}
+	for line := range strings.Lines(strings.ToValidUTF8(string(lines), "\uFFFD")) {
+		part.Lines = append(part.Lines, strings.TrimRight(line, "\r\n"))
+	}
+	return reply{Log: part}, true
+}
+
+// readQuestion reads a question. Unknown fields are an error, because they may change its meaning.
+func readQuestion(text []byte) (q Question, err error) {
 	read := json.NewDecoder(bytes.NewReader(text))
 	read.DisallowUnknownFields()
 	if err := read.Decode(&q); err != nil {
-		return reply{Error: shorten(fmt.Sprintf("the question cannot be read: %v", err))}
+		return q, fmt.Errorf("the question cannot be read: %w", err)
 	}
+	return q, nil
+}
+
+// answer answers a question about the dispatch of a run.
+func answer(m *opmanager.Manager, policyKey string, q Question) reply {
 	if q.Policy != nil {
 		if err := checkPolicy(m, policyKey, *q.Policy); err != nil {
 			return reply{Error: shorten(oneLine(err))}

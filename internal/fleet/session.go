@@ -27,7 +27,7 @@ func (a *Agent) session(ctx context.Context, ready func()) error {
 	}
 	defer func() {
 		if ctx.Err() != nil {
-			s.client.forget(ctx, s.lease)
+			s.leave(ctx)
 		}
 	}()
 	ready()
@@ -38,7 +38,9 @@ func (a *Agent) session(ctx context.Context, ready func()) error {
 type session struct {
 	*Agent
 	client *Client
-	lease  clientv3.LeaseID
+	lease  clientv3.LeaseID // of the record
+	keep   clientv3.LeaseID // of the status
+	told   Status           // the last one written
 
 	revision int64 // of the record when it was written
 }
@@ -53,6 +55,11 @@ func (s *session) register(ctx context.Context) (revision int64, err error) {
 			return err
 		}
 		s.lease = lease.ID
+		keep, err := s.client.etcd.Grant(ctx, max(1, int64(s.set.Keep.Seconds())))
+		if err != nil {
+			return err
+		}
+		s.keep = keep.ID
 		policy, err := s.client.etcd.Get(ctx, s.keys.policy)
 		if err != nil {
 			return err
@@ -70,6 +77,9 @@ func (s *session) register(ctx context.Context) (revision int64, err error) {
 		return 0, err
 	}
 	s.written = Member{}
+	if err := s.publishStatus(ctx); err != nil {
+		return 0, err
+	}
 	return revision, s.publish(ctx)
 }
 
@@ -124,6 +134,9 @@ func (s *session) follow(ctx context.Context, revision int64) error {
 		if err := s.publish(ctx); err != nil {
 			return err
 		}
+		if err := s.publishStatus(ctx); err != nil {
+			return err
+		}
 	}
 }
 
@@ -171,7 +184,11 @@ func (s *session) answer(ctx context.Context, events []*clientv3.Event) error {
 			continue
 		}
 		id := string(e.Kv.Key[len(s.keys.questions):])
-		text := encode(answer(s.set.Manager, s.keys.policy, e.Kv.Value))
+		r, mine := s.Agent.answer(e.Kv.Value)
+		if !mine {
+			continue
+		}
+		text := encode(r)
 		err := s.set.Config.request(ctx, "answer", func(ctx context.Context) error {
 			_, err := s.client.etcd.Put(ctx, s.keys.answers+id+"/"+s.id, string(text), clientv3.WithLease(clientv3.LeaseID(e.Kv.Lease)))
 			return err

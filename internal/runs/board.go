@@ -141,6 +141,13 @@ func (b *Board) setStall(text string) {
 	b.stall = text
 }
 
+// StalledAt returns where the process hangs, "" if it does not.
+func (b *Board) StalledAt() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.stall
+}
+
 // Ready returns an error until a run has begun, and while it hangs.
 func (b *Board) Ready() error {
 	b.mu.Lock()

@@ -12,12 +12,14 @@ const maxTail = 64 << 10
 type Tail struct {
 	mu   sync.Mutex
 	text []byte
+	end  int64 // the number of bytes written
 }
 
 // Write keeps p. It never fails.
 func (t *Tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.end += int64(len(p))
 	if t.text = append(t.text, p...); len(t.text) > 2*maxTail {
 		t.text = append([]byte(nil), t.text[len(t.text)-maxTail:]...)
 	}
@@ -26,9 +28,27 @@ func (t *Tail) Write(p []byte) (int, error) {
 
 // Lines returns the last lines.
 func (t *Tail) Lines(most int) []byte {
+	text, _ := t.Since(most, 0)
+	return text
+}
+
+// Since returns the last lines, or everything after a position unless that is 0, and the position of
+// the end. Lines that are kept no longer are left out.
+func (t *Tail) Since(most int, after int64) (text []byte, end int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return bytes.Clone(lastLines(t.text[max(0, len(t.text)-maxTail):], len(t.text) > maxTail, most))
+	text = t.text[max(0, len(t.text)-maxTail):]
+	switch missed := t.end - after; {
+	case after == 0:
+		text = lastLines(text, len(t.text) > maxTail, most)
+	case missed <= 0:
+		text = nil
+	case missed <= int64(len(text)):
+		text = text[int64(len(text))-missed:]
+	default:
+		text = lastLines(text, true, maxTail)
+	}
+	return bytes.Clone(text), t.end
 }
 
 // lastLines returns the last lines of a text. If the text was cut at its beginning, the first line

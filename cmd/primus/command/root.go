@@ -24,23 +24,11 @@ import (
 	"github.com/primus-fl/primus/cmd/primus/command/internal/serve"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/tokenizer"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/train"
-	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/internal/buildinfo"
-	"github.com/primus-fl/primus/internal/launch"
-	"github.com/primus-fl/primus/internal/launch/elastic"
 	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/spf13/cobra"
 	"go.uber.org/fx"
-)
-
-// Exit codes.
-const (
-	exitOK          = 0
-	exitFailure     = 1
-	exitUsage       = 2
-	exitHung        = launch.HangCode
-	exitInterrupted = 130
 )
 
 // Streams are where a command writes: results to Out, everything else to Err.
@@ -67,34 +55,16 @@ func Main(args []string, streams Streams, extras ...fx.Option) int {
 
 // exitCode prints an error once and returns the code that stands for it.
 func exitCode(ctx context.Context, err error, out io.Writer) int {
-	if err == nil {
-		return exitOK
-	}
 	switch {
-	case errors.Is(err, cli.ErrReported):
-		return exitFailure
+	case err == nil, errors.Is(err, cli.ErrReported):
 	case errors.Is(err, backend.ErrInterrupted):
 		fmt.Fprintln(out, "primus:", err)
-		return exitInterrupted
 	case ctx.Err() != nil && errors.Is(err, context.Canceled):
 		fmt.Fprintln(out, "primus: interrupted")
-		return exitInterrupted
+	default:
+		fmt.Fprintln(out, "primus: error:", plaintext.Lines(err.Error(), "primus: error: "))
 	}
-	fmt.Fprintln(out, "primus: error:", plaintext.Lines(err.Error(), "primus: error: "))
-	var usage cli.UsageError
-	if errors.As(err, &usage) || errors.Is(err, document.ErrUsage) {
-		return exitUsage
-	}
-	if failed, ok := errors.AsType[*launch.Failure](err); ok {
-		return failed.ExitCode()
-	}
-	if failed, ok := errors.AsType[*elastic.Failure](err); ok && failed.Hung {
-		return exitHung
-	}
-	if failed, ok := errors.AsType[*launch.ExitError](err); ok {
-		return failed.ExitCode()
-	}
-	return exitFailure
+	return cli.ExitCode(ctx, err)
 }
 
 // NewRoot returns the command line without additions of a program.

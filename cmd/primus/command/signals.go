@@ -48,14 +48,14 @@ func interruptible(out io.Writer, ending *cli.Ending) (context.Context, func()) 
 			}
 			if ctx.Err() != nil {
 				fmt.Fprintln(out, "\nprimus: interrupted twice: exit at once")
-				ending.Exit(exitInterrupted)
+				ending.Exit(cli.ExitInterrupted)
 			}
 			first = time.Now()
 			cancel(signalCause(s))
 			grace := ending.Grace()
 			end = time.AfterFunc(grace, func() {
 				fmt.Fprintf(out, "\nprimus: interrupted, and not ended %v later: exit at once; what was not saved is lost\n", grace)
-				ending.Exit(exitInterrupted)
+				ending.Exit(cli.ExitInterrupted)
 			})
 		}
 		if end != nil {

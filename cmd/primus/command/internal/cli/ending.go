@@ -19,7 +19,7 @@ type Ending struct {
 
 	mu    sync.Mutex
 	grace time.Duration
-	last  []func()
+	last  []func(code int)
 	next  func() // what the next interrupt does instead of ending the process
 }
 
@@ -70,8 +70,8 @@ func (e *Ending) Interrupted() bool {
 	return f != nil
 }
 
-// Last adds a function that Exit calls. It must return at once.
-func (e *Ending) Last(f func()) {
+// Last adds a function that Exit calls with the code. It must return within two seconds.
+func (e *Ending) Last(f func(code int)) {
 	if e == nil {
 		return
 	}
@@ -81,7 +81,8 @@ func (e *Ending) Last(f func()) {
 }
 
 // Exit ends the process with a code, and with it all processes that it has started and those that
-// they have started. It waits for nothing: files that are replaced as a whole are whole.
+// they have started. Apart from the functions of Last it
+// waits for nothing: files that are replaced as a whole are whole.
 func (e *Ending) Exit(code int) {
 	if e == nil {
 		return
@@ -90,7 +91,7 @@ func (e *Ending) Exit(code int) {
 	last := e.last
 	e.mu.Unlock()
 	for _, f := range last {
-		f()
+		f(code)
 	}
 	procgroup.KillDescendants()
 	e.exit(code)

@@ -22,6 +22,9 @@ type Streams struct {
 	// there is no progress bar.
 	Width func() int
 
+	// Height returns the lines of that terminal; nil without one.
+	Height func() int
+
 	// Color says that Err shows colours.
 	Color bool
 }
@@ -33,8 +36,11 @@ type Program struct {
 	Ending *Ending // of the process; nil for a command line that is only looked at
 }
 
-// usualWidth is used for terminals that do not report their width.
-const usualWidth = 80
+// usualWidth and usualHeight are used for terminals that do not report their size.
+const (
+	usualWidth  = 80
+	usualHeight = 24
+)
 
 // StandardStreams returns the standard output and error of the process. With the variable CI in the
 // environment they are no terminal, and with NO_COLOR a terminal has no colours.
@@ -51,6 +57,13 @@ func StandardStreams() Streams {
 			return usualWidth
 		}
 		return width
+	}
+	s.Height = func() int {
+		_, height, err := term.GetSize(fd)
+		if err != nil || height <= 0 {
+			return usualHeight
+		}
+		return height
 	}
 	return s
 }

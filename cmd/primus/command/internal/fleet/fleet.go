@@ -10,7 +10,7 @@ import (
 func New(prog cli.Program) *cobra.Command {
 	cmd := cli.Group("fleet", "Look at all runs of a fleet, and change the policy of all of them",
 		newFleetListCommand(prog), newFleetExplainCommand(prog), newFleetPolicyCommand(prog),
-		newFleetWatchCommand(prog), newFleetSDCommand(prog),
+		newFleetWatchCommand(prog), newFleetTopCommand(prog), newFleetLogsCommand(prog), newFleetSDCommand(prog),
 	)
 	cmd.Long = `Look at all runs of a fleet, and change the policy of all of them.
 

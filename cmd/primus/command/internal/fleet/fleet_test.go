@@ -121,9 +121,22 @@ func TestFleetOfTwoTrainers(t *testing.T) {
 	assert.Equal(t, 1, got.Code)
 	assert.Contains(t, commandtest.OnlyError(t, got), policy+`:1:1: unknown key "prefr"`)
 
+	id := listed.Members[0].ID
+	got = commandtest.Run(t, "fleet", "logs", id, "--lines", "1000")
+	require.Zero(t, got.Code, got.Stderr)
+	assert.Contains(t, got.Out, "policy of the fleet is in force")
+	got = commandtest.Run(t, "fleet", "top", "--count", "2", "--interval", "100ms")
+	require.Zero(t, got.Code, got.Stderr)
+	assert.Equal(t, 2, strings.Count(got.Out, "2 training; policy "), got.Out)
+	assert.Regexp(t, `(?m)^exp-0-\S+ +0/1 +training +\d+/1000000 +\d\.\d{4} +\d\S*s +[\d,]+ +\d\.\d\d % +now$`, got.Out)
+
 	require.ErrorIs(t, two.Stop(), backend.ErrInterrupted)
 	got = commandtest.Run(t, "fleet", "list")
 	assert.Contains(t, got.Out, "in force in 1 of 1 run\n")
+	assert.Contains(t, got.Out, " training ")
+	got = commandtest.Run(t, "fleet", "list", "--ended")
+	assert.Regexp(t, `(?m)^exp-0-\S+ +0/1 +\S+ +ended 130 +\d+/1000000 `, got.Out)
+	assert.Contains(t, got.Stderr, "interrupted")
 
 	etcd.Kill()
 	one.WaitFor("the fleet cannot be reached; training continues")
@@ -229,7 +242,7 @@ func TestFleetOfThreeOneRefuses(t *testing.T) {
 	assert.Regexp(t, `^refused .*op "generic_gemm" is in use`, results["refuses"])
 	assert.Contains(t, results["refuses"], "vendor gonum is denied by")
 
-	asInTheGuide(t, commandtest.Run(t, "fleet", "list", "--fleet", etcd.Address).Out, "run rank host framework policy generation decisions metrics since")
+	asInTheGuide(t, commandtest.Run(t, "fleet", "list", "--fleet", etcd.Address).Out, "run rank host state step loss seen policy decisions since")
 
 	got = commandtest.Run(t, "fleet", "policy", "apply", commandtest.PolicyIn(t, t.TempDir(), "none.yaml", "{}\n"), "--fleet", etcd.Address, "--patience", "1m")
 	require.Zero(t, got.Code, got.Stderr)
@@ -369,6 +382,13 @@ func TestFleetUsage(t *testing.T) {
 		{[]string{"fleet", "explain", "a", "--fleet", "a:1", "--phase", "forwards"}, []string{`--phase: unknown phase "forwards"`}},
 		{[]string{"fleet", "policy", "apply", "--fleet", "a:1"}, []string{"given 0 policy files, want one"}},
 		{[]string{"fleet", "policy", "apply", "x", "--fleet", "a:1", "--expect=-1"}, []string{"--expect: given -1"}},
+		{[]string{"fleet", "policy", "apply", "x", "--fleet", "a:1", "--max-slowdown", "20"}, []string{`--max-slowdown: given "20"`, "20%"}},
+		{[]string{"fleet", "policy", "apply", "x", "--fleet", "a:1", "--max-slowdown", "NaN%"}, []string{`--max-slowdown: given "NaN%"`}},
+		{[]string{"fleet", "policy", "apply", "x", "--fleet", "a:1", "--trial", "1m"}, []string{"--trial without --max-slowdown"}},
+		{[]string{"fleet", "list", "--fleet", "a:1", "--all", "--ended"}, []string{"given --ended and --all, want one of them"}},
+		{[]string{"fleet", "logs", "--fleet", "a:1"}, []string{"given 0 runs, want one"}},
+		{[]string{"fleet", "logs", "a", "--fleet", "a:1", "--lines", "0"}, []string{"--lines: given 0"}},
+		{[]string{"fleet", "top", "--fleet", "a:1", "--interval", "1ms"}, []string{"--interval: given 1ms"}},
 		{[]string{"fleet", "sd", "--fleet", "a:1", "--listen", "9401"}, []string{`--listen: given "9401"`}},
 		{l.Args("--fleet", "etcd"), []string{`"etcd"`, "HOST:PORT"}},
 		{l.Args("--fleet", "https://a:1", "--fleet-cert", "c.pem"), []string{"go together"}},

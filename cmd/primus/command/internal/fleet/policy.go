@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"os/user"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -61,6 +63,8 @@ type applyOptions struct {
 	patience time.Duration
 	rollback bool
 	watch    bool
+	slowdown string
+	trial    time.Duration
 }
 
 // addFlags adds the flags of commands that replace the policy.
@@ -72,7 +76,11 @@ func (o *applyOptions) addFlags(cmd *cobra.Command) {
 	cmd.Flags().DurationVar(&o.patience, "patience", fleetPatience, "wait this long for the runs, a `TIME` such as 10s")
 	cmd.Flags().BoolVar(&o.rollback, "rollback", true, "take the policy back when a run does not have it in force")
 	cmd.Flags().BoolVar(&o.watch, "watch", false, "print each answer of a run as it comes")
-	cli.WithoutVariable(cmd.Flags(), "watch")
+	cmd.Flags().StringVar(&o.slowdown, "max-slowdown", "", "take the policy back when steps of a run become longer, or fallbacks more, by a larger `PART`, such as 20%")
+	cmd.Flags().DurationVar(&o.trial, "trial", 2*time.Minute, "with --max-slowdown: how long runs may take for the steps that show it, a `TIME` such as 10m")
+	for _, name := range []string{"watch", "max-slowdown", "trial"} {
+		cli.WithoutVariable(cmd.Flags(), name)
+	}
 }
 
 // settings checks the flags.
@@ -81,12 +89,31 @@ func (o *applyOptions) settings(cmd *cobra.Command, prog cli.Program) (fleet.App
 		return fleet.ApplySettings{}, cli.Usagef(cmd, "--expect: given %d, want %s", o.expect, cli.Wants(cmd.Flags().Lookup("expect")))
 	}
 	s := fleet.ApplySettings{Expect: o.expect, Patience: o.patience, Keep: !o.rollback, Who: whoami()}
+	if o.slowdown != "" {
+		part, err := parsePart(o.slowdown)
+		if err != nil {
+			return s, cli.Usagef(cmd, "--max-slowdown: %w", err)
+		}
+		s.MaxSlowdown, s.Trial = part, o.trial
+	} else if cmd.Flags().Changed("trial") {
+		return s, cli.Usagef(cmd, "--trial without --max-slowdown: want --max-slowdown there")
+	}
 	if o.watch {
 		s.Notify = func(r fleet.RunResult) {
 			fmt.Fprintf(prog.Err, "%s %-9s %s, rank %s on %s%s\n", time.Now().Format(cli.TimeOfDay), r.Result, r.Run, r.Rank, r.Host, because(r.Reason))
 		}
 	}
 	return s, nil
+}
+
+// parsePart reads a part such as 20%, more than 0.
+func parsePart(text string) (float64, error) {
+	digits, percent := strings.CutSuffix(text, "%")
+	n, err := strconv.ParseFloat(strings.TrimSpace(digits), 64)
+	if err != nil || !percent || !(n > 0) || n > 1e6 {
+		return 0, fmt.Errorf("given %q, want more than nothing in percent, such as 20%%", text)
+	}
+	return n / 100, nil
 }
 
 func because(reason string) string {
@@ -130,9 +157,14 @@ people do not undo each other's change.
 
 When a run does not have the policy in force after all, or does not answer in time, the
 fleet gets the previous policy again, {} where it had none; --rollback=false leaves the
-new one. The exit code is 1 in these cases.`,
+new one. So it does with --max-slowdown when a run becomes slower: the policy is taken
+back if the median of five steps under it is longer than before by a larger part, if the
+share of calls that fall back has grown by a larger part (and by one call in a thousand),
+or if the run stalls, diverges or fails, or has not done five steps in --trial. The exit
+code is 1 in these cases.`,
 		Example: `  primus fleet policy apply policy.yaml --fleet 10.0.0.1:2379
-  primus fleet policy apply policy.yaml --expect 1207 --watch`,
+  primus fleet policy apply policy.yaml --expect 1207 --watch
+  primus fleet policy apply policy.yaml --max-slowdown 20%`,
 		Args: cli.Arguments(1, "policy files", "one"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			settings, err := opts.settings(cmd, prog)

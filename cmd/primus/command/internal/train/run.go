@@ -90,7 +90,7 @@ func trainHere(ctx context.Context, prog cli.Program, s experiments.Stage, opts 
 	if os.Getenv(oppolicy.EnvLogLevel) == "" && levels.Console >= slog.LevelInfo {
 		opLevel = slog.LevelWarn // the log file has the rest
 	}
-	member, err := opts.fleet.Member(experiment, module)
+	identity, err := opts.fleet.Member(experiment, module)
 	if err != nil {
 		return err
 	}
@@ -134,20 +134,21 @@ func trainHere(ctx context.Context, prog cli.Program, s experiments.Stage, opts 
 	}
 	services := service.Config{
 		Log: log, Metrics: opts.metrics.Config(experiment), Serve: opts.serve.Config, Trains: true,
-		Fleet: member, RunLog: tail, Operator: serve.Operator{Save: requests.Save, Stop: stop},
+		Fleet: identity, RunLog: tail, Operator: serve.Operator{Save: requests.Save, Stop: stop},
 	}
 	settings := opts.run.Settings(experiment, s, log)
 	settings.LogFile, settings.Requests, settings.Progress = logFile, requests, backend.NewProgress()
 	var board *runs.Board
 	var output *service.MetricsOutput
 	var library *mpi.Library
+	var member *service.FleetMember
 	watchers := backend.Observers{}
 	wire := func(p Params) {
-		board, output, library = p.Board, p.Output, p.MPI
+		board, output, library, member = p.Board, p.Output, p.MPI, p.Fleet
 		p.Dispatch.Watch(p.Manager)
 		p.Process.WatchPlugins(p.Sources)
 		settings.Manager, settings.Device, settings.Backends, settings.Patches = p.Manager, p.Device, p.Backends, p.Patches
-		watchers = append(watchers, p.Training, p.Dispatch, p.Board)
+		watchers = append(watchers, p.Training, p.Dispatch, p.Board, p.Fleet)
 		if !place.follows() {
 			watchers = append(watchers, runs.NewRecorder(p.Board, log), p.Hub, show)
 			if opFormat == oppolicy.LogJSON {
@@ -155,7 +156,9 @@ func trainHere(ctx context.Context, prog cli.Program, s experiments.Stage, opts 
 			}
 		}
 	}
-	err = graph.Run(ctx, func() error {
+	err = graph.Run(ctx, func() (err error) {
+		prog.Ending.Last(member.EndsNow)
+		defer func() { member.Ended(cli.ExitCode(ctx, err), err) }()
 		if err := checkManifest(opts.manifest, settings.Manager); err != nil {
 			return err
 		}
@@ -185,11 +188,12 @@ func trainHere(ctx context.Context, prog cli.Program, s experiments.Stage, opts 
 		}
 		settings.Observer = append(watchers, around)
 		settings.Progress.Waits(library.Waits)
-		defer watchdog.Start(opts.watch(prog, settings, place, library.Recent))()
+		defer watchdog.Start(opts.watch(prog, settings, place, library.Recent, member))()
 		err = errors.Join(train.Run(ctx, settings), around.close(), show.Err())
 		if err == nil || errors.Is(err, backend.ErrInterrupted) || common(err) {
 			err = errors.Join(err, library.Close()) // after another error the launcher ends the other ranks
 		}
+		member.Ended(cli.ExitCode(ctx, err), err)
 		if board.Ready() == nil {
 			output.Linger(outer)
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
+	"github.com/primus-fl/primus/cmd/primus/command/internal/service"
 	"github.com/primus-fl/primus/internal/launch"
 	"github.com/primus-fl/primus/internal/watchdog"
 	"github.com/primus-fl/primus/runtime/backend"
@@ -15,7 +16,7 @@ import (
 type hungError struct{ error }
 
 // watch returns the settings of the watchdog of a run in this process.
-func (o *Options) watch(prog cli.Program, s train.Settings, place ranks, recent func() string) watchdog.Settings {
+func (o *Options) watch(prog cli.Program, s train.Settings, place ranks, recent func() string, member *service.FleetMember) watchdog.Settings {
 	w := watchdog.Settings{
 		Progress: s.Progress, Floor: o.run.Launch.Hang, Log: s.Log, Wait: o.run.Grace,
 		Observer: s.Observer.(backend.Observers), Recent: recent,
@@ -38,6 +39,7 @@ func (o *Options) watch(prog cli.Program, s train.Settings, place ranks, recent 
 		if err := leaveError(hungError{err}); !errors.Is(err, cli.ErrReported) {
 			fmt.Fprintln(prog.Err, "primus: error:", err)
 		}
+		member.Ended(launch.HangCode, err)
 		prog.Ending.Exit(launch.HangCode)
 	}
 	return w
