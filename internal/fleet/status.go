@@ -215,8 +215,8 @@ func (s *Snapshot) statuses(records []Member) {
 	slices.SortStableFunc(s.Ended, func(a, b Member) int { return b.Status.Seen.Compare(a.Status.Seen) })
 }
 
-// List is Snapshot with the present numbers of each run, for which it asks the runs. A run that does
-// not answer within the duration patience has those that it wrote last.
+// List is Snapshot with the present numbers of each run, for which it asks the runs. A run that
+// does not answer within the duration patience has those that it wrote last.
 func (c *Client) List(ctx context.Context, patience time.Duration) (Snapshot, error) {
 	s, heard, err := c.ask(ctx, Question{Status: true}, patience, nil, nil)
 	if err != nil {

@@ -32,8 +32,8 @@ func (t *Tail) Lines(most int) []byte {
 	return text
 }
 
-// Since returns the last lines, or everything after a position unless that is 0, and the position of
-// the end. Lines that are kept no longer are left out.
+// Since returns the last lines, or everything after a position unless that is 0, and the position
+// of the end. Lines that are kept no longer are left out.
 func (t *Tail) Since(most int, after int64) (text []byte, end int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
