@@ -52,7 +52,7 @@ var layers = []layer{
 	{root: "internal/fleet", allowed: []string{"opmanager"}},
 	{root: "internal/launch/placement", allowed: []string{"internal/launch", "document"}},
 	{root: "internal/launch"},
-	{root: "internal/native", allowed: []string{"internal/finite", "internal/opbench", "internal/random", "internal/recording", "internal/safetensors", "internal/tokenizer", "internal/tuning",
+	{root: "internal/native", allowed: []string{"internal/finite", "internal/opbench", "internal/pipeline", "internal/random", "internal/recording", "internal/safetensors", "internal/tokenizer", "internal/tuning",
 		"runtime/backend", "runtime/backends/native", "runtime/config", "runtime/patch", "document", "opmanager", "opregistry", "ops", "tensor", "device"}},
 	{root: "internal/opbench", allowed: []string{"opregistry", "ops", "tensor", "device", "internal/kernel/vector"}},
 	{root: "internal/opencltest", allowed: []string{"opregistry", "opstest", "device", "internal/loadertest"}},

@@ -195,3 +195,11 @@ func zeroBubble(s Shape, times Times) Table {
 	}
 	return fastest(s, times, arrangements([]plan{{func(s Shape) [][]Pass { return interleave(s, BackwardInput) }, limit}}, times, 0))
 }
+
+// PlacementOf returns the placement of a named schedule, Loop for Auto.
+func PlacementOf(name string) Placement {
+	if g, ok := find(name); ok {
+		return g.placement
+	}
+	return Loop
+}

@@ -71,7 +71,7 @@ func criticalPairs(t Table, r Simulation, times Times) []pair {
 		if !ok || start == 0 {
 			return pairs
 		}
-		d := t.depth(from, needed.Chunk)
+		d := t.Depth(from, needed.Chunk)
 		rows := where.backward
 		if needed.Kind == Forward {
 			rows = where.forward

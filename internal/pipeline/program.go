@@ -59,7 +59,7 @@ type message struct {
 
 // message returns the message that an action is an end of.
 func (s Shape) message(rank int, a Action) message {
-	m := message{a.Pass.Kind != Forward, a.Pass.MicroBatch, s.depth(rank, a.Pass.Chunk)}
+	m := message{a.Pass.Kind != Forward, a.Pass.MicroBatch, s.Depth(rank, a.Pass.Chunk)}
 	switch {
 	case a.Op == Send:
 	case m.backward:

@@ -166,16 +166,16 @@ func newArrivals(s Shape) arrivals {
 func (a arrivals) set(s Shape, rank int, p Pass, end float64) {
 	switch p.Kind {
 	case Forward:
-		a.forward[s.depth(rank, p.Chunk)][p.MicroBatch] = end
+		a.forward[s.Depth(rank, p.Chunk)][p.MicroBatch] = end
 	case BackwardInput, Backward:
-		a.backward[s.depth(rank, p.Chunk)][p.MicroBatch] = end
+		a.backward[s.Depth(rank, p.Chunk)][p.MicroBatch] = end
 	}
 }
 
 // ready returns when the results that a pass needs have arrived, and false if one has not been
 // computed.
 func (a arrivals) ready(s Shape, rank int, p Pass, send float64) (float64, bool) {
-	d := s.depth(rank, p.Chunk)
+	d := s.Depth(rank, p.Chunk)
 	if p.Kind == BackwardWeights {
 		end := a.backward[d][p.MicroBatch]
 		return end, end >= 0

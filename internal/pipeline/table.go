@@ -90,16 +90,16 @@ func (s Shape) Validate() error {
 	return nil
 }
 
-// depth returns the place in the model of a chunk of a rank, from 0.
-func (s Shape) depth(rank, chunk int) int {
+// Depth returns the place in the model of a chunk of a rank, from 0.
+func (s Shape) Depth(rank, chunk int) int {
 	if s.Placement == Vee && chunk%2 == 1 {
 		rank = s.Ranks - 1 - rank
 	}
 	return chunk*s.Ranks + rank
 }
 
-// at returns the rank and the chunk at a place in the model.
-func (s Shape) at(depth int) (rank, chunk int) {
+// At returns the rank and the chunk at a place in the model.
+func (s Shape) At(depth int) (rank, chunk int) {
 	rank, chunk = depth%s.Ranks, depth/s.Ranks
 	if s.Placement == Vee && chunk%2 == 1 {
 		rank = s.Ranks - 1 - rank
@@ -121,31 +121,31 @@ type Table struct {
 // backward pass also needs the forward pass of the same chunk. ok is false for the first forward
 // pass of a micro batch.
 func (s Shape) needs(rank int, p Pass) (from int, pass Pass, ok bool) {
-	depth := s.depth(rank, p.Chunk)
+	depth := s.Depth(rank, p.Chunk)
 	switch {
 	case p.Kind == Forward && depth == 0:
 		return 0, Pass{}, false
 	case p.Kind == Forward:
-		from, chunk := s.at(depth - 1)
+		from, chunk := s.At(depth - 1)
 		return from, Pass{Forward, p.MicroBatch, chunk}, true
 	case p.Kind == BackwardWeights:
 		return rank, Pass{BackwardInput, p.MicroBatch, p.Chunk}, true
 	case depth == s.depths()-1:
 		return rank, Pass{Forward, p.MicroBatch, p.Chunk}, true
 	}
-	from, chunk := s.at(depth + 1)
+	from, chunk := s.At(depth + 1)
 	return from, Pass{BackwardInput, p.MicroBatch, chunk}, true
 }
 
 // feeds returns the pass that takes the result of p, and the rank that runs it.
 func (s Shape) feeds(rank int, p Pass) (to int, pass Pass, ok bool) {
-	depth := s.depth(rank, p.Chunk)
+	depth := s.Depth(rank, p.Chunk)
 	switch {
 	case p.Kind == Forward && depth < s.depths()-1:
-		to, chunk := s.at(depth + 1)
+		to, chunk := s.At(depth + 1)
 		return to, Pass{Forward, p.MicroBatch, chunk}, true
 	case (p.Kind == BackwardInput || p.Kind == Backward) && depth > 0:
-		to, chunk := s.at(depth - 1)
+		to, chunk := s.At(depth - 1)
 		return to, Pass{BackwardInput, p.MicroBatch, chunk}, true
 	}
 	return 0, Pass{}, false

@@ -2,10 +2,10 @@ package projection
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/primus-fl/primus/document"
+	"github.com/primus-fl/primus/internal/pipeline"
 )
 
 // Chunk is what a pipeline rank computes in one go. With virtual stages a rank has several.
@@ -155,15 +155,11 @@ func (r *reader) layoutStages(layout document.Value, m Model, p *Parallel) [][]C
 		}
 	} else {
 		text, _ := layout.Str()
-		expanded, rest, err := expandLayout(strings.NewReplacer(" ", "", ",", "", "\n", "").Replace(text), 0)
-		if err == nil && rest != "" {
-			err = fmt.Errorf("unexpected %q", rest)
-		}
-		if err != nil {
+		var err error
+		if rows, err = pipeline.Layout(text); err != nil {
 			r.failAt(key, "want letters E, t, m and L with | between stages: %v", err)
 			return nil
 		}
-		rows = strings.Split(expanded, "|")
 	}
 	if len(rows)%p.Pipeline != 0 {
 		r.failAt(key, "want a multiple of pipeline_model_parallel_size %d stages, not %d", p.Pipeline, len(rows))
@@ -202,40 +198,4 @@ func (r *reader) layoutStages(layout document.Value, m Model, p *Parallel) [][]C
 		r.failAt(key, "want %d layers and %d of multi-token prediction, not %d and %d", m.Layers, m.ExtraMTP, next, mtp)
 	}
 	return stages
-}
-
-// expandLayout writes out the repetitions of a layout, up to a closing parenthesis.
-func expandLayout(text string, depth int) (expanded, rest string, err error) {
-	var b strings.Builder
-	for text != "" && text[0] != ')' {
-		part := text[:1]
-		text = text[1:]
-		if part == "(" {
-			if depth > 100 {
-				return "", "", fmt.Errorf("more than 100 parentheses")
-			}
-			if part, text, err = expandLayout(text, depth+1); err != nil {
-				return "", "", err
-			}
-			if text == "" {
-				return "", "", fmt.Errorf("a parenthesis is not closed")
-			}
-			text = text[1:]
-		}
-		if after, ok := strings.CutPrefix(text, "*"); ok {
-			end := 0
-			for end < len(after) && after[end] >= '0' && after[end] <= '9' {
-				end++
-			}
-			n, err := strconv.Atoi(after[:end])
-			if err != nil || n*len(part) > maxLayers {
-				return "", "", fmt.Errorf("want a number up to %d after *", maxLayers)
-			}
-			part, text = strings.Repeat(part, n), after[end:]
-		}
-		if b.WriteString(part); b.Len() > maxLayers {
-			return "", "", fmt.Errorf("more than %d letters", maxLayers)
-		}
-	}
-	return b.String(), text, nil
 }

@@ -91,6 +91,9 @@ func (p Plan) Again(module string) bool {
 	return p.selective() && (slices.Contains(p.Modules, module) || p.Modules == nil && module == Attention)
 }
 
+// Recomputes reports whether backward computes any activations again.
+func (p Plan) Recomputes() bool { return p.Granularity == Full || p.selective() }
+
 // Chunk returns the chunk [first, end) that a layer, of so many, belongs to. Of a chunk only the
 // input of the first layer is kept. end is 0 for a layer that keeps its activations.
 func (p Plan) Chunk(layer, layers int) (first, end int) {

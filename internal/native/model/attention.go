@@ -40,6 +40,11 @@ func (b *Builder) attention(w LayerWeights, freqs *tensor.Tensor) *attention {
 		dropout: float32(c.AttentionDropout), dProjected: b.scratch(t, c.QKVRows()), dMixed: b.scratch(t, nq*d),
 		fwd: opmanager.MustBind(b.Fwd, attentionops.FusedAttnFwd), bwd: opmanager.MustBind(b.Bwd, attentionops.FusedAttnBwd),
 	}
+	if b.Apart {
+		a.dProjected = b.Act(t, c.QKVRows())
+	}
+	b.postpone(&a.qkv, nil)
+	b.postpone(&a.out, b.kept(t, c.HiddenSize))
 	defer b.during(architecture.Attention)()
 	a.mixed, a.stats = b.Act(t, nq*d), b.Keep.F32(b.Batch, nq, b.Seq, 1)
 	if left := c.KeysBeforeIn(b.depth); left >= 0 {

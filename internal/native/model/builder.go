@@ -47,6 +47,7 @@ type Builder struct {
 	again      *memory.Pool  // memory of what backward computes again, which layers share; nil for a forward-only pass
 	narrow     *memory.Pool  // memory of operands of fp8, which layers share
 	Scales     *fp8.Scales   // of operands of fp8; nil unless scaling is delayed
+	Apart      bool          // gradients of weights may be computed later
 	scaled     int           // how many linear layers have operands of fp8
 }
 
@@ -134,6 +135,8 @@ type Linear struct {
 	sum      vectorGrad // of a weight that ranks multiply with rows of their own; without ranks elsewhere
 	added    []adapter
 	eights   *eights
+	apart    bool           // the gradient of the weight may be computed later
+	kept     *tensor.Tensor // the gradient of the output until then; nil if it is kept elsewhere
 	fwd, bwd *opmanager.Bound[gemm.GenericGemmArgs]
 }
 
@@ -188,6 +191,24 @@ func (l *Linear) products(r *Run, x, dy, dx, db *tensor.Tensor) {
 	if l.Weight.Grad == nil {
 		return
 	}
+	if r.later == nil || !l.apart {
+		l.product(r, x, dy, narrow)
+		return
+	}
+	if l.kept != nil && r.Err == nil {
+		r.fail(l.kept.CopyFrom(dy))
+		dy = l.kept
+	}
+	*r.later = append(*r.later, postponed{l, x, dy})
+}
+
+// weights computes the gradient of the weight after the others.
+func (l *Linear) weights(r *Run, x, dy *tensor.Tensor) {
+	l.product(r, x, dy, l.eights.gradient(r, dy))
+}
+
+// product computes the gradient of the weight; narrow is dy as it enters products along rows.
+func (l *Linear) product(r *Run, x, dy, narrow *tensor.Tensor) {
 	into, accumulate := l.Weight.Grad, r.Accumulate
 	if l.sum.ranks != nil {
 		into, accumulate = l.sum.to(r), false

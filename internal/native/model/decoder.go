@@ -52,6 +52,9 @@ type Decoder struct {
 // memory.
 func (m *Model) NewDecoder(mgr *opmanager.Manager, s DecoderSettings) (*Decoder, error) {
 	c := m.cfg
+	if m.part.Stretches != nil {
+		return nil, errors.New("decoder: the model is a stage of a pipeline, want a whole one")
+	}
 	s = s.resolved(c)
 	if s.Slots < 1 || s.Rows < s.Slots || s.Capacity < 1 {
 		return nil, fmt.Errorf("decoder of %d sequences of %d tokens, %d in a step: want at least one sequence and a token of each in a step", s.Slots, s.Capacity, s.Rows)
@@ -231,7 +234,7 @@ func (d *Decoder) build(n int) *decoderPass {
 		pick: opmanager.MustBind(b.Fwd, embeddingops.EmbeddingFwd),
 	}
 	b.ShareWide(d.mgr)
-	p.layers = b.Layers(d.m.layers, d.mgr, d.memory, d.freqs)
+	p.layers = b.Layers(d.m.layers, 0, d.mgr, d.memory, d.freqs)
 	return p
 }
 

@@ -41,9 +41,12 @@ func (d *documents) set(of []int32, begins func(i int) bool) error {
 
 // setDocuments takes the segments and positions of a batch.
 func (p *Pass) setDocuments(b Batch) error {
-	return errors.Join(
+	err := errors.Join(
 		p.segments.set(b.Segments, func(i int) bool { return i%p.seq == 0 || b.Segments[i] != b.Segments[i-1] }),
 		p.places.set(b.Positions, func(i int) bool { return b.Positions[i] == 0 }),
-		p.embedding.FillPlaces(p.seq, b.Positions),
 	)
+	if p.embedding == nil {
+		return err
+	}
+	return errors.Join(err, p.embedding.FillPlaces(p.seq, b.Positions))
 }

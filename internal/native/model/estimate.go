@@ -108,7 +108,7 @@ func count(c architecture.Config, part Part, layers int, of func(*Model, *memory
 
 // countPass counts the memory of a pass that trains.
 func (m *Model) countPass(mgr *opmanager.Manager, taken *memory.Counter, batch int) error {
-	p := &Pass{m: m, memory: &memory.Arena{Backend: taken}, batch: batch, seq: m.cfg.SeqLength}
+	p := &Pass{m: m, stretch: m.stretch(0), memory: &memory.Arena{Backend: taken}, batch: batch, seq: m.cfg.SeqLength}
 	p.build(mgr, true)
 	if p.memory.Err != nil {
 		return fmt.Errorf("estimate the memory of activations: %w", p.memory.Err)

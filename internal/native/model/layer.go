@@ -49,12 +49,13 @@ func (b *Builder) mlpRows() int {
 }
 
 // Layers makes the layers. In a forward-only pass they share all memory except their inputs, of
-// which there are two; in training, what is computed again is shared.
-func (b Builder) Layers(weights []LayerWeights, mgr *opmanager.Manager, a *memory.Arena, freqs *tensor.Tensor) []Layer {
+// which there are two; in training, what is computed again is shared. first is the number of the
+// first one.
+func (b Builder) Layers(weights []LayerWeights, first int, mgr *opmanager.Manager, a *memory.Arena, freqs *tensor.Tensor) []Layer {
 	train := b.Spare != nil
 	var all []Layer
 	inputs := [2]*tensor.Tensor{}
-	pools := newLayerPools(b.Config, a, train)
+	pools := newLayerPools(b.Config, len(weights), a, train)
 	b.narrow = &memory.Pool{Arena: a, Shared: true}
 	if train {
 		b.Spare, b.again = &memory.Pool{Arena: a, Shared: true}, &memory.Pool{Arena: a, Shared: true}
@@ -62,8 +63,8 @@ func (b Builder) Layers(weights []LayerWeights, mgr *opmanager.Manager, a *memor
 	for i, w := range weights {
 		var inside bool
 		b.Keep, inside = pools.of(i)
-		b.At(mgr.Layer(i))
-		b.depth = i
+		b.At(mgr.Layer(first + i))
+		b.depth = first + i
 		switch {
 		case inside:
 			inputs[i%2] = b.Rows()

@@ -51,6 +51,9 @@ func (m *Model) MergedValues(mgr *opmanager.Manager) (all []*tensor.Tensor, rele
 	scale := opregistry.Float(float32(m.cfg.Scale()))
 	values := map[*Param]*tensor.Tensor{}
 	for _, l := range m.layers {
+		if l.QKV.Weight.Value == nil { // of another stage
+			continue
+		}
 		for _, w := range []LinearWeights{l.QKV, l.Out, l.Up, l.Down} {
 			for _, a := range w.Adapters {
 				into := values[w.Weight]

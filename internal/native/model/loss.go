@@ -103,7 +103,7 @@ func (b *LossBatch) Mean(value func(i int) float64) float64 {
 func (p *Pass) SetLoss(l Loss) { p.loss = l }
 
 func (p *Pass) lossForward(r *Run) (float64, error) {
-	if r.Err != nil {
+	if r.Err != nil || !p.stretch.Last {
 		return 0, r.Err
 	}
 	r.Leave("loss")

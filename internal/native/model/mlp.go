@@ -14,6 +14,8 @@ func (b *Builder) mlp(w LayerWeights) mlp {
 	defer b.during(architecture.MLP)()
 	t, f := b.tokens(), b.Config.FFNHiddenSize
 	up, down := b.Linear(w.Up), b.Linear(w.Down)
+	b.postpone(&up, nil)
+	b.postpone(&down, b.kept(t, b.Config.HiddenSize))
 	in, act, dAct := b.Act(t, b.Config.UpRows()), b.Act(t, f), b.scratch(t, f)
 	if b.Config.Gated() {
 		return &swiGLU{

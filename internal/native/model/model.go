@@ -24,9 +24,12 @@ type Model struct {
 	head      *Param // the embedding when tied
 	params    []*Param
 	adapters  []*Param // A and B of each adapter
-	flats     []Flat
-	rounded   []bool      // by depth: whether the copies of the weights are those of their values
-	scales    *fp8.Scales // of operands of fp8; nil unless scaling is delayed
+
+	drawn, drawnAdapters []*Param // params and adapters with those of other stages, which have no memory
+
+	flats   []Flat
+	rounded []bool      // by depth: whether the copies of the weights are those of their values
+	scales  *fp8.Scales // of operands of fp8; nil unless scaling is delayed
 }
 
 // New allocates a model with zero weights. Close returns its memory.
@@ -69,7 +72,7 @@ func newModel(cfg architecture.Config, backend device.Backend, part Part, frozen
 	if cfg.Untie {
 		m.head = b.Table(b.Names.Head+".weight", normal, cfg.VocabSize, h)
 	}
-	m.params, m.adapters = b.Params, b.Adapters
+	m.choose(b.Params, b.Adapters)
 	m.allocate()
 	m.copies()
 	m.rounded = make([]bool, cfg.NumLayers+2)
@@ -95,7 +98,9 @@ func (m *Model) Backend() device.Backend { return m.memory.Backend }
 func (m *Model) Params() []*Param { return m.params }
 
 // Divided reports whether this is the part of a model that a rank has.
-func (m *Model) Divided() bool { return m.part.Tensor != nil || m.part.Experts != nil }
+func (m *Model) Divided() bool {
+	return m.part.Tensor != nil || m.part.Experts != nil || m.part.Stretches != nil
+}
 
 // Close returns the memory of weights and gradients.
 func (m *Model) Close() error { return m.memory.Close() }

@@ -22,6 +22,7 @@ type Param struct {
 	start Start
 	Parts []part
 	Slice Slice // which part of the whole weight this is; the zero value is all of it
+	Twin  bool  // another rank has it, too, and writes it to checkpoints: the embedding as the output layer of a last stage
 	Apart bool  // it lies in a Flat of its own, because other ranks have other such weights
 
 	matrices []int // the rows of the matrices of a layer that the weight holds; nil without
@@ -51,6 +52,26 @@ func (p *Param) Matrices(split bool) (rows []int, inOut bool) {
 // up to a bound or, if these are 0, one value.
 type Start struct{ Std, bound, value float64 }
 
+// draw returns the next initial value.
+func (s Start) draw(rng *rand.Rand) float32 {
+	switch {
+	case s.Std > 0:
+		return float32(rng.NormFloat64() * s.Std)
+	case s.bound > 0:
+		return float32((2*rng.Float64() - 1) * s.bound)
+	}
+	return float32(s.value)
+}
+
+// skip draws n values that nobody needs.
+func (s Start) skip(n int, rng *rand.Rand) {
+	if s.Std > 0 || s.bound > 0 {
+		for range n {
+			s.draw(rng)
+		}
+	}
+}
+
 // part is a part of a fused weight that a checkpoint stores as a tensor of its own: rows from the
 // end of the part before.
 type part struct {
@@ -69,20 +90,17 @@ type Named struct {
 // Initialise fills weights with their initial values.
 func Initialise(params []*Param, rng *rand.Rand) error {
 	for _, p := range params {
+		if p.Value == nil { // another stage has it
+			p.start.skip(p.whole().NumElements(), rng)
+			continue
+		}
 		err := tensor.Fill(p.Value, func(own []float32) {
 			data := own
 			if p.Slice.Whole != nil { // the numbers of the others are drawn too
 				data = make([]float32, p.Slice.Whole.NumElements())
 			}
 			for i := range data {
-				switch {
-				case p.start.Std > 0:
-					data[i] = float32(rng.NormFloat64() * p.start.Std)
-				case p.start.bound > 0:
-					data[i] = float32((2*rng.Float64() - 1) * p.start.bound)
-				default:
-					data[i] = float32(p.start.value)
-				}
+				data[i] = p.start.draw(rng)
 			}
 			if p.Slice.Whole != nil {
 				p.Slice.Runs(0, len(own), func(at, to, n int) { copy(own[at:at+n], data[to:]) })
@@ -111,6 +129,14 @@ func ByName(params []*Param, of func(int) *tensor.Tensor) []Named {
 		}
 	}
 	return all
+}
+
+// whole returns the shape of the weight of which a rank may have a part.
+func (p *Param) whole() tensor.Shape {
+	if p.Slice.Whole != nil {
+		return p.Slice.Whole
+	}
+	return p.Shape
 }
 
 // Shared reports whether a rank has a part of the weight only, because others have the rest.

@@ -15,6 +15,7 @@ import (
 // batch·seq, h the hidden size.
 type Pass struct {
 	m          *Model
+	stretch    Stretch
 	memory     *memory.Arena
 	batch, seq int
 	check      bool // look for NaN and Inf after each op
@@ -30,20 +31,24 @@ type Pass struct {
 	segments   documents
 	places     documents // of positions
 
-	embedding *Embedding
+	embedding *Embedding     // nil where another stage has it
 	targets   *tensor.Tensor // i32 [T]
 	freqs     *tensor.Tensor // of rotary positions [seq 1 1 d]; nil without
 	layers    []Layer
 	stream    *Stream
-	out       *tensor.Tensor // of the last layer, rows of the stream
-	norm      *tensor.Tensor // of the final norm [T h]
-	finalNorm Norm
+	in, out   *tensor.Tensor // before the first layer and after the last one, rows of the stream
 	rounder   *rounder
-	head      Linear
-	entropy   *BlockCrossEntropy
 	grad      *Gradients // nil for a forward-only pass
 	watch     Watch
 
+	// Of the last stage.
+	norm      *tensor.Tensor // of the final norm [T h]
+	finalNorm Norm
+	head      Linear
+	entropy   *BlockCrossEntropy
+
+	apart        bool // gradients of weights may be computed later
+	later        []postponed
 	mark         Marker
 	updateScales *opmanager.Bound[quant.FusedAmaxAndScaleUpdateArgs] // with delayed scaling
 }
@@ -51,6 +56,13 @@ type Pass struct {
 // NewPass allocates the activations for batches of batch sequences of seq tokens,
 // and with train the buffers of the backward pass. Close returns the memory.
 func (m *Model) NewPass(mgr *opmanager.Manager, batch, seq int, train bool) (*Pass, error) {
+	if m.part.Stretches != nil {
+		return nil, errors.New("pass: the model is a stage of a pipeline, want one of its stretches")
+	}
+	return m.newPass(mgr, 0, batch, seq, train, false)
+}
+
+func (m *Model) newPass(mgr *opmanager.Manager, stretch, batch, seq int, train, apart bool) (*Pass, error) {
 	if batch < 1 || seq < 1 || seq > m.cfg.SeqLength {
 		return nil, fmt.Errorf("pass of %d sequences of %d tokens: want at least one sequence of 1 to %d tokens (seq_length)", batch, seq, m.cfg.SeqLength)
 	}
@@ -60,12 +72,15 @@ func (m *Model) NewPass(mgr *opmanager.Manager, batch, seq int, train bool) (*Pa
 	if n := m.part.Tensor; m.part.Sequence && batch*seq%n.Ranks != 0 {
 		return nil, fmt.Errorf("pass of %d sequences of %d tokens: want a multiple of %d tokens, of which each rank has a part (sequence_parallel)", batch, seq, n.Ranks)
 	}
-	p := &Pass{m: m, memory: &memory.Arena{Backend: m.memory.Backend}, batch: batch, seq: seq, loss: CrossEntropy()}
+	p := &Pass{m: m, stretch: m.stretch(stretch), apart: apart, memory: &memory.Arena{Backend: m.memory.Backend}, batch: batch, seq: seq, loss: CrossEntropy()}
 	p.build(mgr, train)
 	if p.memory.Err != nil {
 		return nil, fmt.Errorf("allocate activations for %d sequences of %d tokens: %w", batch, seq, p.memory.Fail())
 	}
-	err := p.embedding.FillPlaces(seq, nil)
+	var err error
+	if p.embedding != nil {
+		err = p.embedding.FillPlaces(seq, nil)
+	}
 	if err == nil && p.freqs != nil {
 		err = FillFreqs(m.cfg, p.freqs)
 	}
@@ -78,39 +93,51 @@ func (m *Model) NewPass(mgr *opmanager.Manager, batch, seq int, train bool) (*Pa
 func (p *Pass) build(mgr *opmanager.Manager, train bool) {
 	m, c, t := p.m, p.m.cfg, p.batch*p.seq
 	own := &memory.Pool{Arena: p.memory}
-	outside := Builder{Config: m.local(), Batch: p.batch, Seq: p.seq, Keep: own, Part: m.part, RowBuffers: new([4]RowBuffer)}
+	outside := Builder{Config: m.local(), Batch: p.batch, Seq: p.seq, Keep: own, Part: m.part, RowBuffers: new([4]RowBuffer), Apart: p.apart}
 	if train {
 		outside.Spare = &memory.Pool{Arena: p.memory}
 		p.grad = outside.Gradients()
 	}
 	outside.At(mgr)
 	p.stream = outside.Stream()
-	p.embedding, p.rounder = outside.Embedding(m.embedding, m.positions, !c.Untie), m.rounder(mgr, &outside, p.memory)
+	if p.stretch.First {
+		p.embedding = outside.Embedding(m.embedding, m.positions, m.head == m.embedding)
+	}
+	p.rounder = m.rounder(mgr, &outside, p.memory)
 	outside.Scales = m.scales
 	if m.scales != nil {
 		p.updateScales = opmanager.MustBind(outside.Bwd, quant.FusedAmaxAndScaleUpdateAfterReduction)
 	}
-	p.targets = own.New(tensor.I32, t)
 	p.segments.memory, p.places.memory = own.New(tensor.I32, t+1), own.New(tensor.I32, t+1)
-	p.out, p.norm, p.finalNorm = outside.Rows(), outside.Act(t, c.HiddenSize), outside.StreamNorm(m.finalNorm)
-	p.head, p.entropy = outside.Linear(LinearWeights{Weight: m.head, Shared: m.part.Tensor}), outside.CrossEntropy(m.head)
-	e := p.entropy
-	p.lossArgs = LossBatch{Logits: e.Logits, Targets: p.targets, Losses: e.Losses, LSE: e.LSE, pass: p}
-	if train {
-		p.lossArgs.DLosses, p.lossArgs.DLogits = p.grad.Losses, e.Logits
+	p.out = outside.Rows()
+	if p.stretch.Last {
+		p.targets = own.New(tensor.I32, t)
+		p.norm, p.finalNorm = outside.Act(t, c.HiddenSize), outside.StreamNorm(m.finalNorm)
+		p.head, p.entropy = outside.Linear(LinearWeights{Weight: m.head, Shared: m.part.Tensor}), outside.CrossEntropy(m.head)
+		outside.postpone(&p.head, nil)
+		e := p.entropy
+		p.lossArgs = LossBatch{Logits: e.Logits, Targets: p.targets, Losses: e.Losses, LSE: e.LSE, pass: p}
+		if train {
+			p.lossArgs.DLosses, p.lossArgs.DLogits = p.grad.Losses, e.Logits
+		}
 	}
 	if c.Rotary() {
 		p.freqs = own.F32(p.seq, 1, 1, c.HeadDim())
 	}
 	outside.ShareWide(mgr)
-	p.layers = outside.Layers(m.layers, mgr, p.memory, p.freqs)
+	outside.skip(p.stretch)
+	at := p.stretch.Layers
+	p.layers = outside.Layers(m.layers[at.Lo:at.Hi], at.Lo, mgr, p.memory, p.freqs)
+	if p.in = p.out; len(p.layers) > 0 {
+		p.in = p.layers[0].In
+	}
 }
 
 // Close returns the memory of the pass.
 func (p *Pass) Close() error { return p.memory.Close() }
 
 // OnDevice reports whether the pass works in memory that the processor cannot access.
-func (p *Pass) OnDevice() bool { return !p.targets.OnHost() }
+func (p *Pass) OnDevice() bool { return !p.out.OnHost() }
 
 // SetBatch copies a batch of the rows and the sequence length of the pass, on which the following
 // passes work. A batch that Check refuses is an error.
@@ -119,7 +146,14 @@ func (p *Pass) SetBatch(b Batch) error {
 		return err
 	}
 	// The tokens of a row begin with its first one, its targets with its second one.
-	for first, t := range []*tensor.Tensor{p.embedding.Indices, p.targets} {
+	indices := (*tensor.Tensor)(nil)
+	if p.embedding != nil {
+		indices = p.embedding.Indices
+	}
+	for first, t := range []*tensor.Tensor{indices, p.targets} {
+		if t == nil {
+			continue
+		}
 		err := tensor.Fill(t, func(tokens []int32) {
 			for i := range p.batch {
 				row := b.Tokens[i*(p.seq+1)+first:]
@@ -144,7 +178,7 @@ func (p *Pass) SetBatch(b Batch) error {
 func (p *Pass) CheckFinite(on bool) { p.check = on }
 
 // Loss runs the model over the batch and returns the loss: with cross entropy, the weighted mean in
-// nats per token, and 0 if no token counts.
+// nats per token, and 0 if no token counts. Before the last stage of a pipeline, the result is 0.
 func (p *Pass) Loss() (float64, error) {
 	r := p.run()
 	p.forward(r)
@@ -182,24 +216,30 @@ func (p *Pass) AuxLoss() float64 { return p.auxLoss }
 
 func (p *Pass) forward(r *Run) {
 	p.fresh = false
-	p.held = p.m.cfg.LastChunk(p.m.cfg.NumLayers)
-	r.Leave("embedding")
-	p.needs(r, 0)
-	p.embedding.Forward(r, p.layers[0].In)
+	p.held = p.m.cfg.LastChunk(len(p.layers))
+	first := p.stretch.Layers.Lo
+	if p.embedding != nil {
+		r.Leave("embedding")
+		p.needs(r, 0)
+		p.embedding.Forward(r, p.in)
+	}
 	for i := range p.layers {
-		p.needs(r, i+1)
+		p.needs(r, first+i+1)
 		next := p.out
 		if i+1 < len(p.layers) {
 			next = p.layers[i+1].In
 		}
-		p.layers[i].Forward(r, i, next)
+		p.layers[i].Forward(r, first+i, next)
+	}
+	p.auxLoss = r.AuxLoss
+	if !p.stretch.Last {
+		return
 	}
 	r.Leave("final norm")
-	p.needs(r, len(p.layers)+1)
+	p.needs(r, first+len(p.layers)+1)
 	p.stream.Norm(r, p.finalNorm, p.out, p.norm)
 	r.Leave("output layer")
 	p.head.Forward(r, p.norm, p.entropy.Logits)
-	p.auxLoss = r.AuxLoss
 }
 
 // needs makes the weights of a depth ready.
@@ -219,29 +259,39 @@ func (p *Pass) final(r *Run, depth int) {
 
 // Backward runs the gradient of scale·Σ weight·(loss + auxiliary loss) over the tokens of the batch
 // of the last Loss. It writes the gradients of all weights, or adds to them with accumulate. It
-// overwrites activations, so each Backward needs a Loss of its own.
+// overwrites activations, so each Backward needs a Loss of its own. Before the last stage of a
+// pipeline, it begins with the gradient of the residual stream in Gradient.
 func (p *Pass) Backward(scale float32, accumulate bool) error {
+	return p.backward(scale, accumulate, nil)
+}
+
+func (p *Pass) backward(scale float32, accumulate bool, later *[]postponed) error {
 	if !p.fresh {
 		return errors.New("backward: the activations are used up or were never computed; run Loss first")
 	}
 	p.fresh = false
 	g := p.grad
 	r := p.run()
-	r.Accumulate, r.AuxScale = accumulate, scale*float32(p.weight)
-	p.lossBackward(r, scale)
-	r.Leave("output layer")
-	p.head.Backward(r, p.norm, p.entropy.Logits, g.Hidden)
-	r.Leave("final norm")
-	p.finalNorm.Backward(r, p.out, g.Sum(r), g.Res)
-	p.final(r, len(p.layers)+1)
+	r.Accumulate, r.AuxScale, r.later = accumulate, scale*float32(p.weight), later
+	first := p.stretch.Layers.Lo
+	if p.stretch.Last {
+		p.lossBackward(r, scale)
+		r.Leave("output layer")
+		p.head.Backward(r, p.norm, p.entropy.Logits, g.Hidden)
+		r.Leave("final norm")
+		p.finalNorm.Backward(r, p.out, g.Sum(r), g.Res)
+		p.final(r, first+len(p.layers)+1)
+	}
 	for i := len(p.layers) - 1; i >= 0; i-- {
 		p.restore(r, i)
-		p.layers[i].Backward(r, i, g)
-		p.final(r, i+1)
+		p.layers[i].Backward(r, first+i, g)
+		p.final(r, first+i+1)
 	}
-	r.Leave("embedding")
-	p.embedding.Backward(r, g)
-	p.final(r, 0)
+	if p.embedding != nil {
+		r.Leave("embedding")
+		p.embedding.Backward(r, g)
+		p.final(r, 0)
+	}
 	p.memory.Check()
 	return r.Err
 }
@@ -268,7 +318,7 @@ func (p *Pass) KeepAll() { p.dropout = DropoutKey{} }
 // restore computes the activations of a layer and of those before it in its chunk again, unless
 // they are those of the last forward.
 func (p *Pass) restore(r *Run, layer int) {
-	first, end := p.m.cfg.Chunk(layer, p.m.cfg.NumLayers)
+	first, end := p.m.cfg.Chunk(layer, len(p.layers))
 	if end != layer+1 || p.held == first {
 		return
 	}
@@ -278,6 +328,6 @@ func (p *Pass) restore(r *Run, layer int) {
 		if i+1 < end {
 			next = p.layers[i+1].In
 		}
-		p.layers[i].Forward(r, i, next)
+		p.layers[i].Forward(r, p.stretch.Layers.Lo+i, next)
 	}
 }

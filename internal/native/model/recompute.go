@@ -8,18 +8,19 @@ import (
 // layerPools hands out the memory of layers.
 type layerPools struct {
 	cfg    architecture.Config
+	layers int // of the pass
 	train  bool
 	own    *memory.Pool   // of layers that keep their activations, or of all layers in a forward-only pass
 	shared []*memory.Pool // by the place of a layer in its chunk
 }
 
-func newLayerPools(cfg architecture.Config, a *memory.Arena, train bool) *layerPools {
-	return &layerPools{cfg: cfg, train: train, own: &memory.Pool{Arena: a, Shared: !train}}
+func newLayerPools(cfg architecture.Config, layers int, a *memory.Arena, train bool) *layerPools {
+	return &layerPools{cfg: cfg, layers: layers, train: train, own: &memory.Pool{Arena: a, Shared: !train}}
 }
 
 // of returns the pool of a layer and whether its input is part of what is computed again.
 func (p *layerPools) of(layer int) (keep *memory.Pool, inside bool) {
-	first, end := p.cfg.Chunk(layer, p.cfg.NumLayers)
+	first, end := p.cfg.Chunk(layer, p.layers)
 	if !p.train || end == 0 {
 		return p.own, false
 	}

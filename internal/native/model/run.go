@@ -23,7 +23,8 @@ type Run struct {
 	Places     *tensor.Tensor // those in which positions are counted, likewise
 	Err        error
 
-	mark Marker
+	later *[]postponed // collects the gradients of weights that are computed later; nil if none are
+	mark  Marker
 }
 
 // Marker is told the name of the op that is called, "" between calls.

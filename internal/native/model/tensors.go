@@ -14,8 +14,8 @@ import (
 // gives the same bits everywhere, and the same weights with and without adapters.
 func (m *Model) Init(seed uint64) error {
 	return errors.Join(
-		Initialise(m.params, rand.New(rand.NewPCG(seed, 0x9e3779b97f4a7c15))),
-		Initialise(m.adapters, rand.New(rand.NewPCG(seed, 0xbf58476d1ce4e5b9))),
+		Initialise(m.drawn, rand.New(rand.NewPCG(seed, 0x9e3779b97f4a7c15))),
+		Initialise(m.drawnAdapters, rand.New(rand.NewPCG(seed, 0xbf58476d1ce4e5b9))),
 	)
 }
 

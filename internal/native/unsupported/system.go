@@ -2,19 +2,22 @@ package unsupported
 
 // parallel are the parameters that spread a model over processes.
 func parallel() map[string]rule {
-	const ranks = "ranks divide the batch, layers by tensor_model_parallel_size and expert_model_parallel_size, and the state of the optimizer by use_distributed_optimizer"
+	const (
+		ranks  = "ranks divide the batch, layers by pipeline_model_parallel_size, tensor_model_parallel_size and expert_model_parallel_size, and the state of the optimizer by use_distributed_optimizer"
+		layout = "pipeline_model_parallel_layout says which layers a stage has"
+	)
 	return map[string]rule{
-		"pipeline_model_parallel_size":          only(ranks, 1.0),
-		"context_parallel_size":                 only(ranks, 1.0),
-		"expert_tensor_parallel_size":           only(ranks, 1.0),
-		"model_parallel_size":                   only(ranks, 1.0),
-		"num_layers_per_virtual_pipeline_stage": only(ranks),
-		"num_virtual_stages_per_pipeline_rank":  only(ranks, 1.0),
-		"pipeline_model_parallel_layout":        only(ranks),
-		"hierarchical_context_parallel_sizes":   only(ranks, nil),
-		"hybrid_context_parallel":               off(ranks),
-		"use_megatron_fsdp":                     off(ranks),
-		"use_torch_fsdp2":                       off(ranks),
+		"account_for_embedding_in_pipeline_split": off(layout),
+		"account_for_loss_in_pipeline_split":      off(layout),
+		"decoder_first_pipeline_num_layers":       only(layout),
+		"decoder_last_pipeline_num_layers":        only(layout),
+		"context_parallel_size":                   only(ranks, 1.0),
+		"expert_tensor_parallel_size":             only(ranks, 1.0),
+		"model_parallel_size":                     only(ranks, 1.0),
+		"hierarchical_context_parallel_sizes":     only(ranks, nil),
+		"hybrid_context_parallel":                 off(ranks),
+		"use_megatron_fsdp":                       off(ranks),
+		"use_torch_fsdp2":                         off(ranks),
 	}
 }
 

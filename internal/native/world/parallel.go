@@ -11,13 +11,14 @@ import (
 
 // Parallel are the parameters of training on several ranks, with Megatron's names.
 type Parallel struct {
-	OverlapGradReduce bool `param:"overlap_grad_reduce"`        // gradients are sent while the backward pass goes on
-	Sharded           bool `param:"use_distributed_optimizer"`  // each rank has the state of the optimizer for a part of the weights
-	ReduceInBF16      bool `param:"grad_reduce_in_bf16"`        // gradients are sent as bf16, and added up in f32
-	OverlapGather     bool `param:"overlap_param_gather"`       // updated weights are sent while the next forward pass goes on
-	TensorParallel    int  `param:"tensor_model_parallel_size"` // ranks that share the projections of each layer and the vocabulary; 0 means 1
-	SequenceParallel  bool `param:"sequence_parallel"`          // these ranks divide the sequence between the projections; nothing without them
-	ExpertParallel    int  `param:"expert_model_parallel_size"` // ranks that share the experts of each layer; 0 means 1
+	OverlapGradReduce bool `param:"overlap_grad_reduce"`          // gradients are sent while the backward pass goes on
+	Sharded           bool `param:"use_distributed_optimizer"`    // each rank has the state of the optimizer for a part of the weights
+	ReduceInBF16      bool `param:"grad_reduce_in_bf16"`          // gradients are sent as bf16, and added up in f32
+	OverlapGather     bool `param:"overlap_param_gather"`         // updated weights are sent while the next forward pass goes on
+	TensorParallel    int  `param:"tensor_model_parallel_size"`   // ranks that share the projections of each layer and the vocabulary; 0 means 1
+	SequenceParallel  bool `param:"sequence_parallel"`            // these ranks divide the sequence between the projections; nothing without them
+	ExpertParallel    int  `param:"expert_model_parallel_size"`   // ranks that share the experts of each layer; 0 means 1
+	PipelineParallel  int  `param:"pipeline_model_parallel_size"` // stages, each of which has some of the layers; 0 means 1
 
 	// DistributedTimeout is how many minutes a rank waits for the others in a collective; 0 means
 	// 10.
@@ -50,8 +51,14 @@ func (p Parallel) Validate() error {
 	if p.ExpertParallel < 0 {
 		faults = append(faults, fmt.Errorf("expert_model_parallel_size: given %d, want a number >= 1", p.ExpertParallel))
 	}
+	if p.PipelineParallel < 0 {
+		faults = append(faults, fmt.Errorf("pipeline_model_parallel_size: given %d, want a number >= 1", p.PipelineParallel))
+	}
 	return errors.Join(faults...)
 }
+
+// StageRanks is the number of stages of the pipeline.
+func (p Parallel) StageRanks() int { return cmp.Or(p.PipelineParallel, 1) }
 
 // ExpertRanks is the number of ranks that share the experts of each layer.
 func (p Parallel) ExpertRanks() int { return cmp.Or(p.ExpertParallel, 1) }
@@ -60,11 +67,23 @@ func (p Parallel) ExpertRanks() int { return cmp.Or(p.ExpertParallel, 1) }
 func (p Parallel) TensorRanks() int { return cmp.Or(p.TensorParallel, 1) }
 
 // DividesModel reports whether a rank has a part of the model only.
-func (p Parallel) DividesModel() bool { return p.ExpertRanks()*p.TensorRanks() > 1 }
+func (p Parallel) DividesModel() bool { return p.ExpertRanks()*p.TensorRanks()*p.StageRanks() > 1 }
 
 // Fits returns an error if a job of some ranks cannot be divided as the parameters ask for.
 func (p Parallel) Fits(ranks int) error {
-	return errors.Join(divides("expert_model_parallel_size", p.ExpertRanks(), ranks), divides("tensor_model_parallel_size", p.TensorRanks(), ranks))
+	if err := divides("pipeline_model_parallel_size", p.StageRanks(), ranks); err != nil {
+		return err
+	}
+	each := ranks / p.StageRanks()
+	return errors.Join(p.divides("expert_model_parallel_size", p.ExpertRanks(), each), p.divides("tensor_model_parallel_size", p.TensorRanks(), each))
+}
+
+// divides is divides for the ranks of a stage.
+func (p Parallel) divides(parameter string, size, ranks int) error {
+	if err := divides(parameter, size, ranks); err == nil || p.StageRanks() == 1 {
+		return err
+	}
+	return fmt.Errorf("%s: given %d, want a divisor of the number of ranks of a stage, which is %d: start a multiple of %d with --nproc, mpirun or another launcher", parameter, size, ranks, size*p.StageRanks())
 }
 
 // divides returns an error if a job of some ranks has no parts of this size.
@@ -81,6 +100,8 @@ type Groups struct {
 	Tensor  *World // ranks that share the projections of each layer, and work on the same sequences
 	Experts *World // ranks that share the experts of each layer
 	Copies  *World // ranks that have the same experts
+	Stages  *World // ranks that have the other stages of the pipeline, one each
+	Ends    *World // those of them that have the first and the last stage; nil elsewhere, and without a pipeline
 }
 
 // Planned returns the groups of the first rank in a job of so many that has not begun.
@@ -89,15 +110,23 @@ func (p Parallel) Planned(ranks int) Groups {
 }
 
 // Divide returns the groups of a rank in a job that is divided as the parameters ask for. As in
-// Megatron, neighbours share projections or experts.
+// Megatron, neighbours share projections or experts, and those of a stage follow each other.
 func (w *World) Divide(p Parallel) Groups {
-	t, n := p.TensorRanks(), p.ExpertRanks()
-	return Groups{
-		Data:    w.part(w.Rank/t, w.Ranks/t, w.Rank%t, t),
-		Tensor:  w.part(w.Rank%t, t, w.Rank/t*t, 1),
-		Experts: w.part(w.Rank%n, n, w.Rank/n*n, 1),
-		Copies:  w.part(w.Rank/n, w.Ranks/n, w.Rank%n, n),
+	t, n, stages := p.TensorRanks(), p.ExpertRanks(), p.StageRanks()
+	each := w.Ranks / stages
+	stage, rank := w.Rank/each, w.Rank%each
+	first := stage * each
+	g := Groups{
+		Data:    w.part(rank/t, each/t, first+rank%t, t),
+		Tensor:  w.part(rank%t, t, first+rank/t*t, 1),
+		Experts: w.part(rank%n, n, first+rank/n*n, 1),
+		Copies:  w.part(rank/n, each/n, first+rank%n, n),
+		Stages:  w.part(stage, stages, rank, each),
 	}
+	if last := stages - 1; last > 0 && (stage == 0 || stage == last) {
+		g.Ends = w.part(stage/last, 2, rank, last*each)
+	}
+	return g
 }
 
 // part returns the World of some ranks of the job, which use the queue of the whole.

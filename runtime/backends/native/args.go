@@ -13,6 +13,7 @@ import (
 	"github.com/primus-fl/primus/internal/native/model"
 	"github.com/primus-fl/primus/internal/native/optim"
 	"github.com/primus-fl/primus/internal/native/posttrain"
+	"github.com/primus-fl/primus/internal/native/stages"
 	"github.com/primus-fl/primus/internal/native/weights"
 	"github.com/primus-fl/primus/internal/native/world"
 	"github.com/primus-fl/primus/internal/rundir/tracking"
@@ -29,6 +30,7 @@ type Args struct {
 	health.SpikeConfig
 	optim.Schedule // an lr_decay_iters of 0 means train_iters
 	world.Parallel
+	stages.Pipeline
 	weights.Start
 	data.SourceConfig
 	data.TokenizerConfig
@@ -236,6 +238,7 @@ func (a *Args) validate() error {
 			faults = append(faults, fmt.Errorf("sequence_parallel: given false, want true with num_experts %d and tensor_model_parallel_size %d, as in Megatron", a.NumExperts, n))
 		}
 	}
+	faults = append(faults, a.validatePipeline())
 	if !(a.DistributedTimeout >= 0) {
 		faults = append(faults, fmt.Errorf("distributed_timeout_minutes: given %v, want a number >= 0", a.DistributedTimeout))
 	}

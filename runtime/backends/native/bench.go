@@ -118,12 +118,8 @@ func (b *Bench) Last() backend.Step { return b.last }
 func (b *Bench) ValidLoss() (float64, error) {
 	b.fillFrom(1)
 	defer b.fill()
-	b.e.pass.SetLoss(b.e.points.loss.Original())
-	b.e.pass.KeepAll()
-	if err := b.e.pass.SetBatch(b.e.batch.Slice(0, b.e.args.MicroBatchSize)); err != nil {
-		return 0, err
-	}
-	return b.e.pass.Loss()
+	loss, _, err := b.e.plainLoss(b.e.batch.Slice(0, b.e.args.MicroBatchSize))
+	return loss, err
 }
 
 // Close releases the memory.

@@ -40,6 +40,7 @@ type engine struct {
 
 	model     *model.Model
 	pass      *model.Pass
+	conveyor  *conveyor // of a pipeline; nil without one
 	optimizer optim.Optimizer
 	gradients *optim.Gradients
 	lossScale *optim.LossScale // nil without fp16
@@ -68,11 +69,7 @@ func (e *engine) build(on device.Backend) (err error) {
 	if err := e.model.Init(uint64(e.args.Seed)); err != nil {
 		return err
 	}
-	if e.pass, err = e.model.NewPass(e.manager, e.args.MicroBatchSize, e.args.SeqLength, true); err != nil {
-		return err
-	}
-	e.pass.Mark(e.progress.Op())
-	if err := e.connect(); err != nil {
+	if err := e.makePasses(); err != nil {
 		return err
 	}
 	params := e.updated()
@@ -100,10 +97,37 @@ func (e *engine) build(on device.Backend) (err error) {
 	return err
 }
 
+// makePasses makes what computes losses and gradients, and exchanges these.
+func (e *engine) makePasses() (err error) {
+	if e.stage() {
+		if err := e.connect(); err != nil {
+			return err
+		}
+		return e.newConveyor()
+	}
+	if e.pass, err = e.model.NewPass(e.manager, e.args.MicroBatchSize, e.args.SeqLength, true); err != nil {
+		return err
+	}
+	e.pass.Mark(e.progress.Op())
+	if err := e.connect(); err != nil {
+		return err
+	}
+	e.pass.Watch(model.Watch{Needs: e.links.need, Final: func(depth int) {
+		if e.early {
+			e.links.send(depth)
+		}
+	}})
+	return nil
+}
+
 // allocate makes a model whose weights are 0, and the batch.
 func (e *engine) allocate(backend device.Backend) (err error) {
 	e.batch = model.NewBatch(e.args.GlobalBatchSize, e.args.SeqLength)
-	e.model, err = model.NewPart(e.args.Config, backend, e.part())
+	part, err := e.part()
+	if err != nil {
+		return err
+	}
+	e.model, err = model.NewPart(e.args.Config, backend, part)
 	return err
 }
 
@@ -130,6 +154,9 @@ func (e *engine) close() error {
 	}
 	if e.pass != nil {
 		faults = append(faults, e.pass.Close())
+	}
+	if e.conveyor != nil {
+		faults = append(faults, e.conveyor.close())
 	}
 	if e.model != nil {
 		faults = append(faults, e.model.Close())
@@ -175,8 +202,10 @@ func (e *engine) train(ctx context.Context, s *backend.Step) error {
 		s.Skipped = true
 		return nil
 	}
-	if err := e.pass.UpdateScales(e.largest); err != nil {
-		return fmt.Errorf("step %d: %w", s.Step, err)
+	if e.pass != nil { // a pipeline has no scales of earlier steps
+		if err := e.pass.UpdateScales(e.largest); err != nil {
+			return fmt.Errorf("step %d: %w", s.Step, err)
+		}
 	}
 	updates := e.updates(s.Step)
 	if e.lossScale != nil {

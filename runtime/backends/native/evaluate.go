@@ -182,8 +182,6 @@ func (t *trainer) evaluate(ctx context.Context, e *evaluation) (mean float64, er
 		}
 	}()
 	e.windows.Reset()
-	t.pass.SetLoss(t.points.loss.Original())
-	t.pass.KeepAll()
 	micro := t.batch.Slice(0, t.args.MicroBatchSize)
 	sum, weight := 0.0, 0.0
 	for i := range e.batches {
@@ -197,20 +195,16 @@ func (t *trainer) evaluate(ctx context.Context, e *evaluation) (mean float64, er
 		if i%t.groups.Data.Ranks != t.groups.Data.Rank {
 			continue
 		}
-		if err := t.pass.SetBatch(micro); err != nil {
-			return 0, err
-		}
-		loss, err := t.pass.Loss()
+		loss, known, err := t.plainLoss(micro)
 		if err != nil {
 			return 0, fmt.Errorf("evaluation: %w", err)
 		}
-		sum, weight = sum+loss*micro.Weight(), weight+micro.Weight()
+		if known {
+			sum, weight = sum+loss*micro.Weight(), weight+micro.Weight()
+		}
 	}
 	if rest := e.batches % t.groups.Data.Ranks; t.divided() && rest > 0 && t.groups.Data.Rank >= rest {
-		if err := t.pass.SetBatch(micro); err != nil { // the last ones of other ranks need this rank, too
-			return 0, err
-		}
-		if _, err := t.pass.Loss(); err != nil {
+		if _, _, err := t.plainLoss(micro); err != nil { // the last ones of other ranks need this rank, too
 			return 0, fmt.Errorf("evaluation: %w", err)
 		}
 	}

@@ -17,6 +17,10 @@ const sampleTemperature = 0.8
 // generate lets the model continue a prompt and keeps both. It returns errGivenUp if ctx ends
 // first. Ranks that have parts of a model generate the same text together, which nothing gives up.
 func (t *trainer) generate(ctx context.Context) (err error) {
+	if t.stage() {
+		t.tc.Log.Info("no text is generated: a stage of a pipeline has a part of the layers; primus generate loads the checkpoint")
+		return nil
+	}
 	prompt, err := t.choosePrompt()
 	if err != nil {
 		return err

@@ -22,12 +22,7 @@ func (t *trainer) healthy() error {
 
 // finiteLoss returns an error if the loss of the weights on a micro batch is not finite.
 func (t *trainer) finiteLoss(of model.Batch) error {
-	t.pass.SetLoss(t.points.loss.Original())
-	t.pass.KeepAll()
-	if err := t.pass.SetBatch(of); err != nil {
-		return err
-	}
-	loss, err := t.pass.Loss()
+	loss, _, err := t.plainLoss(of)
 	if err == nil && !finite(loss) { // a failed op does not prevent a save
 		return &NonFiniteError{Step: t.state.Step, What: "loss after the update", Value: loss, Reason: notSaved}
 	}

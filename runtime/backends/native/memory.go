@@ -65,7 +65,7 @@ func (a *Args) memoryParts(mgr *opmanager.Manager, dev device.Backend, limit flo
 	if at.Type != device.TypeCPU && !memory.Known(dev) {
 		return parts, nil
 	}
-	groups := a.Parallel.Planned(max(ranks, a.TensorRanks(), a.ExpertRanks()))
+	groups := a.Parallel.Planned(max(ranks, a.TensorRanks()*a.StageRanks(), a.ExpertRanks()*a.StageRanks()))
 	part := model.PartOf(groups, a.Parallel)
 	weights, trained := a.WeightBytes(), a.TrainedParameters()
 	moments, formula := a.moments()

@@ -92,7 +92,27 @@ func (e *engine) update(step int, lr float64) error {
 // drop sets the dropout of a micro batch of this rank. What is random depends on its number in the
 // global batch, so that it is the same with any number of ranks.
 func (e *engine) drop(step, micro int) {
-	e.pass.Drop(uint64(e.args.Seed), uint64((step-1)*e.args.microBatches()+micro+e.groups.Data.Rank*e.own()))
+	e.pass.Drop(e.drawn(step, micro))
+}
+
+// drawn returns what the random numbers of a micro batch of this rank depend on.
+func (e *engine) drawn(step, micro int) (seed, batch uint64) {
+	return uint64(e.args.Seed), uint64((step-1)*e.args.microBatches() + micro + e.groups.Data.Rank*e.own())
+}
+
+// plainLoss returns the loss of the weights on a micro batch, without patches and dropout, and
+// whether this is a rank that knows it.
+func (e *engine) plainLoss(b model.Batch) (loss float64, known bool, err error) {
+	if e.conveyor != nil {
+		return e.conveyor.loss(b)
+	}
+	e.pass.SetLoss(e.points.loss.Original())
+	e.pass.KeepAll()
+	if err := e.pass.SetBatch(b); err != nil {
+		return 0, false, err
+	}
+	loss, err = e.pass.Loss()
+	return loss, true, err
 }
 
 // forward calls the forward step of a micro batch of this rank.

@@ -77,27 +77,19 @@ func (e *engine) canRepeat(err error) bool {
 // means are the means of losses over the tokens of a step.
 type means struct{ loss, aux, crossEntropy float64 }
 
+// add adds the losses of the last forward pass on a share of the tokens.
+func (m *means) add(p *model.Pass, loss, share float64) {
+	m.loss += loss * share
+	m.aux += p.AuxLoss() * share
+	m.crossEntropy += p.CrossEntropy() * share
+}
+
 func (e *engine) tryGradients(ctx context.Context, s *backend.Step) error {
 	begin, before := time.Now(), e.waited()
 	var m means
 	e.gradients.Scaled(e.scale())
-	for i := range e.own() {
-		if ctx.Err() != nil && e.world.Alone() {
-			return errGivenUp
-		}
-		share := e.micro(i).Weight() / e.weight()
-		e.early = e.args.OverlapGradReduce && i == e.own()-1
-		part, err := e.forwardBackward(s.Step, i)
-		e.early = false
-		if err != nil {
-			return err
-		}
-		m.loss += part * share
-		m.aux += e.pass.AuxLoss() * share
-		m.crossEntropy += e.pass.CrossEntropy() * share
-		if !finite(m.loss) && e.world.Alone() {
-			return e.nonFinite(s.Step, "loss", m.loss)
-		}
+	if err := e.computeMicroBatches(ctx, s.Step, &m); err != nil {
+		return err
 	}
 	waited := e.waited() - before
 	computed := time.Since(begin) - waited
@@ -132,6 +124,29 @@ func (e *engine) tryGradients(ctx context.Context, s *backend.Step) error {
 	}
 	if !finite(s.GradNorm) && (e.lossScale == nil || e.lossScale.Exhausted()) {
 		return e.nonFinite(s.Step, "gradient norm", s.GradNorm)
+	}
+	return nil
+}
+
+// computeMicroBatches computes the losses and the gradients of the micro batches of this rank.
+func (e *engine) computeMicroBatches(ctx context.Context, step int, m *means) error {
+	if e.conveyor != nil {
+		return e.conveyor.gradients(step, m)
+	}
+	for i := range e.own() {
+		if ctx.Err() != nil && e.world.Alone() {
+			return errGivenUp
+		}
+		e.early = e.args.OverlapGradReduce && i == e.own()-1
+		loss, err := e.forwardBackward(step, i)
+		e.early = false
+		if err != nil {
+			return err
+		}
+		m.add(e.pass, loss, e.micro(i).Weight()/e.weight())
+		if !finite(m.loss) && e.world.Alone() {
+			return e.nonFinite(step, "loss", m.loss)
+		}
 	}
 	return nil
 }

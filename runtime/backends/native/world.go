@@ -75,7 +75,7 @@ func newWorld(tc *backend.TrainContext, a *Args) (*world.World, error) {
 // microBatchOn returns the micro batch of each rank, which may be smaller than micro_batch_size, or
 // why a job of some ranks cannot train the batch.
 func (a *Args) microBatchOn(ranks int) (int, error) {
-	ranks = max(ranks/a.TensorRanks(), 1) // with sequences of their own
+	ranks = max(ranks/a.TensorRanks()/a.StageRanks(), 1) // with sequences of their own
 	micro := a.MicroBatchSize
 	if share := a.GlobalBatchSize / ranks; share < micro && share > 0 && a.GlobalBatchSize%ranks == 0 {
 		micro = share
@@ -267,6 +267,9 @@ func (t *trainer) checkPoints() error {
 	if t.divided() && t.args.TensorRanks() > 1 && t.points.loss.Patched() {
 		return fmt.Errorf("a patch changes %s, and sees the logits of a part of the vocabulary only: train without tensor_model_parallel_size, or without it (primus patches plan names it)", LossPoint.Name())
 	}
+	if t.stage() && (t.points.forwardStep.Patched() || t.points.backwardStep.Patched()) {
+		return fmt.Errorf("a patch changes %s or %s, and stages of a pipeline have no such steps: train without pipeline_model_parallel_size, or without it (primus patches plan names it)", ForwardStepPoint.Name(), BackwardStepPoint.Name())
+	}
 	if t.world.Alone() || !t.points.backwardStep.Patched() {
 		return nil
 	}
@@ -294,14 +297,25 @@ func (t *trainer) stopping(ctx context.Context) bool {
 // divided reports whether this rank has a part of the model only.
 func (e *engine) divided() bool { return !e.world.Alone() && e.args.DividesModel() }
 
+// stage reports whether this rank has a stage of a pipeline.
+func (e *engine) stage() bool { return e.divided() && e.args.StageRanks() > 1 }
+
 // part finds out with whom this rank works, and returns the part of the model that it has.
-func (e *engine) part() model.Part {
+func (e *engine) part() (model.Part, error) {
 	p := world.Parallel{}
 	if e.divided() {
 		p = e.args.Parallel
 	}
 	e.groups = e.world.Divide(p)
-	return model.PartOf(e.groups, p)
+	part := model.PartOf(e.groups, p)
+	if !e.stage() {
+		return part, nil
+	}
+	plan, err := e.args.plan()
+	if err == nil {
+		part.Stretches = plan.Of(e.groups.Stages.Rank)
+	}
+	return part, err
 }
 
 // connect makes the exchange of gradients with other ranks, and finds out which weights this rank
@@ -327,17 +341,12 @@ func (e *engine) connect() error {
 			return err
 		}
 	}
-	e.pass.Watch(model.Watch{Needs: e.links.need, Final: func(depth int) {
-		if e.early {
-			e.links.send(depth)
-		}
-	}})
 	return nil
 }
 
 // writes reports whether this rank writes what it has of a weight, of those that share a layer.
 func (e *engine) writes(p *model.Param) bool {
-	return p.Shared() || !e.divided() || e.args.TensorRanks() == 1 || e.groups.Tensor.Leads()
+	return !p.Twin && (p.Shared() || !e.divided() || e.args.TensorRanks() == 1 || e.groups.Tensor.Leads())
 }
 
 // link makes the exchange of weights among the ranks that have them.

@@ -1,0 +1,42 @@
+package world
+
+import (
+	"github.com/primus-fl/primus/ops/collective"
+	"github.com/primus-fl/primus/tensor"
+)
+
+// Send sends a tensor to another rank while the caller goes on; wait returns when the tensor may be
+// written again. It is a broadcast among the two, in the place that it has among all that both ask
+// for.
+func (w *World) Send(what string, to int, t *tensor.Tensor) (wait func() error) {
+	return w.transfer(what, to, w.Rank, t)
+}
+
+// Receive receives a tensor that another rank sends, while the caller goes on; wait returns when it
+// is there.
+func (w *World) Receive(what string, from int, t *tensor.Tensor) (wait func() error) {
+	return w.transfer(what, from, from, t)
+}
+
+func (w *World) transfer(what string, peer, root int, t *tensor.Tensor) (wait func() error) {
+	pair := w.pair(peer)
+	args := collective.BroadcastArgs{Buffer: t, Group: pair}
+	if root != min(w.Rank, peer) {
+		args.Root = 1
+	}
+	on := w.queue.ask(true, func() error { return w.broadcast.Call(args) })
+	return func() error { return wrap(what, on.wait()) }
+}
+
+// pair is the group of this rank and another one.
+func (w *World) pair(peer int) collective.Group {
+	if w.Ranks == 2 {
+		return w.Group
+	}
+	stride := max(w.Stride, 1)
+	g := collective.Group{Ranks: 2, First: w.First + min(w.Rank, peer)*stride, Stride: (max(w.Rank, peer) - min(w.Rank, peer)) * stride}
+	if w.Rank > peer {
+		g.Rank = 1
+	}
+	return g
+}

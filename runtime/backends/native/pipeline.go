@@ -1,0 +1,201 @@
+package native
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/primus-fl/primus/internal/native/fp8"
+	"github.com/primus-fl/primus/internal/native/model"
+	"github.com/primus-fl/primus/internal/native/optim"
+	"github.com/primus-fl/primus/internal/native/stages"
+	"github.com/primus-fl/primus/runtime/backend"
+	"github.com/primus-fl/primus/tensor"
+)
+
+// plan returns how the layers are divided into the stages of a pipeline, nil for one stage.
+func (a *Args) plan() (*stages.Plan, error) {
+	if a.StageRanks() == 1 {
+		return nil, nil
+	}
+	head := float64(a.VocabSize) * float64(a.HiddenSize)
+	layers := a.FLOPsPerToken()/6 - head
+	return a.Pipeline.Plan(a.StageRanks(), a.NumLayers, stages.Costs{Layer: layers / float64(a.NumLayers), Head: head})
+}
+
+// validatePipeline returns the faults of parameters that contradict a pipeline.
+func (a *Args) validatePipeline() error {
+	n := a.StageRanks()
+	if n <= 1 {
+		if a.Pipeline.ByDefault() {
+			return nil
+		}
+		return errors.New("pipeline_model_parallel_size: given 1, want 2 or more with num_virtual_stages_per_pipeline_rank, num_layers_per_virtual_pipeline_stage or pipeline_model_parallel_layout")
+	}
+	plan, err := a.plan()
+	if err != nil {
+		return err
+	}
+	refuse := func(key string, got any, want string) error {
+		return fmt.Errorf("%s: given %v, want %s with pipeline_model_parallel_size %d", key, got, want, n)
+	}
+	var faults []error
+	if a.Recipe == fp8.Delayed {
+		faults = append(faults, refuse("fp8_recipe", a.Recipe, "another one"))
+	}
+	if a.stage == stageDPO {
+		faults = append(faults, refuse("stage", a.stage, "another one"))
+	}
+	if a.Optimizer == optim.Muon {
+		faults = append(faults, refuse("optimizer", a.Optimizer, "adam or sgd"))
+	}
+	if a.LoRA.Dropout > 0 && a.Adapts() {
+		faults = append(faults, refuse("lora_dropout", a.LoRA.Dropout, "0"))
+	}
+	if plan.Apart && a.Recomputes() {
+		faults = append(faults, fmt.Errorf("pp_algorithm: given %s, which may compute gradients of weights apart, want gpipe, 1f1b or interleaved with recomputed activations", plan.Name))
+	}
+	return errors.Join(faults...)
+}
+
+// conveyor runs the stage of a pipeline that this rank has.
+type conveyor struct {
+	e      *engine
+	plan   *stages.Plan
+	passes [][]*model.Pass // by chunk and slot
+
+	schedules map[int]*stages.Schedule // by the number of micro batches
+
+	// Of the current step.
+	step  int
+	means *means
+}
+
+// newConveyor makes the passes of the stage of this rank.
+func (e *engine) newConveyor() error {
+	plan, err := e.args.plan()
+	if err != nil {
+		return err
+	}
+	c := &conveyor{e: e, plan: plan, passes: make([][]*model.Pass, plan.Chunks), schedules: map[int]*stages.Schedule{}}
+	e.conveyor = c
+	_, err = c.schedule(e.own())
+	return err
+}
+
+// schedule returns what this rank does in a step of so many micro batches, for which it has the
+// passes.
+func (c *conveyor) schedule(microBatches int) (*stages.Schedule, error) {
+	if s := c.schedules[microBatches]; s != nil {
+		return s, nil
+	}
+	s, err := c.plan.Schedule(c.e.groups.Stages.Rank, microBatches)
+	if err != nil {
+		return nil, err
+	}
+	for chunk, n := range s.Slots {
+		for len(c.passes[chunk]) < n {
+			p, err := c.e.model.NewStagePass(c.e.manager, chunk, c.e.args.MicroBatchSize, c.e.args.SeqLength, c.plan.Apart)
+			if err != nil {
+				return nil, err
+			}
+			p.Mark(c.e.progress.Op())
+			p.Watch(model.Watch{Needs: c.e.links.need})
+			c.passes[chunk] = append(c.passes[chunk], p)
+		}
+	}
+	c.schedules[microBatches] = s
+	return s, nil
+}
+
+// close releases the passes.
+func (c *conveyor) close() error {
+	var faults []error
+	for _, list := range c.passes {
+		for _, p := range list {
+			faults = append(faults, p.Close())
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// gradients computes the losses and the gradients of the micro batches of a step.
+func (c *conveyor) gradients(step int, m *means) error {
+	s, err := c.schedule(c.e.own())
+	if err != nil {
+		return err
+	}
+	for _, f := range c.e.model.Flats() {
+		if err := tensor.Fill(f.Grads, func(grads []float32) { clear(grads[:f.Used]) }); err != nil {
+			return err
+		}
+	}
+	c.step, c.means = step, m
+	if err := s.Run(c.e.groups.Stages, c); err != nil {
+		return err
+	}
+	if p := c.e.model.Shares(); p != nil {
+		return c.e.groups.Ends.Total("add up the gradients of the embedding", p.Grad)
+	}
+	return nil
+}
+
+func (c *conveyor) pass(s stages.Slot) *model.Pass { return c.passes[s.Chunk][s.Index] }
+
+// Forward is that of stages.Work.
+func (c *conveyor) Forward(s stages.Slot, micro int) error {
+	e, p := c.e, c.pass(s)
+	e.progress.Enter(backend.PhaseForward, c.step)
+	b := e.micro(micro)
+	if err := p.SetBatch(b); err != nil {
+		return err
+	}
+	p.Drop(e.drawn(c.step, micro))
+	p.SetLoss(e.points.loss.Func())
+	loss, err := p.Loss()
+	if err != nil {
+		return err
+	}
+	c.means.add(p, loss, b.Weight()/e.weight())
+	return nil
+}
+
+// Backward is that of stages.Work.
+func (c *conveyor) Backward(s stages.Slot, _ int, weights bool) error {
+	c.e.progress.Enter(backend.PhaseBackward, c.step)
+	scale := float32(c.e.scale() / c.e.weight())
+	if weights {
+		return c.pass(s).Backward(scale, true)
+	}
+	return c.pass(s).BackwardInput(scale)
+}
+
+// Weights is that of stages.Work.
+func (c *conveyor) Weights(s stages.Slot, _ int) error { return c.pass(s).BackwardWeights() }
+
+// Stream is that of stages.Work.
+func (c *conveyor) Stream(s stages.Slot) (in, out, gradient *tensor.Tensor) {
+	p := c.pass(s)
+	return p.Input(), p.Output(), p.Gradient()
+}
+
+// loss returns the loss of the weights on a micro batch, without patches and dropout, and whether
+// this is the rank that knows it.
+func (c *conveyor) loss(b model.Batch) (loss float64, known bool, err error) {
+	for chunk := range c.passes {
+		p := c.passes[chunk][0]
+		p.SetLoss(c.e.points.loss.Original())
+		p.KeepAll()
+		if err := p.SetBatch(b); err != nil {
+			return 0, false, err
+		}
+	}
+	err = c.plan.Forward(c.e.groups.Stages.Rank, c.e.groups.Stages, c, func(s stages.Slot) error {
+		p := c.pass(s)
+		value, err := p.Loss()
+		if p.Heads() {
+			loss, known = value, true
+		}
+		return err
+	})
+	return loss, known, err
+}
