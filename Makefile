@@ -39,6 +39,20 @@ build: ## build bin/primus, which needs no C library
 lib: ## build bin/lib/libprimus.so and bin/include, for programs in C and Python; needs a C compiler
 	VERSION='$(VERSION)' ./scripts/lib.sh bin
 
+.PHONY: wheel
+wheel: lib ## build the wheel of the Python package primus_fl in dist, with the library inside
+	python3 ./scripts/wheel.py bin/lib/libprimus.so '$(VERSION)' dist
+
+.PHONY: python-env
+python-env: ## make a virtual environment with what make check-python needs in bin/python-env, from PyPI
+	python3 -m venv bin/python-env
+	bin/python-env/bin/pip install --quiet --upgrade pytest ruff mypy numpy
+
+.PHONY: check-python
+check-python: lib ## run ruff, mypy and the tests of the Python package in bin/python-env (make python-env)
+	cd python && ../bin/python-env/bin/ruff check . && ../bin/python-env/bin/mypy
+	cd python && PRIMUS_LIBRARY=$(CURDIR)/bin/lib/libprimus.so ../bin/python-env/bin/pytest -q tests
+
 .PHONY: train
 train: build ## train a small model from scratch (CONFIG=file.yaml ARGS='key=value …')
 	./$(BIN) train pretrain --config $(CONFIG) load=none $(ARGS)

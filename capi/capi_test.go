@@ -9,11 +9,14 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/primus-fl/primus/internal/primustest"
 )
 
 // built is the folder that the library of these tests was built into. It is built once.
@@ -88,6 +91,36 @@ func run(t *testing.T, env []string, program string, args ...string) string {
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	return string(out)
+}
+
+// The tests of the Python package pass, with Debian's PyTorch where that is installed.
+func TestPython(t *testing.T) {
+	t.Parallel()
+	dir := libprimus(t)
+	python := primustest.Python(t)
+	cmd := exec.CommandContext(t.Context(), python, "-W", "error::SyntaxWarning", "-m", "unittest", "discover", "-t", ".", "-s", "tests")
+	cmd.Dir = "../python"
+	cmd.Env = append(os.Environ(), "PRIMUS_LIBRARY="+filepath.Join(dir, "lib", "libprimus.so"), "PYTHONDONTWRITEBYTECODE=1")
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	t.Logf("%s: %s", python, out)
+}
+
+// The wheel has all that the package needs.
+func TestWheel(t *testing.T) {
+	t.Parallel()
+	dir, out := libprimus(t), t.TempDir()
+	python := primustest.Python(t)
+	version := run(t, []string{"PRIMUS_LIBRARY=" + filepath.Join(dir, "lib", "libprimus.so"), "PYTHONPATH=../python", "PYTHONDONTWRITEBYTECODE=1"},
+		python, "-c", "from primus_fl import _library; print(_library.load().primus_version().decode(), end='')")
+	for described, want := range map[string]string{version: "silu: served by default.flagos", "v1.2.0": "is of version " + version + ", this package needs v1.2.0"} {
+		wheel := strings.TrimSpace(run(t, nil, python, "../scripts/wheel.py", filepath.Join(dir, "lib", "libprimus.so"), described, out))
+		assert.Regexp(t, `primus_fl-[^-]+-py3-none-manylinux_2_\d+_\w+\.whl$`, wheel)
+		installed := t.TempDir()
+		run(t, nil, python, "-m", "zipfile", "-e", wheel, installed)
+		got := run(t, []string{"PYTHONPATH=" + installed}, python, "-c", "import primus_fl\ntry:\n    print(primus_fl.explain('silu'))\nexcept ImportError as e:\n    print(e)")
+		assert.Contains(t, got, want)
+	}
 }
 
 // The examples in other languages print the same.

@@ -81,6 +81,7 @@ var layers = []layer{
 	{root: "internal/pyreader", allowed: []string{"runtime/patch"}},
 	{root: "internal/recordtest", allowed: []string{"document", "internal/primustest"}},
 	{root: "internal/capigen"},
+	{root: "internal/pygen", allowed: []string{"internal/plugin", "ops", "opregistry"}},
 	{root: "internal/abigen", allowed: []string{"ops", "opregistry", "internal/plugin"}},
 	{root: "internal/benchmarks", program: true},
 	{root: "internal/program", allowed: []string{"internal/primustest", "internal/settings"}},

@@ -12,3 +12,4 @@
 package library
 
 //go:generate go run ../../../internal/capigen bindings.go
+//go:generate go run ../../../internal/pygen ../../../python/primus_fl
