@@ -46,6 +46,22 @@ type Bench struct {
 	peaks map[Bound]float64
 }
 
+// slowFLOPs is the size of a call from which on references, which take a second or more, are left
+// out.
+const slowFLOPs = 2e9
+
+// apart parts a list into what passes a test and the rest.
+func apart[E any](list []E, test func(E) bool) (passed, rest []E) {
+	for _, e := range list {
+		if test(e) {
+			passed = append(passed, e)
+		} else {
+			rest = append(rest, e)
+		}
+	}
+	return passed, rest
+}
+
 // CheckImpls returns an error if Impls names one that no op has.
 func (b *Bench) CheckImpls() error {
 	var known []string
@@ -81,9 +97,16 @@ func (b *Bench) Measure(ctx context.Context, d tensor.DType, build Build) (all [
 		impls := slices.DeleteFunc(slices.Clone(b.Snap.Impls(op)), func(e opregistry.Entry) bool {
 			return len(b.Impls) > 0 && !slices.Contains(b.Impls, e.ID)
 		})
+		var slow []opregistry.Entry
+		if c.FLOPs > slowFLOPs && len(b.Impls) == 0 {
+			impls, slow = apart(impls, func(e opregistry.Entry) bool { return e.Kind != opregistry.KindReference })
+		}
 		slices.SortStableFunc(impls, func(x, y opregistry.Entry) int { return cmp.Compare(x.ID, y.ID) })
 		for _, r := range Measure(ctx, c, b.Snap, impls, b.Exec, b.Settings) {
 			all = append(all, b.figures(c, d, r))
+		}
+		for _, e := range slow {
+			all = append(all, b.figures(c, d, Result{Impl: e.ID, Kind: e.Kind, Reason: "not measured, because it is slow and the call is large; naming it measures it"}))
 		}
 	}
 	return all, ctx.Err()

@@ -47,6 +47,9 @@ func Measure(ctx context.Context, c Case, snap *opregistry.Snapshot, impls []opr
 	left := slices.Clone(all)
 	for n := 0; n < s.Repeat && ctx.Err() == nil; n++ {
 		left = slices.DeleteFunc(left, func(side *Side) bool { return side.Err != nil || side.Spent >= s.Budget })
+		if len(left) == 0 {
+			break
+		}
 		Round(n, left)
 	}
 	results := make([]Result, len(impls))

@@ -70,7 +70,7 @@ func TestCompatibilityCommands(t *testing.T) {
 			t.Errorf("a block of language %q, want sh or text, so that it is run", b.Language)
 		}
 	}
-	assert.Equal(t, map[int]int{0: 2, 1: 1}, codes)
+	assert.Equal(t, map[int]int{0: 3, 1: 1}, codes)
 	left, err := os.ReadDir(".")
 	require.NoError(t, err)
 	assert.Len(t, left, 1, "nothing is written")

@@ -11,6 +11,7 @@ import (
 
 	"github.com/primus-fl/primus/cmd/primus/command"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/commandtest"
+	"github.com/primus-fl/primus/cmd/primus/command/internal/modes"
 	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -43,6 +44,7 @@ func TestExamplesOfHelp(t *testing.T) {
 			}
 			seen++
 			root := command.NewRoot(command.Streams{Out: io.Discard, Err: io.Discard})
+			words = append(words[:1], modes.Reorder(words[1:])...)
 			found, rest, err := root.Find(words[1:])
 			require.NoError(t, err, line)
 			own = own || found.CommandPath() == c.CommandPath()
@@ -51,7 +53,11 @@ func TestExamplesOfHelp(t *testing.T) {
 					got := commandtest.Run(t, words[1:]...)
 					assert.Equal(t, 1, got.Code, "%s: %s", line, got.Stderr)
 				} else {
-					got := commandtest.Run(t, append(words[1:], "--dry-run")...)
+					dry := append(words[1:], "--dry-run")
+					if slices.Contains(words, "--") { // the options of a mode come first
+						dry = append([]string{"--dry-run"}, words[1:]...)
+					}
+					got := commandtest.Run(t, dry...)
 					assert.Zero(t, got.Code, "%s: %s", line, got.Stderr)
 				}
 				continue

@@ -14,6 +14,7 @@ import (
 	"github.com/primus-fl/primus/cmd/primus/command/internal/devices"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/fleet"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/models"
+	"github.com/primus-fl/primus/cmd/primus/command/internal/modes"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/ops"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/patches"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/plugins"
@@ -48,7 +49,7 @@ func Main(args []string, streams Streams, extras ...fx.Option) int {
 	ctx, stop := interruptible(streams.Err, ending)
 	defer stop()
 	root := newRoot(cli.Program{Streams: streams, Extras: extras, Ending: ending})
-	root.SetArgs(args)
+	root.SetArgs(modes.Reorder(args))
 	err := root.ExecuteContext(ctx)
 	return exitCode(ctx, err, streams.Err)
 }
@@ -124,6 +125,7 @@ in order, within 30 s or --grace, the second one at once.`,
 		patches.New(prog), backends.New(prog), devices.New(prog), preflight.New(prog), preflight.NewSmoke(prog), projection.New(prog), benchmark.New(prog), models.NewGenerate(prog), models.NewChat(prog), models.NewEvaluate(prog), models.NewExport(prog), serve.New(prog), runs.New(prog), fleet.New(prog),
 		tokenizer.New(prog), data.New(prog),
 		newVersionCommand(prog), newManCommand())
+	root.AddCommand(modes.New(prog, newRoot)...)
 	refineBuiltins(root)
 	completePolicies(root, prog)
 	return root

@@ -27,6 +27,7 @@ type Run struct {
 	Workspace string   // the directory above it that the experiment names
 	Reads     []string // what it reads besides the files and directories of flags
 	Devices   bool     // the framework trains on the devices of a node
+	Plain     bool     // Command is all that primus gets there
 
 	// Resolved is the experiment without secrets, with the overrides in it, for a place that does not
 	// see the files of this machine. Secrets are the variables that it reads, with the parameters that
@@ -114,6 +115,9 @@ func CheckOverrides(launcher string, overrides []string) error {
 // follows.
 func (r *Run) args(program, rest string, more ...string) []string {
 	argv := append([]string{program}, r.Command...)
+	if r.Plain {
+		return argv
+	}
 	for _, f := range r.Flags {
 		argv = append(argv, "--"+f.Name+"="+f.Value)
 	}

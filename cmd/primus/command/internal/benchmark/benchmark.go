@@ -12,6 +12,10 @@ func New(prog cli.Program) *cobra.Command {
 		newBenchmarkTrainCommand(prog), newBenchmarkGemmCommand(prog),
 		newBenchmarkAttentionCommand(prog), newBenchmarkOpsCommand(prog),
 	)
+	cmd.AddCommand(newRCCLCommand(prog), newStridedCommand(prog))
+	for _, f := range families {
+		cmd.AddCommand(newProductsCommand(prog, f))
+	}
 	cmd.Long = `Measure training steps and ops on this machine. Times are medians over repetitions, with
 the 95 % confidence interval of the median, the fastest and the slowest. A share of the
 peak relates a rate to that of fused multiply-adds in registers, measured on all threads

@@ -2,13 +2,16 @@ package benchmark
 
 import (
 	"encoding/csv"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
@@ -25,12 +28,15 @@ import (
 
 // implBenchmarkOptions are the flags that the benchmarks of ops have in common.
 type implBenchmarkOptions struct {
-	dtypes  []string
-	impls   []string
-	threads uint
-	repeat  uint
-	output  benchmarkFormat
-	plot    string
+	dtypes   []string
+	impls    []string
+	threads  uint
+	repeat   uint
+	duration time.Duration
+	output   benchmarkFormat
+	plot     string
+	report   string
+	more     bool // the report goes behind what its file has
 }
 
 func (o *implBenchmarkOptions) addFlags(cmd *cobra.Command) {
@@ -38,8 +44,12 @@ func (o *implBenchmarkOptions) addFlags(cmd *cobra.Command) {
 	flags.StringSliceVar(&o.dtypes, "dtype", []string{"f32"}, "`DTYPE` of the operands: f32, bf16 or f16; several separated by commas")
 	flags.StringSliceVar(&o.impls, "impl", nil, "measure only the impls with these `IDS`, such as default.flagos,vendor.onednn")
 	flags.UintVar(&o.threads, "threads", 0, "`N` CPU threads for ops; 0 is one per CPU")
-	flags.UintVar(&o.repeat, "repeat", 20, "at most `N` samples of each impl, within two seconds each")
+	flags.UintVar(&o.repeat, "repeat", 20, "at most `N` samples of each impl")
+	flags.Var(seconds{&o.duration}, "duration", "take no further sample of an impl after this `TIME`, 10s or a number of seconds; given alone, it replaces --repeat")
+	flags.StringVar(&o.report, "output-file", "", "also write the table to `FILE`, as Markdown")
+	flags.BoolVar(&o.more, "append", false, "append to the file of --output-file")
 	flags.StringVar(&o.plot, "plot", "", "write a bar chart to `FILE`, a PNG")
+	o.duration = 2 * time.Second
 	o.output = benchmarkFormat{OutputFormat: cli.OutputTable}
 	flags.VarP(&o.output, "output", "o", "table, json or csv")
 	formats := cobra.FixedCompletions([]string{"table", "json", "csv"}, cobra.ShellCompDirectiveNoFileComp)
@@ -63,15 +73,52 @@ func (o *benchmarkFormat) Set(s string) error {
 	return o.OutputFormat.Set(s)
 }
 
+// seconds is a duration that may be a number of seconds, as in Primus.
+type seconds struct{ d *time.Duration }
+
+func (s seconds) String() string {
+	if s.d == nil {
+		return ""
+	}
+	return s.d.String()
+}
+
+func (s seconds) Type() string { return "duration" }
+
+// Set implements pflag.Value.
+func (s seconds) Set(text string) error {
+	d, err := time.ParseDuration(text)
+	if n, numErr := strconv.ParseFloat(text, 64); numErr == nil {
+		d, err = time.Duration(n*float64(time.Second)), nil
+	}
+	if err != nil || d <= 0 {
+		return fmt.Errorf("want a time such as 10s, or a number of seconds, above 0")
+	}
+	*s.d = d
+	return nil
+}
+
+// dtypeNames are other names of dtypes, which Primus has.
+var dtypeNames = map[string]string{"fp32": "f32", "fp16": "f16"}
+
 // check returns the first mistake in the flags, and the dtypes.
 func (o *implBenchmarkOptions) check(cmd *cobra.Command) ([]tensor.DType, error) {
 	var dtypes []tensor.DType
 	for _, name := range o.dtypes {
+		if longer, ok := dtypeNames[strings.ToLower(name)]; ok {
+			name = longer
+		}
 		d, err := tensor.ParseDType(name)
 		if err != nil || !slices.Contains([]tensor.DType{tensor.F32, tensor.BF16, tensor.F16}, d) {
 			return nil, cli.Usagef(cmd, "--dtype: given %q, want f32, bf16 or f16", name)
 		}
 		dtypes = append(dtypes, d)
+	}
+	if cmd.Flags().Changed("duration") && !cmd.Flags().Changed("repeat") {
+		o.repeat = math.MaxInt32
+	}
+	if o.more && o.report == "" {
+		return nil, cli.Usagef(cmd, "--append: given without --output-file")
 	}
 	if o.repeat == 0 {
 		return nil, cli.Usagef(cmd, "--repeat: given 0, want at least one sample")
@@ -96,7 +143,7 @@ func runImplBenchmark(cmd *cobra.Command, prog cli.Program, o implBenchmarkOptio
 	set := graph.Config{Threads: int(o.threads), Log: slog.New(prog.Lines(prog.Err, slog.LevelWarn)), Extras: prog.Extras}
 	return graph.Run(cmd.Context(), func() error {
 		b := opbench.Bench{
-			Device: p.Device, Exec: p.Exec, Snap: p.Registry.Snapshot(), Impls: o.impls, Settings: opbench.Settings{Repeat: int(o.repeat)},
+			Device: p.Device, Exec: p.Exec, Snap: p.Registry.Snapshot(), Impls: o.impls, Settings: opbench.Settings{Repeat: int(o.repeat), Budget: o.duration},
 		}
 		if err := b.CheckImpls(); err != nil {
 			return cli.Usagef(cmd, "--impl: %w", err)
@@ -120,6 +167,12 @@ func runImplBenchmark(cmd *cobra.Command, prog cli.Program, o implBenchmarkOptio
 				return fmt.Errorf("write the plot: %w", err)
 			}
 		}
+		if o.report != "" {
+			t, notes := benchmarkTable(rows)
+			if err := writeMarkdown(o.report, o.more, cmd.CommandPath(), t, notes); err != nil {
+				return fmt.Errorf("--output-file: %w", err)
+			}
+		}
 		switch o.output.OutputFormat {
 		case cli.OutputJSON:
 			return cli.WriteJSON(prog.Out, rows)
@@ -130,7 +183,39 @@ func runImplBenchmark(cmd *cobra.Command, prog cli.Program, o implBenchmarkOptio
 	}, graph.Core(set), fx.Invoke(func(built implBenchmarkParams) { p = built }))
 }
 
+// writeMarkdown writes a table and notes to a file, behind what it has if more is true.
+func writeMarkdown(file string, more bool, title string, t table.Writer, notes []string) error {
+	text := fmt.Sprintf("# %s\n\n%s\n", title, t.RenderMarkdown())
+	for _, note := range notes {
+		text += "\n- " + note + "\n"
+	}
+	mode := os.O_TRUNC
+	if more {
+		mode, text = os.O_APPEND, "\n"+text
+	}
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|mode, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	return errors.Join(err, f.Close())
+}
+
 func printBenchmark(out io.Writer, rows []opbench.Figures) error {
+	t, notes := benchmarkTable(rows)
+	if _, err := fmt.Fprintln(out, plaintext.Render(t)); err != nil {
+		return err
+	}
+	for _, note := range notes {
+		if _, err := fmt.Fprintln(out, note); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// benchmarkTable returns the figures as a table, and the reasons of impls that did not run.
+func benchmarkTable(rows []opbench.Figures) (table.Writer, []string) {
 	t := plaintext.NewTable(table.Row{"op", "shape", "dtype", "impl", "median ms", "95 % interval", "fastest", "slowest", "samples", "GFLOP/s", "GB/s", "% of peak"}, 5, 6, 7, 8, 9, 10, 11, 12)
 	var notes []string
 	for _, r := range rows {
@@ -146,15 +231,7 @@ func printBenchmark(out io.Writer, rows []opbench.Figures) error {
 			nonZero("%.1f", r.GFLOPS), nonZero("%.1f", r.GBPerS), nonZero("%.1f", 100*r.PeakShare),
 		})
 	}
-	if _, err := fmt.Fprintln(out, plaintext.Render(t)); err != nil {
-		return err
-	}
-	for _, note := range notes {
-		if _, err := fmt.Fprintln(out, note); err != nil {
-			return err
-		}
-	}
-	return nil
+	return t, notes
 }
 
 // digits writes a time in milliseconds.

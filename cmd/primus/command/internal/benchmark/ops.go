@@ -1,6 +1,7 @@
 package benchmark
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/primus-fl/primus/internal/suggest"
 	"github.com/primus-fl/primus/ops/attention"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // peakHelp says what the figures of the benchmarks of ops mean.
@@ -43,18 +45,22 @@ func newBenchmarkGemmCommand(prog cli.Program) *cobra.Command {
 	var o implBenchmarkOptions
 	var shapes, layouts []string
 	var groups uint
+	var single primusProduct
 	cmd := &cobra.Command{
 		Use:   "gemm",
 		Short: "Measure matrix products on every implementation",
 		Long: `Measure generic_gemm on every implementation. A shape is ROWSxCOLSxINNER of D [rows,
 cols], which takes 2·rows·cols·inner operations. The layouts are those of a linear
 layer's products: forward y = x·Wᵀ, dgrad dx = dy·W and wgrad dW = dyᵀ·x. With --groups
-N, measure te_general_grouped_gemm, which computes N such products.
+N, measure te_general_grouped_gemm, which computes N such products. --M, --N and --K are
+the sizes of one product A [M, K] · B [K, N], of which --trans_a or --trans_b is stored
+transposed, as in Primus.
 
 ` + peakHelp,
 		Example: `  primus benchmark gemm --shape 2048x1536x512 --layout forward,dgrad,wgrad
   primus benchmark gemm --impl default.flagos,vendor.onednn --threads 1 -o csv
   primus benchmark gemm --shape 256x1408x512 --groups 8 --dtype f32,bf16
+  primus benchmark gemm --M 4096 --N 4096 --K 4096 --dtype bf16 --duration 10
   primus benchmark gemm --shape 1024x1024x1024 --shape 4096x4096x4096 --plot gemm.png`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -66,6 +72,9 @@ N, measure te_general_grouped_gemm, which computes N such products.
 				if !slices.Contains(opbench.Layouts(), opbench.Layout(l)) {
 					return cli.Usagef(cmd, "--layout: given %q, want forward, dgrad or wgrad%s", l, suggest.Hint(l, []string{"forward", "dgrad", "wgrad"}))
 				}
+			}
+			if err := single.replace(cmd, &shapes, &layouts); err != nil {
+				return err
 			}
 			var cases caseSet
 			for _, s := range shapes {
@@ -92,9 +101,50 @@ N, measure te_general_grouped_gemm, which computes N such products.
 	}
 	cmd.Flags().StringSliceVar(&shapes, "shape", []string{"512x512x512", "1024x1024x1024"}, "`ROWSxCOLSxINNER`; may be repeated")
 	cmd.Flags().StringSliceVar(&layouts, "layout", []string{"forward"}, "forward, dgrad or wgrad; several separated by commas")
+	single.addFlags(cmd.Flags())
 	cmd.Flags().UintVar(&groups, "groups", 0, "`N` products in one call of the grouped op; 0 is the plain op")
 	o.addFlags(cmd)
 	return cmd
+}
+
+// primusProduct is one product as Primus describes it.
+type primusProduct struct {
+	m, n, k        int
+	transA, transB bool
+}
+
+// primusSize is a size that Primus gives a product by default.
+const primusSize = 4096
+
+func (p *primusProduct) addFlags(flags *pflag.FlagSet) {
+	flags.IntVarP(&p.m, "M", "M", primusSize, "`M` rows of the result, in place of --shape")
+	flags.IntVarP(&p.n, "N", "N", primusSize, "`N` columns of the result")
+	flags.IntVarP(&p.k, "K", "K", primusSize, "sums of `K` products")
+	flags.BoolVar(&p.transA, "trans_a", false, "A is stored as [K, M]: the layout wgrad")
+	flags.BoolVar(&p.transB, "trans_b", false, "B is stored as [N, K]: the layout forward")
+}
+
+// replace sets the shape and the layout of the product if any flag of it is given.
+func (p *primusProduct) replace(cmd *cobra.Command, shapes, layouts *[]string) error {
+	given := func(name string) bool { return cmd.Flags().Changed(name) }
+	if !slices.ContainsFunc([]string{"M", "N", "K", "trans_a", "trans_b"}, given) {
+		return nil
+	}
+	if given("shape") || given("layout") {
+		return cli.Usagef(cmd, "--shape and --layout: given together with --M, --N, --K, --trans_a or --trans_b, want one or the other")
+	}
+	layout := opbench.DGrad
+	switch {
+	case p.transA && p.transB:
+		return cli.Usagef(cmd, "--trans_a and --trans_b: given both, want one of them: no layer has such a product")
+	case p.transA:
+		layout = opbench.WGrad
+	case p.transB:
+		layout = opbench.Forward
+	}
+	*shapes = []string{fmt.Sprintf("%dx%dx%d", p.m, p.n, p.k)}
+	*layouts = []string{string(layout)}
+	return nil
 }
 
 func newBenchmarkAttentionCommand(prog cli.Program) *cobra.Command {

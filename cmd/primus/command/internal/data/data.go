@@ -10,6 +10,7 @@ import (
 // New returns the command `primus data`.
 func New(prog cli.Program) *cobra.Command {
 	cmd := cli.Group("data", "Make datasets of tokens, and describe them", newTokenizeCommand(prog), newInspectCommand(prog))
+	cmd.AddCommand(newDiffusionCommands(prog)...)
 	cmd.Long = `Make datasets of tokens, and describe them.
 
 A dataset has the format of Megatron: PREFIX.bin has the tokens of all documents, and

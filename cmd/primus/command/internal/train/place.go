@@ -1,7 +1,6 @@
 package train
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -12,11 +11,9 @@ import (
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/experiments"
-	"github.com/primus-fl/primus/cmd/primus/command/internal/graph"
 	"github.com/primus-fl/primus/internal/launch"
 	"github.com/primus-fl/primus/internal/launch/placement"
 	"github.com/primus-fl/primus/internal/report"
-	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/backends/native"
 	"github.com/primus-fl/primus/runtime/config"
 	"github.com/spf13/cobra"
@@ -67,7 +64,7 @@ func runElsewhere(
 		}
 		return dryRun(cmd.Context(), prog, s, opts, experiment)
 	}
-	return carryOut(cmd.Context(), prog, placed, run)
+	return experiments.CarryOut(cmd.Context(), prog, placed, run)
 }
 
 // resolveElsewhere returns the options of the launcher as they are on this machine, and leaves
@@ -90,28 +87,6 @@ func resolveElsewhere(opts *Options, first string) (launch.Options, error) {
 	}
 	opts.run.Elsewhere = first != launch.Slurm
 	return here, nil
-}
-
-// loadLauncher reads the launcher file and what goes over it, and completes the options of opts
-// from it.
-func loadLauncher(prog cli.Program, opts *Options) (*placement.Settings, error) {
-	loaded, err := graph.LoadFormats(prog.Extras)
-	if err != nil {
-		return nil, err
-	}
-	home, err := os.UserHomeDir()
-	if err != nil {
-		home = ""
-	}
-	settings, err := placement.Load(loaded, home, opts.run.LauncherFile, opts.run.LauncherOptions)
-	if err != nil {
-		return nil, cli.UsageError{Err: err}
-	}
-	for _, w := range settings.Warnings {
-		fmt.Fprintln(prog.Err, "primus: warning:", w)
-	}
-	settings.Complete(&opts.run.Launch, os.LookupEnv)
-	return settings, nil
 }
 
 // runOf describes the command line that primus elsewhere gets.
@@ -159,31 +134,6 @@ func runOf(cmd *cobra.Command, opts Options, e *config.Experiment, overrides []s
 			r.Flags = append(r.Flags, placement.Flag{Name: f.Name, Value: v, Path: kind})
 		}
 	})
-	for _, v := range os.Environ() {
-		name, _, _ := strings.Cut(v, "=")
-		r.Names = append(r.Names, name)
-	}
+	r.Names = experiments.VariableNames()
 	return r, nil
-}
-
-// carryOut does what a plan says.
-func carryOut(ctx context.Context, prog cli.Program, p *placement.Plan, r placement.Run) error {
-	for _, note := range p.Notes {
-		fmt.Fprintf(prog.Err, "primus: %s: %s\n", p.Launcher, note)
-	}
-	if err := errors.Join(p.Faults...); err != nil {
-		return err
-	}
-	if p.Argv == nil {
-		_, err := io.WriteString(prog.Out, p.Manifest)
-		return err
-	}
-	if err := p.Write(); err != nil {
-		return err
-	}
-	err := launch.Attach(ctx, launch.Command{Argv: p.Argv, Environ: p.Environ(os.Environ()), Dir: r.Dir, Out: prog.Out, Err: prog.Err, Grace: r.Grace})
-	if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
-		return fmt.Errorf("%w: %s has been told to end", backend.ErrInterrupted, p.Argv[0])
-	}
-	return err
 }
