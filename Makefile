@@ -65,6 +65,10 @@ test: ## run all tests in random order
 test-short: ## run the tests that take no longer than a few seconds each (PKG='./opmanager/... ./ops/...')
 	CGO_ENABLED=0 go test -short $(PKG)
 
+.PHONY: test-arm64
+test-arm64: ## test the kernels of arm64 under QEMU, of which CI runs a part (ARGS=all)
+	@./scripts/test-arm64.sh $(ARGS)
+
 .PHONY: conformance
 conformance: ## run every case of the conformance kit, of which make test runs a sample
 	CGO_ENABLED=0 go test -timeout 30m -run '^TestConformance$$' ./impls/flagos -all

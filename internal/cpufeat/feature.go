@@ -13,18 +13,22 @@ type Feature uint8
 
 // The features that kernels distinguish.
 const (
-	AVX2   Feature = iota // AVX2, FMA3 and F16C
-	AVX512                // AVX-512 F, BW, DQ and VL
-	BF16                  // products of bfloat16 in vectors of AVX-512
+	AVX2     Feature = iota // AVX2, FMA3 and F16C
+	AVX512                  // AVX-512 F, BW, DQ and VL
+	BF16                    // products of bfloat16 in vectors of AVX-512
+	NEON                    // the vectors of arm64, which every such machine has
+	NEONBF16                // products of bfloat16 in them
 	end
 )
 
-var names = [end]string{"avx2", "avx512", "avx512_bf16"}
+var names = [end]string{"avx2", "avx512", "avx512_bf16", "neon", "neon_bf16"}
 
 var needs = [end][]cpuid.FeatureID{
-	AVX2:   {cpuid.AVX2, cpuid.FMA3, cpuid.F16C},
-	AVX512: {cpuid.AVX512F, cpuid.AVX512BW, cpuid.AVX512DQ, cpuid.AVX512VL},
-	BF16:   {cpuid.AVX512F, cpuid.AVX512BW, cpuid.AVX512DQ, cpuid.AVX512VL, cpuid.AVX512BF16},
+	AVX2:     {cpuid.AVX2, cpuid.FMA3, cpuid.F16C},
+	AVX512:   {cpuid.AVX512F, cpuid.AVX512BW, cpuid.AVX512DQ, cpuid.AVX512VL},
+	BF16:     {cpuid.AVX512F, cpuid.AVX512BW, cpuid.AVX512DQ, cpuid.AVX512VL, cpuid.AVX512BF16},
+	NEON:     {cpuid.ASIMD},
+	NEONBF16: {cpuid.ASIMD, cpuid.BF16},
 }
 
 var present = detect()
@@ -38,7 +42,7 @@ func detect() *[end]atomic.Bool {
 }
 
 // Features returns all features in the order of their constants.
-func Features() []Feature { return []Feature{AVX2, AVX512, BF16} }
+func Features() []Feature { return []Feature{AVX2, AVX512, BF16, NEON, NEONBF16} }
 
 // Has reports whether kernels may use f on this machine.
 func Has(f Feature) bool { return present[f].Load() }
@@ -59,12 +63,12 @@ func (f Feature) String() string {
 }
 
 // Class names what decides which kernels run, and therefore the bits of results: the architecture
-// and the features that kernels distinguish and may use here. BF16 is one of them only with narrow,
-// which is for programs that compute with numbers of 16 bits.
+// and the features that kernels distinguish and may use here. BF16 and NEONBF16 are among them
+// only with narrow, which is for programs that compute with numbers of 16 bits.
 func Class(narrow bool) string {
 	class := runtime.GOARCH
 	for _, f := range Features() {
-		if Has(f) && (narrow || f != BF16) {
+		if Has(f) && (narrow || f != BF16 && f != NEONBF16) {
 			class += "+" + f.String()
 		}
 	}

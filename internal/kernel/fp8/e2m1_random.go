@@ -26,7 +26,7 @@ func EncodeE2M1AtRandom(dst []byte, x []float32, scales []byte, words []uint32, 
 }
 
 func e2m1AtRandom(x float32, factor float64, word uint32) byte {
-	v := float64(magnitude(x)) * factor
+	v := float64(float64(magnitude(x)) * factor) // rounded, on machines that fuse as well
 	if v != v {
 		return 7
 	}

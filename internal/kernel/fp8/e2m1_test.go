@@ -126,7 +126,7 @@ func TestCodesOfE2M1AtRandom(t *testing.T) {
 		numbers[c] = float64(tensor.Float4E2M1(c).Float32())
 	}
 	code := func(x float32, factor float64, word uint32) byte {
-		v := math.Abs(float64(x)) * factor
+		v := float64(math.Abs(float64(x)) * factor)
 		if v != v {
 			return 7
 		}

@@ -48,10 +48,11 @@ const (
 type isa uint8
 
 const (
-	isaGo isa = iota
-	isaAVX2
+	isaGo   isa = iota
+	isa6x16     // whole tiles in assembly
+	isaPairs6x16
 	isaAVX512
-	isaPairs
+	isaPairsAVX512
 )
 
 // BestKernel returns the fastest kernel that this machine can run among those whose NR divides
@@ -60,8 +61,9 @@ func BestKernel(multiple int) Kernel { return bestKernel(multiple) }
 
 // PairKernel returns a kernel for products of bfloat16, if this machine has the instructions for
 // it. An element of A and B is a pair of numbers of adjacent steps, the first in the lower half of
-// its bits; the product of two elements is the sum of two products. Sums are in float32, rounded to
-// nearest after each of the products; numbers below 2⁻¹²⁶, results as well, count as 0.
+// its bits; the product of two elements is the sum of two products. Sums are in float32, rounded
+// after each of the products: to nearest, or to odd on arm64. Numbers below 2⁻¹²⁶, results as well,
+// count as 0.
 func PairKernel() (Kernel, bool) { return pairKernel() }
 
 // Run computes a tile. Sums run over k in order, in float32, with one rounding per step where the
@@ -85,7 +87,7 @@ func (k Kernel) Run(t *Tile) {
 	_ = t.C[(t.Rows-1)*t.CRow+t.Cols-1]
 	t.race()
 	switch {
-	case k.isa == isaPairs:
+	case k.isa == isaPairsAVX512:
 		pairsAVX512(t)
 	case k.isa == isaAVX512:
 		gemmAVX512(t, k.NR)
@@ -97,11 +99,14 @@ func (k Kernel) Run(t *Tile) {
 }
 
 func (k Kernel) whole(t *Tile) {
-	if k.isa == isaAVX2 {
-		gemmAVX2(t)
-		return
+	switch k.isa {
+	case isa6x16:
+		gemm6x16(t)
+	case isaPairs6x16:
+		pairs6x16(t)
+	default:
+		gemmGeneric(t)
 	}
-	gemmGeneric(t)
 }
 
 // edge computes a tile that does not fill the kernel's registers in a buffer and copies it to C.

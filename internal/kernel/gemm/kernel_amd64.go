@@ -11,13 +11,13 @@ func bestKernel(multiple int) Kernel {
 	case cpufeat.Has(cpufeat.AVX512):
 		return Kernel{MR: 12, NR: 32, isa: isaAVX512}
 	case cpufeat.Has(cpufeat.AVX2):
-		return Kernel{MR: 6, NR: 16, isa: isaAVX2}
+		return Kernel{MR: 6, NR: 16, isa: isa6x16}
 	}
 	return Kernel{MR: genericMR, NR: genericNR, isa: isaGo}
 }
 
 func pairKernel() (Kernel, bool) {
-	return Kernel{MR: 8, NR: 48, isa: isaPairs}, cpufeat.Has(cpufeat.BF16)
+	return Kernel{MR: 8, NR: 48, isa: isaPairsAVX512}, cpufeat.Has(cpufeat.BF16)
 }
 
 // pairsAVX512 computes a tile of pairs.
@@ -32,8 +32,11 @@ func gemmAVX512(t *Tile, nr int) {
 	gemm12x32AVX512(t)
 }
 
-// gemmAVX2 computes a whole tile of 6×16.
-func gemmAVX2(t *Tile) { gemm6x16AVX2(t) }
+// gemm6x16 computes a whole tile of 6×16.
+func gemm6x16(t *Tile) { gemm6x16AVX2(t) }
+
+// pairs6x16 stands in for what only arm64 has.
+func pairs6x16(*Tile) { panic("BUG: gemm: no kernel of 6×16 pairs") }
 
 // See Tile for the loops.
 
