@@ -68,23 +68,55 @@ func passBytes(c architecture.Config, part Part, mgr *opmanager.Manager, batch i
 		return 0, err
 	}
 	rounded, err := count(c, part, c.NumLayers, func(m *Model, taken *memory.Counter) error {
-		for _, p := range m.all() {
-			rows, columns := p.Rounded()
-			if rows != nil {
-				taken.Bytes += float64(rows.NumElements() * rows.DType().Size())
-			}
-			if columns != rows {
-				taken.Bytes += float64(columns.NumElements() * columns.DType().Size())
-			}
-		}
+		m.countRounded(taken)
 		return nil
 	})
 	input := float64(batch) * float64(c.SeqLength) * float64(c.HiddenSize) * float64(c.Compute().Size())
 	return training + rounded + float64(inputs)*input, err
 }
 
-// count returns what is counted for a model of this many layers.
+// StageBytes returns the memory of the passes of a stage of a pipeline, of which it has so many for
+// each of its stretches, with the weights rounded to the dtype of products.
+func StageBytes(c architecture.Config, part Part, passes []int, apart bool, mgr *opmanager.Manager, batch int) (float64, error) {
+	m, err := NewPart(c, &memory.Counter{}, part)
+	if err != nil {
+		return 0, err
+	}
+	var all memory.Counter
+	m.countRounded(&all)
+	for i, n := range passes {
+		var one memory.Counter
+		if err := m.countStretch(mgr, &one, i, batch, apart); err != nil {
+			return 0, err
+		}
+		all.Bytes += float64(n) * one.Bytes
+	}
+	return all.Bytes, nil
+}
+
+// countRounded counts the memory of rounded copies of weights.
+func (m *Model) countRounded(taken *memory.Counter) {
+	for _, p := range m.all() {
+		rows, columns := p.Rounded()
+		if rows != nil {
+			taken.Bytes += float64(rows.NumElements() * rows.DType().Size())
+		}
+		if columns != rows {
+			taken.Bytes += float64(columns.NumElements() * columns.DType().Size())
+		}
+	}
+}
+
+// count returns what is counted for a model of this many layers, or for a stage of one.
 func count(c architecture.Config, part Part, layers int, of func(*Model, *memory.Counter) error) (float64, error) {
+	if part.Stretches != nil {
+		var taken memory.Counter
+		m, err := NewPart(c, &memory.Counter{}, part)
+		if err == nil {
+			err = of(m, &taken)
+		}
+		return taken.Bytes, err
+	}
 	var sizes [2]float64
 	for i := range sizes {
 		few := c
@@ -108,7 +140,12 @@ func count(c architecture.Config, part Part, layers int, of func(*Model, *memory
 
 // countPass counts the memory of a pass that trains.
 func (m *Model) countPass(mgr *opmanager.Manager, taken *memory.Counter, batch int) error {
-	p := &Pass{m: m, stretch: m.stretch(0), memory: &memory.Arena{Backend: taken}, batch: batch, seq: m.cfg.SeqLength}
+	return m.countStretch(mgr, taken, 0, batch, false)
+}
+
+// countStretch counts the memory of a pass of a stretch.
+func (m *Model) countStretch(mgr *opmanager.Manager, taken *memory.Counter, stretch, batch int, apart bool) error {
+	p := &Pass{m: m, stretch: m.stretch(stretch), apart: apart, memory: &memory.Arena{Backend: taken}, batch: batch, seq: m.cfg.SeqLength}
 	p.build(mgr, true)
 	if p.memory.Err != nil {
 		return fmt.Errorf("estimate the memory of activations: %w", p.memory.Err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/primus-fl/primus/internal/native/model"
@@ -107,6 +108,7 @@ type Plan struct {
 
 	placement pipeline.Placement
 	costs     Costs
+	programs  map[int]pipeline.Program // by the number of micro batches, as far as they were made
 }
 
 // Plan divides a model of so many layers.
@@ -118,7 +120,7 @@ func (c Pipeline) Plan(stages, layers int, costs Costs) (*Plan, error) {
 			return nil, fmt.Errorf("pipeline_model_parallel_layout: %w", err)
 		}
 	}
-	p := &Plan{Stages: stages, costs: costs}
+	p := &Plan{Stages: stages, costs: costs, programs: map[int]pipeline.Program{}}
 	if p.Name, p.Chunks, err = c.schedule(stages, layers, len(parts)); err != nil {
 		return nil, err
 	}
@@ -131,14 +133,22 @@ func (c Pipeline) Plan(stages, layers int, costs Costs) (*Plan, error) {
 		case layers%n == 0:
 			parts = equal(n, layers)
 		case even == nil:
-			return nil, fmt.Errorf("num_layers: given %d, want at least one for each of %d stages with %d chunks", layers, stages, p.Chunks)
+			return nil, fmt.Errorf("num_layers: given %d, want at least one for each of %d stages with %s", layers, stages, chunks(p.Chunks))
 		default:
-			return nil, fmt.Errorf("num_layers: given %d, want a multiple of %d, which is pipeline_model_parallel_size %d with %d chunks each, or pipeline_model_parallel_layout auto, which is %s",
-				layers, n, stages, p.Chunks, Text(even))
+			return nil, fmt.Errorf("num_layers: given %d, want a multiple of %d, which is pipeline_model_parallel_size %d with %s each, or pipeline_model_parallel_layout auto, which is %s",
+				layers, n, stages, chunks(p.Chunks), Text(even))
 		}
 	}
 	p.Parts, p.Apart = parts, !slices.Contains([]string{"gpipe", "1f1b", "interleaved"}, p.Name)
 	return p, nil
+}
+
+// chunks writes a number of chunks.
+func chunks(n int) string {
+	if n == 1 {
+		return "1 chunk"
+	}
+	return strconv.Itoa(n) + " chunks"
 }
 
 // shape is the size of the table of some micro batches.
@@ -195,13 +205,16 @@ func (p *Plan) Table(microBatches int) (pipeline.Table, error) {
 
 // Schedule returns what a stage does in a step of so many micro batches.
 func (p *Plan) Schedule(stage, microBatches int) (*Schedule, error) {
-	t, err := p.Table(microBatches)
-	if err != nil {
-		return nil, err
-	}
-	program, err := pipeline.Compile(t, 0)
-	if err != nil {
-		return nil, err
+	program, made := p.programs[microBatches]
+	if !made {
+		t, err := p.Table(microBatches)
+		if err != nil {
+			return nil, err
+		}
+		if program, err = pipeline.Compile(t, 0); err != nil {
+			return nil, err
+		}
+		p.programs[microBatches] = program
 	}
 	return New(program, stage), nil
 }

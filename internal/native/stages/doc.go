@@ -7,5 +7,6 @@
 //
 // # Concurrency
 //
-// Plans and Schedules are not changed after they were made. A Run belongs to one goroutine.
+// A Plan keeps the tables that it has made, and belongs to one goroutine, as a Run does. Schedules
+// are not changed after they were made.
 package stages

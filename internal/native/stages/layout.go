@@ -73,6 +73,9 @@ func Text(parts []model.Stretch) string {
 	return b.String()
 }
 
+// Describe writes what a stage computes in Megatron's notation, its chunks one after the other.
+func (p *Plan) Describe(stage int) string { return strings.ReplaceAll(Text(p.Of(stage)), "|", " and ") }
+
 // equal divides layers into n parts of as many layers.
 func equal(n, layers int) []model.Stretch {
 	var counts []int

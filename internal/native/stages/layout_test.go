@@ -65,7 +65,7 @@ func TestPlanErrors(t *testing.T) {
 		stages, layers int
 		want           string
 	}{
-		{stages.Pipeline{}, 3, 8, "num_layers: given 8, want a multiple of 3, which is pipeline_model_parallel_size 3 with 1 chunks each, or pipeline_model_parallel_layout auto, which is Et*3|t*3|t*2L"},
+		{stages.Pipeline{}, 3, 8, "num_layers: given 8, want a multiple of 3, which is pipeline_model_parallel_size 3 with 1 chunk each, or pipeline_model_parallel_layout auto, which is Et*3|t*3|t*2L"},
 		{stages.Pipeline{}, 4, 3, "num_layers: given 3, want at least one for each of 4 stages"},
 		{stages.Pipeline{Algorithm: "dapple"}, 2, 8, `pp_algorithm: given "dapple", want one of gpipe, 1f1b`},
 		{stages.Pipeline{Algorithm: "zbv-formatted", VirtualStages: 3}, 2, 12, "num_virtual_stages_per_pipeline_rank: given 3 chunks for each stage, want 2 for pp_algorithm zbv"},

@@ -198,8 +198,14 @@ func staged(t *testing.T, m *opmanager.Manager, c model.Config, plan *stages.Pla
 	}
 	failed, fail := make(chan struct{}), sync.Once{}
 	workers, faults := make([]*worker, plan.Stages), make([]error, plan.Stages)
+	schedules := make([]*stages.Schedule, plan.Stages)
+	for stage := range schedules {
+		var err error
+		schedules[stage], err = plan.Schedule(stage, len(of))
+		require.NoError(t, err)
+	}
 	var running sync.WaitGroup
-	for stage := range plan.Stages {
+	for stage, s := range schedules {
 		running.Go(func() {
 			link := &wire{stage, to, failed, make(chan func(), 1024)}
 			go func() {
@@ -208,7 +214,7 @@ func staged(t *testing.T, m *opmanager.Manager, c model.Config, plan *stages.Pla
 				}
 			}()
 			defer close(link.queue)
-			workers[stage], faults[stage] = work(m, c, plan, stage, of, link)
+			workers[stage], faults[stage] = work(m, c, plan, s, stage, of, link)
 			if faults[stage] != nil {
 				fail.Do(func() { close(failed) })
 			}
@@ -243,12 +249,9 @@ func staged(t *testing.T, m *opmanager.Manager, c model.Config, plan *stages.Pla
 }
 
 // work does the part of one stage.
-func work(m *opmanager.Manager, c model.Config, plan *stages.Plan, stage int, of []model.Batch, link stages.Link) (*worker, error) {
-	s, err := plan.Schedule(stage, len(of))
-	if err != nil {
-		return nil, err
-	}
+func work(m *opmanager.Manager, c model.Config, plan *stages.Plan, s *stages.Schedule, stage int, of []model.Batch, link stages.Link) (*worker, error) {
 	w := &worker{of: of, losses: make([]float64, len(of))}
+	var err error
 	if w.m, err = model.NewPart(c, cpu.New(), model.Part{Stretches: plan.Of(stage)}); err != nil {
 		return nil, err
 	}

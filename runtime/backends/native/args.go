@@ -77,7 +77,8 @@ type Args struct {
 	tokenizer tokenizer.Tokenizer
 	stage     string
 
-	evalWindows int // of an evaluation: eval_iters of micro_batch_size, also where ranks have smaller micro batches
+	planned     *stages.Plan // nil for one stage, and before it was made
+	evalWindows int          // of an evaluation: eval_iters of micro_batch_size, also where ranks have smaller micro batches
 }
 
 // loadNone is the value of load that starts a new run.

@@ -10,6 +10,7 @@ import (
 	"github.com/primus-fl/primus/internal/native/memory"
 	"github.com/primus-fl/primus/internal/native/model"
 	"github.com/primus-fl/primus/internal/native/optim"
+	"github.com/primus-fl/primus/internal/native/stages"
 	"github.com/primus-fl/primus/internal/sysmem"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/runtime/backend"
@@ -53,8 +54,28 @@ func (a *Args) checkDevice(tc *backend.TrainContext) error {
 }
 
 // memoryParts counts what is allocated before the first step, without the scratch memory of
-// kernels, on a device that is described or the host.
+// kernels, on a device that is described or the host. Of the stages of a pipeline it counts the one
+// that needs most.
 func (a *Args) memoryParts(mgr *opmanager.Manager, dev device.Backend, limit float64, ranks int) ([]memory.Part, error) {
+	plan, err := a.plan()
+	if err != nil || plan == nil {
+		return a.memoryOf(nil, 0, mgr, dev, limit, ranks)
+	}
+	var most []memory.Part
+	for stage := range plan.Stages {
+		parts, err := a.memoryOf(plan, stage, mgr, dev, limit, ranks)
+		if err != nil {
+			return nil, err
+		}
+		if most == nil || memory.Sum(parts).Total > memory.Sum(most).Total {
+			most = parts
+		}
+	}
+	return most, nil
+}
+
+// memoryOf is memoryParts for a stage, or for a model without a plan of stages.
+func (a *Args) memoryOf(plan *stages.Plan, stage int, mgr *opmanager.Manager, dev device.Backend, limit float64, ranks int) ([]memory.Part, error) {
 	at, err := dev.Device()
 	if err != nil {
 		return nil, err
@@ -65,8 +86,11 @@ func (a *Args) memoryParts(mgr *opmanager.Manager, dev device.Backend, limit flo
 	if at.Type != device.TypeCPU && !memory.Known(dev) {
 		return parts, nil
 	}
-	groups := a.Parallel.Planned(max(ranks, a.TensorRanks()*a.StageRanks(), a.ExpertRanks()*a.StageRanks()))
+	groups := a.Parallel.Planned(max(ranks, a.leastRanks()))
 	part := model.PartOf(groups, a.Parallel)
+	if plan != nil {
+		part.Stretches = plan.Of(stage)
+	}
 	weights, trained := a.WeightBytes(), a.TrainedParameters()
 	moments, formula := a.moments()
 	if a.DividesModel() {
@@ -97,6 +121,16 @@ func (a *Args) memoryParts(mgr *opmanager.Manager, dev device.Backend, limit flo
 	}
 	if memory.Sum(parts).Total > limit { // counting the rest may itself take too much memory
 		return parts, nil
+	}
+	if plan != nil {
+		s, err := plan.Schedule(stage, a.microBatchesOn(ranks))
+		if err != nil {
+			return nil, err
+		}
+		activations, err := model.StageBytes(a.Config, part, s.Slots, plan.Apart, mgr, a.MicroBatchSize)
+		return append(parts, memory.Part{
+			What: "activations", Bytes: activations, Formula: fmt.Sprintf("what the layers of stage %d keep of %s micro batches of micro_batch_size · seq_length tokens, by their impls", stage, numbers(s.Slots)), Keys: "micro_batch_size, seq_length or num_layers",
+		}), err
 	}
 	activations, err := model.ActivationBytes(a.Config, part, mgr, a.MicroBatchSize)
 	if err != nil {

@@ -1,21 +1,26 @@
 package native
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"math"
+	"strings"
 
 	"github.com/primus-fl/primus/internal/native/fp8"
+	"github.com/primus-fl/primus/internal/native/memory"
 	"github.com/primus-fl/primus/internal/native/model"
 	"github.com/primus-fl/primus/internal/native/optim"
 	"github.com/primus-fl/primus/internal/native/stages"
+	"github.com/primus-fl/primus/internal/sysmem"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/tensor"
 )
 
 // plan returns how the layers are divided into the stages of a pipeline, nil for one stage.
 func (a *Args) plan() (*stages.Plan, error) {
-	if a.StageRanks() == 1 {
-		return nil, nil
+	if a.StageRanks() == 1 || a.planned != nil {
+		return a.planned, nil
 	}
 	head := float64(a.VocabSize) * float64(a.HiddenSize)
 	layers := a.FLOPsPerToken()/6 - head
@@ -31,10 +36,14 @@ func (a *Args) validatePipeline() error {
 		}
 		return errors.New("pipeline_model_parallel_size: given 1, want 2 or more with num_virtual_stages_per_pipeline_rank, num_layers_per_virtual_pipeline_stage or pipeline_model_parallel_layout")
 	}
+	if a.NumLayers < 1 || a.VocabSize < 0 { // which is another fault
+		return nil
+	}
 	plan, err := a.plan()
 	if err != nil {
 		return err
 	}
+	a.planned = plan
 	refuse := func(key string, got any, want string) error {
 		return fmt.Errorf("%s: given %v, want %s with pipeline_model_parallel_size %d", key, got, want, n)
 	}
@@ -56,6 +65,32 @@ func (a *Args) validatePipeline() error {
 	}
 	return errors.Join(faults...)
 }
+
+// checkMicroBatches returns an error if the schedule of the pipeline needs more micro batches than
+// each pipeline has, and warns if stages wait because there are few.
+func (a *Args) checkMicroBatches(tc *backend.TrainContext) error {
+	plan, err := a.plan()
+	if err != nil || plan == nil {
+		return err
+	}
+	n := a.microBatchesOn(tc.WorldSize)
+	if _, err := plan.Schedule(0, n); err != nil {
+		return err
+	}
+	if n < plan.Stages && tc.Rank == 0 && tc.Log != nil {
+		tc.Log.Warn(fmt.Sprintf("each pipeline of %d stages has %d micro batches in a step, fewer than stages, so that most of the time they wait: a larger global_batch_size or a smaller micro_batch_size fills them", plan.Stages, n))
+	}
+	return nil
+}
+
+// microBatchesOn is the number of micro batches of each pipeline in a job of some ranks, or of as
+// many as the parameters ask for at least.
+func (a *Args) microBatchesOn(ranks int) int {
+	return a.GlobalBatchSize / a.MicroBatchSize / a.Parallel.Planned(max(ranks, a.leastRanks())).Data.Ranks
+}
+
+// leastRanks is the smallest number of ranks that can train together.
+func (a *Args) leastRanks() int { return a.StageRanks() * max(a.TensorRanks(), a.ExpertRanks()) }
 
 // conveyor runs the stage of a pipeline that this rank has.
 type conveyor struct {
@@ -198,4 +233,36 @@ func (c *conveyor) loss(b model.Batch) (loss float64, known bool, err error) {
 		return err
 	})
 	return loss, known, err
+}
+
+// numbers lists the micro batches in memory of each chunk.
+func numbers(slots []int) string {
+	return strings.Join(strings.Fields(strings.Trim(fmt.Sprint(slots), "[]")), " + ")
+}
+
+// inspectPipeline says what each stage of a pipeline has and needs.
+func (t *trainer) inspectPipeline(context.Context) (string, error) {
+	plan, err := t.args.plan()
+	if err != nil || plan == nil || t.tc.Manager == nil {
+		return "", err
+	}
+	ranks := max(t.tc.WorldSize, t.args.leastRanks())
+	micro := t.args.microBatchesOn(ranks)
+	text := fmt.Sprintf("%s, %d micro batches", plan.Name, micro)
+	for stage := range plan.Stages {
+		_, own, err := model.PartSizes(t.args.Config, model.Part{Stretches: plan.Of(stage)})
+		if err != nil {
+			return "", err
+		}
+		parts, err := t.args.memoryOf(plan, stage, t.tc.Manager, t.tc.Device, math.Inf(1), ranks)
+		if err != nil {
+			return "", err
+		}
+		s, err := plan.Schedule(stage, micro)
+		if err != nil {
+			return "", err
+		}
+		text += fmt.Sprintf("; stage %d: %s, %.0f parameters, %s in flight, %s", stage, plan.Describe(stage), own, numbers(s.Slots), sysmem.Text(memory.Sum(parts).Total))
+	}
+	return text, nil
 }

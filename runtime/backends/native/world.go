@@ -66,6 +66,9 @@ func newWorld(tc *backend.TrainContext, a *Args) (*world.World, error) {
 		return nil, describe(tc, fmt.Errorf("global_batch_size: given %d, of which a rank computes %d at a time, want an even number of these: a pair takes two sequences", a.GlobalBatchSize, micro))
 	}
 	a.MicroBatchSize = micro
+	if err := a.checkMicroBatches(tc); err != nil {
+		return nil, describe(tc, err)
+	}
 	if tc.Manager == nil { // the run is only planned
 		return world.Single(), nil
 	}
