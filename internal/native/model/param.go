@@ -139,6 +139,17 @@ func (p *Param) whole() tensor.Shape {
 	return p.Shape
 }
 
+// AtFirst returns the weight as the stage has it that has it first: the embedding in place of its
+// twin.
+func (p *Param) AtFirst() *Param {
+	if !p.Twin {
+		return p
+	}
+	first := *p
+	first.Depth = 0
+	return &first
+}
+
 // Shared reports whether a rank has a part of the weight only, because others have the rest.
 func (p *Param) Shared() bool { return p.Slice.Whole != nil }
 

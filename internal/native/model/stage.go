@@ -56,21 +56,18 @@ func (m *Model) choose(params, adapters []*Param) {
 	}
 }
 
-// Shares returns the embedding that this rank has in common with the rank at the other end of the
-// pipeline, nil without one.
-func (m *Model) Shares() *Param {
+// Shared returns the gradient of the embedding that this rank has in common with the rank at the
+// other end of the pipeline, nil without one.
+func (m *Model) Shared() *tensor.Tensor {
 	switch {
 	case m.cfg.Untie || m.part.Stretches == nil:
 		return nil
-	case m.head != m.embedding:
-		return m.head
-	case m.embedding.Value == nil:
+	case m.head.Twin:
+		return m.head.Grad
+	case slices.ContainsFunc(m.part.Stretches, func(s Stretch) bool { return s.Last }): // both ends are here
 		return nil
 	}
-	if slices.ContainsFunc(m.part.Stretches, func(s Stretch) bool { return s.Last }) {
-		return nil // both ends are on this rank
-	}
-	return m.embedding
+	return m.embedding.Grad // nil on other stages, and beside adapters
 }
 
 // NewStagePass is NewPass, which trains, for one of the stretches of a stage.

@@ -2,6 +2,7 @@ package shards
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/primus-fl/primus/internal/native/model"
 	"github.com/primus-fl/primus/internal/native/optim"
@@ -13,6 +14,32 @@ import (
 type Shard struct {
 	Params []optim.Param // views of a range of each weight
 	pieces []piece
+
+	without map[string]bool // states of weights of which an optimizer keeps nothing, on any rank; nil if own pieces tell
+}
+
+// Compare finds out of which weights the optimizers of other ranks keep nothing. Where ranks have
+// different weights, it comes before Spread and Load.
+func (s *Shard) Compare(w *world.World, states []optim.State) error {
+	var own []string
+	for _, state := range states {
+		for i, p := range s.pieces {
+			if state.Tensors[i] == nil {
+				own = append(own, stateName(p.param.Name, state))
+			}
+		}
+	}
+	all, err := w.Gather("compare the state of the optimizer", []byte(strings.Join(own, "\n")))
+	if err != nil {
+		return err
+	}
+	s.without = map[string]bool{}
+	for _, names := range all {
+		for name := range strings.SplitSeq(string(names), "\n") {
+			s.without[name] = true
+		}
+	}
+	return nil
 }
 
 // piece is the elements lo to hi of a weight.
@@ -76,6 +103,9 @@ func (s *Shard) State(states []optim.State) []model.Named {
 // weights. Of a weight that other ranks have, something is kept.
 func (s *Shard) kept(state optim.State, all []model.Place) []model.Place {
 	return slices.DeleteFunc(slices.Clone(all), func(p model.Place) bool {
+		if s.without != nil {
+			return s.without[stateName(p.Param.Name, state)]
+		}
 		i := slices.IndexFunc(s.pieces, func(own piece) bool { return own.param.Name == p.Param.Name })
 		return i >= 0 && state.Tensors[i] == nil
 	})

@@ -2,6 +2,7 @@ package stages
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/primus-fl/primus/internal/pipeline"
 	"github.com/primus-fl/primus/tensor"
@@ -107,8 +108,10 @@ func sendsLater(actions []pipeline.Action, of pipeline.Pass) bool {
 // transfers wait for the messages from and to the memory of a slot that are on their way.
 type transfers struct{ input, gradient, sent []func() error }
 
-// finish waits for messages.
-func finish(all ...*[]func() error) error {
+// finish waits for messages, and adds the time to waited.
+func finish(waited *time.Duration, all ...*[]func() error) error {
+	begin := time.Now()
+	defer func() { *waited += time.Since(begin) }()
 	for _, list := range all {
 		for _, wait := range *list {
 			if err := wait(); err != nil {
@@ -120,8 +123,9 @@ func finish(all ...*[]func() error) error {
 	return nil
 }
 
-// Run does all steps. Messages are on their way while passes are computed.
-func (s *Schedule) Run(link Link, work Work) error {
+// Run does all steps, and returns how long it has waited for messages, which are on their way while
+// passes are computed.
+func (s *Schedule) Run(link Link, work Work) (waited time.Duration, err error) {
 	all := map[Slot]*transfers{}
 	for chunk, n := range s.Slots {
 		for i := range n {
@@ -129,19 +133,19 @@ func (s *Schedule) Run(link Link, work Work) error {
 		}
 	}
 	for _, one := range s.steps {
-		if err := one.run(link, work, all[one.slot]); err != nil {
-			return err
+		if err := one.run(link, work, all[one.slot], &waited); err != nil {
+			return waited, err
 		}
 	}
 	for _, t := range all {
-		if err := finish(&t.sent); err != nil {
-			return err
+		if err := finish(&waited, &t.sent); err != nil {
+			return waited, err
 		}
 	}
-	return nil
+	return waited, nil
 }
 
-func (s step) run(link Link, work Work, t *transfers) error {
+func (s step) run(link Link, work Work, t *transfers, waited *time.Duration) error {
 	in, out, gradient := work.Stream(s.slot)
 	forward := s.Pass.Kind == pipeline.Forward
 	switch {
@@ -158,7 +162,7 @@ func (s step) run(link Link, work Work, t *transfers) error {
 		t.sent = append(t.sent, link.Send("send the gradients of a stage", s.Peer, gradient))
 		return nil
 	case forward:
-		if err := finish(&t.input, &t.sent); err != nil {
+		if err := finish(waited, &t.input, &t.sent); err != nil {
 			return err
 		}
 		if s.near != nil {
@@ -171,7 +175,7 @@ func (s step) run(link Link, work Work, t *transfers) error {
 	case s.Pass.Kind == pipeline.BackwardWeights:
 		return work.Weights(s.slot, s.Pass.MicroBatch)
 	}
-	if err := finish(&t.gradient, &t.sent); err != nil {
+	if err := finish(waited, &t.gradient, &t.sent); err != nil {
 		return err
 	}
 	if err := work.Backward(s.slot, s.Pass.MicroBatch, s.Pass.Kind == pipeline.Backward); err != nil || s.near == nil {

@@ -271,7 +271,8 @@ func work(m *opmanager.Manager, c model.Config, plan *stages.Plan, s *stages.Sch
 	for _, f := range w.m.Flats() {
 		clear(tensor.Data[float32](f.Grads))
 	}
-	return w, s.Run(link, w)
+	_, err = s.Run(link, w)
+	return w, err
 }
 
 // equal compares two steps.

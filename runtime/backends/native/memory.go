@@ -48,7 +48,7 @@ func (a *Args) checkDevice(tc *backend.TrainContext) error {
 	case name != "" && !strings.EqualFold(strings.TrimSpace(name), tc.Device.Name()):
 		return fmt.Errorf("device: given %s, but this program trains on %v", a.Device, at)
 	case at.Type != device.TypeCPU && tc.WorldSize > 1 && (a.Sharded || a.DividesModel()):
-		return fmt.Errorf("device: given %v in a run of %d ranks with use_distributed_optimizer, tensor_model_parallel_size or expert_model_parallel_size, want the CPU or none of these: what they exchange lies in host memory", at, tc.WorldSize)
+		return fmt.Errorf("device: given %v in a run of %d ranks with use_distributed_optimizer, tensor_model_parallel_size, pipeline_model_parallel_size or expert_model_parallel_size, want the CPU or none of these: what they exchange lies in host memory", at, tc.WorldSize)
 	}
 	return nil
 }

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"time"
 
 	"github.com/primus-fl/primus/internal/native/fp8"
 	"github.com/primus-fl/primus/internal/native/memory"
 	"github.com/primus-fl/primus/internal/native/model"
-	"github.com/primus-fl/primus/internal/native/optim"
 	"github.com/primus-fl/primus/internal/native/stages"
 	"github.com/primus-fl/primus/internal/sysmem"
 	"github.com/primus-fl/primus/runtime/backend"
@@ -54,9 +54,6 @@ func (a *Args) validatePipeline() error {
 	if a.stage == stageDPO {
 		faults = append(faults, refuse("stage", a.stage, "another one"))
 	}
-	if a.Optimizer == optim.Muon {
-		faults = append(faults, refuse("optimizer", a.Optimizer, "adam or sgd"))
-	}
 	if a.LoRA.Dropout > 0 && a.Adapts() {
 		faults = append(faults, refuse("lora_dropout", a.LoRA.Dropout, "0"))
 	}
@@ -99,6 +96,7 @@ type conveyor struct {
 	passes [][]*model.Pass // by chunk and slot
 
 	schedules map[int]*stages.Schedule // by the number of micro batches
+	waited    time.Duration            // for messages of other stages, in the steps of this run
 
 	// Of the current step.
 	step  int
@@ -165,11 +163,12 @@ func (c *conveyor) gradients(step int, m *means) error {
 		}
 	}
 	c.step, c.means = step, m
-	if err := s.Run(c.e.groups.Stages, c); err != nil {
+	waited, err := s.Run(c.e.groups.Stages, c)
+	if c.waited += waited; err != nil {
 		return err
 	}
-	if p := c.e.model.Shares(); p != nil {
-		return c.e.groups.Ends.Total("add up the gradients of the embedding", p.Grad)
+	if grad := c.e.model.Shared(); grad != nil {
+		return c.e.groups.Ends.Total("add up the gradients of the embedding", grad)
 	}
 	return nil
 }

@@ -376,7 +376,7 @@ func (e *engine) link(f model.Flat, w *world.World) error {
 
 // whole returns a weight with what the optimizer should know of it.
 func (e *engine) whole(p *model.Param) optim.Param {
-	own := optim.Param{Value: p.Value, Grad: p.Grad, Decay: p.Decay, LRScale: e.points.lrScale.Func()(p)}
+	own := optim.Param{Value: p.Value, Grad: p.Grad, Decay: p.Decay, LRScale: e.points.lrScale.Func()(p.AtFirst())}
 	own.Matrices, own.InOut = p.Matrices(e.args.SplitQKV)
 	if p.OfLayer() && p.Shared() && !p.Apart {
 		ranks := e.groups.Tensor
@@ -417,6 +417,9 @@ func (e *engine) gathered() error { return e.sent(e.links.need(e.args.NumLayers 
 // waited is the time for which this rank has waited for gradients and weights.
 func (e *engine) waited() time.Duration {
 	_, waited := e.links.times()
+	if e.conveyor != nil {
+		waited += e.conveyor.waited
+	}
 	return waited
 }
 
@@ -433,6 +436,11 @@ func (e *engine) spread(name string, s *shards.Shard, places func(*model.Model) 
 	all, err := e.outline()
 	if err != nil {
 		return shards.File{}, err
+	}
+	if e.stage() {
+		if err := s.Compare(e.world, states); err != nil {
+			return shards.File{}, err
+		}
 	}
 	return s.Spread(name, places(all), places(e.model), states, metadata)
 }
@@ -481,6 +489,11 @@ func (t *trainer) loadShard(name string, s *shards.Shard, places func(*model.Mod
 	all, err := t.outline()
 	if err != nil {
 		return err
+	}
+	if t.stage() {
+		if err := s.Compare(t.world, states); err != nil {
+			return err
+		}
 	}
 	var file *safetensors.File
 	if t.world.Leads() {
