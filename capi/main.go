@@ -132,3 +132,9 @@ func primus_go_metrics(manager C.uint64_t, to **C.char) (code C.int32_t) {
 	s, err := lib.Metrics(uint64(manager))
 	return text(to, s, err)
 }
+
+//export primus_go_register
+func primus_go_register(manager C.uint64_t, table unsafe.Pointer) (code C.int32_t) {
+	defer guard(&code)
+	return result(lib.Register(uint64(manager), table))
+}

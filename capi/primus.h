@@ -89,6 +89,13 @@ int32_t primus_unbind(primus_bound bound);
  */
 int32_t primus_run(primus_bound bound, const primus_arg *args, uint32_t n_args, uint64_t *saved);
 
+/*
+ * Adds implementations of the program to a manager, of any kind. All that plugin points to stays
+ * valid and unchanged for the life of the process. They take part in policy, fallback, verification
+ * and metrics like all others; their functions are called in the thread that calls primus_run.
+ */
+int32_t primus_register(primus_manager manager, const primus_plugin *plugin);
+
 /* Says which implementation serves an op and why; op may be NULL for all ops. */
 int32_t primus_explain(primus_manager manager, const char *op, char **text);
 /* The same as a list in JSON. */

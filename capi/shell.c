@@ -170,3 +170,5 @@ int32_t primus_metrics(primus_manager manager, char **text) {
     WANT_TEXT(primus_metrics);
     ENTER(metrics(manager, text));
 }
+
+int32_t primus_register(primus_manager manager, const primus_plugin *plugin) { ENTER(register(manager, (void *)plugin)); }

@@ -32,6 +32,8 @@ type Settings struct {
 	// Before, if it is not nil, is called with the name of each function of the plugin before it
 	// runs, in Open, Report and Try.
 	Before func(step string)
+	// AnyKind allows impls of every kind, for ops of the program itself.
+	AnyKind bool
 }
 
 func (s *Settings) before(format string, args ...any) {
@@ -85,16 +87,36 @@ func Open(path string, set Settings) (*Plugin, error) {
 	if err := p.describe(lib); err != nil {
 		return nil, fmt.Errorf("plugin %s: %w", path, err)
 	}
-	if p.host, err = newHost(set.Log, p.desc.name); err != nil {
-		return nil, fmt.Errorf("plugin %s: %w", path, err)
-	}
-	if err := p.makeImpls(); err != nil {
-		return nil, fmt.Errorf("plugin %s: %w", path, err)
-	}
-	if err := checkSource(p.Source()); err != nil {
-		return nil, fmt.Errorf("plugin %s: %w", path, err)
+	if err := p.complete(); err != nil {
+		return nil, err
 	}
 	return p, nil
+}
+
+// Adopt reads the description of ops at an address in this process, which belong to the program that
+// has given it: they are trusted as the program is.
+func Adopt(table uintptr, set Settings) (*Plugin, error) {
+	p := &Plugin{path: "of the program", set: set, unused: []UnusedOp{}}
+	var err error
+	if p.desc, err = readDescription(table, set.AnyKind); err != nil {
+		return nil, fmt.Errorf("plugin %s: %w", p.path, err)
+	}
+	p.path = p.desc.name
+	return p, p.complete()
+}
+
+// complete makes the impls of a plugin that was described.
+func (p *Plugin) complete() (err error) {
+	if p.host, err = newHost(p.set.Log, p.desc.name); err == nil {
+		err = p.makeImpls()
+	}
+	if err == nil {
+		err = checkSource(p.Source())
+	}
+	if err != nil {
+		return fmt.Errorf("plugin %s: %w", p.path, err)
+	}
+	return nil
 }
 
 // describe reads the description of the library, or makes it from its mapping file.
@@ -120,7 +142,7 @@ func (p *Plugin) describe(lib *loader.Library) error {
 		return fmt.Errorf("it does not speak ABI %d.%d", abi.Major, abi.Minor)
 	}
 	p.set.before("reading its description")
-	p.desc, err = readDescription(table)
+	p.desc, err = readDescription(table, p.set.AnyKind)
 	return err
 }
 
@@ -186,7 +208,7 @@ func (p *Plugin) makeImpls() error {
 		o.frames.New = func() any { return &frame{} }
 		p.ops = append(p.ops, o)
 		p.impls = append(p.impls, opregistry.Impl{
-			Op: op, ID: e.implID, Kind: opregistry.KindVendor, Vendor: e.vendor, Priority: min(e.priority, MaxPriority),
+			Op: op, ID: e.implID, Kind: opregistry.Kind(e.kind), Vendor: e.vendor, Priority: min(e.priority, MaxPriority),
 			Run: opregistry.Untyped(op, o.run), Available: o.available, Determinism: determinism(e.flags), Support: o.support,
 			FlushesSubnormals: flushes(e.flags),
 		})

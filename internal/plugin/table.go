@@ -87,7 +87,7 @@ type description struct {
 
 // readDescription copies and checks the description at an address. Memory that
 // cannot be read is an error, too.
-func readDescription(p uintptr) (d description, err error) {
+func readDescription(p uintptr, anyKind bool) (d description, err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		cause := recover()
@@ -121,7 +121,7 @@ func readDescription(p uintptr) (d description, err error) {
 		return d, fmt.Errorf("ops is NULL, want %d ops", table.NOps)
 	}
 	for i := range uintptr(table.NOps) {
-		e, err := readOp(*(*uintptr)(pointer(table.Ops + 8*i)), fmt.Sprintf("ops[%d]", i))
+		e, err := readOp(*(*uintptr)(pointer(table.Ops + 8*i)), fmt.Sprintf("ops[%d]", i), anyKind)
 		if err != nil {
 			return d, err
 		}
@@ -141,7 +141,7 @@ func checkDescription(d *description) error {
 	return nil
 }
 
-func readOp(p uintptr, what string) (entry, error) {
+func readOp(p uintptr, what string, anyKind bool) (entry, error) {
 	var e entry
 	op, err := readStruct[abi.Op](p, abi.OpSize10, what)
 	if err != nil {
@@ -163,7 +163,7 @@ func readOp(p uintptr, what string) (entry, error) {
 		return e, fmt.Errorf("%s.op is missing, want the name of an op such as rmsnorm_fwd", what)
 	case e.run == 0:
 		return e, fmt.Errorf("%s.run of op %q is NULL", what, e.op)
-	case e.kind != abi.KindVendor:
+	case e.kind != abi.KindVendor && !(anyKind && (e.kind == abi.KindFlagos || e.kind == abi.KindReference)):
 		return e, fmt.Errorf("%s.kind of op %q is %s; impls of that kind are this program's own, want PRIMUS_KIND_VENDOR", what, e.op, kindName(e.kind))
 	case e.flags&^uint32(abi.ThreadSafe|abi.Deterministic|abi.SameThread|abi.Async|abi.FlushesSubnormals) != 0:
 		return e, fmt.Errorf("%s.flags of op %q is %#x, which has unknown bits", what, e.op, e.flags)

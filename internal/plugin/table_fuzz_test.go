@@ -91,7 +91,7 @@ func TestReadDescription(t *testing.T) {
 	t.Parallel()
 	m := newImage(t)
 	m.load(rightImage(), pointersOf())
-	d, err := readDescription(m.base())
+	d, err := readDescription(m.base(), false)
 	require.NoError(t, err)
 	assert.Equal(t, "acme_ops", d.name)
 	assert.Equal(t, "1.2.0", d.version)
@@ -114,7 +114,7 @@ func FuzzReadDescription(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		m := newImage(t)
 		m.load(data, pointers)
-		d, err := readDescription(m.base())
+		d, err := readDescription(m.base(), false)
 		if err != nil {
 			assert.Less(t, len(err.Error()), 1024)
 			return

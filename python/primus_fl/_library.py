@@ -150,6 +150,7 @@ def _load(file: str) -> ctypes.CDLL:
         "set_policy": [u64, text],
         "reload_policy": [u64],
         "metrics": [u64, out],
+        "register": [u64, ctypes.c_void_p],
     }.items():
         function = getattr(lib, "primus_" + name)
         function.argtypes, function.restype = argtypes, ctypes.c_int32
@@ -158,7 +159,13 @@ def _load(file: str) -> ctypes.CDLL:
 
 def raise_error(lib: ctypes.CDLL, code: int) -> NoReturn:
     """Raise the exception of a result that is not OK."""
-    raise _ERRORS.get(code, Error)(lib.primus_error().decode("utf-8", "replace"))
+    from ._impls import cause
+
+    text = lib.primus_error().decode("utf-8", "replace")
+    reason = cause(text)
+    if reason is not None and not isinstance(reason, Exception):
+        raise reason  # such as KeyboardInterrupt
+    raise _ERRORS.get(code, Error)(text) from reason
 
 
 def call(name: str, *args: Any) -> None:

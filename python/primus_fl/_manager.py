@@ -8,8 +8,9 @@ import operator
 import os
 import threading
 import weakref
-from typing import Any, Mapping, Optional, Union
+from typing import Any, Callable, Mapping, Optional, Union
 
+from . import _impls
 from . import _library as lib
 from ._catalogue import OPS, Op, Param
 from ._shapes import Sizes
@@ -106,6 +107,28 @@ class Manager:
         prepared()
         results = prepared.results
         return results[0] if len(results) == 1 else results
+
+    def register(
+        self,
+        op: str,
+        function: Callable[..., Any],
+        *,
+        impl: str,
+        kind: str = "vendor",
+        vendor: Optional[str] = None,
+        priority: int = 100,
+        framework: str = "torch",
+    ) -> None:
+        """Add a function of Python as an implementation of an op, for the life of the process.
+
+        It gets every argument of the op by its name, tensors as those of a framework ("torch" or
+        "numpy") over the memory of the caller, and None for what a call leaves out. It writes its
+        results into the operands for them, or returns them, to be copied there. Raising Unsupported
+        before it has written anything sends the call to the next implementation; another exception
+        is a failure, as in any implementation. impl is its id, such as "vendor.acme"; vendor is the
+        name that a policy knows it by.
+        """
+        _impls.register(self._number, _find(op), function, impl, kind, vendor, priority, framework)
 
     def ops(self) -> list[str]:
         """Return the names of the ops that can be called."""

@@ -6,7 +6,7 @@ import ctypes
 import sys
 from typing import Any, Callable, Sequence
 
-from ._library import Tensor
+from ._library import Tensor, Unsupported
 
 # Type codes of DLPack with the bits of an element.
 _CODES = {
@@ -96,7 +96,23 @@ def torch_dtype(dtype: str) -> Any:
     for of_torch, name in _torch_dtypes(torch).items():
         if name == dtype:
             return of_torch
-    raise TypeError(f"this version of torch has no dtype {dtype}")
+    raise Unsupported(f"this version of torch has no dtype {dtype}")
+
+
+def numpy_dtype(dtype: str) -> Any:
+    """Return the dtype of numpy with this name."""
+    import numpy
+
+    name = next(n for n, of in _NUMPY.items() if of == dtype)
+    try:
+        return numpy.dtype(name)
+    except TypeError:
+        raise Unsupported(f"numpy has no dtype {dtype}") from None
+
+
+def name_of(t: Tensor) -> str:
+    """Return the name of the dtype of a primus_tensor."""
+    return next(name for name, code in _CODES.items() if code == (t.code, t.bits))
 
 
 def _numpy(x: Any, written: bool) -> Operand:
@@ -177,7 +193,4 @@ def empty_like(like: Operand, dtype: str, shape: Sequence[int]) -> Any:
         return torch.empty(tuple(shape), dtype=torch_dtype(dtype))
     import numpy
 
-    for name, of in _NUMPY.items():
-        if of == dtype and hasattr(numpy, name + ("_" if name == "bool" else "")):
-            return numpy.empty(tuple(shape), dtype=name)
-    raise TypeError(f"numpy has no dtype {dtype}: give the output")
+    return numpy.empty(tuple(shape), dtype=numpy_dtype(dtype))
