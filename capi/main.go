@@ -63,9 +63,9 @@ func text(to **C.char, s string, err error) C.int32_t {
 func primus_go_version() *C.char { return C.CString(buildinfo.Version()) }
 
 //export primus_go_open
-func primus_go_open(threads C.uint32_t, policy, file *C.char, manager *C.uint64_t) (code C.int32_t) {
+func primus_go_open(threads C.uint32_t, policy, file *C.char, flags C.uint32_t, manager *C.uint64_t) (code C.int32_t) {
 	defer guard(&code)
-	n, err := lib.Open(library.Options{Threads: uint32(threads), Policy: C.GoString(policy), PolicyFile: C.GoString(file)})
+	n, err := lib.Open(library.Options{Threads: uint32(threads), Policy: C.GoString(policy), PolicyFile: C.GoString(file), Flags: uint32(flags)})
 	if err == nil {
 		*manager = C.uint64_t(n)
 	}

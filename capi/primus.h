@@ -60,7 +60,12 @@ typedef struct {
     uint32_t threads;        /* that compute; 0 leaves the choice to the environment */
     const char *policy;      /* YAML as in a policy file, above it and the environment; or NULL */
     const char *policy_file; /* NULL: the one that PRIMUS_POLICY names, if any */
+    uint32_t flags;          /* PRIMUS_OPEN_* */
+    uint32_t reserved;
 } primus_options;
+
+/* The TE_FL_* variables are not for this manager: another dispatcher in the process follows them. */
+#define PRIMUS_OPEN_WITHOUT_VARIABLES 1u
 
 /* Version of the interface, PRIMUS_API_MAJOR << 16 | PRIMUS_API_MINOR. */
 uint32_t primus_api(void);

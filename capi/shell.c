@@ -118,7 +118,7 @@ static int32_t missing(const char *what) {
 }
 
 int32_t primus_open(const primus_options *options, primus_manager *manager) {
-    primus_options known = {sizeof known, 0, NULL, NULL};
+    primus_options known = {sizeof known, 0, NULL, NULL, 0, 0};
     if (manager == NULL)
         return missing("primus_open: given NULL for the manager, want its address");
     if (options != NULL) {
@@ -126,7 +126,7 @@ int32_t primus_open(const primus_options *options, primus_manager *manager) {
             return missing("primus_open: given options without struct_size, want sizeof(primus_options)");
         memcpy(&known, options, options->struct_size < sizeof known ? options->struct_size : sizeof known);
     }
-    ENTER(open(known.threads, (char *)known.policy, (char *)known.policy_file, manager));
+    ENTER(open(known.threads, (char *)known.policy, (char *)known.policy_file, known.flags, manager));
 }
 
 int32_t primus_close(primus_manager manager) { ENTER(close(manager)); }

@@ -93,8 +93,8 @@ func Open(path string, set Settings) (*Plugin, error) {
 	return p, nil
 }
 
-// Adopt reads the description of ops at an address in this process, which belong to the program that
-// has given it: they are trusted as the program is.
+// Adopt reads the description of ops at an address in this process. They belong to the program that
+// has given it, and are trusted as the program is.
 func Adopt(table uintptr, set Settings) (*Plugin, error) {
 	p := &Plugin{path: "of the program", set: set, unused: []UnusedOp{}}
 	var err error

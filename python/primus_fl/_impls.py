@@ -203,7 +203,7 @@ def _memory(t: lib.Tensor, shape: list[int], strides: list[int]) -> Any:
 
 
 def _of_torch(t: lib.Tensor) -> Any:
-    import torch  # type: ignore[import-not-found,unused-ignore]
+    import torch
 
     shape, strides = _axes(t)
     dtype = torch_dtype(name_of(t))

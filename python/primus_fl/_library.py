@@ -95,7 +95,12 @@ class Options(ctypes.Structure):
         ("threads", ctypes.c_uint32),
         ("policy", ctypes.c_char_p),
         ("policy_file", ctypes.c_char_p),
+        ("flags", ctypes.c_uint32),
+        ("reserved", ctypes.c_uint32),
     ]
+
+
+WITHOUT_VARIABLES = 1
 
 
 def path() -> str:

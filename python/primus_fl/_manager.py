@@ -63,11 +63,19 @@ class Manager:
     policy is a text in YAML as in a policy file, or a mapping with its keys, such as
     ``{"prefer": "vendor"}``. It stands above policy_file (else the file that PRIMUS_POLICY names) and
     the TE_FL_* variables. threads is the number of threads that compute; 0 takes it from
-    PRIMUS_NUM_THREADS or OMP_NUM_THREADS.
+    PRIMUS_NUM_THREADS or OMP_NUM_THREADS. With variables=False the TE_FL_* variables do not count.
     """
 
-    def __init__(self, policy: Optional[Policy] = None, *, policy_file: Optional[str] = None, threads: int = 0) -> None:
-        options = lib.Options(ctypes.sizeof(lib.Options), threads, _policy_text(policy), None)
+    def __init__(
+        self,
+        policy: Optional[Policy] = None,
+        *,
+        policy_file: Optional[str] = None,
+        threads: int = 0,
+        variables: bool = True,
+    ) -> None:
+        options = lib.Options(ctypes.sizeof(lib.Options), threads, _policy_text(policy))
+        options.flags = 0 if variables else lib.WITHOUT_VARIABLES
         if policy_file is not None:
             options.policy_file = os.fsencode(policy_file)
         number = ctypes.c_uint64()

@@ -279,6 +279,15 @@ func TestPolicy(t *testing.T) {
 	require.NoError(t, err)
 	assert.Contains(t, text, `"prefer":"flagos"`)
 
+	delete(h.env, "TE_FL_STRICT")
+	h.env["TE_FL_PREFER"] = "reference"
+	assert.Equal(t, "reference.go", h.selected(t, h.open(t, library.Options{}), "swiglu"))
+	without := h.open(t, library.Options{Flags: library.WithoutVariables})
+	require.NoError(t, h.ReloadPolicy(without))
+	assert.Equal(t, "default.flagos", h.selected(t, without, "swiglu"))
+	_, err = h.Open(library.Options{Flags: 6})
+	require.ErrorContains(t, err, "given flags 0x6")
+
 	_, err = h.Open(library.Options{Policy: "prefer: fastest"})
 	require.ErrorContains(t, err, "fastest")
 	assert.EqualValues(t, library.CodeInvalid, library.Code(err))

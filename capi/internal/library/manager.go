@@ -31,7 +31,11 @@ type Options struct {
 	Threads    uint32 // that compute; 0 leaves the choice to the environment
 	Policy     string // YAML, above the policy file and the environment
 	PolicyFile string // "" for the one that PRIMUS_POLICY names
+	Flags      uint32 // WithoutVariables, or none
 }
+
+// WithoutVariables opens a manager that does not read the TE_FL_* variables.
+const WithoutVariables = 1
 
 // manager is an op manager that a program has opened.
 type manager struct {
@@ -42,15 +46,19 @@ type manager struct {
 	gather   *prometheus.Registry
 	dispatch *metrics.Dispatch
 	file     string // the policy file, "" for none
+	flags    uint32
 }
 
 // Open opens an op manager over all impls of the library and returns its number.
 func (l *Library) Open(o Options) (uint64, error) {
+	if o.Flags&^WithoutVariables != 0 {
+		return 0, invalid("given flags %#x, want PRIMUS_OPEN_WITHOUT_VARIABLES or none", o.Flags)
+	}
 	threads, err := l.threads(o.Threads)
 	if err != nil {
 		return 0, err
 	}
-	m := &manager{library: l, registry: opregistry.NewRegistry(), gather: prometheus.NewRegistry(), file: o.PolicyFile}
+	m := &manager{library: l, registry: opregistry.NewRegistry(), gather: prometheus.NewRegistry(), file: o.PolicyFile, flags: o.Flags}
 	if m.file == "" {
 		m.file, _ = l.set.Lookup("PRIMUS_POLICY")
 	}
@@ -113,6 +121,9 @@ func (m *manager) fileLayer() (opmanager.PolicyLayer, error) {
 }
 
 func (m *manager) environmentLayer() (opmanager.PolicyLayer, error) {
+	if m.flags&WithoutVariables != 0 {
+		return opmanager.PolicyLayer{}, nil
+	}
 	p, err := oppolicy.FromEnvironment(m.library.set.Lookup)
 	return opmanager.PolicyLayer{Policy: p, Origin: "environment"}, err
 }

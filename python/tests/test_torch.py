@@ -1,0 +1,217 @@
+"""Functions and modules of primus_fl.torch beside those of torch."""
+
+from __future__ import annotations
+
+import unittest
+from typing import Any, Callable
+
+from .support import needs_torch, torch
+
+if torch:
+    import torch.nn.functional as F
+
+    import primus_fl.torch as pt
+
+
+def rms_norm(x: Any, weight: Any) -> Any:
+    return x * torch.rsqrt((x * x).mean(-1, keepdim=True) + 1e-5) * weight
+
+
+def attention(q: Any, k: Any, v: Any, causal: bool, window: int = -1) -> Any:
+    """Compute attention of heads in the second axis from the end."""
+    q, k, v = (t.transpose(1, 2) for t in (q, k, v))
+    k, v = (t.repeat_interleave(q.shape[1] // t.shape[1], 1) for t in (k, v))
+    scores = q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5
+    i = torch.arange(q.shape[2])[:, None]
+    j = torch.arange(k.shape[2])[None]
+    hidden = (j > i) if causal else torch.zeros(q.shape[2], k.shape[2], dtype=torch.bool)
+    if window >= 0:
+        hidden = hidden | (j < i - window)
+    return (scores.masked_fill(hidden, float("-inf")).softmax(-1) @ v).transpose(1, 2)
+
+
+def rope(x: Any, freqs: Any) -> Any:
+    cos, sin = freqs[:, 0, 0].cos()[None, :, None], freqs[:, 0, 0].sin()[None, :, None]
+    a, b = x.chunk(2, -1)
+    return x * cos + torch.cat((-b, a), -1) * sin
+
+
+def angles(length: int, dim: int) -> Any:
+    return torch.outer(torch.arange(float(length)), 1e4 ** (-torch.arange(0, dim, 2) / dim)).repeat(1, 2)[:, None, None]
+
+
+@needs_torch
+class Functions(unittest.TestCase):
+    def agree(
+        self, ours: Callable[..., Any], theirs: Callable[..., Any], *operands: Any, tolerance: float = 2e-5
+    ) -> None:
+        """Compare results and gradients, also where the gradient of the result is an expanded number."""
+        for expanded in (False, True):
+            a, b = ([x.clone().requires_grad_() for x in operands] for _ in range(2))
+            got, want = ours(*a), theirs(*b)
+            torch.testing.assert_close(got, want, rtol=tolerance, atol=tolerance)
+            if expanded:
+                got.sum().backward()
+                want.sum().backward()
+            else:
+                g = torch.randn_like(want)
+                got.backward(g)
+                want.backward(g)
+            for x, y in zip(a, b):
+                torch.testing.assert_close(x.grad, y.grad, rtol=tolerance, atol=tolerance)
+
+    def test_norms(self) -> None:
+        torch.manual_seed(1)
+        for shape in ((3, 8), (2, 5, 32), (1, 1, 1, 7)):
+            x, weight, bias = torch.randn(shape), torch.rand(shape[-1]), torch.rand(shape[-1])
+            self.agree(lambda x, w: pt.rms_norm(x, w, 1e-5), rms_norm, x, weight)
+            self.agree(pt.layer_norm, lambda x, w, b: F.layer_norm(x, w.shape, w, b), x, weight, bias)
+            self.agree(pt.layer_norm, lambda x, w: F.layer_norm(x, w.shape, w), x, weight)
+
+    def test_linear(self) -> None:
+        torch.manual_seed(2)
+        for shape in ((4, 8), (2, 3, 8), (8,), (0, 8)):
+            x, weight, bias = torch.randn(shape), torch.randn(5, 8), torch.randn(5)
+            if len(shape) == 1:
+                x = x[None]
+            self.agree(pt.linear, F.linear, x, weight, bias)
+            self.agree(pt.linear, F.linear, x, weight)
+
+    def test_swiglu_and_rope(self) -> None:
+        torch.manual_seed(3)
+        self.agree(pt.swiglu, lambda x: F.silu(x[..., :6]) * x[..., 6:], torch.randn(3, 4, 12))
+        freqs = angles(9, 8)
+        self.agree(lambda x: pt.rope(x, freqs), lambda x: rope(x, freqs), torch.randn(2, 9, 3, 8))
+
+    def test_attention(self) -> None:
+        torch.manual_seed(4)
+        for heads, groups, causal, window in ((4, 4, False, -1), (4, 2, True, -1), (6, 1, True, 3)):
+            q, k, v = torch.randn(2, 9, heads, 8), torch.randn(2, 9, groups, 8), torch.randn(2, 9, groups, 8)
+            arguments = {"window_size": (window, -1)} if window >= 0 else {}
+            self.agree(
+                lambda q, k, v, c=causal, a=arguments: pt.attention(q, k, v, causal=c, **a),
+                lambda q, k, v, c=causal, w=window: attention(q, k, v, c, w),
+                q,
+                k,
+                v,
+            )
+
+    def test_cross_entropy(self) -> None:
+        torch.manual_seed(5)
+        logits, targets = torch.randn(12, 50), torch.randint(0, 50, (12,))
+        targets[3] = -100
+        for reduction in ("mean", "sum", "none"):
+            self.agree(
+                lambda x, r=reduction: pt.cross_entropy(x, targets, reduction=r),
+                lambda x, r=reduction: F.cross_entropy(x, targets, reduction=r),
+                logits,
+            )
+        with self.assertRaisesRegex(ValueError, "given reduction 'most'"):
+            pt.cross_entropy(logits, targets, reduction="most")
+
+    def test_gradcheck(self) -> None:
+        """Compare gradients with differences. Statistics in f32 bound what a difference can show."""
+        torch.manual_seed(6)
+
+        def f64(*shape: int) -> Any:
+            return torch.randn(*shape, dtype=torch.float64, requires_grad=True)
+
+        exact = ((pt.linear, (f64(3, 4), f64(5, 4), f64(5))), (pt.swiglu, (f64(3, 8),)))
+        for function, operands in exact:
+            self.assertTrue(torch.autograd.gradcheck(function, operands))
+        rounded = (
+            (lambda x, w: pt.rms_norm(x, w, 1e-5), (f64(3, 4), f64(4))),
+            (lambda x, w, b: pt.layer_norm(x, w, b), (f64(3, 4), f64(4), f64(4))),
+            (lambda q, k, v: pt.attention(q, k, v, causal=True), (f64(1, 4, 2, 3), f64(1, 4, 1, 3), f64(1, 4, 1, 3))),
+        )
+        for function, operands in rounded:
+            self.assertTrue(torch.autograd.gradcheck(function, operands, eps=1e-3, atol=1e-3, rtol=1e-3))
+
+    def test_modules_have_the_state_of_those_of_torch(self) -> None:
+        torch.manual_seed(7)
+        for ours, theirs in ((pt.Linear(6, 5), torch.nn.Linear(6, 5)), (pt.LayerNorm(6), torch.nn.LayerNorm(6))):
+            ours.load_state_dict(theirs.state_dict())
+            x = torch.randn(4, 6)
+            torch.testing.assert_close(ours(x), theirs(x), rtol=1e-5, atol=1e-5)
+
+
+@needs_torch
+class Training(unittest.TestCase):
+    def test_adamw(self) -> None:
+        torch.manual_seed(8)
+        a = [torch.nn.Parameter(torch.randn(n, 3)) for n in (1, 4, 7)]
+        b = [torch.nn.Parameter(p.detach().clone()) for p in a]
+        ours, theirs = pt.AdamW(a, lr=1e-2), torch.optim.AdamW(b, lr=1e-2)
+        for step in range(6):
+            for p, q in zip(a, b):
+                p.grad = torch.randn_like(p) if step != 2 or len(p) > 1 else None
+                q.grad = None if p.grad is None else p.grad.clone()
+            if step == 2:
+                continue  # torch counts steps by parameter, and here they are those of the group
+            ours.step()
+            theirs.step()
+        for p, q in zip(a, b):
+            torch.testing.assert_close(p, q, rtol=1e-5, atol=1e-6)
+
+    def test_losses_are_those_of_torch(self) -> None:
+        """Train a small model of the shape of Llama twice."""
+
+        def model(linear: Any, norm: Any, attend: Any, rotate: Any, gate: Any, loss: Any) -> Callable[[Any, Any], Any]:
+            def run(p: dict[str, Any], tokens: Any) -> Any:
+                x = F.embedding(tokens[:, :-1], p["embed"])
+                b, s, h = x.shape
+                freqs = angles(s, h // 2)
+                y = norm(x, p["n1"])
+                q, k, v = linear(y, p["qkv"]).view(b, s, 3, 2, h // 2).unbind(2)
+                x = x + linear(attend(rotate(q, freqs), rotate(k, freqs), v).reshape(b, s, h), p["o"])
+                x = x + linear(gate(linear(norm(x, p["n2"]), p["up"])), p["down"])
+                return loss(linear(norm(x, p["n3"]), p["head"]).view(-1, 61), tokens[:, 1:].reshape(-1))
+
+            return run
+
+        h = 32
+        shapes = {
+            "embed": (61, h),
+            "qkv": (3 * h, h),
+            "o": (h, h),
+            "up": (4 * h, h),
+            "down": (h, 2 * h),
+            "head": (61, h),
+        }
+        ours = model(
+            pt.linear,
+            lambda x, w: pt.rms_norm(x, w, 1e-5),
+            lambda q, k, v: pt.attention(q, k, v, causal=True),
+            pt.rope,
+            pt.swiglu,
+            pt.cross_entropy,
+        )
+        theirs = model(
+            F.linear,
+            rms_norm,
+            lambda q, k, v: attention(q, k, v, True),
+            rope,
+            lambda x: F.silu(x[..., : 2 * h]) * x[..., 2 * h :],
+            F.cross_entropy,
+        )
+        curves = []
+        for run, optimizer in ((ours, pt.AdamW), (theirs, torch.optim.AdamW)):
+            torch.manual_seed(9)
+            p = {name: torch.nn.Parameter(torch.randn(shape) * 0.1) for name, shape in shapes.items()}
+            p.update({name: torch.nn.Parameter(torch.ones(h)) for name in ("n1", "n2", "n3")})
+            steps = optimizer(list(p.values()), lr=1e-3)
+            losses = []
+            for _ in range(12):
+                loss = run(p, torch.randint(0, 61, (4, 17)))
+                for parameter in p.values():
+                    parameter.grad = None
+                loss.backward()
+                steps.step()
+                losses.append(float(loss.detach()))
+            curves.append(losses)
+        torch.testing.assert_close(torch.tensor(curves[0]), torch.tensor(curves[1]), rtol=1e-5, atol=1e-5)
+        self.assertNotEqual(curves[0][0], curves[0][-1])
+
+
+if __name__ == "__main__":
+    unittest.main()
