@@ -15,6 +15,7 @@ RACE ?= $$(./scripts/concurrent.sh)
 RACE_SKIP ?= ^(TestWritingAVendor|TestPluginsBuild.*|TestPluginsNewLibraries|TestKindsAgree|TestRecordedExperiments|TestWaysToWriteAnOverride|TestTheNextCommand|TestCheckpointsThatCannotBeUsed|TestLastEvaluation|TestWhatTheOptimizerSpoilsIsNotSaved|TestFromTextToAnswers|TestPyTorchReplaysARun|TestLossesIn.*|TestOptimizersTrainAndResume|TestTrainOn.*|TestVariantsOnADevice)$$
 
 PKG       ?= ./...
+PYTHON    ?= python3
 BENCH     ?= .
 BENCH_PKG ?= ./...
 COUNT     ?= 6
@@ -52,6 +53,10 @@ python-env: ## make a virtual environment with what make check-python needs in b
 check-python: lib ## run ruff, mypy and the tests of the Python package in bin/python-env (make python-env)
 	cd python && ../bin/python-env/bin/ruff check . && ../bin/python-env/bin/mypy
 	cd python && PRIMUS_LIBRARY=$(CURDIR)/bin/lib/libprimus.so ../bin/python-env/bin/pytest -q tests
+
+.PHONY: bench-python
+bench-python: lib ## time training steps of primus_fl.torch beside plain torch (PYTHON=/usr/bin/python3 ARGS='--rounds 5')
+	PYTHONPATH=python PRIMUS_LIBRARY=bin/lib/libprimus.so $(PYTHON) python/bench/llama.py $(ARGS)
 
 .PHONY: train
 train: build ## train a small model from scratch (CONFIG=file.yaml ARGS='key=value …')

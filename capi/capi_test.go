@@ -126,10 +126,18 @@ func TestWheel(t *testing.T) {
 // The examples in other languages print the same.
 func TestExamples(t *testing.T) {
 	t.Parallel()
-	compilers := map[string]func(dir, source, out string) []string{
-		"c": func(dir, source, out string) []string {
+	compilers := map[string]func(t *testing.T, dir, source, out string) []string{
+		"c": func(t *testing.T, dir, source, out string) []string {
 			return []string{look(t, "cc"), "-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-o", out, source,
 				"-I" + dir + "/include", "-L" + dir + "/lib", "-lprimus", "-lm", "-Wl,-rpath," + dir + "/lib"}
+		},
+		"cpp": func(t *testing.T, dir, source, out string) []string {
+			return []string{look(t, "c++"), "-std=c++11", "-Wall", "-Wextra", "-Werror", "-pedantic", "-o", out, source,
+				"-I" + dir + "/include", "-L" + dir + "/lib", "-lprimus", "-Wl,-rpath," + dir + "/lib"}
+		},
+		"rs": func(t *testing.T, dir, source, out string) []string {
+			return []string{look(t, "rustc"), "--edition", "2021", "-D", "warnings", "-o", out, source,
+				"-L", dir + "/lib", "-l", "primus", "-C", "link-arg=-Wl,-rpath," + dir + "/lib"}
 		},
 	}
 	for language, compiler := range compilers {
@@ -137,7 +145,7 @@ func TestExamples(t *testing.T) {
 			t.Parallel()
 			dir := libprimus(t)
 			program := filepath.Join(t.TempDir(), "rmsnorm")
-			command := compiler(dir, "../examples/libprimus/rmsnorm."+language, program)
+			command := compiler(t, dir, "../examples/libprimus/rmsnorm."+language, program)
 			run(t, nil, command[0], command[1:]...)
 			out := run(t, []string{"TE_FL_PREFER=reference"}, program)
 			assert.Contains(t, out, "0.5774 1.1547 2.3094\n1.3856 0.0000 2.0785\n")

@@ -84,6 +84,7 @@ class Op(NamedTuple):
     layout: int
     family: str
     forward: bool
+    tensors: int
     params: tuple[Param, ...]
 
 
@@ -108,7 +109,13 @@ from ._manager import Manager, Saved
 `
 
 func writeOp(w *strings.Builder, op opregistry.Handle, params []opregistry.Param) {
-	fmt.Fprintf(w, "    %q: Op(%q, 0x%016X, %q, %s, (\n", op.Name(), op.Name(), plugin.LayoutHash(op), op.Family(), title(op.Forward()))
+	tensors := 0
+	for _, p := range params {
+		if p.Sort == opregistry.SortTensor {
+			tensors++
+		}
+	}
+	fmt.Fprintf(w, "    %q: Op(%q, 0x%016X, %q, %s, %d, (\n", op.Name(), op.Name(), plugin.LayoutHash(op), op.Family(), title(op.Forward()), tensors)
 	for _, p := range params {
 		access := p.Access
 		if p.Sort == opregistry.SortLists {

@@ -6,6 +6,7 @@ import ctypes
 import json
 import operator
 import os
+import struct
 import threading
 import weakref
 from typing import Any, Callable, Mapping, Optional, Union
@@ -14,7 +15,7 @@ from . import _impls
 from . import _library as lib
 from ._catalogue import OPS, Op, Param
 from ._shapes import Sizes
-from ._tensors import Operand, empty_like, wrap
+from ._tensors import CODES, Described, Operand, describe, empty_like, wrap
 
 Policy = Union[str, Mapping[str, Any]]
 
@@ -44,12 +45,12 @@ class Call:
         self._bound = manager._bind(op)
         self._keep: list[Any] = [manager]
         self._n = len(op.params)
-        self._args = (lib.Arg * self._n)()
+        self._args = ctypes.create_string_buffer(16 * self._n + _TENSOR_BYTES * op.tensors)
         self._at = ctypes.addressof(self._args)
         self.op = op
         self.saved = saved if saved is not None else Saved() if op.family else None
         self._saved = self.saved.address if self.saved else None
-        self.results = _fill(self._args, op, values, self._keep)
+        self.results = _fill(self._args, self._at, op, values, self._keep)
 
     def __call__(self) -> None:
         code = self._run(self._bound, self._at, self._n, self._saved)
@@ -200,30 +201,47 @@ def _find(name: str) -> Op:
     return op
 
 
-def _fill(args: Any, op: Op, values: Mapping[str, Any], keep: list[Any]) -> tuple[Any, ...]:
+# A call is one block of memory: a primus_arg for each argument, then for each tensor a primus_tensor
+# with room for its shape and strides.
+_MOST_AXES = 8
+_TENSOR_BYTES = 48 + 16 * _MOST_AXES
+_pack_arg = struct.Struct("IIQ").pack_into
+_pack_tensor = struct.Struct("QiiiBBHQQQ").pack_into
+_pack_axes = [struct.Struct(f"{2 * n}q").pack_into for n in range(_MOST_AXES + 1)]
+
+
+def _fill(block: Any, at: int, op: Op, values: Mapping[str, Any], keep: list[Any]) -> tuple[Any, ...]:
     """Write the arguments of a call. Return what the op writes, with new tensors for what is left out."""
-    operands: dict[str, Operand] = {}
+    operands: dict[str, Described] = {}
     results: list[Any] = []
-    missing: list[tuple[int, int]] = []  # indexes of results and of arguments
+    missing: list[tuple[int, int, int]] = []  # indexes of results and of arguments, where the tensor goes
     left = len(values)
+    room = 16 * len(op.params)
     for i, p in enumerate(op.params):
-        value = values.get(p.name)
-        if p.name in values:
+        name, sort = p.name, p.sort
+        if name not in values:
+            value = None
+        else:
+            value = values[name]
             left -= 1
-        access = _access(p, values)
+        access = p.access
+        if ":" in access:
+            access = _access(access, values)
         written = access not in ("", "read")
+        if sort == lib.TENSOR:
+            room += _TENSOR_BYTES
         if value is None:
-            if p.sort == lib.TENSOR and access == "write" and _wanted(p, values):
-                missing.append((len(results), i))
+            if sort == lib.TENSOR and access == "write" and _wanted(p, values):
+                missing.append((len(results), i, room - _TENSOR_BYTES))
                 results.append(None)
             continue
         try:
-            if p.sort == lib.TENSOR:
-                operands[p.name] = _operand(args[i], value, written, keep)
+            if sort == lib.TENSOR:
+                operands[name] = _operand(block, at, i, room - _TENSOR_BYTES, value, written, keep)
             else:
-                _other(args[i], p, value, written, keep)
+                _other(lib.Arg.from_buffer(block, 16 * i), p, value, written, keep)
         except (TypeError, ValueError, OverflowError) as e:
-            raise lib.ArgumentError(f'op "{op.name}": argument "{p.name}": {e}') from None
+            raise lib.ArgumentError(f'op "{op.name}": argument "{name}": {e}') from None
         if written:
             results.append(value)
     if left:
@@ -235,15 +253,16 @@ def _fill(args: Any, op: Op, values: Mapping[str, Any], keep: list[Any]) -> tupl
         for p in op.params:
             if p.name in operands:
                 sizes.learn(p.shape, operands[p.name].shape)
-        for at, i in missing:
-            results[at] = _new(op, op.params[i], operands, sizes)
-            operands[op.params[i].name] = _operand(args[i], results[at], True, keep)
+        for result, i, to in missing:
+            p = op.params[i]
+            results[result] = _new(op, p, operands, sizes)
+            operands[p.name] = _operand(block, at, i, to, results[result], True, keep)
     return tuple(results)
 
 
-def _access(p: Param, values: Mapping[str, Any]) -> str:
+def _access(access: str, values: Mapping[str, Any]) -> str:
     """Return what a call does to an operand: access is such as ``write|update:accumulate``."""
-    kinds, _, condition = p.access.partition(":")
+    kinds, _, condition = access.partition(":")
     base, _, other = kinds.partition("|")
     return other if condition and _on(values, condition) else base
 
@@ -258,7 +277,7 @@ def _on(values: Mapping[str, Any], name: str) -> bool:
     return value is not None and value is not False
 
 
-def _new(op: Op, p: Param, operands: Mapping[str, Operand], sizes: Sizes) -> Any:
+def _new(op: Op, p: Param, operands: Mapping[str, Described], sizes: Sizes) -> Any:
     shape = sizes.shape(p.shape)
     like = next((operands[q.name] for q in op.params if q.name in operands), None)
     dtype: Optional[str] = p.dtypes
@@ -271,14 +290,26 @@ def _new(op: Op, p: Param, operands: Mapping[str, Operand], sizes: Sizes) -> Any
             f'op "{op.name}": argument "{p.name}": given none, want a tensor to write to: '
             "its shape and dtype do not follow from the other arguments"
         )
-    return empty_like(like, dtype, shape)
+    return empty_like(like.owner, dtype, shape)
 
 
-def _operand(arg: Any, value: Any, written: bool, keep: list[Any]) -> Operand:
-    operand = wrap(value, written)
-    keep.append(operand)
-    arg.sort, arg.value.pointer = lib.TENSOR, operand.address
-    return operand
+def _operand(block: Any, at: int, i: int, to: int, value: Any, written: bool, keep: list[Any]) -> Described:
+    """Write a tensor with its axes behind it, and its address as argument i."""
+    if type(value) is Operand:
+        keep.append(value)
+        _pack_arg(block, 16 * i, lib.TENSOR, 0, value.address)
+        return Described(value.owner, 0, value.dtype, value.shape, ())
+    t = describe(value, written)
+    n = len(t.shape)
+    if n > _MOST_AXES:
+        raise TypeError(f"given a tensor of {n} axes, want at most {_MOST_AXES}")
+    keep.append(t.owner)
+    code, bits = CODES[t.dtype]
+    axes = to + 48
+    _pack_arg(block, 16 * i, lib.TENSOR, 0, at + to)
+    _pack_tensor(block, to, t.data, 1, 0, n, code, bits, 1, at + axes, at + axes + 8 * n, 0)
+    _pack_axes[n](block, axes, *t.shape, *t.strides)
+    return t
 
 
 def _other(arg: Any, p: Param, value: Any, written: bool, keep: list[Any]) -> None:
@@ -322,6 +353,6 @@ def _list(tensors: Any, written: bool, keep: list[Any]) -> lib.List:
     return lib.List(len(tensors), ctypes.addressof(structs))
 
 
-def _place(struct: lib.List, keep: list[Any]) -> int:
-    keep.append(struct)
-    return ctypes.addressof(struct)
+def _place(given: lib.List, keep: list[Any]) -> int:
+    keep.append(given)
+    return ctypes.addressof(given)

@@ -1,15 +1,53 @@
-"""The shapes and dtypes of results, from the notation of the catalogue: ``[.. rows cols>0]``."""
+"""The shapes of results, from the notation of the catalogue: ``[.. rows cols>0]``."""
 
 from __future__ import annotations
 
+import functools
 import re
-from typing import Optional, Sequence
+from typing import NamedTuple, Optional, Sequence
 
 _TERM = re.compile(r"^(?:(\d+)\*)?([A-Za-z_]\w*)(?:\+(\d+))?$")
 
 
+class _Length(NamedTuple):
+    """The length of an axis: times·name + plus."""
+
+    name: str  # "" for the number plus
+    times: int
+    plus: int
+
+
+class _Notation(NamedTuple):
+    """What a notation says of the axes of an operand."""
+
+    axes: bool  # in brackets; else the factors of the number of elements
+    leading: bool  # any number of axes come first
+    lengths: tuple[_Length, ...]
+
+
+@functools.lru_cache(maxsize=None)
+def _parse(text: str) -> Optional[_Notation]:
+    """Return the meaning of a notation, None if it says nothing of lengths."""
+    axes = text.startswith("[")
+    terms = text[1:-1].split() if axes else text[1:-1].split("*")
+    leading = terms[:1] == [".."]
+    lengths = []
+    for term in terms[1:] if leading else terms:
+        term = term.split(">")[0]
+        match = _TERM.match(term)
+        if term.isdigit():
+            lengths.append(_Length("", 0, int(term)))
+        elif match:
+            lengths.append(_Length(match[2], int(match[1] or 1), int(match[3] or 0)))
+        else:
+            return None
+    return _Notation(axes, leading, tuple(lengths)) if text else None
+
+
 class Sizes:
     """What the operands that are given say about the lengths of axes."""
+
+    __slots__ = ("names", "leading")
 
     def __init__(self) -> None:
         self.names: dict[str, int] = {}
@@ -17,67 +55,40 @@ class Sizes:
 
     def learn(self, notation: str, shape: Sequence[int]) -> None:
         """Take the lengths of an operand. The library checks whether they agree."""
-        if notation.startswith("("):
-            name = notation[1:-1]
-            if name.isidentifier() and name != "rows":
-                size = 1
-                for n in shape:
-                    size *= n
-                self.names.setdefault(name, size)
+        n = _parse(notation)
+        if n is None:
             return
-        terms = notation[1:-1].split()
-        if not terms or "*" in terms:
+        if not n.axes:
+            if len(n.lengths) == 1 and n.lengths[0].times == 1:
+                self.names.setdefault(n.lengths[0].name, _product(shape))
             return
-        if terms[0] == "..":
-            terms = terms[1:]
-            if len(shape) < len(terms):
+        if n.leading:
+            split = len(shape) - len(n.lengths)
+            if split < 0:
                 return
-            split = len(shape) - len(terms)
             if self.leading is None:
                 self.leading = tuple(shape[:split])
+                self.names.setdefault("rows", _product(self.leading))
             shape = shape[split:]
-        for term, n in zip(terms, shape):
-            match = _TERM.match(term.split(">")[0])
-            if match and match[2] != "_":
-                self.names.setdefault(match[2], (n - int(match[3] or 0)) // int(match[1] or 1))
+        for length, size in zip(n.lengths, shape):
+            if length.name and length.name != "_":
+                self.names.setdefault(length.name, (size - length.plus) // length.times)
 
     def shape(self, notation: str) -> Optional[list[int]]:
         """Return the shape of a result, or None if it does not follow."""
-        if notation.startswith("("):
-            size = 1
-            for factor in notation[1:-1].split("*"):
-                n = self._length(factor)
-                if n is None:
-                    return None
-                size *= n
-            return [size]
-        if not notation:
+        n = _parse(notation)
+        if n is None or n.leading and self.leading is None:
             return None
-        lengths: list[int] = []
-        for term in notation[1:-1].split():
-            if term == "..":
-                if self.leading is None:
-                    return None
-                lengths.extend(self.leading)
-                continue
-            n = self._length(term.split(">")[0])
-            if n is None:
+        lengths = list(self.leading or ()) if n.leading else []
+        for length in n.lengths:
+            if length.name and length.name not in self.names:
                 return None
-            lengths.append(n)
-        return lengths
+            lengths.append(self.names.get(length.name, 0) * length.times + length.plus)
+        return lengths if n.axes else [_product(lengths)]
 
-    def _length(self, term: str) -> Optional[int]:
-        if term.isdigit():
-            return int(term)
-        match = _TERM.match(term)
-        if match is None:
-            return None
-        if match[2] == "rows" and self.leading is not None and "rows" not in self.names:
-            n = 1
-            for axis in self.leading:
-                n *= axis
-        elif match[2] in self.names:
-            n = self.names[match[2]]
-        else:
-            return None
-        return n * int(match[1] or 1) + int(match[3] or 0)
+
+def _product(lengths: Sequence[int]) -> int:
+    n = 1
+    for length in lengths:
+        n *= length
+    return n
