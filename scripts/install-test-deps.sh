@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that tests use when they find them: a C compiler for
-# plugin fixtures, the libraries behind vendors/openblas and vendors/onednn, etcd for
+# Installs the Debian packages that tests use when they find them: compilers of C and C++ for
+# plugin fixtures and libprimus, the libraries behind vendors/openblas and vendors/onednn, etcd for
 # fleets, Prometheus for dashboards and rules, a browser for the page of the service,
 # PyTorch for tests that compare ops and training with it and that start Python frameworks,
 # Jinja for those of chat templates, SentencePiece for those of tokenizers,
@@ -13,7 +13,7 @@
 # With the argument bench it also installs what makes PyTorch fast, for make bench-train.
 set -uo pipefail
 
-packages=(gcc libc6-dev libopenblas0-pthread libdnnl2 etcd-server etcd-client prometheus chromium python3-torch python3-numpy
+packages=(gcc g++ libc6-dev libopenblas0-pthread libdnnl2 etcd-server etcd-client prometheus chromium python3-torch python3-numpy
 	python3-yaml python3-jinja2 sentencepiece bash-completion man-db openmpi-bin mpich slurm-wlm libpmix-dev munge podman runc
 	pocl-opencl-icd oclgrind libclblast1 opencl-c-headers)
 command -v npm >/dev/null || packages+=(nodejs npm)

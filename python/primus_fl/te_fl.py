@@ -338,6 +338,87 @@ def multi_tensor_adam(
     )
 
 
+def multi_tensor_sgd(
+    chunk_size: int,
+    noop_flag: Any,
+    tensor_lists: Any,
+    wd: float,
+    momentum: float,
+    dampening: float,
+    lr: float,
+    nesterov: bool,
+    first_run: bool,
+    wd_after_momentum: bool,
+    scale: float,
+) -> None:
+    ops.multi_tensor_sgd(
+        noop_flag,
+        tensor_lists,
+        wd=wd,
+        momentum=momentum,
+        dampening=dampening,
+        lr=lr,
+        nesterov=bool(nesterov),
+        first_run=bool(first_run),
+        wd_after_momentum=bool(wd_after_momentum),
+        scale=scale,
+    )
+
+
+def _named_format(given: Any) -> str:
+    """Return the format that a member of NVTE_QKV_Format names; its numbers change with versions."""
+    name = str(getattr(given, "name", given)).rpartition("_")[2].lower()
+    if name not in ("sbhd", "bshd", "thd"):
+        raise Unsupported(f"format {given!r}")
+    return name
+
+
+def _rope(name: str) -> Callable[..., Any]:
+    def rotate(
+        input: Any,
+        freqs: Any,
+        start_positions: Any,
+        qkv_format: Any,
+        interleaved: bool,
+        cu_seqlens: Any,
+        cp_size: int,
+        cp_rank: int,
+    ) -> Any:
+        _plain(input, freqs, start_positions, cu_seqlens)
+        return getattr(ops, name)(
+            input,
+            freqs,
+            start_positions=start_positions,
+            output=torch.empty(input.shape, dtype=input.dtype),
+            qkv_format=_named_format(qkv_format),
+            interleaved=bool(interleaved),
+            cu_seqlens=cu_seqlens,
+            cp_size=cp_size,
+            cp_rank=cp_rank,
+        )
+
+    return rotate
+
+
+def swap_first_dims(tensor: Any, *, out: Any) -> None:
+    _plain(tensor, out)
+    ops.swap_first_dims(tensor, out=out)
+
+
+def fused_multi_row_padding(input: Any, output: Any, input_row_list: Any, padded_input_row_list: Any) -> None:
+    _plain(input, output)
+    ops.fused_multi_row_padding(
+        input, output=output, input_rows=list(input_row_list), output_rows=list(padded_input_row_list)
+    )
+
+
+def fused_multi_row_unpadding(input: Any, output: Any, input_row_list: Any, unpadded_input_row_list: Any) -> None:
+    _plain(input, output)
+    ops.fused_multi_row_unpadding(
+        input, output=output, input_rows=list(input_row_list), output_rows=list(unpadded_input_row_list)
+    )
+
+
 def _format(layout: str) -> str:
     """Return the format of a layout such as sb3hd or bshd_bs2hd."""
     for start, name in (("sb", "sbhd"), ("bs", "bshd"), ("t", "thd")):
@@ -438,6 +519,8 @@ def _functions() -> dict[str, Callable[..., Any]]:
         "scaled_aligned_causal_masked_softmax",
     ):
         found[name + "_forward"], found[name + "_backward"] = _softmax(name)
+    for name in ("fused_rope_forward", "fused_rope_backward"):
+        found[name] = _rope(name)
     for function in (
         clamped_swiglu,
         clamped_dswiglu,
@@ -454,6 +537,10 @@ def _functions() -> dict[str, Callable[..., Any]]:
         multi_tensor_l2norm,
         multi_tensor_unscale_l2norm,
         multi_tensor_adam,
+        multi_tensor_sgd,
+        swap_first_dims,
+        fused_multi_row_padding,
+        fused_multi_row_unpadding,
     ):
         found[function.__name__] = function
     return found

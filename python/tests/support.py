@@ -22,12 +22,12 @@ needs_torch = unittest.skipUnless(torch, "needs torch")
 needs_numpy = unittest.skipUnless(numpy, "needs numpy")
 
 
-def python(program: str, **env: str) -> str:
+def python(program: str, *args: str, **env: str) -> str:
     """Run a program in a process of its own and return what it prints."""
     import os
 
     done = subprocess.run(
-        [sys.executable, "-c", program],
+        [sys.executable, "-c", program, *args],
         env={**os.environ, **env},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

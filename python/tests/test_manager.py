@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import tempfile
 import threading
 import unittest
@@ -139,6 +140,31 @@ except BrokenPipeError:
 """
         )
         self.assertEqual(out, "True\npipe\n")
+
+    def test_two_copies_of_the_library(self) -> None:
+        """Let two Go runtimes compute at the same time in one process."""
+        with tempfile.TemporaryDirectory() as folder:
+            copy = shutil.copy(primus_fl._library.path(), os.path.join(folder, "copy.so"))
+            out = python(
+                """
+import ctypes, sys, threading
+from primus_fl import _library
+libraries = [_library._load(f) for f in (_library.path(), sys.argv[1])]
+def work(lib):
+    manager, text = ctypes.c_uint64(), ctypes.c_void_p()
+    for _ in range(200):
+        assert lib.primus_open(None, ctypes.byref(manager)) == 0, lib.primus_error()
+        assert lib.primus_explain(manager, b"silu", ctypes.byref(text)) == 0
+        lib.primus_free(text)
+        assert lib.primus_close(manager) == 0
+threads = [threading.Thread(target=work, args=(lib,)) for lib in libraries for _ in range(2)]
+for t in threads: t.start()
+for t in threads: t.join()
+print("done")
+""",
+                copy,
+            )
+        self.assertEqual(out, "done\n")
 
     def test_nothing_is_printed(self) -> None:
         self.assertEqual(python("import primus_fl; primus_fl.explain()"), "")

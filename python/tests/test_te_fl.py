@@ -94,6 +94,42 @@ class Functions(unittest.TestCase):
         for ours, theirs in ((dw, weight.grad), (db, bias.grad), (dx, x.grad)):
             torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-4)
 
+    def test_rows_and_rope(self) -> None:
+        named = Enum("NVTE_QKV_Format", {"NVTE_SBHD": 1, "NVTE_BSHD": 0, "NVTE_BHSD": 2})  # type: ignore[misc]
+        x, freqs = torch.randn(5, 2, 3, 8), torch.rand(5, 1, 1, 8)
+        arguments = (freqs, None, named.NVTE_SBHD, False, None, 1, 0)  # type: ignore[attr-defined]
+        y = self.impls["fused_rope_forward"](x, *arguments)
+        half = torch.cat((-x[..., 4:], x[..., :4]), -1)
+        torch.testing.assert_close(y, x * freqs.cos() + half * freqs.sin(), rtol=1e-5, atol=1e-5)
+        back = self.impls["fused_rope_backward"](y, freqs[:, :, :, :4].repeat(1, 1, 1, 2), *arguments[1:])
+        self.assertEqual(back.shape, x.shape)
+        with self.assertRaises(NotImplementedError):
+            self.impls["fused_rope_forward"](x, freqs, None, named.NVTE_BHSD, False, None, 1, 0)  # type: ignore[attr-defined]
+
+        rows, padded = torch.randn(5, 4), torch.full((8, 4), 7.0)
+        self.impls["fused_multi_row_padding"](rows, padded, [2, 3], [4, 4])
+        torch.testing.assert_close(padded[:2], rows[:2])
+        self.assertEqual(float(padded[2:4].abs().sum()), 0)
+        again = torch.empty(5, 4)
+        self.impls["fused_multi_row_unpadding"](padded, again, [4, 4], [2, 3])
+        torch.testing.assert_close(again, rows)
+        out = torch.empty(2, 5, 3, 8)
+        self.impls["swap_first_dims"](x, out=out)
+        torch.testing.assert_close(out, x.transpose(0, 1))
+
+    def test_sgd(self) -> None:
+        p, g = torch.randn(4, 3), torch.randn(4, 3)
+        theirs = torch.nn.Parameter(p.clone())
+        optimizer = torch.optim.SGD([theirs], lr=0.1, momentum=0.9, weight_decay=0.01)
+        momentum, noop = torch.zeros(4, 3), torch.zeros(1, dtype=torch.int32)
+        for step in range(3):
+            theirs.grad = g.clone()
+            optimizer.step()
+            self.impls["multi_tensor_sgd"](
+                2048, noop, [[g], [p], [momentum]], 0.01, 0.9, 0.0, 0.1, False, step == 0, False, 1.0
+            )
+        torch.testing.assert_close(p, theirs.detach(), rtol=1e-5, atol=1e-6)
+
     def test_attention_declines_what_it_lacks(self) -> None:
         attention = self.impls["get_flash_attention_class"]()()
         attention.softmax_scale, attention.attention_dropout = 0.5, 0.0
