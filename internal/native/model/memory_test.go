@@ -95,3 +95,46 @@ func TestMemoryOfRecompute(t *testing.T) {
 		}
 	}
 }
+
+// What is estimated for a stage of a pipeline is what its passes take, and the stages together have
+// the weights of the model. A stage makes nothing that needs all layers.
+func TestMemoryOfStages(t *testing.T) {
+	t.Parallel()
+	mgr := newManager(t, opregistry.KindFlagos)
+	plans := [][]model.Stretch{
+		{{Layers: model.Range{Lo: 0, Hi: 2}, First: true}, {Layers: model.Range{Lo: 4, Hi: 5}, Last: true}},
+		{{Layers: model.Range{Lo: 2, Hi: 3}}, {Layers: model.Range{Lo: 3, Hi: 4}}},
+	}
+	for name, cfg := range architectures() {
+		cfg.NumLayers = 5
+		for _, apart := range []bool{false, true} {
+			parameters := 0.0
+			for _, own := range plans {
+				part, backend := model.Part{Stretches: own}, cpu.New()
+				m, err := model.NewPart(cfg, backend, part)
+				require.NoError(t, err)
+				weights := backend.Stats().Bytes
+				counts := []int{3, 2}
+				for stretch, n := range counts {
+					for range n {
+						p, err := m.NewStagePass(mgr, stretch, 2, cfg.SeqLength, apart)
+						require.NoError(t, err)
+						defer p.Close()
+					}
+				}
+				got, err := model.StageBytes(cfg, part, counts, apart, mgr, 2)
+				require.NoError(t, err)
+				assert.Equal(t, float64(backend.Stats().Bytes-weights), got, name)
+				_, trained, err := model.PartSizes(cfg, part)
+				require.NoError(t, err)
+				parameters += trained
+				_, err = m.NewPass(mgr, 2, cfg.SeqLength, true)
+				assert.ErrorContains(t, err, "the model is a stage of a pipeline")
+				_, err = m.NewDecoder(mgr, model.DecoderSettings{Slots: 1})
+				assert.ErrorContains(t, err, "the model is a stage of a pipeline")
+				defer m.Close()
+			}
+			assert.Equal(t, float64(cfg.NumParameters()), parameters, name)
+		}
+	}
+}
