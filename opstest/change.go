@@ -17,6 +17,7 @@ import (
 const (
 	changedCases  = 2 // of a dtype, for each argument
 	squareCases   = 12
+	square        = 16 // length of axes
 	longListCases = 2
 	longList      = 2051 // tensors in a list
 )
@@ -33,14 +34,17 @@ func (r *runner) change(t T, served []untypedCase, cases int) {
 		r.changeOne(t, served[i], setting{}, cases, found)
 	}
 	for _, c := range r.longest(served, squareCases) {
-		r.changeOne(t, c, setting{axis: squared, limit: muchStretched}, cases, found)
+		for _, axis := range []func(int) int{squared, func(int) int { return square }} {
+			r.changeOne(t, c, setting{axis: axis, limit: muchStretched}, cases, found)
+		}
 	}
 }
 
-// squared gives all axes the same length, so that operands may be read the other way round.
+// squared gives all axes but those of one element the same length, so that operands may be read the
+// other way round.
 func squared(n int) int {
 	if n > 1 {
-		return 16
+		return square
 	}
 	return n
 }

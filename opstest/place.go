@@ -142,7 +142,7 @@ type setting struct {
 	change func(tensortest.TB, *Stage, opregistry.Call) opregistry.Call
 	axis   func(int) int // see Stage
 	limit  int           // see Stage
-	padded bool
+	padded func(int) bool
 }
 
 // scaled returns the call with other numbers among its arguments, as far as the op allows them, so

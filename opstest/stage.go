@@ -28,17 +28,19 @@ type Stage struct {
 	Seed   uint64
 	guards []func(tensortest.TB)
 	place  tensortest.Placement
-	axis   func(int) int // replaces the length of an axis; nil keeps it
-	padded bool          // what would be dense has gaps after rows
-	limit  int           // how many elements operands have at most if axis is not nil
+	axis   func(int) int  // replaces the length of an axis; nil keeps it
+	padded func(int) bool // chooses operands by number that would be dense and get gaps after rows
+	made   int            // operands so far
+	limit  int            // how many elements operands have at most if axis is not nil
 }
 
 // Out returns a guarded operand that has not been written yet.
 func (s *Stage) Out(l Layout, d tensor.DType, shape ...int) *tensor.Tensor {
 	s.T.Helper()
-	if s.padded && l == Dense {
+	if s.padded != nil && s.padded(s.made) && l == Dense {
 		l = Padded
 	}
+	s.made++
 	x, intact := s.guarded(l, d, s.lengths(shape))
 	s.guards = append(s.guards, intact)
 	return x

@@ -143,7 +143,8 @@ type runner struct {
 	declared     bool // the impl declares that equal operands give equal bits, wherever they lie
 	sampled      int  // cases of which rows and invariants were compared
 
-	long map[string]bool // axes of operands that had a long and odd length in a case
+	long  map[string]bool // axes of operands that had a long and odd length in a case
+	large bool            // a result of a call of a model had many elements
 }
 
 // run runs all cases of the dtypes that are configured.
@@ -325,6 +326,9 @@ func (r *runner) check(t T, d tensor.DType, c untypedCase) {
 	}
 	if !t.Failed() {
 		r.served = append(r.served, c)
+		r.large = r.large || c.model && slices.ContainsFunc(got.operands, func(o opregistry.Operand) bool {
+			return o.Access != opregistry.AccessRead && o.Tensor.NumElements() >= largeElements
+		})
 	}
 }
 

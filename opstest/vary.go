@@ -17,6 +17,7 @@ const (
 	variedCases     = 6    // of a dtype, whose calls are changed in all ways
 	specialCases    = 3    // of a dtype, of which an operand has NaN
 	specialOperands = 8    // of a call, that have NaN
+	paddedOperands  = 8    // of a call, that have gaps one at a time
 	stretchedCases  = 12   // of a dtype, whose axes are made long
 	stretched       = 4100 // the least that an axis is stretched to
 	long            = 2113 // the least length of an axis that is long
@@ -26,6 +27,7 @@ const (
 	// muchStretched how many all of them have, unless an axis is no longer than it must be; then it
 	// is maxStretched.
 	stretchedElements = 1 << 17
+	largeElements     = 1 << 16 // of a result that need not be made larger
 	muchStretched     = 1 << 21
 	maxStretched      = 1 << 24
 )
@@ -45,7 +47,7 @@ func (r *runner) vary(t T, d tensor.DType) {
 		for _, shift := range []int{1, 2, 7} {
 			r.varied(t, fmt.Sprintf("shifted=%d", shift), c, setting{place: shiftedBy(shift)})
 		}
-		r.varied(t, "padded", c, setting{padded: true})
+		r.pad(t, c)
 		r.alias(t, c)
 	}
 	if !r.changeable() {
@@ -137,6 +139,22 @@ func (r *runner) judge(t T, want, got *staged, with setting) {
 		t.Fatalf("opstest: the impl failed: %v", err)
 	}
 	r.compare(t, want, got)
+}
+
+// pad puts gaps after the rows of all operands, or of one at a time if the op does not allow it for
+// all.
+func (r *runner) pad(t T, c untypedCase) {
+	t.Helper()
+	if r.varied(t, "padded", c, setting{padded: func(int) bool { return true }}) {
+		return
+	}
+	dense, ok := r.made(c, setting{})
+	if !ok {
+		return
+	}
+	for _, one := range someOf(dense.stage.made, paddedOperands) {
+		r.varied(t, fmt.Sprintf("padded=%d", one), c, setting{padded: func(i int) bool { return i == one }})
+	}
 }
 
 // alias lets each result be each of the operands that the op allows it to be.
@@ -236,8 +254,8 @@ func (r *runner) stretch(t T, c untypedCase) {
 		}
 	}
 	most := func(n int) int { return max(stretched, n*stretchedElements/largest[n]) }
-	if len(r.models(c.dtype, false)) > 0 {
-		most = func(int) int { return long } // calls of models have longer axes
+	if r.large {
+		most = func(int) int { return long } // calls of models have longer axes, and as many elements
 	}
 	for _, n := range slices.Sorted(maps.Keys(largest)) {
 		if largest[n] > stretchedElements {
@@ -256,33 +274,53 @@ func (r *runner) stretch(t T, c untypedCase) {
 // than limit elements do that, and an axis had no odd length of at least wanted before.
 func (r *runner) stretchTo(t T, c untypedCase, n, least, wanted, limit int) bool {
 	t.Helper()
-	for _, also := range [][]float64{{1}, {1, 2}, {1, 0.5}, {1, 1. / 3}, {1, 1. / 16}, {1, 1. / 32}, {1, 1. / 128}} {
+	call, ok := r.made(c, setting{})
+	if !ok {
+		return false
+	}
+	tried := map[string]bool{}
+	for _, g := range growths() {
 		to := (least + n - 1) / n * n
-		if slices.Min(also) == 1 {
+		if g.odd {
 			to = least | 1 // has a tail after vectors and blocks
 		}
-		longer := func(m int) int {
-			for _, f := range also {
-				if float64(m) == f*float64(n) {
-					return int(f * float64(to))
-				}
-			}
-			return m
-		}
-		with := setting{axis: longer, limit: limit}
-		found, ok := r.made(c, with)
-		if !ok {
+		longer := func(m int) int { return g.of(m, n, to) }
+		lengths := fmt.Sprint(lengthsOf(call, longer))
+		if tried[lengths] {
 			continue
 		}
-		if more := r.lengthened(found, wanted); more != nil {
-			c.Terms = max(c.Terms, to)
-			if r.varied(t, fmt.Sprintf("stretched=%d,%d", n, to), c, with) {
-				for _, axis := range more {
-					r.long[axis] = true
+		tried[lengths] = true
+		for _, block := range []int{0, 1, 16, 32, 128} {
+			with := setting{axis: longer, limit: limit}
+			if block > 0 {
+				size := func(v int) int {
+					if block > 1 && (v+block-1)/block == n {
+						return to * block
+					}
+					return longer(v)
+				}
+				if _, changed := resized(call.args, size); !changed {
+					continue
+				}
+				with.change = func(_ tensortest.TB, _ *Stage, a opregistry.Call) opregistry.Call {
+					other, _ := resized(a, size)
+					return other
 				}
 			}
+			found, ok := r.made(c, with)
+			if !ok {
+				continue
+			}
+			if more := r.lengthened(found, wanted, g.odd); more != nil {
+				c.Terms = max(c.Terms, to)
+				if r.varied(t, fmt.Sprintf("stretched=%d,%d", n, to), c, with) {
+					for _, axis := range more {
+						r.long[axis] = true
+					}
+				}
+			}
+			return true
 		}
-		return true
 	}
 	return false
 }
@@ -304,13 +342,13 @@ func axisOf(o opregistry.Operand, i, wanted int) string {
 	return fmt.Sprint(o.Name, " ", i, " ", o.Tensor.DType(), " ", wanted)
 }
 
-// lengthened names the axes of operands whose length is odd and at least wanted, and was not so in
-// an earlier call.
-func (r *runner) lengthened(call *staged, wanted int) []string {
+// lengthened names the axes of operands whose length is at least wanted, and odd if it can be, and
+// was not so in an earlier call.
+func (r *runner) lengthened(call *staged, wanted int, odd bool) []string {
 	var more []string
 	for _, o := range call.operands {
 		for i, n := range o.Tensor.Shape() {
-			if axis := axisOf(o, i, wanted); n >= wanted && n%2 == 1 && !r.long[axis] {
+			if axis := axisOf(o, i, wanted); n >= wanted && (n%2 == 1 || !odd) && !r.long[axis] {
 				more = append(more, axis)
 			}
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"reflect"
 	"sync/atomic"
 
@@ -26,11 +27,11 @@ func argumentMutants(op opregistry.Handle) []mutant {
 				v := args.FieldByIndex(p.Path)
 				given := reflect.ValueOf(v.Interface())
 				others := valid(clone, v)
-				if p.Sort == opregistry.SortTensor && v.IsNil() {
-					free.Add(1) // an operand could be given
+				if p.Sort == opregistry.SortTensor && v.IsNil() && givable(clone, v) {
+					free.Add(1)
 				}
 				for _, other := range others {
-					if !reflect.DeepEqual(other.Interface(), given.Interface()) {
+					if !reflect.DeepEqual(other.Interface(), given.Interface()) && c.serves(clone, v, other) {
 						free.Add(1)
 						break
 					}
@@ -88,4 +89,53 @@ func valid(c opregistry.Call, v reflect.Value) []reflect.Value {
 		}
 	}
 	return found
+}
+
+// serves reports whether the right impl serves a call with another value of an argument. What it
+// writes is undone.
+func (c call) serves(clone opregistry.Call, v, other reflect.Value) bool {
+	given := reflect.ValueOf(v.Interface())
+	defer v.Set(given)
+	v.Set(other)
+	written := c.written()
+	var before [][]byte
+	for _, o := range written {
+		before = append(before, bytes.Clone(memory(o.Tensor)))
+	}
+	err := c.run(clone)
+	for i, o := range written {
+		copy(memory(o.Tensor), before[i])
+	}
+	return err == nil
+}
+
+// givable reports whether a call is valid with an operand that it has left out: with one of the
+// other operands in its place, or with a tensor of one or two of their axes.
+func givable(c opregistry.Call, v reflect.Value) bool {
+	defer v.SetZero()
+	lengths := map[int]bool{1: true}
+	for _, o := range c.Operands() {
+		for _, n := range o.Tensor.Shape() {
+			lengths[n] = true
+		}
+		if v.Set(reflect.ValueOf(o.Tensor)); c.Validate() == nil {
+			return true
+		}
+	}
+	for _, d := range []tensor.DType{tensor.F32, tensor.I32, tensor.I64, tensor.U8, tensor.Bool, tensor.BF16} {
+		for n := range lengths {
+			for m := range lengths {
+				for _, shape := range [][]int{{n}, {n, m}} {
+					x, err := tensor.FromBytes(make([]byte, tensor.Shape(shape).NumElements()*d.Size()), d, shape...)
+					if err != nil {
+						continue
+					}
+					if v.Set(reflect.ValueOf(x)); c.Validate() == nil {
+						return true
+					}
+				}
+			}
+		}
+	}
+	return false
 }

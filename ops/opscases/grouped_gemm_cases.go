@@ -207,7 +207,12 @@ func groupedTensorCases(d tensor.DType) []opstest.Case[gemm.GroupedGemmArgs] {
 			}
 		}})
 	}
-	return cases
+	return append(cases, squareCases(func(s *opstest.Stage, n int) args {
+		return args{
+			A: alike(s, true, opstest.Dense, d, n, groupIn, groupIn), B: alike(s, true, opstest.Padded, d, n, groupIn, groupIn),
+			D: alike(s, false, opstest.Dense, d, n, groupIn, groupIn),
+		}
+	})...)
 }
 
 func discreteInCases(d tensor.DType) []opstest.Case[gemm.GroupedGemmArgs] {
@@ -230,26 +235,46 @@ func discreteInCases(d tensor.DType) []opstest.Case[gemm.GroupedGemmArgs] {
 				}
 			}})
 		}
-		for _, turned := range []bool{false, true} {
-			cases = append(cases, opstest.Case[args]{Name: fmt.Sprintf("square/%v/trans_a=%v", rows, turned), Make: func(s *opstest.Stage) args {
-				return args{
-					A: weights(s, opstest.Dense, rows, groupIn, groupIn), TransA: turned,
-					B: groupedTensor(s, true, opstest.Dense, d, tensor.I32, groupIn, rows), D: groupedTensor(s, false, opstest.Dense, d, tensor.I32, groupIn, rows),
-				}
-			}})
-		}
 	}
-	return cases
+	return append(cases, squareCases(func(s *opstest.Stage, n int) args {
+		return args{
+			A: weights(s, opstest.Dense, make([]int, n), groupIn, groupIn), B: alike(s, true, opstest.Dense, d, n, groupIn, groupIn),
+			D: alike(s, false, opstest.Padded, d, n, groupIn, groupIn),
+		}
+	})...)
 }
 
 func discreteOutCases(d tensor.DType) []opstest.Case[gemm.GroupedGemmArgs] {
-	return grouped(d, false, func(s *opstest.Stage, l opstest.Layout, index tensor.DType, rows []int) gemm.GroupedGemmArgs {
-		return gemm.GroupedGemmArgs{
+	type args = gemm.GroupedGemmArgs
+	cases := grouped(d, false, func(s *opstest.Stage, l opstest.Layout, index tensor.DType, rows []int) args {
+		return args{
 			A: groupedTensor(s, true, l, d, index, groupIn, rows),
 			B: groupedTensor(s, true, l, d, index, groupOut, rows), TransB: true,
 			D: gemm.GroupedTensor{List: each(rows, func(int) *tensor.Tensor { return s.Out(l, d, groupOut, groupIn) })},
 		}
 	})
+	return append(cases, squareCases(func(s *opstest.Stage, n int) args {
+		return args{
+			A: alike(s, true, opstest.Dense, d, n, groupIn, groupIn), B: alike(s, true, opstest.Padded, d, n, groupIn, groupIn),
+			D: gemm.GroupedTensor{List: each(make([]int, n), func(int) *tensor.Tensor { return s.Out(opstest.Dense, d, groupIn, groupIn) })},
+		}
+	})...)
+}
+
+// squareCases are products of square members, each of which may be read the other way round.
+func squareCases(make func(s *opstest.Stage, n int) gemm.GroupedGemmArgs) []opstest.Case[gemm.GroupedGemmArgs] {
+	var cases []opstest.Case[gemm.GroupedGemmArgs]
+	for _, n := range []int{1, 3} {
+		for turned := range 4 {
+			transA, transB := turned&1 != 0, turned&2 != 0
+			cases = append(cases, opstest.Case[gemm.GroupedGemmArgs]{Name: fmt.Sprintf("square/%d/trans_a=%v,trans_b=%v", n, transA, transB), Make: func(s *opstest.Stage) gemm.GroupedGemmArgs {
+				a := make(s, n)
+				a.TransA, a.TransB = transA, transB
+				return a
+			}})
+		}
+	}
+	return cases
 }
 
 // groupedGemmGradCases are the calls of two experts with bias.

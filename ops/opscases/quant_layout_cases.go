@@ -72,7 +72,7 @@ func nvfp4TransposeCases(tensor.DType) []opstest.Case[quant.NVFP4DataTransposeAr
 func nvfp4MultiTransposeCases(tensor.DType) []opstest.Case[quant.NVFP42DMultiTensorTransposeArgs] {
 	var cases []opstest.Case[quant.NVFP42DMultiTensorTransposeArgs]
 	for _, l := range []opstest.Layout{opstest.Dense, opstest.Padded} {
-		for _, shapes := range [][][2]int{{{32, 48}, {2, 2}, {34, 18}}, {{0, 16}}, {}} {
+		for _, shapes := range [][][2]int{{{32, 48}, {2, 2}, {34, 18}}, {{0, 16}}, {}, {{4130, 34}, {34, 4130}}} {
 			cases = append(cases, opstest.Case[quant.NVFP42DMultiTensorTransposeArgs]{Name: fmt.Sprintf("%v/%v", shapes, l), Make: func(s *opstest.Stage) quant.NVFP42DMultiTensorTransposeArgs {
 				var a quant.NVFP42DMultiTensorTransposeArgs
 				for _, n := range shapes {

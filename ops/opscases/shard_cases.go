@@ -53,16 +53,25 @@ func partialAmax(s *opstest.Stage, l opstest.Layout, d tensor.DType, c shardCase
 	return quant.PartialAmaxArgs{Tensor: shard(s, l, d, c), Amax: s.Out(l, tensor.F32, rows, cols), H: c.h, W: c.w, StartOffset: c.start, BlockLen: b}
 }
 
-func blockPartialAmaxCases(d tensor.DType) []opstest.Case[quant.PartialAmaxArgs] {
-	return overShards(func(s *opstest.Stage, l opstest.Layout, c shardCase) quant.PartialAmaxArgs {
-		return partialAmax(s, l, d, c, 128)
+// partialAmaxCases are shards with tiles of a usual length, and one with others.
+func partialAmaxCases(d tensor.DType, usual int) []opstest.Case[quant.PartialAmaxArgs] {
+	cases := overShards(func(s *opstest.Stage, l opstest.Layout, c shardCase) quant.PartialAmaxArgs {
+		return partialAmax(s, l, d, c, usual)
 	})
+	for _, b := range []int{1, 5, 64} {
+		cases = append(cases, opstest.Case[quant.PartialAmaxArgs]{Name: fmt.Sprintf("block_len=%d", b), Make: func(s *opstest.Stage) quant.PartialAmaxArgs {
+			return partialAmax(s, opstest.Dense, d, shardCase{36, 34, 100, 517}, b)
+		}})
+	}
+	return cases
+}
+
+func blockPartialAmaxCases(d tensor.DType) []opstest.Case[quant.PartialAmaxArgs] {
+	return partialAmaxCases(d, 128)
 }
 
 func nvfp4PartialAmaxCases(d tensor.DType) []opstest.Case[quant.PartialAmaxArgs] {
-	return overShards(func(s *opstest.Stage, l opstest.Layout, c shardCase) quant.PartialAmaxArgs {
-		return partialAmax(s, l, d, c, 16)
-	})
+	return partialAmaxCases(d, 16)
 }
 
 func nvfp4MultiPartialAmaxCases(d tensor.DType) []opstest.Case[quant.NVFP4MultiTensorComputePartialAmaxArgs] {
