@@ -6,7 +6,8 @@ import (
 	"github.com/primus-fl/primus/internal/race"
 )
 
-// AdamStep holds the numbers of one Adam step that do not depend on the element.
+// AdamStep holds the numbers of one Adam step that do not depend on the element. Assembly reads
+// them in this order.
 type AdamStep struct {
 	Beta1, Rest1 float32 // β₁ and 1−β₁
 	Beta2, Rest2 float32 // β₂ and 1−β₂
