@@ -12,7 +12,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 dir=${1:-dist}
-targets=${TARGETS:-linux/amd64 linux/amd64/static linux/arm64 linux/arm64/static darwin/arm64 darwin/amd64}
+targets=${TARGETS:-linux/amd64 linux/amd64/static linux/arm64 linux/arm64/static darwin/arm64 darwin/amd64 windows/amd64}
 
 version=${VERSION:-$(git describe --tags --exact-match --match 'v*' 2>/dev/null || true)}
 if [[ ! $version =~ ^v[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?$ ]]; then
@@ -54,9 +54,11 @@ for target in $targets; do
 	[[ $kind == static ]] && tags=(-tags grpcnotrace,nopurego)
 	echo "release: $name"
 	mkdir -p "$work/$name"
-	CGO_ENABLED=0 GOOS=$os GOARCH=$arch GOFLAGS= go build "${flags[@]}" "${tags[@]}" -o "$work/$name/primus" ./cmd/primus
+	program=primus
+	[[ $os == windows ]] && program=primus.exe
+	CGO_ENABLED=0 GOOS=$os GOARCH=$arch GOFLAGS= go build "${flags[@]}" "${tags[@]}" -o "$work/$name/$program" ./cmd/primus
 	cp -r LICENSE README.md CHANGELOG.md SECURITY.md "$work/share" "$work/$name/"
-	"$work/sbom" "$work/$name/primus" "$version" >"$dir/$name.cdx.json"
+	"$work/sbom" "$work/$name/$program" "$version" >"$dir/$name.cdx.json"
 	tar -C "$work" --sort=name --mtime="@$commit_time" --owner=0 --group=0 --numeric-owner -cf - "$name" |
 		gzip -n -9 >"$dir/$name.tar.gz"
 	archives+=("$name.tar.gz" "$name.cdx.json")
