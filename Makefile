@@ -55,7 +55,8 @@ check-python: lib ## run ruff, mypy and the tests of the Python package in bin/p
 	cd python && PRIMUS_LIBRARY=$(CURDIR)/bin/lib/libprimus.so ../bin/python-env/bin/pytest -q tests
 
 .PHONY: bench-python
-bench-python: lib ## time training steps of primus_fl.torch beside plain torch (PYTHON=/usr/bin/python3 ARGS='--rounds 5')
+bench-python: lib ## time calls and training steps of primus_fl beside torch (PYTHON=/usr/bin/python3 ARGS="--rounds 5")
+	PYTHONPATH=python PRIMUS_LIBRARY=bin/lib/libprimus.so $(PYTHON) python/bench/calls.py
 	PYTHONPATH=python PRIMUS_LIBRARY=bin/lib/libprimus.so $(PYTHON) python/bench/llama.py $(ARGS)
 
 .PHONY: train
