@@ -3,6 +3,7 @@ package flagos
 import (
 	"math"
 
+	"github.com/primus-fl/primus/impls/flagos/internal/gemm"
 	"github.com/primus-fl/primus/impls/flagos/internal/host"
 	"github.com/primus-fl/primus/internal/kernel/vector"
 	"github.com/primus-fl/primus/internal/parallel"
@@ -15,6 +16,8 @@ func lossImpls() []opregistry.Impl {
 	return []opregistry.Impl{
 		host.Impl(loss.CrossEntropyFwd, crossEntropyFwd),
 		host.Impl(loss.CrossEntropyBwd, crossEntropyBwd),
+		gemm.FlushingPairs(host.Impl(loss.LinearCrossEntropyFwd, linearCrossEntropyFwd)),
+		gemm.FlushingPairs(host.Impl(loss.LinearCrossEntropyBwd, linearCrossEntropyBwd)),
 	}
 }
 
@@ -67,14 +70,18 @@ func (c *entropy) block(lo, hi int) {
 		lse := logs[r-lo]
 		c.lse[r] = float32(lse)
 		c.losses[r] = 0
-		switch target := c.targets.At(r); {
-		case target == c.ignore:
-		case math.IsInf(lse, 0):
-			c.losses[r] = float32(math.NaN())
-		default:
-			c.losses[r] = float32(max(lse-float64(c.logits.Row(r)[target]), 0)) // rounding must not make it negative
+		if target := c.targets.At(r); target != c.ignore {
+			c.losses[r] = tokenLoss(lse, c.logits.Row(r)[target])
 		}
 	}
+}
+
+// tokenLoss returns the loss of a token with this log-sum-exp and this logit of its target.
+func tokenLoss(lse float64, logit float32) float32 {
+	if math.IsInf(lse, 0) {
+		return float32(math.NaN())
+	}
+	return float32(max(lse-float64(logit), 0)) // rounding must not make it negative
 }
 
 type entropyGrad struct {
@@ -128,23 +135,33 @@ func (c *entropyGrad) part(part int) {
 			clear(dx)
 			continue
 		}
-		lse, dloss := c.lse[r], c.dlosses[r]
-		log := float64(x[target]) - float64(lse)
-		switch size := math.Abs(float64(lse)); {
-		case math.IsInf(size, 0):
-			fill(dx, float32(math.NaN()))
-			continue
-		case size < largeLSE:
-			vector.ExpScale(dx, x, lse, dloss)
-		default:
-			log -= expScaleLarge(dx, x, lse, dloss)
-		}
-		if log > logHalf {
-			// p−1 has lost digits where p is close to 1.
-			dx[target] = float32(float64(dloss) * math.Expm1(log))
-		} else {
-			dx[target] -= dloss
-		}
+		entropyGradient(dx, x, target, c.lse[r], c.dlosses[r])
+	}
+}
+
+// entropyGradient stores the gradient of the logits x of a token. A target of -1 is none of them.
+func entropyGradient(dx, x []float32, target int, lse, dloss float32) {
+	size, logit := math.Abs(float64(lse)), 0.
+	if math.IsInf(size, 0) {
+		fill(dx, float32(math.NaN()))
+		return
+	}
+	if target >= 0 {
+		logit = float64(x[target])
+	}
+	log := logit - float64(lse)
+	if size < largeLSE {
+		vector.ExpScale(dx, x, lse, dloss)
+	} else {
+		log -= expScaleLarge(dx, x, lse, dloss)
+	}
+	switch {
+	case target < 0:
+	case log > logHalf:
+		// p−1 has lost digits where p is close to 1.
+		dx[target] = float32(float64(dloss) * math.Expm1(log))
+	default:
+		dx[target] -= dloss
 	}
 }
 

@@ -212,4 +212,22 @@ func TestRandomShapesEqualTheReference(t *testing.T) {
 			DLogits: r.stored(tokens, vocab), IgnoreIndex: -100, Saved: r.saved(),
 		}
 	})
+	compare(t, loss.LinearCrossEntropyFwd, func(r *random) loss.LinearCrossEntropyFwdArgs {
+		tokens, h, vocab := r.between(0, 20), r.between(1, 40), r.between(1, 300)
+		a := loss.LinearCrossEntropyFwdArgs{
+			Hidden: r.stored(tokens, h), Weight: r.stored(vocab, h), Targets: r.indexes(tokens, vocab), Losses: r.f32(tokens), LSE: r.f32(tokens),
+			IgnoreIndex: -100, Saved: r.saved(),
+		}
+		if r.IntN(2) == 0 {
+			a.DLosses, a.DHidden, a.DWeight = r.f32(tokens), r.stored(tokens, h), r.stored(vocab, h)
+		}
+		return a
+	})
+	compare(t, loss.LinearCrossEntropyBwd, func(r *random) loss.LinearCrossEntropyBwdArgs {
+		tokens, h, vocab := r.between(0, 20), r.between(1, 40), r.between(1, 300)
+		return loss.LinearCrossEntropyBwdArgs{
+			Hidden: r.stored(tokens, h), Weight: r.stored(vocab, h), Targets: r.indexes(tokens, vocab), LSE: r.f32(tokens), DLosses: r.f32(tokens),
+			DHidden: r.stored(tokens, h), DWeight: r.stored(vocab, h), IgnoreIndex: -100, Saved: r.saved(),
+		}
+	})
 }

@@ -45,6 +45,8 @@ func subjects() []subject {
 		subjectOf[embedding.EmbeddingBwdArgs]{embedding.EmbeddingBwd, buildEmbeddingBwd, summed},
 		subjectOf[loss.CrossEntropyFwdArgs]{loss.CrossEntropyFwd, buildEntropyFwd, elementwise},
 		subjectOf[loss.CrossEntropyBwdArgs]{loss.CrossEntropyBwd, buildEntropyBwd, elementwise},
+		subjectOf[loss.LinearCrossEntropyFwdArgs]{loss.LinearCrossEntropyFwd, buildLinearFwd, elementwise},
+		subjectOf[loss.LinearCrossEntropyBwdArgs]{loss.LinearCrossEntropyBwd, buildLinearBwd, elementwise},
 	})
 }
 
@@ -205,6 +207,27 @@ func buildEntropyFwd(m *maker) loss.CrossEntropyFwdArgs {
 	return loss.CrossEntropyFwdArgs{
 		Logits: m.fill(m.out(n, vocab)), Targets: m.indexes(n, vocab, ignored), Losses: m.dense(tensor.F32, n),
 		LSE: m.dense(tensor.F32, n), IgnoreIndex: ignored, Saved: &opregistry.Saved{},
+	}
+}
+
+func buildLinearFwd(m *maker) loss.LinearCrossEntropyFwdArgs {
+	n, h, vocab := m.size(20, 100), m.size(20, 70), m.size(70, 300)
+	a := loss.LinearCrossEntropyFwdArgs{
+		Hidden: m.fill(m.out(n, h)), Weight: m.fill(m.out(vocab, h)), Targets: m.indexes(n, vocab, ignored),
+		Losses: m.dense(tensor.F32, n), LSE: m.dense(tensor.F32, n), IgnoreIndex: ignored, Saved: &opregistry.Saved{},
+	}
+	if m.coin() {
+		a.DLosses, a.DHidden, a.DWeight = m.fill(m.dense(tensor.F32, n)), m.out(n, h), m.out(vocab, h)
+	}
+	return a
+}
+
+func buildLinearBwd(m *maker) loss.LinearCrossEntropyBwdArgs {
+	n, h, vocab := m.size(20, 100), m.size(20, 70), m.size(70, 300)
+	return loss.LinearCrossEntropyBwdArgs{
+		Hidden: m.fill(m.out(n, h)), Weight: m.fill(m.out(vocab, h)), Targets: m.indexes(n, vocab, ignored),
+		LSE: m.fill(m.dense(tensor.F32, n)), DLosses: m.fill(m.dense(tensor.F32, n)), DHidden: m.out(n, h), DWeight: m.out(vocab, h),
+		IgnoreIndex: ignored, Saved: &opregistry.Saved{},
 	}
 }
 

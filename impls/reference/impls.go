@@ -116,6 +116,8 @@ func computing() []opregistry.Impl {
 
 		impl(loss.CrossEntropyFwd, crossEntropyFwd),
 		impl(loss.CrossEntropyBwd, crossEntropyBwd),
+		impl(loss.LinearCrossEntropyFwd, linearCrossEntropyFwd),
+		impl(loss.LinearCrossEntropyBwd, linearCrossEntropyBwd),
 
 		impl(optim.MultiTensorAdam, multiTensorAdam),
 		impl(optim.MultiTensorL2Norm, multiTensorL2Norm),

@@ -112,6 +112,17 @@ func opCases() map[string]builder {
 		norm.RMSNormBwd.Name():      second((*Maker).norm),
 		loss.CrossEntropyFwd.Name(): first((*Maker).entropy),
 		loss.CrossEntropyBwd.Name(): second((*Maker).entropy),
+		loss.LinearCrossEntropyFwd.Name(): func(m *Maker, shape string, rows, cols int) (Case, error) {
+			a := m.LinearEntropy(rows, linearHidden, cols)
+			return NewCase(m, loss.LinearCrossEntropyFwd, shape, a)
+		},
+		loss.LinearCrossEntropyBwd.Name(): func(m *Maker, shape string, rows, cols int) (Case, error) {
+			a := m.LinearEntropy(rows, linearHidden, cols)
+			return NewCase(m, loss.LinearCrossEntropyBwd, shape, loss.LinearCrossEntropyBwdArgs{
+				Hidden: a.Hidden, Weight: a.Weight, Targets: a.Targets, LSE: m.Positive(rows), DLosses: a.DLosses, DHidden: a.DHidden, DWeight: a.DWeight,
+				IgnoreIndex: a.IgnoreIndex, Saved: a.Saved,
+			})
+		},
 		norm.ResidualAdd.Name(): func(m *Maker, shape string, rows, cols int) (Case, error) {
 			return NewCase(m, norm.ResidualAdd, shape, norm.ResidualAddArgs{A: m.Random(rows, cols), B: m.Random(rows, cols), Output: m.Fresh(m.dtype, rows, cols)})
 		},
@@ -155,6 +166,18 @@ func (m *Maker) entropy(shape string, rows, cols int) (fwd, bwd Case, err error)
 		Logits: f.Logits, Targets: f.Targets, LSE: f.LSE, DLosses: m.Positive(rows), DLogits: m.Fresh(m.dtype, rows, cols),
 		IgnoreIndex: f.IgnoreIndex, Saved: f.Saved,
 	})
+}
+
+// linearHidden is the hidden size of the output layers whose cross entropy is measured.
+const linearHidden = 512
+
+// LinearEntropy makes a call of linear_cross_entropy_fwd with gradients.
+func (m *Maker) LinearEntropy(rows, hidden, vocab int) loss.LinearCrossEntropyFwdArgs {
+	return loss.LinearCrossEntropyFwdArgs{
+		Hidden: m.Random(rows, hidden), Weight: m.Random(vocab, hidden), Targets: m.Indexes(vocab, rows), Losses: m.Fresh(tensor.F32, rows),
+		LSE: m.Fresh(tensor.F32, rows), DLosses: m.Positive(rows), DHidden: m.Fresh(m.dtype, rows, hidden), DWeight: m.Fresh(tensor.F32, vocab, hidden),
+		IgnoreIndex: -100, Saved: new(opregistry.Saved),
+	}
 }
 
 // ropeDim is the usual size of a head; rows that it does not divide are one head.

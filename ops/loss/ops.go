@@ -5,6 +5,6 @@ import "github.com/primus-fl/primus/opregistry"
 // Ops returns the handles of the ops of this package.
 func Ops() []opregistry.Handle {
 	return []opregistry.Handle{
-		CrossEntropyFwd, CrossEntropyBwd,
+		CrossEntropyFwd, CrossEntropyBwd, LinearCrossEntropyFwd, LinearCrossEntropyBwd,
 	}
 }

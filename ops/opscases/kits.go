@@ -237,9 +237,12 @@ func Loss() opstest.Kit {
 		Suites: []*opstest.Suite{
 			opstest.Spec[loss.CrossEntropyFwdArgs]{Op: loss.CrossEntropyFwd, Cases: crossEntropyFwdCases, Models: perToken(vocab, crossEntropyFwdModel)}.Suite(),
 			opstest.Spec[loss.CrossEntropyBwdArgs]{Op: loss.CrossEntropyBwd, Cases: crossEntropyBwdCases, Refresh: crossEntropyRefresh, Models: perToken(vocab, crossEntropyBwdModel)}.Suite(),
+			opstest.Spec[loss.LinearCrossEntropyFwdArgs]{Op: loss.LinearCrossEntropyFwd, Cases: linearEntropyFwdCases, Models: linearEntropyFwdModels}.Suite(),
+			opstest.Spec[loss.LinearCrossEntropyBwdArgs]{Op: loss.LinearCrossEntropyBwd, Cases: linearEntropyBwdCases, Refresh: linearEntropyRefresh, Models: linearEntropyBwdModels}.Suite(),
 		},
 		Gradients: []opstest.Gradient{
 			{Backward: loss.CrossEntropyBwd, Forward: loss.CrossEntropyFwd, Cases: crossEntropyGradCases},
+			{Backward: loss.LinearCrossEntropyBwd, Forward: loss.LinearCrossEntropyFwd, Cases: linearEntropyGradCases},
 		},
 	}
 }

@@ -2639,6 +2639,97 @@
 #define PRIMUS_CROSS_ENTROPY_BWD_LAYOUT UINT64_C(0xf25bc7bcfcf45f31)
 
 /*
+ * linear_cross_entropy_fwd: cross entropy of an output layer, with its gradient where that of the losses is known
+ *
+ * linear_cross_entropy_fwd computes cross_entropy_fwd of the logits hidden·weightᵀ, which it
+ * does not keep:
+ *
+ *   logits  = hidden · weightᵀ
+ *   lse[i]  = ln Σ_v exp(logits[i,v])
+ *   loss[i] = lse[i] − logits[i, target[i] − first], or 0 where target[i] = ignore_index
+ *
+ * The rows of weight are the classes from first on of a vocabulary of so many classes. The
+ * loss is 0 where the target is a class of another part of the vocabulary. With dlosses, the
+ * gradient of each loss, it computes those of linear_cross_entropy_bwd, too; this needs one
+ * product less than to compute them afterwards. Then weight is the whole vocabulary.
+ *
+ * Sums are f32 or better. Where lse is infinite, the loss and the gradients are NaN. A target
+ * outside [0, classes) other than ignore_index is an argument error. An impl may round the
+ * gradient of the logits to the dtype of hidden.
+ *
+ * Arguments:
+ *
+ *   dlosses       gradient of each loss; nil for the losses alone
+ *   dweight       nil when not wanted; only with dlosses
+ *   ignore_index  targets with this value are ignored; -100 by convention
+ *   first         the class of the first row of weight
+ *   classes       those of the whole vocabulary; 0 for the rows of weight from first 0
+ *   accumulate    dweight is added to
+ *
+ * Example:
+ *
+ *   hidden=[[1 0] [0 2]] weight=[[0 0] [1 1]] targets=i32[1 -100] ignore_index=-100 →
+ *     losses=[0.3133 0] lse=[1.313 2.127]
+ *   hidden=[[1 0]] weight=[[0 0] [1 1]] targets=i32[1] dlosses=[1] ignore_index=-100 →
+ *     losses=[0.3133] lse=[1.313] dhidden=[[-0.2689 -0.2689]] dweight=[[0.2689 0] [-0.2689 0]]
+ */
+#define PRIMUS_LINEAR_CROSS_ENTROPY_FWD_HIDDEN 0u /* tensor */
+#define PRIMUS_LINEAR_CROSS_ENTROPY_FWD_WEIGHT 1u /* tensor */
+#define PRIMUS_LINEAR_CROSS_ENTROPY_FWD_TARGETS 2u /* tensor */
+#define PRIMUS_LINEAR_CROSS_ENTROPY_FWD_LOSSES 3u /* tensor */
+#define PRIMUS_LINEAR_CROSS_ENTROPY_FWD_LSE 4u /* tensor */
+#define PRIMUS_LINEAR_CROSS_ENTROPY_FWD_DLOSSES 5u /* tensor */
+#define PRIMUS_LINEAR_CROSS_ENTROPY_FWD_DHIDDEN 6u /* tensor */
+#define PRIMUS_LINEAR_CROSS_ENTROPY_FWD_DWEIGHT 7u /* tensor */
+#define PRIMUS_LINEAR_CROSS_ENTROPY_FWD_IGNORE_INDEX 8u /* int */
+#define PRIMUS_LINEAR_CROSS_ENTROPY_FWD_FIRST 9u /* int */
+#define PRIMUS_LINEAR_CROSS_ENTROPY_FWD_CLASSES 10u /* int */
+#define PRIMUS_LINEAR_CROSS_ENTROPY_FWD_ACCUMULATE 11u /* int */
+#define PRIMUS_LINEAR_CROSS_ENTROPY_FWD_N_ARGS 12u
+#define PRIMUS_LINEAR_CROSS_ENTROPY_FWD_LAYOUT UINT64_C(0xf84b2284b4c0675a)
+
+/*
+ * linear_cross_entropy_bwd: gradient of linear_cross_entropy_fwd
+ *
+ * linear_cross_entropy_bwd is the gradient of linear_cross_entropy_fwd. It computes the logits
+ * again:
+ *
+ *   dlogits[i,v] = dlosses[i] · (exp(logits[i,v] − lse[i]) − [first + v = target[i]])
+ *   dhidden      = dlogits · weight
+ *   dweight      = dlogitsᵀ · hidden
+ *
+ * and dlogits is 0 in rows whose target is ignore_index, NaN in others whose lse is infinite.
+ * A large lse loses digits in f32: an impl that finds that it is the rounded log-sum-exp of
+ * the row uses the exact one. lse is that of the whole vocabulary: where weight is a part of
+ * it, the sum of dhidden over all parts is the gradient of hidden.
+ *
+ * Arguments:
+ *
+ *   hidden   as linear_cross_entropy_fwd
+ *   lse      from linear_cross_entropy_fwd, of all parts of the vocabulary
+ *   dlosses  gradient of each loss
+ *   dweight  nil when not wanted
+ *
+ * Example:
+ *
+ *   hidden=[[1 0]] weight=[[0 0] [1 1]] targets=i32[1] lse=[1.3133] dlosses=[1]
+ *     ignore_index=-100 → dhidden=[[-0.2689 -0.2689]] dweight=[[0.2689 0] [-0.2689 0]]
+ */
+#define PRIMUS_LINEAR_CROSS_ENTROPY_BWD_HIDDEN 0u /* tensor */
+#define PRIMUS_LINEAR_CROSS_ENTROPY_BWD_WEIGHT 1u /* tensor */
+#define PRIMUS_LINEAR_CROSS_ENTROPY_BWD_TARGETS 2u /* tensor */
+#define PRIMUS_LINEAR_CROSS_ENTROPY_BWD_LSE 3u /* tensor */
+#define PRIMUS_LINEAR_CROSS_ENTROPY_BWD_DLOSSES 4u /* tensor */
+#define PRIMUS_LINEAR_CROSS_ENTROPY_BWD_DHIDDEN 5u /* tensor */
+#define PRIMUS_LINEAR_CROSS_ENTROPY_BWD_DWEIGHT 6u /* tensor */
+#define PRIMUS_LINEAR_CROSS_ENTROPY_BWD_IGNORE_INDEX 7u /* int */
+#define PRIMUS_LINEAR_CROSS_ENTROPY_BWD_FIRST 8u /* int */
+#define PRIMUS_LINEAR_CROSS_ENTROPY_BWD_CLASSES 9u /* int */
+#define PRIMUS_LINEAR_CROSS_ENTROPY_BWD_ACCUMULATE 10u /* int */
+#define PRIMUS_LINEAR_CROSS_ENTROPY_BWD_N_ARGS 11u
+#define PRIMUS_LINEAR_CROSS_ENTROPY_BWD_LAYOUT UINT64_C(0x87933dd5dc9798fa)
+
+/*
  * multi_tensor_adam: Adam or AdamW step over lists of tensors, in place
  *
  * multi_tensor_adam performs one Adam step for each tensor of the lists [g, p, m, v]:

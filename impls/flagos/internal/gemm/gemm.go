@@ -20,12 +20,19 @@ func Impls() []opregistry.Impl {
 		host.Impl(gemm.TEGeneralGroupedGemmForDiscreteIn, groupedTensorGemm),
 		host.Impl(gemm.TEGeneralGroupedGemmForDiscreteOut, groupedTensorGemm),
 	}
-	if _, ok := kernel.PairKernel(); ok {
-		for i := range impls {
-			impls[i].FlushesSubnormals = []tensor.DType{tensor.BF16}
-		}
+	for i := range impls {
+		impls[i] = FlushingPairs(impls[i])
 	}
 	return impls
+}
+
+// FlushingPairs declares that an impl whose products are those of this package counts subnormal
+// numbers of bf16 as 0 where kernel.PairKernel computes them.
+func FlushingPairs(i opregistry.Impl) opregistry.Impl {
+	if _, ok := kernel.PairKernel(); ok {
+		i.FlushesSubnormals = []tensor.DType{tensor.BF16}
+	}
+	return i
 }
 
 // blocked is one blocked product c = alpha · left · right + beta · c, as in Goto and van de Geijn
@@ -83,6 +90,12 @@ func genericGemm(e *opregistry.Exec, a gemm.GenericGemmArgs) error {
 	}
 	p.run(e, nil)
 	return nil
+}
+
+// Multiply stores left·right in d, or adds it to d, as genericGemm does.
+func Multiply(e *opregistry.Exec, left, right panel.Operand, d host.Matrix, add bool) {
+	p := product{GenericGemmArgs: gemm.GenericGemmArgs{Accumulate: add}, left: left, right: right, d: d}
+	p.run(e, nil)
 }
 
 // product is a call of genericGemm.
@@ -383,7 +396,12 @@ func (g *blocked) packLeft(packed []float32, r0, rows int, b depthBlock) packedL
 	return packedLeft{data: packed, panel: panel, row: 1, step: mr}
 }
 
-// Operand requires an operand of a product and returns op(X).
+// Operand requires an operand of a product.
+func Operand(v *host.Views, name string, t *tensor.Tensor) panel.Operand {
+	return gemmOperand(v, name, t, false)
+}
+
+// gemmOperand requires an operand of a product and returns op(X).
 func gemmOperand(v *host.Views, name string, t *tensor.Tensor, transposed bool) panel.Operand {
 	if !v.Stored(name, t) {
 		return panel.Operand{}

@@ -34,6 +34,11 @@ func Patterns[T tensor.BFloat16 | tensor.Float16](s []T) []uint16 {
 	return unsafe.Slice((*uint16)(unsafe.Pointer(unsafe.SliceData(s))), len(s))
 }
 
+// HalfIn returns elements of 16 bits in the memory of buf, two in each of its elements.
+func HalfIn(buf []float32, d tensor.DType) Half {
+	return Half{unsafe.Slice((*uint16)(unsafe.Pointer(unsafe.SliceData(buf))), 2*len(buf)), d}
+}
+
 // Narrow reports whether the elements have 16 bits.
 func (h *Half) Narrow() bool { return h.dtype != tensor.Unspecified }
 
