@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/primus-fl/primus/internal/durable"
+	"github.com/primus-fl/primus/internal/isa"
 	"github.com/primus-fl/primus/internal/native/checkpoint"
 	"github.com/primus-fl/primus/internal/native/health"
 	"github.com/primus-fl/primus/internal/native/model"
@@ -167,7 +168,7 @@ func (t *trainer) loadFrom(c *checkpoint.Checkpoint) error {
 	}
 	t.logChanged(c, s.Parameters)
 	if class := t.args.cpuClass(); s.CPUClass != "" && s.CPUClass != class {
-		t.tc.Log.Warn(fmt.Sprintf("%s was saved on a CPU of class %s and this one is of class %s: kernels round differently here, so the last bits of losses and weights will differ from those of a run that stays there", c.Path(), s.CPUClass, class))
+		t.tc.Log.Warn(fmt.Sprintf("%s was saved on a CPU of class %s and this one is of class %s: kernels round differently here, so the last bits of losses and weights will differ from those of a run that stays there; where this CPU has the instructions, %s=%s uses the kernels of that class", c.Path(), s.CPUClass, class, isa.Env, isa.OfClass(s.CPUClass)))
 	}
 	s.Seed, s.Data = t.args.Seed, t.data.Fingerprint()
 	t.state = *s

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
+	"github.com/primus-fl/primus/internal/isa"
 	"github.com/primus-fl/primus/internal/suggest"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
 )
@@ -38,7 +39,7 @@ func (e Environment) lookup(name string) (string, bool) {
 
 // Variables returns the names of the variables of dispatch that are known.
 func Variables() []string {
-	return slices.Concat(oppolicy.EnvVariables(), []string{envPluginModules}, cudaVariables)
+	return slices.Concat(oppolicy.EnvVariables(), []string{envPluginModules, isa.Env}, cudaVariables)
 }
 
 // unknown returns a warning for each variable that is not known, with the one that was probably

@@ -16,6 +16,19 @@ import (
 // deterministicMode is the parameter of Megatron that asks for the same bits every time.
 const deterministicMode = "deterministic_mode"
 
+// Deterministic reports whether a module, which may be nil, asks for the same bits every time.
+func Deterministic(m *config.Module) bool {
+	if m == nil {
+		return false
+	}
+	for name, value := range m.Params.All() {
+		if on, _ := value.Bool(); on && name == deterministicMode {
+			return true
+		}
+	}
+	return false
+}
+
 // experimentLayer returns the policy layer that the parameters of a module give: te_fl_prefer and
 // its like, the dispatch block, whose keys are those of a policy file, and deterministic_mode if it
 // is true.

@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
+	"github.com/primus-fl/primus/cmd/primus/command/internal/dispatch"
 	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/device/cpu"
 	"github.com/primus-fl/primus/device/opencl"
@@ -17,11 +19,13 @@ import (
 	"github.com/primus-fl/primus/internal/backends/megatron"
 	"github.com/primus-fl/primus/internal/backends/megatronbridge"
 	"github.com/primus-fl/primus/internal/backends/torchtitan"
+	"github.com/primus-fl/primus/internal/isa"
 	"github.com/primus-fl/primus/internal/launch/elastic"
 	"github.com/primus-fl/primus/internal/native/patches"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/backends/native"
+	"github.com/primus-fl/primus/runtime/config"
 	"github.com/primus-fl/primus/vendors/clblast"
 	"github.com/primus-fl/primus/vendors/gonum"
 	"github.com/primus-fl/primus/vendors/mpi"
@@ -46,7 +50,7 @@ func opSources() fx.Option {
 		}, Warn: func(err error) { set.Log.Warn(err.Error()) }})
 	}
 	return fx.Options(fx.Provide(mpiLibrary), provideGroup("op_sources",
-		flagos.Source,
+		portable,
 		reference.Source,
 		gonum.Source,
 		func(set Config) opregistry.Source {
@@ -69,6 +73,27 @@ func opSources() fx.Option {
 			return set.probed(use, lib.Source(), lib.Available)
 		},
 	))
+}
+
+// portable returns the source of the impls that come with the program, whose kernels use the chosen
+// instruction set until the graph stops.
+func portable(lc fx.Lifecycle, set Config) (opregistry.Source, error) {
+	choice, err := InstructionSet(set.Module)
+	if err != nil {
+		return opregistry.Source{}, cli.UsageError{Err: err}
+	}
+	lc.Append(fx.StopHook(choice.Apply()))
+	return flagos.Source(), nil
+}
+
+// InstructionSet chooses what the kernels of the impls that come with the program use. m is the
+// module that is trained, nil for none.
+func InstructionSet(m *config.Module) (isa.Choice, error) {
+	s := isa.Settings{Want: os.Getenv(isa.Env), Fixed: dispatch.Deterministic(m)}
+	if dir, err := os.UserCacheDir(); err == nil {
+		s.Cache = filepath.Join(dir, "primus", "isa.json")
+	}
+	return isa.Choose(s)
 }
 
 // probed returns a source of impls for devices. Whether they can run is asked if the command wants

@@ -30,7 +30,9 @@ cannot be selected, with the source of that decision. Without an op there is one
 for each op, as with -o table; -o text explains all of them in full. For an op of
 TransformerEngine-FL that is not dispatched here it names the replacement. The column
 "same bits" is what an implementation declares: "any threads" computes the same bits
-with any number of threads on CPUs of one class, "anywhere" on every machine.
+with any number of threads on CPUs of one class, "anywhere" on every machine. The last
+line names the newest instruction set that kernels use, and what decided: TE_FL_ISA, or
+a measurement of products of bf16.
 
 --dtype and --shape ask about calls whose first operand is such a tensor: an
 implementation that declares that it does not serve them is rejected. --layer and
@@ -47,6 +49,10 @@ With -o json one op is an object; several or all are a list of such objects.`,
 			calls, err := at.Calls(cmd)
 			if err != nil {
 				return err
+			}
+			instructions, err := graph.InstructionSet(nil)
+			if err != nil {
+				return cli.UsageError{Err: err}
 			}
 			var all []fmt.Stringer
 			set := graph.Config{Policy: opts.Sources(nil), ProbeDevices: true}
@@ -66,7 +72,11 @@ With -o json one op is an object; several or all are a list of such objects.`,
 			case output.OutputFormat == cli.OutputJSON:
 				return cli.WriteJSON(prog.Out, all)
 			case output.OutputFormat == cli.OutputText, output.OutputFormat == "" && len(args) > 0:
-				return printExplanations(prog.Out, all)
+				if err := printExplanations(prog.Out, all); err != nil {
+					return err
+				}
+				_, err = fmt.Fprintln(prog.Out, "\ninstruction set of default.flagos:", instructions)
+				return err
 			}
 			return printWinners(prog.Out, all)
 		},

@@ -13,6 +13,8 @@ import (
 	"syscall"
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
+	"github.com/primus-fl/primus/cmd/primus/command/internal/graph"
+	"github.com/primus-fl/primus/internal/isa"
 	"github.com/primus-fl/primus/internal/launch"
 	"github.com/primus-fl/primus/internal/launch/elastic"
 	"github.com/primus-fl/primus/internal/plaintext"
@@ -107,6 +109,10 @@ func startRanks(ctx context.Context, prog cli.Program, s elastic.Settings, modul
 			return err
 		}
 	}
+	instructions, err := graph.InstructionSet(module)
+	if err != nil {
+		return cli.UsageError{Err: err}
+	}
 	s.Port = launch.FreePort
 	s.Fit = func(n int) int { return fitting(n, fits) }
 	s.Log = func(text string) { fmt.Fprintln(prog.Err, "primus:", plaintext.Lines(text, "primus: ")) }
@@ -125,6 +131,7 @@ func startRanks(ctx context.Context, prog cli.Program, s elastic.Settings, modul
 		set("PRIMUS_MPI_PORT", strconv.Itoa(p.Port))
 		set(elastic.EnvErrorFile, p.ErrorFile)
 		set(elastic.EnvPrints, "1")
+		set(isa.Env, instructions.Name) // one measurement decides for all
 		if p.MaxRestarts > 0 {
 			set(elastic.EnvRestarts, strconv.Itoa(p.Restarts))
 			set(elastic.EnvMaxRestarts, strconv.Itoa(p.MaxRestarts))
