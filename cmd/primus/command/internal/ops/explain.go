@@ -3,6 +3,7 @@ package ops
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -30,9 +31,9 @@ cannot be selected, with the source of that decision. Without an op there is one
 for each op, as with -o table; -o text explains all of them in full. For an op of
 TransformerEngine-FL that is not dispatched here it names the replacement. The column
 "same bits" is what an implementation declares: "any threads" computes the same bits
-with any number of threads on CPUs of one class, "anywhere" on every machine. The last
-line names the newest instruction set that kernels use, and what decided: TE_FL_ISA, or
-a measurement of products of bf16.
+with any number of threads on CPUs of one class, "anywhere" on every machine. For
+products of matrices a line on stderr names the newest instruction set that kernels use, and
+what decided: TE_FL_ISA, or a measurement of products of bf16.
 
 --dtype and --shape ask about calls whose first operand is such a tensor: an
 implementation that declares that it does not serve them is rejected. --layer and
@@ -72,10 +73,10 @@ With -o json one op is an object; several or all are a list of such objects.`,
 			case output.OutputFormat == cli.OutputJSON:
 				return cli.WriteJSON(prog.Out, all)
 			case output.OutputFormat == cli.OutputText, output.OutputFormat == "" && len(args) > 0:
-				if err := printExplanations(prog.Out, all); err != nil {
+				if err := printExplanations(prog.Out, all); err != nil || !slices.ContainsFunc(args, multiplies) {
 					return err
 				}
-				_, err = fmt.Fprintln(prog.Out, "\ninstruction set of default.flagos:", instructions)
+				_, err = fmt.Fprintln(prog.Err, "primus: instruction set of default.flagos:", instructions)
 				return err
 			}
 			return printWinners(prog.Out, all)
@@ -85,6 +86,11 @@ With -o json one op is an object; several or all are a list of such objects.`,
 	opts.AddFlags(cmd.Flags())
 	at.AddFlags(cmd.Flags())
 	return cmd
+}
+
+// multiplies reports whether an op has products of matrices, for which instruction sets differ most.
+func multiplies(op string) bool {
+	return strings.Contains(op, "gemm") || strings.HasPrefix(op, "linear_")
 }
 
 // explainOps answers for these ops, for all when none is given, and for calls of one
