@@ -105,7 +105,7 @@ var shared = []string{
 
 // leaves import nothing of the module but each other, so every layer may import them.
 var leaves = []string{
-	".", "internal/buildinfo", "internal/chart", "internal/cpufeat", "internal/durable", "internal/fair", "internal/foreign", "internal/heartbeat", "internal/httpserver", "internal/meter", "internal/megatronargs", "internal/plaintext", "internal/procgroup", "internal/pyrepr", "internal/race", "internal/secret", "internal/stats", "internal/suggest",
+	".", "internal/buildinfo", "internal/chart", "internal/cpufeat", "internal/durable", "internal/fair", "internal/foreign", "internal/heartbeat", "internal/httpserver", "internal/isa", "internal/meter", "internal/megatronargs", "internal/plaintext", "internal/procgroup", "internal/pyrepr", "internal/race", "internal/secret", "internal/stats", "internal/suggest",
 	"internal/sysmem",
 }
 

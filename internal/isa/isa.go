@@ -8,7 +8,6 @@ import (
 	"github.com/klauspost/cpuid/v2"
 
 	"github.com/primus-fl/primus/internal/cpufeat"
-	"github.com/primus-fl/primus/internal/kernel/gemm"
 	"github.com/primus-fl/primus/internal/suggest"
 )
 
@@ -67,7 +66,7 @@ type Settings struct {
 	Want  string         // a value of Env; "" means auto
 	Fixed bool           // decide by the CPU alone, not by a measurement
 	Cache string         // the file that keeps measurements; "" for none
-	Rate  func() float64 // how fast products of pairs of bf16 are, relative to f32; nil measures
+	Rate  func() float64 // how fast products of pairs of bf16 are, relative to f32
 }
 
 // Choose decides. An error is one of Want.
@@ -129,9 +128,6 @@ func (s Settings) rate() (rate float64, from string) {
 	here := machine()
 	if rate, ok := read(s.Cache, here); ok {
 		return rate, "measured before, " + s.Cache
-	}
-	if s.Rate == nil {
-		s.Rate = gemm.PairRate
 	}
 	rate = s.Rate()
 	if !sane(rate) {

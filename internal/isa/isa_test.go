@@ -107,10 +107,3 @@ func TestMeasurementsAreKept(t *testing.T) {
 	s.Cache = filepath.Join(file, "below", "a", "file")
 	assert.Contains(t, choose(t, s).From, "measured, and not kept: ")
 }
-
-func TestTheProbeOfThisCPU(t *testing.T) {
-	needBF16(t)
-	c := choose(t, isa.Settings{})
-	assert.Contains(t, []string{"avx512", "avx512_bf16"}, c.Name)
-	t.Log(c)
-}

@@ -20,6 +20,7 @@ import (
 	"github.com/primus-fl/primus/internal/backends/megatronbridge"
 	"github.com/primus-fl/primus/internal/backends/torchtitan"
 	"github.com/primus-fl/primus/internal/isa"
+	"github.com/primus-fl/primus/internal/kernel/gemm"
 	"github.com/primus-fl/primus/internal/launch/elastic"
 	"github.com/primus-fl/primus/internal/native/patches"
 	"github.com/primus-fl/primus/opregistry"
@@ -89,7 +90,7 @@ func portable(lc fx.Lifecycle, set Config) (opregistry.Source, error) {
 // InstructionSet chooses what the kernels of the impls that come with the program use. m is the
 // module that is trained, nil for none.
 func InstructionSet(m *config.Module) (isa.Choice, error) {
-	s := isa.Settings{Want: os.Getenv(isa.Env), Fixed: dispatch.Deterministic(m)}
+	s := isa.Settings{Want: os.Getenv(isa.Env), Fixed: dispatch.Deterministic(m), Rate: gemm.PairRate}
 	if dir, err := os.UserCacheDir(); err == nil {
 		s.Cache = filepath.Join(dir, "primus", "isa.json")
 	}

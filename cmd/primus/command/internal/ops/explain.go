@@ -88,7 +88,8 @@ With -o json one op is an object; several or all are a list of such objects.`,
 	return cmd
 }
 
-// multiplies reports whether an op has products of matrices, for which instruction sets differ most.
+// multiplies reports whether an op has products of matrices, for which instruction sets differ
+// most.
 func multiplies(op string) bool {
 	return strings.Contains(op, "gemm") || strings.HasPrefix(op, "linear_")
 }
