@@ -20,7 +20,8 @@ type drill struct {
 	name    string
 	attack  string // what the drill does, for the table
 	promise string // what must hold
-	// tries is how often try is called, short how often with -short.
+	// tries is how often try is called, short how often with -short: not at all where only the whole
+	// attack says something.
 	tries, short int
 	// try attacks once, in its own lab. It returns the number of attacks, and an error for a broken
 	// promise. An error that wraps errSkip says that this machine cannot make the attack.
@@ -69,6 +70,13 @@ var drills = []drill{
 	{name: "flood", tries: 2, short: 1, try: flood,
 		attack:  "requests without a token as fast as they go, while a run is watched and changed",
 		promise: "every authorised change, probe and scrape is answered"},
+	{name: "fleet", tries: 1, try: watchFleet,
+		attack:  "SIGKILL, SIGTERM, SIGSTOP and hangs for 100 processes of a fleet, and a SIGKILL for its etcd",
+		promise: "each is listed with the state that it is in"},
+	{name: "serve", tries: 1, try: hostile,
+		attack: "1,000 clients of twelve bad kinds, each kind with an address, beside ten good ones of a served model",
+		promise: "every good request is answered, the 95th percentile of its first token is at most three times that without them or 150 ms, " +
+			"less than 1 GiB is taken above the model, and nothing stays behind"},
 }
 
 func names(drills []drill) []string {

@@ -18,6 +18,10 @@ const (
 	rolePrimus = "primus"
 	// roleSmallDisk is primus with a workspace on its own small disk.
 	roleSmallDisk = "small disk"
+	// roleHostile is a thousand hostile clients of a service.
+	roleHostile = "hostile clients"
+	// roleMember is a run of a fleet.
+	roleMember = "member of a fleet"
 )
 
 // play plays a role and returns the exit code.
@@ -27,6 +31,10 @@ func play(role string, args []string) int {
 		return primus(args)
 	case roleSmallDisk:
 		return onSmallDisk(args)
+	case roleHostile:
+		return beHostile(args)
+	case roleMember:
+		return beMember(args)
 	default:
 		fmt.Fprintf(os.Stderr, "chaos: no role %q\n", role)
 		return 2

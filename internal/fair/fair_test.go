@@ -73,7 +73,7 @@ func TestLedgerRemembers(t *testing.T) {
 }
 
 func TestGate(t *testing.T) {
-	g := fair.NewGate(1)
+	g := fair.NewGate(1, 100)
 	done, err := g.Acquire(t.Context(), "greedy", 10)
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -107,4 +107,29 @@ func TestGate(t *testing.T) {
 	}
 	assert.Contains(t, got[:2], "modest", "first at the latest when the greedy client has had one more")
 	all.Wait()
+}
+
+// Small pieces go on beside a large one, however many large ones wait.
+func TestGateKeepsPlacesForSmallWork(t *testing.T) {
+	g := fair.NewGate(1, 100)
+	large, err := g.Acquire(t.Context(), "a", 100)
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	second := make(chan error)
+	go func() {
+		_, err := g.Acquire(ctx, "a", 1000)
+		second <- err
+	}()
+	for g.Waiting() < 1 {
+	}
+	small, err := g.Acquire(t.Context(), "a", 99)
+	require.NoError(t, err)
+	assert.Equal(t, 1, g.Waiting(), "one large piece at a time")
+	cancel()
+	require.ErrorIs(t, <-second, context.Canceled)
+	small()
+	large()
+	again, err := g.Acquire(t.Context(), "b", 100)
+	require.NoError(t, err)
+	again()
 }

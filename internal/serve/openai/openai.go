@@ -31,10 +31,24 @@ type Handler struct {
 	observer  atomic.Pointer[Observer]
 }
 
+// largeWork is the size in bytes of a request that takes long to read: milliseconds.
+const largeWork = 64 << 10
+
+// rest gives back the place of work that began at a time. That of a large request stays empty for
+// as long again, because the threads of an op wait for the slowest of them: while another goroutine
+// computes all the time, each op of the model takes longer.
+func rest(began time.Time, size int, done func()) {
+	if size < largeWork {
+		done()
+		return
+	}
+	time.AfterFunc(time.Since(began), done)
+}
+
 // New returns a Handler for a model of this name, which it has after Open.
 func New(name string, limits Limits) *Handler {
 	h := &Handler{name: name, created: time.Now().Unix(), mux: http.NewServeMux()}
-	h.admission = admission{limits: limits, work: fair.NewGate(runtime.GOMAXPROCS(0)), clients: map[string]*client{}}
+	h.admission = admission{limits: limits, work: fair.NewGate(runtime.GOMAXPROCS(0), largeWork), clients: map[string]*client{}}
 	h.Observe(nobody{})
 	for pattern, do := range h.routes() {
 		h.mux.HandleFunc(pattern, do)
@@ -192,12 +206,13 @@ func take[R any](h *Handler, e *opened, held *held, w http.ResponseWriter, r *ht
 	if displaced := held.keep(); displaced != nil {
 		err = displaced
 	}
-	if done != nil {
-		defer done()
-	}
 	if err != nil {
+		if done != nil {
+			done()
+		}
 		return nil, err
 	}
+	defer rest(time.Now(), len(body), done)
 	defer held.free()
 	var request R
 	if err := decode(body, &request); err != nil {
