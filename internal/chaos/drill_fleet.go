@@ -134,8 +134,8 @@ func watchFleet(ctx context.Context, l *lab, random *rand.Rand) (attacks int, er
 	return attacks, nil
 }
 
-// attack does something to a process, and reports whether it did. While etcd is away no process ends,
-// because it could not say so.
+// attack does something to a process, and reports whether it did. While etcd is away no process
+// ends, because it could not say so.
 func (r *fleetRun) attack(random *rand.Rand, mayEnd bool) bool {
 	if r.gone {
 		return false
