@@ -177,7 +177,7 @@ func (s *served) firstToken(ctx context.Context, client *http.Client, prompt str
 		fmt.Fprintln(&text, lines.Text())
 	}
 	if answer.StatusCode != http.StatusOK || !strings.HasSuffix(strings.TrimSpace(text.String()), "data: [DONE]") {
-		return 0, fmt.Errorf("a good client got %s and %.300q, want a whole text", answer.Status, text.String())
+		return 0, fmt.Errorf("a good client was given %s and %.300q, want a whole text", answer.Status, text.String())
 	}
 	return first, nil
 }
