@@ -2908,6 +2908,103 @@ def cross_entropy_bwd(logits: Any, targets: Any, lse: Any, dlosses: Any, *, dlog
     return _default.of(manager).call("cross_entropy_bwd", saved=saved, logits=logits, targets=targets, lse=lse, dlosses=dlosses, dlogits=dlogits, ignore_index=ignore_index)
 
 
+def linear_cross_entropy_fwd(hidden: Any, weight: Any, targets: Any, *, losses: Any = None, lse: Any = None, dlosses: Any = None, dhidden: Any = None, dweight: Any = None, ignore_index: Optional[int] = None, first: Optional[int] = None, classes: Optional[int] = None, accumulate: Optional[bool] = None, saved: Optional[Saved] = None, manager: Optional[Manager] = None) -> Any:
+    """Cross entropy of an output layer, with its gradient where that of the losses is known.
+
+    linear_cross_entropy_fwd computes cross_entropy_fwd of the logits hidden·weightᵀ, which it
+    does not keep:
+
+      logits  = hidden · weightᵀ
+      lse[i]  = ln Σ_v exp(logits[i,v])
+      loss[i] = lse[i] − logits[i, target[i] − first], or 0 where target[i] = ignore_index
+
+    The rows of weight are the classes from first on of a vocabulary of so many classes. The
+    loss is 0 where the target is a class of another part of the vocabulary. With dlosses, the
+    gradient of each loss, it computes those of linear_cross_entropy_bwd, too; this needs one
+    product less than to compute them afterwards. Then weight is the whole vocabulary.
+
+    Sums are f32 or better. Where lse is infinite, the loss and the gradients are NaN. A target
+    outside [0, classes) other than ignore_index is an argument error. An impl may round the
+    gradient of the logits to the dtype of hidden.
+
+    Arguments:
+
+      dlosses       gradient of each loss; nil for the losses alone
+      dweight       nil when not wanted; only with dlosses
+      ignore_index  targets with this value are ignored; -100 by convention
+      first         the class of the first row of weight
+      classes       those of the whole vocabulary; 0 for the rows of weight from first 0
+      accumulate    dweight is added to
+
+    Example:
+
+      hidden=[[1 0] [0 2]] weight=[[0 0] [1 1]] targets=i32[1 -100] ignore_index=-100 →
+        losses=[0.3133 0] lse=[1.313 2.127]
+      hidden=[[1 0]] weight=[[0 0] [1 1]] targets=i32[1] dlosses=[1] ignore_index=-100 →
+        losses=[0.3133] lse=[1.313] dhidden=[[-0.2689 -0.2689]] dweight=[[0.2689 0] [-0.2689 0]]
+
+    Operands:
+
+      hidden: read, [.. h], f32, bf16, f16 or f64
+      weight: read, [vocab>0 h], =hidden
+      targets: read, (rows), i32 or i64
+      losses: write, (rows), f32
+      lse: write, (rows), f32
+      dlosses: read, (rows), f32, may be left out
+      dhidden: write, [.. h], =hidden, may be left out
+      dweight: write|update:accumulate, [vocab h], f32, bf16, f16 or f64, may be left out
+      ignore_index: may be left out
+      first: may be left out
+      classes: may be left out
+      accumulate: may be left out
+    """
+    return _default.of(manager).call("linear_cross_entropy_fwd", saved=saved, hidden=hidden, weight=weight, targets=targets, losses=losses, lse=lse, dlosses=dlosses, dhidden=dhidden, dweight=dweight, ignore_index=ignore_index, first=first, classes=classes, accumulate=accumulate)
+
+
+def linear_cross_entropy_bwd(hidden: Any, weight: Any, targets: Any, lse: Any, dlosses: Any, *, dhidden: Any = None, dweight: Any = None, ignore_index: Optional[int] = None, first: Optional[int] = None, classes: Optional[int] = None, accumulate: Optional[bool] = None, saved: Saved, manager: Optional[Manager] = None) -> Any:
+    """Gradient of linear_cross_entropy_fwd.
+
+    linear_cross_entropy_bwd is the gradient of linear_cross_entropy_fwd. It computes the logits
+    again:
+
+      dlogits[i,v] = dlosses[i] · (exp(logits[i,v] − lse[i]) − [first + v = target[i]])
+      dhidden      = dlogits · weight
+      dweight      = dlogitsᵀ · hidden
+
+    and dlogits is 0 in rows whose target is ignore_index, NaN in others whose lse is infinite.
+    A large lse loses digits in f32: an impl that finds that it is the rounded log-sum-exp of
+    the row uses the exact one. lse is that of the whole vocabulary: where weight is a part of
+    it, the sum of dhidden over all parts is the gradient of hidden.
+
+    Arguments:
+
+      hidden   as linear_cross_entropy_fwd
+      lse      from linear_cross_entropy_fwd, of all parts of the vocabulary
+      dlosses  gradient of each loss
+      dweight  nil when not wanted
+
+    Example:
+
+      hidden=[[1 0]] weight=[[0 0] [1 1]] targets=i32[1] lse=[1.3133] dlosses=[1]
+        ignore_index=-100 → dhidden=[[-0.2689 -0.2689]] dweight=[[0.2689 0] [-0.2689 0]]
+
+    Operands:
+
+      hidden: read, [.. h], f32, bf16, f16 or f64
+      weight: read, [vocab>0 h], =hidden
+      targets: read, (rows), i32 or i64
+      lse: read, (rows), f32
+      dlosses: read, (rows), f32
+      dhidden: write, [.. h], =hidden
+      dweight: write|update:accumulate, [vocab h], f32, bf16, f16 or f64, may be left out
+      ignore_index: may be left out
+      first: may be left out
+      classes: may be left out
+      accumulate: may be left out
+    """
+    return _default.of(manager).call("linear_cross_entropy_bwd", saved=saved, hidden=hidden, weight=weight, targets=targets, lse=lse, dlosses=dlosses, dhidden=dhidden, dweight=dweight, ignore_index=ignore_index, first=first, classes=classes, accumulate=accumulate)
+
+
 def multi_tensor_adam(noop_flag: Any, tensor_lists: Sequence[Sequence[Any]], *, lr: Optional[float] = None, beta1: Optional[float] = None, beta2: Optional[float] = None, epsilon: Optional[float] = None, step: Optional[int] = None, mode: Optional[int] = None, bias_correction: Optional[bool] = None, weight_decay: Optional[float] = None, manager: Optional[Manager] = None) -> Any:
     """Adam or AdamW step over lists of tensors, in place.
 

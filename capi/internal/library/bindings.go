@@ -81,6 +81,8 @@ var binders = map[string]binder{
 	gemm.TEGeneralGroupedGemmForDiscreteOut.Name():          bind(gemm.TEGeneralGroupedGemmForDiscreteOut),
 	loss.CrossEntropyFwd.Name():                             bind(loss.CrossEntropyFwd),
 	loss.CrossEntropyBwd.Name():                             bind(loss.CrossEntropyBwd),
+	loss.LinearCrossEntropyFwd.Name():                       bind(loss.LinearCrossEntropyFwd),
+	loss.LinearCrossEntropyBwd.Name():                       bind(loss.LinearCrossEntropyBwd),
 	moe.MoEPermuteFwd.Name():                                bind(moe.MoEPermuteFwd),
 	moe.MoEPermuteBwd.Name():                                bind(moe.MoEPermuteBwd),
 	moe.MoEUnpermuteFwd.Name():                              bind(moe.MoEUnpermuteFwd),
