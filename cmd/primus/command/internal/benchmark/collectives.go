@@ -134,17 +134,19 @@ type job struct {
 }
 
 // runCollectives connects the ranks and calls measure on each of them.
-func runCollectives(cmd *cobra.Command, prog cli.Program, o *collectiveOptions, d tensor.DType, measure func(context.Context, *job) error) error {
+func runCollectives(cmd *cobra.Command, prog cli.Program, o *collectiveOptions, d tensor.DType, measure func(context.Context, *job) error) (err error) {
+	env := backend.ProcessEnviron()
+	defer func() { err = errors.Join(err, env.Rewind(0)) }()
 	vars, err := launch.RankVariables(os.LookupEnv)
 	if err != nil {
 		return err
 	}
 	for _, v := range vars {
-		if err := os.Setenv(v.Name, v.Value); err != nil {
+		if err := env.Set(v.Name, v.Value, "launcher"); err != nil {
 			return fmt.Errorf("variable %s: %w", v.Name, err)
 		}
 	}
-	place, err := backend.ReadDistributed(backend.ProcessEnviron())
+	place, err := backend.ReadDistributed(env)
 	if err != nil {
 		return cli.UsageError{Err: err}
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/primus-fl/primus/internal/launch"
+	"github.com/primus-fl/primus/runtime/backend"
 )
 
 // The modes.
@@ -49,12 +50,13 @@ type line struct {
 
 	dryRun, debug, silent, single bool
 
-	notes []string // what was given and has no effect
+	notes []string         // what was given and has no effect
+	vars  *backend.Environ // of this process, in which env is set while the command runs
 }
 
 // parse reads the words of a mode.
 func parse(mode string, words []string) (*line, error) {
-	l := &line{}
+	l := &line{vars: backend.ProcessEnviron()}
 	if err := l.read(mode, words); err != nil {
 		return nil, err
 	}

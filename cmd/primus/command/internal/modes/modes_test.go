@@ -88,6 +88,7 @@ func TestDirect(t *testing.T) {
 		"vars.sh":  "export FROM_FILE=1\nBOTH=file\n",
 		"patch.sh": "echo env.FROM_PATCH=2; echo extra.repeat=3; echo extra.shape=40x8x8; echo seen $BOTH $FROM_FILE >&2\n",
 		"skip.sh":  "exit 2\n",
+		"after.sh": "echo then $FROM_PATCH $PRIMUS_LOG_LEVEL >&2\n",
 		"fail.sh":  "exit 7\n",
 	} {
 		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
@@ -95,12 +96,15 @@ func TestDirect(t *testing.T) {
 	for _, name := range []string{"FROM_FILE", "FROM_PATCH", "BOTH", "PRIMUS_LOG_LEVEL"} {
 		t.Setenv(name, "")
 	}
-	got := commandtest.Run(t, "direct", "--env", "BOTH=line", "--env", "vars.sh", "--patch", "skip.sh", "--patch=patch.sh", "--log_file", "logs/all.txt",
+	got := commandtest.Run(t, "direct", "--env", "BOTH=line", "--env", "vars.sh", "--patch", "skip.sh", "--patch=patch.sh", "--patch", "after.sh", "--debug", "--log_file", "logs/all.txt",
 		"--", "benchmark", "gemm", "--layout", "dgrad", "--impl", "default.flagos")
 	require.Zero(t, got.Code, got.Stderr)
 	assert.Contains(t, got.Out, "40x8x8 dgrad")
 	assert.Contains(t, got.Stderr, "seen line 1\n")
-	assert.Equal(t, "2", os.Getenv("FROM_PATCH"))
+	assert.Contains(t, got.Stderr, "then 2 DEBUG\n")
+	for _, name := range []string{"FROM_FILE", "FROM_PATCH", "BOTH", "PRIMUS_LOG_LEVEL"} {
+		assert.Empty(t, os.Getenv(name), "a program that embeds the command keeps its variables")
+	}
 	log, err := os.ReadFile(filepath.Join("logs", "all.txt"))
 	require.NoError(t, err)
 	assert.Contains(t, string(log), "seen line 1\n")
@@ -111,10 +115,9 @@ func TestDirect(t *testing.T) {
 	assert.Contains(t, got.Stderr, "--patch fail.sh: exit status 7; want exit code 0, or 2 where it is not needed")
 	assert.Empty(t, got.Out)
 
-	got = commandtest.Run(t, "--debug", "direct", "--silent", "--", "ops", "list")
+	got = commandtest.Run(t, "direct", "--silent", "--", "ops", "list")
 	assert.Zero(t, got.Code)
 	assert.Empty(t, got.Out+got.Stderr)
-	assert.Equal(t, "DEBUG", os.Getenv("PRIMUS_LOG_LEVEL"))
 	got = commandtest.Run(t, "direct", "--silent", "--", "ops", "explain", "nothing")
 	assert.NotZero(t, got.Code)
 	assert.Contains(t, got.Stderr, "nothing")

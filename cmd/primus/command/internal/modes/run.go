@@ -22,7 +22,8 @@ import (
 )
 
 // run does what a line says.
-func (l *line) run(cmd *cobra.Command, prog cli.Program, newRoot NewRoot) error {
+func (l *line) run(cmd *cobra.Command, prog cli.Program, newRoot NewRoot) (err error) {
+	defer func() { err = errors.Join(err, l.vars.Rewind(0)) }()
 	train := l.command[0] == "train"
 	if train && len(l.chain) > 0 && len(l.patches) > 0 {
 		return cli.Usagef(cmd, "--patch: given together with train in mode %s, want direct: call the script in the image, or before primus", l.chain[0])
@@ -101,7 +102,7 @@ var variableName = regexp.MustCompile(`^[A-Z_][A-Z0-9_]*$`)
 // environment sets the variables of the line, and leaves in l.env the names of those that are set.
 func (l *line) environment(ctx context.Context) error {
 	if l.debug {
-		if err := os.Setenv("PRIMUS_LOG_LEVEL", "DEBUG"); err != nil {
+		if err := l.vars.Set("PRIMUS_LOG_LEVEL", "DEBUG", "--debug"); err != nil {
 			return err
 		}
 	}
@@ -127,7 +128,7 @@ func (l *line) environment(ctx context.Context) error {
 	}
 	for _, pair := range pairs {
 		name, value, _ := strings.Cut(pair, "=")
-		if err := os.Setenv(name, value); err != nil {
+		if err := l.vars.Set(name, value, "--env"); err != nil {
 			return fmt.Errorf("--env %s=…: %w", name, err)
 		}
 		l.env = append(l.env, name)
@@ -210,7 +211,7 @@ func (l *line) here(ctx context.Context, prog cli.Program, newRoot NewRoot, flag
 			fmt.Fprintln(prog.Err, "primus: not run, and so its arguments are unknown: bash", script)
 			continue
 		}
-		more, err := runPatch(ctx, prog.Err, script)
+		more, err := l.patch(ctx, prog.Err, script)
 		if err != nil {
 			return err
 		}
@@ -230,8 +231,8 @@ var (
 // patchSkips is the exit code of a script that is not needed.
 const patchSkips = 2
 
-// runPatch runs a script, sets the variables that it prints, and returns the arguments.
-func runPatch(ctx context.Context, out io.Writer, script string) ([]string, error) {
+// patch runs a script, sets the variables that it prints, and returns the arguments.
+func (l *line) patch(ctx context.Context, out io.Writer, script string) ([]string, error) {
 	if _, err := os.Stat(script); err != nil {
 		return nil, fmt.Errorf("--patch: %w", err)
 	}
@@ -246,7 +247,7 @@ func runPatch(ctx context.Context, out io.Writer, script string) ([]string, erro
 	for text := range strings.Lines(printed.String()) {
 		text = strings.TrimRight(text, "\r\n")
 		if m := patchVariable.FindStringSubmatch(text); m != nil {
-			if err := os.Setenv(m[1], m[2]); err != nil {
+			if err := l.vars.Set(m[1], m[2], script); err != nil {
 				return nil, fmt.Errorf("--patch %s: env.%s: %w", script, m[1], err)
 			}
 		} else if m := patchArgument.FindStringSubmatch(text); m != nil {
