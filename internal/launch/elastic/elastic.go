@@ -166,6 +166,7 @@ type outcome struct {
 	Follows  bool   `json:"follows,omitempty"` // it failed because another one did
 	Usage    bool   `json:"usage,omitempty"`
 	Hung     bool   `json:"hung,omitempty"`
+	Killed   bool   `json:"killed,omitempty"` // by somebody else, with SIGKILL
 	Restarts int    `json:"restarts,omitempty"`
 }
 
@@ -177,7 +178,13 @@ func (o outcome) worse(than outcome) bool {
 	if o.Kind != failed {
 		return false
 	}
-	return than.Follows && !o.Follows || than.Reason == endedByMember && o.Reason != endedByMember
+	if than.Follows != o.Follows {
+		return than.Follows
+	}
+	if (than.Reason == endedByMember) != (o.Reason == endedByMember) {
+		return than.Reason == endedByMember
+	}
+	return o.Killed && !than.Killed // libraries of MPI crash when another rank is gone
 }
 
 // endedByMember is the reason of a rank that a member has ended, because another one had failed.

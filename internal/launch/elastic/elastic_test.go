@@ -41,6 +41,12 @@ func act(script string) int {
 		}
 		what, value, _ := strings.Cut(part[2], "=")
 		switch what {
+		case "kill":
+			self, err := os.FindProcess(os.Getpid())
+			if err == nil {
+				err = self.Kill()
+			}
+			panic(err)
 		case "exit":
 			code, err := strconv.Atoi(value)
 			if err != nil {
@@ -112,6 +118,7 @@ func TestRestarts(t *testing.T) {
 		{"a wrong command line", "*:*:usage=two_values", 3, 1, "both ranks have failed: two values", "", nil},
 		{"a panic is no wrong command line", "0:*:exit=2", 3, 2, "", "both ranks have failed: exit status 2", nil},
 		{"interrupted by itself", "*:*:exit=130", 3, 1, "all ranks have ended", "", nil},
+		{"a crash after a kill", "0:0:exit=2 0:1:kill", 3, 2, "", "rank 1 of 2 has failed: signal: killed", []string{"rank 0 of 2 has failed: exit status 2"}},
 		{"a rank waits for one that failed", "0:1:exit=3 0:0:wait", 1, 2, "", "rank 1 of 2 has failed: exit status 3", nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -226,6 +226,8 @@ func (m *member) outcomeOf(e end) outcome {
 		case -1: // a signal
 			if m.killed.Load() {
 				o.Reason, o.Follows = endedByMember, true
+			} else if status, ok := exit.Sys().(syscall.WaitStatus); ok {
+				o.Killed = status.Signal() == syscall.SIGKILL
 			}
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/tensor"
 	"github.com/spf13/cobra"
 )
 
@@ -73,7 +74,7 @@ With -o json one op is an object; several or all are a list of such objects.`,
 			case output.OutputFormat == cli.OutputJSON:
 				return cli.WriteJSON(prog.Out, all)
 			case output.OutputFormat == cli.OutputText, output.OutputFormat == "" && len(args) > 0:
-				if err := printExplanations(prog.Out, all); err != nil || !slices.ContainsFunc(args, multiplies) {
+				if err := printExplanations(prog.Out, all); err != nil || !slices.ContainsFunc(args, multiplies) || !mayBeBF16(cmd) {
 					return err
 				}
 				_, err = fmt.Fprintln(prog.Err, "primus: instruction set of default.flagos:", instructions)
@@ -86,6 +87,13 @@ With -o json one op is an object; several or all are a list of such objects.`,
 	opts.AddFlags(cmd.Flags())
 	at.AddFlags(cmd.Flags())
 	return cmd
+}
+
+// mayBeBF16 reports whether the calls that are explained may be of bf16, whose products have an
+// instruction set that is chosen by measurement.
+func mayBeBF16(cmd *cobra.Command) bool {
+	dtype := cmd.Flags().Lookup("dtype")
+	return !dtype.Changed || strings.EqualFold(dtype.Value.String(), tensor.BF16.String())
 }
 
 // multiplies reports whether an op has products of matrices, for which instruction sets differ

@@ -18,6 +18,9 @@ func TestExplainSaysTheInstructionSet(t *testing.T) {
 	require.Zero(t, got.Code, got.Stderr)
 	assert.Contains(t, got.Stderr, "primus: instruction set of default.flagos: generic (environment TE_FL_ISA)\n")
 	assert.Equal(t, before, cpufeat.Class(true), "afterwards")
+	got = commandtest.Run(t, "ops", "explain", "generic_gemm", "--dtype", "f32")
+	require.Zero(t, got.Code, got.Stderr)
+	assert.NotContains(t, got.Stderr, "instruction set", "f32 has no choice")
 
 	t.Setenv("TE_FL_ISA", "avx1024")
 	got = commandtest.Run(t, "ops", "explain", "rmsnorm_fwd")
