@@ -11,9 +11,9 @@ import (
 
 func TestPairRateIsThatOfAKernel(t *testing.T) {
 	if _, ok := gemm.PairKernel(); ok {
-		rate := gemm.PairRate()
-		assert.True(t, rate > 0.05 && rate < 20, "%v", rate)
+		assert.Positive(t, gemm.PairRate())
 	}
 	defer cpufeat.Disable(cpufeat.BF16)()
+	defer cpufeat.Disable(cpufeat.NEONBF16)()
 	assert.Zero(t, gemm.PairRate(), "without the instruction")
 }
