@@ -15,6 +15,7 @@ import (
 	"github.com/primus-fl/primus/capi/internal/library"
 	"github.com/primus-fl/primus/impls/reference"
 	"github.com/primus-fl/primus/internal/plugin"
+	"github.com/primus-fl/primus/internal/race"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/ops"
 	"github.com/primus-fl/primus/ops/norm"
@@ -55,6 +56,9 @@ func (h *host) run(bound uint64, args []abi.Arg, saved *uint64) error {
 
 // The impls of the library pass the conformance kit when they are called as C calls them.
 func TestConformance(t *testing.T) {
+	if race.Enabled {
+		t.Skip("kernels are arithmetic")
+	}
 	t.Parallel()
 	h := newHost(nil)
 	m := h.open(t, library.Options{})
@@ -108,6 +112,9 @@ func rmsnorm(t *testing.T) (norm.RMSNormFwdArgs, []abi.Arg, *encoder) {
 }
 
 func TestCallsAllocateNothing(t *testing.T) { // not parallel: it counts allocations
+	if race.Enabled {
+		t.Skip("the race detector allocates")
+	}
 	h := newHost(nil)
 	m := h.open(t, library.Options{})
 	bound, err := h.Bind(m, "rmsnorm_fwd", 0)
