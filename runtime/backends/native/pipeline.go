@@ -12,6 +12,7 @@ import (
 	"github.com/primus-fl/primus/internal/native/memory"
 	"github.com/primus-fl/primus/internal/native/model"
 	"github.com/primus-fl/primus/internal/native/stages"
+	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/primus-fl/primus/internal/sysmem"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/tensor"
@@ -75,7 +76,7 @@ func (a *Args) checkMicroBatches(tc *backend.TrainContext) error {
 		return err
 	}
 	if n < plan.Stages && tc.Rank == 0 && tc.Log != nil {
-		tc.Log.Warn(fmt.Sprintf("each pipeline of %d stages has %d micro batches in a step, fewer than stages, so that most of the time they wait: a larger global_batch_size or a smaller micro_batch_size fills them", plan.Stages, n))
+		tc.Log.Warn(fmt.Sprintf("each pipeline of %d stages has %s in a step, fewer than stages, so that most of the time they wait: a larger global_batch_size or a smaller micro_batch_size fills them", plan.Stages, plaintext.Quantity(n, "micro batch", "micro batches")))
 	}
 	return nil
 }
@@ -247,7 +248,7 @@ func (t *trainer) inspectPipeline(context.Context) (string, error) {
 	}
 	ranks := max(t.tc.WorldSize, t.args.leastRanks())
 	micro := t.args.microBatchesOn(ranks)
-	text := fmt.Sprintf("%s, %d micro batches", plan.Name, micro)
+	text := plan.Name + ", " + plaintext.Quantity(micro, "micro batch", "micro batches")
 	for stage := range plan.Stages {
 		_, own, err := model.PartSizes(t.args.Config, model.Part{Stretches: plan.Of(stage)})
 		if err != nil {

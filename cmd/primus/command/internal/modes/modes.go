@@ -65,7 +65,7 @@ given; each mode has its own options, and -- before what follows. train becomes 
 
 // newMode completes the command of a mode, which reads its words itself.
 func newMode(prog cli.Program, newRoot NewRoot, cmd *cobra.Command) *cobra.Command {
-	cmd.DisableFlagParsing = true
+	cmd.DisableFlagParsing, cmd.DisableFlagsInUseLine = true, true
 	cmd.RunE = func(cmd *cobra.Command, words []string) error {
 		if asksForHelp(words) {
 			return cmd.Help()
