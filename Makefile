@@ -11,8 +11,9 @@ CONFIG  ?= examples/native/configs/llama_2M-pretrain.yaml
 RACE ?= $$(./scripts/concurrent.sh)
 
 # What the race detector has nothing to see in: programs that a test builds without it, arithmetic,
-# and dozens of training runs in a row that differ in their files only.
-RACE_SKIP ?= ^(TestWritingAVendor|TestPluginsBuild.*|TestPluginsNewLibraries|TestKindsAgree|TestRecordedExperiments|TestWaysToWriteAnOverride|TestTheNextCommand|TestCheckpointsThatCannotBeUsed|TestLastEvaluation|TestWhatTheOptimizerSpoilsIsNotSaved|TestFromTextToAnswers|TestPyTorchReplaysARun|TestLossesIn.*|TestOptimizersTrainAndResume|TestTrainOn.*|TestVariantsOnADevice)$$
+# also that of a device (the conformance of products stands for all of it), and dozens of training
+# runs in a row that differ in their files only.
+RACE_SKIP ?= ^(TestWritingAVendor|TestPluginsBuild.*|TestPluginsNewLibraries|TestKindsAgree|TestRecordedExperiments|TestWaysToWriteAnOverride|TestTheNextCommand|TestCheckpointsThatCannotBeUsed|TestLastEvaluation|TestWhatTheOptimizerSpoilsIsNotSaved|TestFromTextToAnswers|TestPyTorchReplaysARun|TestLossesIn.*|TestOptimizersTrainAndResume|TestTrainOn.*|TestVariantsOnADevice|Test(Activation|Attention|Dropout|Embedding|Loss|Moe|Norm|Optim|Quant|Rope|Softmax)Conformance)$$
 
 PKG       ?= ./...
 PYTHON    ?= python3
