@@ -34,6 +34,14 @@ func (l *line) run(cmd *cobra.Command, prog cli.Program, newRoot NewRoot) (err e
 	if !train && len(l.chain) > 0 {
 		l.log = l.outer
 	}
+	if !train && len(l.chain) == 0 {
+		if l.file != "" {
+			l.notes = append(l.notes, fmt.Sprintf("--config %s has no effect: %s has no launcher", l.file, l.command[0]))
+		}
+		if l.single {
+			l.notes = append(l.notes, fmt.Sprintf("--single has no effect: %s starts no Python framework", l.command[0]))
+		}
+	}
 	close, err := l.output(&prog)
 	if err != nil {
 		return err
@@ -129,7 +137,7 @@ func (l *line) environment(ctx context.Context) error {
 	for _, pair := range pairs {
 		name, value, _ := strings.Cut(pair, "=")
 		if err := l.vars.Set(name, value, "--env"); err != nil {
-			return fmt.Errorf("--env %s=…: %w", name, err)
+			return fmt.Errorf("--env %s=…: %w; want NAME=VALUE", name, err)
 		}
 		l.env = append(l.env, name)
 	}
