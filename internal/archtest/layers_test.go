@@ -59,7 +59,6 @@ var layers = []layer{
 	{root: "internal/loadertest", allowed: []string{"vendors/loader"}},
 	{root: "internal/plugin/check", allowed: []string{"vendors/abi", "vendors/loader", "internal/plugin", "internal/opbench", "opregistry", "ops", "opstest", "tensor", "device", "internal/parallel"}},
 	{root: "internal/plugin", allowed: []string{"vendors/abi", "vendors/loader", "opregistry", "ops", "tensor", "device"}},
-	{root: "internal/preflight"},
 	{root: "internal/pipeline", allowed: []string{"document"}},
 	{root: "internal/projection", allowed: []string{"document", "internal/pipeline"}},
 	{root: "internal/recording", allowed: []string{"internal/argcopy", "internal/finite", "internal/safetensors", "opmanager", "opregistry", "tensor"}},

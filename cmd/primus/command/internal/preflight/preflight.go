@@ -1,4 +1,3 @@
-// Package preflight is the commands that check nodes before a run.
 package preflight
 
 import (
@@ -22,7 +21,6 @@ import (
 	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/internal/durable"
 	"github.com/primus-fl/primus/internal/plaintext"
-	"github.com/primus-fl/primus/internal/preflight"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/ops/gemm"
 	"github.com/primus-fl/primus/tensor"
@@ -102,21 +100,21 @@ func flagError(cmd *cobra.Command, err error) error {
 	return cli.FlagError(cmd, err)
 }
 
-func (o options) groups() []preflight.Group {
-	var groups []preflight.Group
-	for group, on := range map[preflight.Group]bool{preflight.Host: o.host, preflight.GPU: o.gpu, preflight.Network: o.network, preflight.Speed: o.perf} {
+func (o options) groups() []Group {
+	var groups []Group
+	for group, on := range map[Group]bool{Host: o.host, GPU: o.gpu, Network: o.network, Speed: o.perf} {
 		if on {
 			groups = append(groups, group)
 		}
 	}
 	if groups == nil {
-		return []preflight.Group{preflight.Host, preflight.GPU, preflight.Network, preflight.Speed}
+		return []Group{Host, GPU, Network, Speed}
 	}
 	return groups
 }
 
 func run(cmd *cobra.Command, prog cli.Program, o options) error {
-	place, err := preflight.FindPlace(os.Getenv)
+	place, err := FindPlace(os.Getenv)
 	if err != nil {
 		return cli.UsageError{Err: err}
 	}
@@ -126,18 +124,18 @@ func run(cmd *cobra.Command, prog cli.Program, o options) error {
 	if o.port > 0 {
 		place.Port = o.port
 	}
-	limits := preflight.DefaultLimits()
+	limits := DefaultLimits()
 	if limits.ExpectedGPUs, err = expectedGPUs(o.expected); err != nil {
 		return err
 	}
-	settings := preflight.Settings{Groups: o.groups(), Limits: limits, Machine: preflight.This(), Place: place}
-	own, err := collect(cmd.Context(), prog, settings)
+	settings := Settings{Groups: o.groups(), Limits: limits, Machine: This(), Place: place}
+	own, err := ownReport(cmd.Context(), prog, settings)
 	if err != nil {
 		return err
 	}
-	all := &preflight.Gathered{Reports: []*preflight.Report{own}}
+	all := &Gathered{Reports: []*Report{own}}
 	if place.World > 1 {
-		if all, err = preflight.Gather(cmd.Context(), own, place, limits, time.Duration(o.timeout)*time.Second); err != nil {
+		if all, err = Gather(cmd.Context(), own, place, limits, time.Duration(o.timeout)*time.Second); err != nil {
 			return err
 		}
 	}
@@ -159,7 +157,7 @@ func run(cmd *cobra.Command, prog cli.Program, o options) error {
 }
 
 // save writes the report into a file, where that is asked for.
-func (o options) save(prog cli.Program, all *preflight.Gathered) error {
+func (o options) save(prog cli.Program, all *Gathered) error {
 	if o.dump == "" {
 		return nil
 	}
@@ -192,29 +190,29 @@ func expectedGPUs(flag int) (int, error) {
 }
 
 // failure is the error of a command whose checks have failed, which its report says.
-func failure(lists ...[]preflight.Check) error {
+func failure(lists ...[]Check) error {
 	for _, checks := range lists {
-		if preflight.Worst(checks) == preflight.Fail {
+		if Worst(checks) == Fail {
 			return cli.ErrReported
 		}
 	}
 	return nil
 }
 
-// collect returns the report of this node. The matrix product runs with the impls that training
+// ownReport returns the report of this node. The matrix product runs with the impls that training
 // uses.
-func collect(ctx context.Context, prog cli.Program, settings preflight.Settings) (*preflight.Report, error) {
-	if !slices.Contains(settings.Groups, preflight.Speed) {
-		return preflight.Collect(ctx, settings), nil
+func ownReport(ctx context.Context, prog cli.Program, settings Settings) (*Report, error) {
+	if !slices.Contains(settings.Groups, Speed) {
+		return Collect(ctx, settings), nil
 	}
 	log := slog.New(prog.Lines(prog.Err, slog.LevelWarn))
 	set := graph.Config{Log: log, Policy: (&experiments.TrainingOptions{}).PolicySources(nil), Extras: prog.Extras}
 	var manager *opmanager.Manager
 	var dev device.Backend
-	var report *preflight.Report
+	var report *Report
 	err := graph.Run(ctx, func() error {
 		settings.Product = func(_ context.Context, size int) (time.Duration, error) { return product(manager, dev, size) }
-		report = preflight.Collect(ctx, settings)
+		report = Collect(ctx, settings)
 		return nil
 	}, graph.Core(set), fx.Populate(&manager, &dev))
 	return report, err
@@ -246,26 +244,26 @@ func product(manager *opmanager.Manager, dev device.Backend, size int) (took tim
 
 // result is what -o json prints.
 type result struct {
-	Status preflight.Status `json:"status"`
-	*preflight.Gathered
+	Status Status `json:"status"`
+	*Gathered
 }
 
-func write(prog cli.Program, format cli.ReportFormat, all *preflight.Gathered) error {
+func write(prog cli.Program, format cli.ReportFormat, all *Gathered) error {
 	if format.OutputFormat == cli.OutputJSON {
 		checks := slices.Clone(all.Checks)
 		for _, r := range all.Reports {
 			checks = append(checks, r.Checks...)
 		}
 		if all.Checks == nil {
-			all.Checks = []preflight.Check{}
+			all.Checks = []Check{}
 		}
-		return cli.WriteJSON(prog.Out, result{preflight.Worst(checks), all})
+		return cli.WriteJSON(prog.Out, result{Worst(checks), all})
 	}
 	return plaintext.WriteSections(prog.Out, format.OutputFormat == cli.OutputMarkdown, sections(all))
 }
 
 // sections are the checks of a single node, or those of all ranks with what is not ok on each.
-func sections(all *preflight.Gathered) []plaintext.Section {
+func sections(all *Gathered) []plaintext.Section {
 	if len(all.Checks) == 0 {
 		own := all.Reports[0]
 		return []plaintext.Section{
@@ -288,17 +286,17 @@ func sections(all *preflight.Gathered) []plaintext.Section {
 }
 
 // detailRows returns the checks that are not ok, once for the ranks of a host that agree.
-func detailRows(reports []*preflight.Report) []table.Row {
+func detailRows(reports []*Report) []table.Row {
 	type key struct {
 		host  string
-		check preflight.Check
+		check Check
 	}
 	ranks := map[key][]string{}
 	var order []key
 	for _, r := range reports {
 		for _, c := range r.Checks {
 			k := key{r.Host, c}
-			if c.Status == preflight.OK {
+			if c.Status == OK {
 				continue
 			}
 			if ranks[k] == nil {
@@ -317,7 +315,7 @@ func detailRows(reports []*preflight.Report) []table.Row {
 var checkHeader = table.Row{"about", "check", "status", "value", "what to do"}
 
 // checkRows returns a row for each check.
-func checkRows(checks []preflight.Check) []table.Row {
+func checkRows(checks []Check) []table.Row {
 	var rows []table.Row
 	for _, c := range checks {
 		rows = append(rows, checkRow(c))
@@ -325,15 +323,15 @@ func checkRows(checks []preflight.Check) []table.Row {
 	return rows
 }
 
-func checkRow(c preflight.Check) table.Row {
+func checkRow(c Check) table.Row {
 	return table.Row{c.Group, c.Name, c.Status, c.Value, c.Advice}
 }
 
 // tally counts the outcomes of checks.
-func tally(checks []preflight.Check) string {
-	count := map[preflight.Status]int{}
+func tally(checks []Check) string {
+	count := map[Status]int{}
 	for _, c := range checks {
 		count[c.Status]++
 	}
-	return fmt.Sprintf("%d ok, %s, %s", count[preflight.OK], plaintext.Quantity(count[preflight.Warn], "warning", "warnings"), plaintext.Quantity(count[preflight.Fail], "failure", "failures"))
+	return fmt.Sprintf("%d ok, %s, %s", count[OK], plaintext.Quantity(count[Warn], "warning", "warnings"), plaintext.Quantity(count[Fail], "failure", "failures"))
 }

@@ -2,7 +2,6 @@ package preflight_test
 
 import (
 	"encoding/json"
-	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -17,8 +16,8 @@ import (
 
 func TestMain(m *testing.M) { commandtest.Main(m, nil) }
 
-// check is a check as JSON shows it.
-type check struct{ Group, Name, Status, Value, Advice string }
+// shownCheck is a check as JSON shows it.
+type shownCheck struct{ Group, Name, Status, Value, Advice string }
 
 // report is what -o json prints.
 type report struct {
@@ -26,10 +25,10 @@ type report struct {
 	Ranks  []struct {
 		Rank   int
 		Host   string
-		Checks []check
+		Checks []shownCheck
 		Rates  map[string]float64
 	}
-	Cluster []check
+	Cluster []shownCheck
 }
 
 func parse(t *testing.T, text string) report {
@@ -39,13 +38,13 @@ func parse(t *testing.T, text string) report {
 	return r
 }
 
-func find(checks []check, name string) check {
+func find(checks []shownCheck, name string) shownCheck {
 	for _, c := range checks {
 		if c.Name == name {
 			return c
 		}
 	}
-	return check{}
+	return shownCheck{}
 }
 
 // tool writes a nvidia-smi that shows a number of devices, and returns its directory.
@@ -62,18 +61,8 @@ func tool(t *testing.T, devices int) string {
 	return dir
 }
 
-// freePort returns a port below the one where rank 0 collects.
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", ":0")
-	require.NoError(t, err)
-	defer l.Close()
-	_, text, err := net.SplitHostPort(l.Addr().String())
-	require.NoError(t, err)
-	port, err := strconv.Atoi(text)
-	require.NoError(t, err)
-	return strconv.Itoa(port - 1)
-}
+// masterPort returns a port below a free one, where rank 0 collects.
+func masterPort(t *testing.T) string { return strconv.Itoa(freePort(t) - 1) }
 
 // Flags of Primus that have no meaning here are refused with the reason.
 func TestFlagsOfPrimus(t *testing.T) {
@@ -123,7 +112,7 @@ func TestOneNode(t *testing.T) {
 // TestTwoRanks starts two processes as a launcher would, one of which lacks a device.
 func TestTwoRanks(t *testing.T) {
 	t.Parallel()
-	port := freePort(t)
+	port := masterPort(t)
 	outcomes := make([]commandtest.Outcome, 2)
 	var wait sync.WaitGroup
 	for rank, devices := range []int{8, 7} {
@@ -151,7 +140,7 @@ func TestTwoRanks(t *testing.T) {
 // TestExpectedDevices checks that both ranks fail when one of them does.
 func TestExpectedDevices(t *testing.T) {
 	t.Parallel()
-	port := freePort(t)
+	port := masterPort(t)
 	outcomes := make([]commandtest.Outcome, 2)
 	var wait sync.WaitGroup
 	for rank, devices := range []int{8, 7} {
@@ -170,10 +159,10 @@ func TestExpectedDevices(t *testing.T) {
 
 func TestMissingRank(t *testing.T) {
 	t.Parallel()
-	got := commandtest.RunChild(t, []string{"RANK=0", "WORLD_SIZE=3", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + freePort(t)}, "preflight", "--gpu", "--dist-timeout-sec", "1")
+	got := commandtest.RunChild(t, []string{"RANK=0", "WORLD_SIZE=3", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + masterPort(t)}, "preflight", "--gpu", "--dist-timeout-sec", "1")
 	assert.Equal(t, 1, got.Code)
 	assert.Contains(t, got.Out, "1 of 3 reported; missing: 1-2")
-	alone := commandtest.RunChild(t, []string{"RANK=1", "WORLD_SIZE=2", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + freePort(t)}, "preflight", "--gpu", "--dist-timeout-sec", "1")
+	alone := commandtest.RunChild(t, []string{"RANK=1", "WORLD_SIZE=2", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + masterPort(t)}, "preflight", "--gpu", "--dist-timeout-sec", "1")
 	assert.Equal(t, 1, alone.Code)
 	assert.Contains(t, alone.Stderr, "rank 1 cannot reach rank 0")
 }

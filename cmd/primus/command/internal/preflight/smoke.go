@@ -1,289 +1,223 @@
 package preflight
 
 import (
-	"bufio"
-	"bytes"
+	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strconv"
+	"slices"
 	"strings"
 	"time"
 
-	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/internal/durable"
-	"github.com/primus-fl/primus/internal/plaintext"
-	"github.com/primus-fl/primus/internal/preflight"
-	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 )
 
-// smokeOptions are the flags of `primus node-smoke`, with the names that Primus gives them.
-type smokeOptions struct {
-	dump                                       string
-	expectedGPUs, expectedRDMA, expectedNodes  int
-	rdma, allowed, tools, nodeList             string
-	lockedGB, shmGB, busyGiB, busyPercent      float64
-	timeoutSec, warnSec, skewSec, gemm, memory float64
-	dmesgMinutes, waitSec                      int
-	perf, skipDmesg, foreign, keep             bool
+// Node is the verdict on a node, which every node writes into a directory that all of them share.
+type Node struct {
+	Host        string   `json:"host"`
+	NodeRank    int      `json:"node_rank"`
+	Status      string   `json:"status"` // PASS or FAIL
+	FailReasons []string `json:"fail_reasons"`
+	Report      *Report  `json:"report,omitempty"`
 }
 
-// NewSmoke returns the command `primus node-smoke`.
-func NewSmoke(prog cli.Program) *cobra.Command {
-	var o smokeOptions
-	cmd := &cobra.Command{
-		Use:     "node-smoke",
-		Aliases: []string{"node_smoke"},
-		Short:   "Judge every node of a job, and list those that pass",
-		Long: `Check this node and write its verdict to DUMP/smoke/HOST.json. Nodes do not talk to each
-other, so that one that hangs does not hold up the others; DUMP is a directory that all
-of them share.
+const (
+	pass = "PASS"
+	fail = "FAIL"
+)
 
-The node with NODE_RANK 0 (or SLURM_NODEID 0, or neither) then waits for the verdicts of
-all nodes and writes DUMP/smoke_report.md, passing_nodes.txt and failing_nodes.txt,
-which srun takes as --nodelist and --exclude. A node that has not written its verdict in
-time fails.
+// Passed reports whether the node may be used.
+func (n Node) Passed() bool { return n.Status == pass }
 
-Products and copies (--tier2-perf) are measured on the CPUs; accelerators are checked
-by the tools of their vendors.
-
-Exit codes: 0 the node passed, and on the first node all passed; 1 otherwise.`,
-		Example: `  primus node-smoke
-  srun --ntasks-per-node=1 primus node-smoke --expected-gpus 8 --expected-rdma-nics 8
-  primus node-smoke --allow-foreign-procs --skip-dmesg --dump-path /shared/smoke`,
-		Args: cli.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return smoke(cmd, prog, o) },
+// Judge returns the verdict of a report: one failed check fails the node.
+func Judge(r *Report, rank int) Node {
+	n := Node{Host: shortName(r.Host), NodeRank: rank, Status: pass, FailReasons: []string{}, Report: r}
+	for _, c := range r.Checks {
+		if c.Status == Fail {
+			n.Status = fail
+			n.FailReasons = append(n.FailReasons, fmt.Sprintf("%s: %s: %s", c.Name, c.Value, c.Advice))
+		}
 	}
-	o.addFlags(cmd.Flags())
-	return cmd
+	return n
 }
 
-func (o *smokeOptions) addFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&o.dump, "dump-path", "output/preflight", "write verdicts and lists into `DIR`, which all nodes share")
-	flags.IntVar(&o.expectedGPUs, "expected-gpus", 0, "fail unless the node has `N` accelerators; 0 takes LOCAL_WORLD_SIZE or GPUS_PER_NODE")
-	flags.IntVar(&o.expectedRDMA, "expected-rdma-nics", 0, "fail unless `N` RDMA ports are active; 0 is any number")
-	flags.StringVar(&o.rdma, "rdma-nic-allowlist", "", "the RDMA `PORTS` that count, in the syntax of NCCL_IB_HCA, which stands in for it")
-	flags.Float64Var(&o.lockedGB, "ulimit-l-min-gb", 32, "fail when less than `GiB` of memory may be locked")
-	flags.Float64Var(&o.shmGB, "shm-min-gb", 8, "fail when /dev/shm has less than `GiB`")
-	flags.Float64Var(&o.timeoutSec, "rocm-smi-timeout-sec", 5, "fail when the tool of a vendor takes more than `SECONDS`")
-	flags.Float64Var(&o.warnSec, "rocm-smi-warn-sec", 1, "warn when it takes more than `SECONDS`")
-	flags.Float64Var(&o.busyGiB, "hbm-busy-threshold-gib", 2, "warn when more than `GiB` of an accelerator are in use")
-	flags.Float64Var(&o.busyPercent, "gpu-activity-warn-pct", 20, "warn when an accelerator is busier than `PERCENT`")
-	flags.BoolVar(&o.foreign, "allow-foreign-procs", false, "processes of others on an accelerator are a warning, not a failure")
-	flags.StringVar(&o.allowed, "allowed-procs", "gpuagent,rocm-smi-daemon,amd-smi,dcgm-exporter", "`NAMES` of processes that may hold an accelerator, separated by commas")
-	flags.StringVar(&o.tools, "require-tools", "", "fail unless these `TOOLS` are on PATH, separated by commas")
-	flags.BoolVar(&o.skipDmesg, "skip-dmesg", false, "do not read the kernel log")
-	flags.IntVar(&o.dmesgMinutes, "dmesg-minutes", 15, "look for alarming lines of the last `MINUTES` in the kernel log")
-	flags.BoolVar(&o.perf, "tier2-perf", false, "measure a matrix product and a copy of memory")
-	flags.Float64Var(&o.gemm, "gemm-tflops-min", 0, "fail when the product is slower than `TFLOP/s`; 0 is any speed")
-	flags.Float64Var(&o.memory, "hbm-gbs-min", 0, "fail when the copy is slower than `GB/s`; 0 is any speed")
-	flags.BoolVar(&o.keep, "no-clean-dump-path", false, "keep the verdicts of an earlier run, which then count")
-	flags.IntVar(&o.expectedNodes, "expected-nodes", 0, "wait for the verdicts of `N` nodes; 0 takes SLURM_NNODES, SLURM_JOB_NUM_NODES or NNODES")
-	flags.StringVar(&o.nodeList, "expected-nodelist-file", "", "wait for the nodes that `FILE` names, one per line; without it those of SLURM_JOB_NODELIST")
-	flags.IntVar(&o.waitSec, "wait-timeout-sec", 60, "wait `SECONDS` for the verdicts of other nodes")
-	flags.Float64Var(&o.skewSec, "clock-skew-warn-sec", 30, "warn when verdicts are written `SECONDS` apart")
-	flags.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
-		return pflag.NormalizedName(strings.ReplaceAll(name, "_", "-"))
+// shortName is a host without its domain, as Slurm names it.
+func shortName(host string) string {
+	name, _, _ := strings.Cut(host, ".")
+	return name
+}
+
+// Names of the files below the directory.
+const (
+	nodeDir      = "smoke"
+	passingFile  = "passing_nodes.txt"
+	failingFile  = "failing_nodes.txt"
+	expectedFile = "expected_nodes.txt"
+	ReportFile   = "smoke_report.md"
+)
+
+// WriteNode writes a verdict to DIR/smoke/HOST.json.
+func WriteNode(dir string, n Node) error {
+	if err := os.MkdirAll(filepath.Join(dir, nodeDir), 0o755); err != nil {
+		return durable.Explain(err)
+	}
+	return durable.WriteFile(filepath.Join(dir, nodeDir, n.Host+".json"), func(w io.Writer) error {
+		enc := json.NewEncoder(w)
+		enc.SetIndent("", "  ")
+		return enc.Encode(n)
 	})
 }
 
-func (o smokeOptions) limits() (preflight.Limits, error) {
-	const gib = 1 << 30
-	expected, err := expectedGPUs(o.expectedGPUs)
-	if err != nil {
-		return preflight.Limits{}, err
-	}
-	l := preflight.DefaultLimits()
-	l.Strict, l.ExpectedGPUs, l.ExpectedRDMA, l.RDMAPorts = true, expected, o.expectedRDMA, o.rdma
-	l.LockedMemory, l.SharedMemory, l.BusyMemory, l.BusyPercent = o.lockedGB*gib, o.shmGB*gib, o.busyGiB*gib, o.busyPercent
-	l.AllowForeign, l.AllowedNames, l.RequiredTools = o.foreign, words(o.allowed), words(o.tools)
-	l.ToolTimeout, l.SlowTool, l.ClockSkew = seconds(o.timeoutSec), seconds(o.warnSec), seconds(o.skewSec)
-	l.ProductTFLOPS, l.CopyGBPerSecond = o.gemm, o.memory
-	if !o.skipDmesg {
-		l.KernelLog = time.Duration(o.dmesgMinutes) * time.Minute
-	}
-	return l, nil
-}
-
-func words(list string) []string {
-	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' })
-}
-
-func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
-
-func smoke(cmd *cobra.Command, prog cli.Program, o smokeOptions) error {
-	if o.dump == "" || o.waitSec < 0 || o.expectedNodes < 0 || o.timeoutSec <= 0 {
-		return cli.Usagef(cmd, "--dump-path: given %q, --wait-timeout-sec: given %d, --expected-nodes: given %d, --rocm-smi-timeout-sec: given %v, want a directory and numbers that are not negative", o.dump, o.waitSec, o.expectedNodes, o.timeoutSec)
-	}
-	limits, err := o.limits()
-	if err != nil {
-		return err
-	}
-	rank, err := nodeRank()
-	if err != nil {
-		return err
-	}
-	wait := time.Duration(o.waitSec) * time.Second
-	if rank == 0 && !o.keep {
-		if err := preflight.RemoveStale(o.dump, wait); err != nil {
-			return err
-		}
-	}
-	settings := preflight.Settings{
-		Groups: []preflight.Group{preflight.Host, preflight.GPU, preflight.Network}, Limits: limits, Machine: preflight.This(), Place: preflight.Place{World: 1},
-	}
-	if o.perf {
-		settings.Groups = append(settings.Groups, preflight.Speed)
-	}
-	report, err := collect(cmd.Context(), prog, settings)
-	if err != nil {
-		return err
-	}
-	node := preflight.Judge(report, rank)
-	if err := preflight.WriteNode(o.dump, node); err != nil {
-		return err
-	}
-	if rank > 0 {
-		return verdict(prog.Out, node)
-	}
-	return aggregate(cmd.Context(), prog, o, limits, wait)
-}
-
-// nodeRank is the place of this node among those of the job.
-func nodeRank() (int, error) {
-	for _, name := range []string{"NODE_RANK", "SLURM_NODEID"} {
-		if text := os.Getenv(name); text != "" {
-			n, err := strconv.Atoi(text)
-			if err != nil || n < 0 {
-				return 0, cli.UsageError{Err: fmt.Errorf("variable %s: given %q, want a number >= 0", name, text)}
-			}
-			return n, nil
-		}
-	}
-	return 0, nil
-}
-
-// verdict prints what is said of a node.
-func verdict(out io.Writer, n preflight.Node) error {
-	text := n.Host + ": " + n.Status + "\n"
-	for _, reason := range n.FailReasons {
-		text += "  " + reason + "\n"
-	}
-	if _, err := io.WriteString(out, plaintext.Lines(text, "")); err != nil {
-		return err
-	}
-	if n.Passed() {
-		return nil
-	}
-	return cli.ErrReported
-}
-
-// aggregate waits for the verdicts of all nodes and writes report and lists.
-func aggregate(ctx context.Context, prog cli.Program, o smokeOptions, l preflight.Limits, wait time.Duration) error {
-	want, err := o.expected(ctx)
-	if err != nil {
-		return err
-	}
-	nodes, err := preflight.WaitForNodes(ctx, o.dump, want, wait)
-	if err != nil {
-		return err
-	}
-	if err := preflight.WriteLists(o.dump, nodes, want); err != nil {
-		return err
-	}
-	sections := smokeSections(nodes, preflight.Drift(nodes, l))
-	report := filepath.Join(o.dump, preflight.ReportFile)
-	err = durable.WriteFile(report, func(w io.Writer) error { return plaintext.WriteSections(w, true, sections) })
-	if err != nil {
-		return err
-	}
-	if err := plaintext.WriteSections(prog.Out, false, append(sections, plaintext.Section{Lines: []string{"report in " + report}})); err != nil {
-		return err
-	}
-	for _, n := range nodes {
-		if !n.Passed() {
-			return cli.ErrReported
+// RemoveStale removes the verdicts of an earlier run from a directory, and the files made from
+// them. Verdicts that are not older than age stay: other nodes of this run may have written them.
+func RemoveStale(dir string, age time.Duration) error {
+	for _, file := range staleFiles(dir, age) {
+		if err := os.Remove(file); err != nil && !os.IsNotExist(err) {
+			return durable.Explain(err)
 		}
 	}
 	return nil
 }
 
-// expected returns the nodes of the job.
-func (o smokeOptions) expected(ctx context.Context) (preflight.Expected, error) {
-	want := preflight.Expected{Count: o.expectedNodes}
-	for _, name := range []string{"SLURM_NNODES", "SLURM_JOB_NUM_NODES", "NNODES"} {
-		if text := os.Getenv(name); text != "" && want.Count == 0 {
-			n, err := strconv.Atoi(text)
-			if err != nil || n < 1 {
-				return want, cli.UsageError{Err: fmt.Errorf("variable %s: given %q, want a number >= 1", name, text)}
-			}
-			want.Count = n
+func staleFiles(dir string, age time.Duration) []string {
+	var stale []string
+	files, _ := filepath.Glob(filepath.Join(dir, nodeDir, "*.json"))
+	for _, name := range []string{passingFile, failingFile, expectedFile, ReportFile} {
+		files = append(files, filepath.Join(dir, name))
+	}
+	for _, file := range files {
+		if info, err := os.Stat(file); err == nil && time.Since(info.ModTime()) > age {
+			stale = append(stale, file)
 		}
 	}
-	var text []byte
-	if o.nodeList != "" {
-		var err error
-		if text, err = os.ReadFile(o.nodeList); err != nil {
-			return want, cli.UsageError{Err: fmt.Errorf("--expected-nodelist-file: %w", durable.Explain(err))}
-		}
-	} else if list := os.Getenv("SLURM_JOB_NODELIST"); list != "" {
-		text, _ = exec.CommandContext(ctx, "scontrol", "show", "hostnames", list).Output() // without it the number counts
-	}
-	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
-		if host := strings.TrimSpace(lines.Text()); host != "" {
-			short, _, _ := strings.Cut(host, ".")
-			want.Hosts = append(want.Hosts, short)
-		}
-	}
-	return want, nil
+	return stale
 }
 
-func smokeSections(nodes []preflight.Node, drift []preflight.Check) []plaintext.Section {
-	passed := 0
-	s := plaintext.Section{Title: "nodes", Header: table.Row{"node", "rank", "verdict", "why"}, Right: []int{2}}
-	for _, n := range nodes {
-		host, rank := n.Host, fmt.Sprint(n.NodeRank)
-		if n.Passed() {
-			passed++
+// Expected says which nodes a run has. Without names their number alone counts, and without both
+// the nodes that have reported.
+type Expected struct {
+	Count int
+	Hosts []string
+}
+
+// pollInterval is how often the directory is read.
+const pollInterval = 200 * time.Millisecond
+
+// WaitForNodes returns the verdicts in a directory once all expected nodes have written one, or
+// what is there after the timeout, with a failed verdict for every node that is missing.
+func WaitForNodes(ctx context.Context, dir string, want Expected, timeout time.Duration) ([]Node, error) {
+	count := max(want.Count, len(want.Hosts))
+	deadline := time.After(timeout)
+	for {
+		nodes, err := readNodes(dir)
+		if err != nil {
+			return nil, err
 		}
-		if n.NodeRank < 0 {
-			rank = "-"
+		nodes = slices.DeleteFunc(nodes, func(n Node) bool { return len(want.Hosts) > 0 && !slices.Contains(want.Hosts, n.Host) })
+		if len(nodes) >= count {
+			return nodes, nil
 		}
-		reasons := n.FailReasons
-		if len(reasons) == 0 {
-			reasons = []string{""}
-		}
-		for i, reason := range reasons {
-			if i == 0 {
-				s.Rows = append(s.Rows, table.Row{plaintext.Dash(host), rank, n.Status, reason})
-			} else {
-				s.Rows = append(s.Rows, table.Row{"", "", "", reason})
-			}
-		}
-	}
-	s.Lines = []string{fmt.Sprintf("%d of %d passed", passed, len(nodes))}
-	list := []plaintext.Section{s}
-	if len(drift) > 0 {
-		list = append(list, plaintext.Section{Title: "differences between nodes", Header: checkHeader, Rows: checkRows(drift)})
-	}
-	warnings := plaintext.Section{Title: "warnings", Header: append(table.Row{"node"}, checkHeader...)}
-	for _, n := range nodes {
-		if n.Report == nil {
-			continue
-		}
-		for _, c := range n.Report.Checks {
-			if c.Status == preflight.Warn {
-				warnings.Rows = append(warnings.Rows, append(table.Row{n.Host}, checkRow(c)...))
-			}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-deadline:
+			return append(nodes, absent(nodes, want, timeout)...), nil
+		case <-time.After(pollInterval):
 		}
 	}
-	if len(warnings.Rows) > 0 {
-		list = append(list, warnings)
+}
+
+func readNodes(dir string) ([]Node, error) {
+	files, err := filepath.Glob(filepath.Join(dir, nodeDir, "*.json"))
+	if err != nil {
+		return nil, err
+	}
+	var nodes []Node
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, durable.Explain(err)
+		}
+		var n Node
+		if err := json.Unmarshal(text, &n); err != nil {
+			n = Node{Host: strings.TrimSuffix(filepath.Base(file), ".json"), Status: fail, FailReasons: []string{"its file cannot be read: " + err.Error()}}
+		}
+		nodes = append(nodes, n)
+	}
+	slices.SortFunc(nodes, func(a, b Node) int { return cmp.Or(cmp.Compare(a.NodeRank, b.NodeRank), cmp.Compare(a.Host, b.Host)) })
+	return nodes, nil
+}
+
+// absent returns failed verdicts for nodes that have written nothing.
+func absent(nodes []Node, want Expected, timeout time.Duration) []Node {
+	reason := fmt.Sprintf("no verdict within %v: the node may hang, or does not share the directory", timeout)
+	var list []Node
+	for _, host := range want.Hosts {
+		if !slices.ContainsFunc(nodes, func(n Node) bool { return n.Host == host }) {
+			list = append(list, Node{Host: host, NodeRank: -1, Status: fail, FailReasons: []string{reason}})
+		}
+	}
+	for i := len(nodes) + len(list); i < want.Count; i++ {
+		list = append(list, Node{NodeRank: -1, Status: fail, FailReasons: []string{reason}})
 	}
 	return list
+}
+
+// WriteLists writes the names of the nodes that passed, of those that failed and of those that were
+// expected, one per line, for srun --nodelist and --exclude.
+func WriteLists(dir string, nodes []Node, want Expected) error {
+	lists := map[string][]string{passingFile: nil, failingFile: nil}
+	for _, n := range nodes {
+		switch {
+		case n.Host == "":
+		case n.Passed():
+			lists[passingFile] = append(lists[passingFile], n.Host)
+		default:
+			lists[failingFile] = append(lists[failingFile], n.Host)
+		}
+	}
+	if len(want.Hosts) > 0 {
+		lists[expectedFile] = want.Hosts
+	}
+	for name, hosts := range lists {
+		var text string
+		for _, host := range hosts {
+			text += host + "\n"
+		}
+		err := durable.WriteFile(filepath.Join(dir, name), func(w io.Writer) error {
+			_, err := io.WriteString(w, text)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Drift compares the reports of nodes as [Compare] does those of ranks, and their clocks by the
+// times at which they wrote them.
+func Drift(nodes []Node, l Limits) []Check {
+	var reports []*Report
+	for _, n := range nodes {
+		if n.Report != nil {
+			n.Report.Rank = n.NodeRank
+			reports = append(reports, n.Report)
+		}
+	}
+	checks := Compare(reports, l)
+	if len(reports) < 2 || l.ClockSkew == 0 {
+		return checks
+	}
+	byTime := func(a, b *Report) int { return a.Time.Compare(b.Time) }
+	first, last := slices.MinFunc(reports, byTime), slices.MaxFunc(reports, byTime)
+	if apart := last.Time.Sub(first.Time); apart > l.ClockSkew {
+		checks = append(checks, Check{
+			Cluster, "clock", Warn, fmt.Sprintf("%s is %v behind %s", first.Host, apart.Round(time.Second), last.Host), "synchronise the clocks, if the nodes began at the same time",
+		})
+	}
+	return checks
 }

@@ -1,4 +1,4 @@
-// Package preflight checks a machine, and all machines of a job, before a run.
+// Package preflight is the commands that check a machine, and all machines of a job, before a run.
 //
 // # Concepts
 //

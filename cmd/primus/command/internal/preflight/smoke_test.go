@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/primus-fl/primus/internal/preflight"
+	"github.com/primus-fl/primus/cmd/primus/command/internal/preflight"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )

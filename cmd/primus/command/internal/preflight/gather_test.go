@@ -10,13 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/primus-fl/primus/internal/preflight"
+	"github.com/primus-fl/primus/cmd/primus/command/internal/preflight"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // freePort returns a port that nobody listens at.
 func freePort(t *testing.T) int {
