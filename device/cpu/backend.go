@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"github.com/primus-fl/primus/device"
-	"github.com/primus-fl/primus/device/internal/thread"
+	"github.com/primus-fl/primus/device/internal/driver"
 )
 
 // sysNodes is where Linux describes the NUMA nodes.
@@ -16,7 +16,7 @@ const sysNodes = "/sys/devices/system/node"
 // Backend is the CPU device backend. Use New to make one; it is safe for concurrent use.
 type Backend struct {
 	nodes   func() []int // node numbers by device index, read once
-	threads thread.Devices
+	threads driver.Devices
 	arena   *arena
 	handles *handles
 	drained chan struct{} // closed when Close has waited for the streams

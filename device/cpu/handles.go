@@ -6,22 +6,22 @@ import (
 	"sync"
 
 	"github.com/primus-fl/primus/device"
-	"github.com/primus-fl/primus/device/internal/handle"
+	"github.com/primus-fl/primus/device/internal/driver"
 )
 
 // handles holds the events and streams of a Backend until it is closed.
 type handles struct {
 	mu       sync.Mutex
 	closed   bool
-	events   handle.Table[device.Event, *event]
-	streams  handle.Table[device.Stream, *stream]
+	events   driver.Table[device.Event, *event]
+	streams  driver.Table[device.Stream, *stream]
 	defaults map[int]*stream // by device
 }
 
 func newHandles() *handles {
 	return &handles{
-		events:   handle.NewTable[device.Event, *event]("cpu", "event", "CreateEvent", 1),
-		streams:  handle.NewTable[device.Stream, *stream]("cpu", "stream", "CreateStream", 2),
+		events:   driver.NewTable[device.Event, *event]("cpu", "event", "CreateEvent", 1),
+		streams:  driver.NewTable[device.Stream, *stream]("cpu", "stream", "CreateStream", 2),
 		defaults: make(map[int]*stream),
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"github.com/primus-fl/primus/device"
-	"github.com/primus-fl/primus/device/internal/thread"
+	"github.com/primus-fl/primus/device/internal/driver"
 )
 
 // stream is a queue of functions. A goroutine runs them in order; it exists only while there are
@@ -15,7 +15,7 @@ import (
 type stream struct {
 	handle   device.Stream
 	device   int
-	threads  *thread.Devices // nil when there is only one device
+	threads  *driver.Devices // nil when there is only one device
 	failures failures
 
 	mu      sync.Mutex

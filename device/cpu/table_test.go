@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/primus-fl/primus/device/internal/handle"
+	"github.com/primus-fl/primus/device/internal/driver"
 )
 
 func TestHandlesOfAllKindsDiffer(t *testing.T) {
@@ -34,7 +34,7 @@ func TestHandlesOfAllKindsDiffer(t *testing.T) {
 func TestHandlesRunOut(t *testing.T) {
 	t.Parallel()
 	b := open(t)
-	const limit = math.MaxUint - handle.Step
+	const limit = math.MaxUint - driver.Step
 	b.handles.events.Next, b.handles.streams.Next = limit, limit
 	e, err := b.CreateEvent()
 	require.NoError(t, err)

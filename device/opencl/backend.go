@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/primus-fl/primus/device"
-	"github.com/primus-fl/primus/device/internal/thread"
+	"github.com/primus-fl/primus/device/internal/driver"
 	"github.com/primus-fl/primus/device/opencl/internal/cl"
 )
 
@@ -29,7 +29,7 @@ type Options struct {
 // Backend is the OpenCL device backend. Use New to make one; it is safe for concurrent use.
 type Backend struct {
 	options Options
-	threads thread.Devices
+	threads driver.Devices
 	open    func() (*system, error) // loads the library once
 	handles *handles
 	index   atomic.Pointer[[]*chunk] // by ascending address; written with pools' locks held

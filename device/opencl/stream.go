@@ -11,7 +11,7 @@ import (
 	"unsafe"
 
 	"github.com/primus-fl/primus/device"
-	"github.com/primus-fl/primus/device/internal/handle"
+	"github.com/primus-fl/primus/device/internal/driver"
 	"github.com/primus-fl/primus/device/opencl/internal/cl"
 )
 
@@ -214,14 +214,14 @@ func (f *fills) close(q *queue) {
 // handles holds the events and streams of a Backend.
 type handles struct {
 	mu      sync.Mutex
-	events  handle.Table[device.Event, *event]
-	streams handle.Table[device.Stream, *queue]
+	events  driver.Table[device.Event, *event]
+	streams driver.Table[device.Stream, *queue]
 }
 
 func newHandles() *handles {
 	return &handles{
-		events:  handle.NewTable[device.Event, *event]("opencl", "event", "CreateEvent", 1),
-		streams: handle.NewTable[device.Stream, *queue]("opencl", "stream", "CreateStream", 2),
+		events:  driver.NewTable[device.Event, *event]("opencl", "event", "CreateEvent", 1),
+		streams: driver.NewTable[device.Stream, *queue]("opencl", "stream", "CreateStream", 2),
 	}
 }
 

@@ -1,5 +1,4 @@
-// Package handle numbers the objects that a device backend gives out.
-package handle
+package driver
 
 import "fmt"
 

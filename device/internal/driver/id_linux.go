@@ -1,4 +1,4 @@
-package thread
+package driver
 
 import "golang.org/x/sys/unix"
 

@@ -1,5 +1,4 @@
-// Package thread keeps the current device of each OS thread.
-package thread
+package driver
 
 import "sync"
 
