@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"github.com/primus-fl/primus/impls/flagos/internal/host"
-	kernel "github.com/primus-fl/primus/internal/kernel/optim"
+	"github.com/primus-fl/primus/internal/kernel/layers"
 	"github.com/primus-fl/primus/internal/kernel/vector"
 	"github.com/primus-fl/primus/internal/parallel"
 	"github.com/primus-fl/primus/opregistry"
@@ -34,7 +34,7 @@ const copyBlock = 2048
 
 type adam struct {
 	lists    [][]*tensor.Tensor
-	step     kernel.AdamStep
+	step     layers.AdamStep
 	unscales bool // gradients are multiplied by scale and stored
 	scale    float32
 }
@@ -72,14 +72,14 @@ func multiTensorAdamCapturable(e *opregistry.Exec, a optim.MultiTensorAdamCaptur
 }
 
 // adamStep computes the numbers of a step in f64 and rounds each once.
-func adamStep(a optim.MultiTensorAdamArgs) kernel.AdamStep {
+func adamStep(a optim.MultiTensorAdamArgs) layers.AdamStep {
 	beta1, beta2, rate := float64(a.Beta1), float64(a.Beta2), float64(a.LR)
 	c1, c2 := 1., 1.
 	if a.BiasCorrection {
 		c1 -= math.Pow(beta1, float64(a.Step))
 		c2 -= math.Pow(beta2, float64(a.Step))
 	}
-	s := kernel.AdamStep{
+	s := layers.AdamStep{
 		Beta1: a.Beta1, Rest1: float32(1 - beta1),
 		Beta2: a.Beta2, Rest2: float32(1 - beta2),
 		RootScale: float32(1 / math.Sqrt(c2)),
@@ -105,7 +105,7 @@ func (c *adam) part(part int) {
 	g, p := c.data(0, at), c.data(1, at)
 	m, v := c.data(2, at), c.data(3, at)
 	if len(c.lists) == 4 && !c.unscales {
-		kernel.Adam(p[lo:hi], m[lo:hi], v[lo:hi], g[lo:hi], &c.step)
+		layers.Adam(p[lo:hi], m[lo:hi], v[lo:hi], g[lo:hi], &c.step)
 		return
 	}
 	weights := p
@@ -117,7 +117,7 @@ func (c *adam) part(part int) {
 		if c.unscales {
 			vector.Scale(c.scale, g[lo:end], g[lo:end])
 		}
-		kernel.Adam(weights[lo:end], m[lo:end], v[lo:end], g[lo:end], &c.step)
+		layers.Adam(weights[lo:end], m[lo:end], v[lo:end], g[lo:end], &c.step)
 		if len(c.lists) == maxAdamLists {
 			copy(p[lo:end], weights[lo:end])
 		}

@@ -3,7 +3,7 @@ package flagos
 import (
 	"github.com/primus-fl/primus/impls/flagos/internal/host"
 	"github.com/primus-fl/primus/internal/kernel/fp8"
-	kernel "github.com/primus-fl/primus/internal/kernel/optim"
+	"github.com/primus-fl/primus/internal/kernel/layers"
 	"github.com/primus-fl/primus/internal/parallel"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/ops/optim"
@@ -13,7 +13,7 @@ import (
 // adamFP8 performs Adam steps for master weights that have a copy in fp8.
 type adamFP8 struct {
 	lists   [][]*tensor.Tensor
-	step    kernel.AdamStep
+	step    layers.AdamStep
 	largest []float32 // magnitude of each part
 }
 
@@ -65,7 +65,7 @@ func (c *adamFP8) part(part int) {
 		n := min(listTile, hi-lo)
 		weights := master[lo:][:n]
 		mean, variance := m.Piece(0, lo, n, mBuf[:]), v.Piece(0, lo, n, vBuf[:])
-		largest = max(largest, kernel.AdamLargest(weights, mean, variance, g.Piece(0, lo, n, gBuf[:]), &c.step))
+		largest = max(largest, layers.AdamLargest(weights, mean, variance, g.Piece(0, lo, n, gBuf[:]), &c.step))
 		m.Settle(0, lo, mean)
 		v.Settle(0, lo, variance)
 		format.Encode(p.Data[lo:][:n], weights, scale, n)

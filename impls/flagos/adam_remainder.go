@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"github.com/primus-fl/primus/impls/flagos/internal/host"
-	kernel "github.com/primus-fl/primus/internal/kernel/optim"
+	"github.com/primus-fl/primus/internal/kernel/layers"
 	"github.com/primus-fl/primus/internal/parallel"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/ops/optim"
@@ -14,7 +14,7 @@ import (
 // adamRemainder performs Adam steps for weights that are stored in two halves.
 type adamRemainder struct {
 	lists [][]*tensor.Tensor
-	step  kernel.AdamStep
+	step  layers.AdamStep
 }
 
 var adamRemainderKernel = parallel.NewKernel((*adamRemainder).part)
@@ -51,7 +51,7 @@ func (c *adamRemainder) part(part int) {
 		p := weights[:n]
 		joinHalves(p, high[lo:], low[lo:])
 		mean, variance := m.Piece(0, lo, n, mBuf[:]), v.Piece(0, lo, n, vBuf[:])
-		kernel.Adam(p, mean, variance, g.Piece(0, lo, n, gBuf[:]), &c.step)
+		layers.Adam(p, mean, variance, g.Piece(0, lo, n, gBuf[:]), &c.step)
 		m.Settle(0, lo, mean)
 		v.Settle(0, lo, variance)
 		splitHalves(high[lo:], low[lo:], p)

@@ -2,7 +2,7 @@ package flagos
 
 import (
 	"github.com/primus-fl/primus/impls/flagos/internal/host"
-	kernel "github.com/primus-fl/primus/internal/kernel/optim"
+	"github.com/primus-fl/primus/internal/kernel/layers"
 	"github.com/primus-fl/primus/internal/kernel/vector"
 )
 
@@ -29,10 +29,10 @@ func (c *adam) tiles(at, lo, hi int) {
 			first = 0
 		}
 		if len(c.lists) == maxAdamLists {
-			kernel.Adam(x[4], m, v, g, &c.step)
+			layers.Adam(x[4], m, v, g, &c.step)
 			copy(p, x[4])
 		} else {
-			kernel.Adam(p, m, v, g, &c.step)
+			layers.Adam(p, m, v, g, &c.step)
 		}
 		for i := first; i < len(c.lists); i++ {
 			lines[i].Settle(0, lo, x[i])

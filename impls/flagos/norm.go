@@ -2,7 +2,7 @@ package flagos
 
 import (
 	"github.com/primus-fl/primus/impls/flagos/internal/host"
-	kernel "github.com/primus-fl/primus/internal/kernel/norm"
+	"github.com/primus-fl/primus/internal/kernel/layers"
 	"github.com/primus-fl/primus/internal/parallel"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/ops/norm"
@@ -80,9 +80,9 @@ func (c *normFwd) part(part int) {
 		hi = nextBlock(lo, end, c.block)
 		y, x, rsigma := rowsFrom(&c.y, lo), rowsFrom(&c.x, lo), c.rsigma[lo:hi]
 		if c.mu == nil {
-			kernel.RMSNorm(y, x, c.gain, rsigma, c.eps)
+			layers.RMSNorm(y, x, c.gain, rsigma, c.eps)
 		} else {
-			kernel.LayerNorm(y, x, c.gain, c.bias, c.mu[lo:hi], rsigma, c.eps)
+			layers.LayerNorm(y, x, c.gain, c.bias, c.mu[lo:hi], rsigma, c.eps)
 		}
 	}
 }
@@ -197,8 +197,8 @@ func (c *normBwd) part(part int) {
 }
 
 // sums clears and returns the sums of a part.
-func (c *normBwd) sums(part int) kernel.Gradient {
-	g := kernel.Gradient{G: c.gain, DGamma: c.dgamma.Row(part)}
+func (c *normBwd) sums(part int) layers.Gradient {
+	g := layers.Gradient{G: c.gain, DGamma: c.dgamma.Row(part)}
 	clear(g.DGamma)
 	if c.dbeta.Data != nil {
 		g.DBeta = c.dbeta.Row(part)
@@ -208,14 +208,14 @@ func (c *normBwd) sums(part int) kernel.Gradient {
 }
 
 // rows stores the gradient of rows and adds to the sums.
-func (c *normBwd) rows(lo, end int, g *kernel.Gradient) {
+func (c *normBwd) rows(lo, end int, g *layers.Gradient) {
 	for hi := lo; lo < end; lo = hi {
 		hi = nextBlock(lo, end, c.block)
 		c.rowsOfBlock(lo, hi, g)
 	}
 }
 
-func (c *normBwd) rowsOfBlock(lo, hi int, g *kernel.Gradient) {
+func (c *normBwd) rowsOfBlock(lo, hi int, g *layers.Gradient) {
 	g.DX, g.DZ, g.X, g.RSigma = rowsFrom(&c.dx, lo), rowsFrom(&c.dz, lo), rowsFrom(&c.x, lo), c.rsigma[lo:hi]
 	if c.mu != nil {
 		g.Mu = c.mu[lo:hi]
@@ -223,7 +223,7 @@ func (c *normBwd) rowsOfBlock(lo, hi int, g *kernel.Gradient) {
 	if c.add.Data != nil {
 		g.Add = rowsFrom(&c.add, lo)
 	}
-	kernel.NormGrad(g)
+	layers.NormGrad(g)
 }
 
 // gain returns γ, or γ+1, in scratch memory; a gamma without elements counts as 0.
@@ -243,6 +243,6 @@ func gain(e *opregistry.Exec, gamma host.Matrix, plusOne bool) []float32 {
 }
 
 // rowsFrom returns the rows of f32 from row r on.
-func rowsFrom(m *host.Matrix, r int) kernel.Rows {
-	return kernel.Rows{Data: m.Data[m.At(r):], Pitch: m.Pitch}
+func rowsFrom(m *host.Matrix, r int) layers.Rows {
+	return layers.Rows{Data: m.Data[m.At(r):], Pitch: m.Pitch}
 }

@@ -4,7 +4,7 @@ import (
 	"sort"
 
 	"github.com/primus-fl/primus/impls/flagos/internal/host"
-	kernel "github.com/primus-fl/primus/internal/kernel/rope"
+	"github.com/primus-fl/primus/internal/kernel/layers"
 	"github.com/primus-fl/primus/internal/parallel"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/ops/attention"
@@ -183,8 +183,8 @@ func (c *rotation) turn(t *angles, sequence, step, steps int) {
 	}
 	x, y := c.x.From(sequence, step), c.y.From(sequence, step)
 	if !c.interleaved {
-		size := kernel.Turns{Steps: steps, Groups: 1, Heads: c.heads, Columns: t.d2 / 2, Angles: t.d2}
-		c.halves(t, size, y, kernel.Pitch{Step: c.y.Step, Head: c.y.Head}, x, kernel.Pitch{Step: c.x.Step, Head: c.x.Head})
+		size := layers.Turns{Steps: steps, Groups: 1, Heads: c.heads, Columns: t.d2 / 2, Angles: t.d2}
+		c.halves(t, size, y, layers.Pitch{Step: c.y.Step, Head: c.y.Head}, x, layers.Pitch{Step: c.x.Step, Head: c.x.Head})
 	}
 	if !c.interleaved && (c.d == t.d2 || c.same) {
 		return
@@ -194,7 +194,7 @@ func (c *rotation) turn(t *angles, sequence, step, steps int) {
 		for h := range c.heads {
 			x, y := x[s*c.x.Step+h*c.x.Head:][:c.d], y[s*c.y.Step+h*c.y.Head:][:c.d]
 			if c.interleaved {
-				kernel.RotatePairs(y[:t.d2], x, cos, sin)
+				layers.RotatePairs(y[:t.d2], x, cos, sin)
 			}
 			if !c.same {
 				copy(y[t.d2:], x[t.d2:])
@@ -204,11 +204,11 @@ func (c *rotation) turn(t *angles, sequence, step, steps int) {
 }
 
 // halves rotates heads whose pairs are the elements of two halves.
-func (c *rotation) halves(t *angles, size kernel.Turns, y []float32, to kernel.Pitch, x []float32, from kernel.Pitch) {
+func (c *rotation) halves(t *angles, size layers.Turns, y []float32, to layers.Pitch, x []float32, from layers.Pitch) {
 	half := t.d2 / 2
 	if c.backward {
-		kernel.RotateHalves(size, y[half:], y, to, x[half:], x, from, t.cos[half:], t.cos, t.sin, t.sin[half:])
+		layers.RotateHalves(size, y[half:], y, to, x[half:], x, from, t.cos[half:], t.cos, t.sin, t.sin[half:])
 	} else {
-		kernel.RotateHalves(size, y, y[half:], to, x, x[half:], from, t.cos, t.cos[half:], t.sin, t.sin[half:])
+		layers.RotateHalves(size, y, y[half:], to, x, x[half:], from, t.cos, t.cos[half:], t.sin, t.sin[half:])
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"unsafe"
 
-	kernel "github.com/primus-fl/primus/internal/kernel/rope"
+	"github.com/primus-fl/primus/internal/kernel/layers"
 )
 
 // angles is a table of the cosines and sines of some positions. For interleaved pairs sin holds the
@@ -27,7 +27,7 @@ func (t *angles) set(c *rotation, i, position int) {
 	half := t.d2 / 2
 	switch {
 	case c.interleaved:
-		kernel.SinCos(sin, cos, theta)
+		layers.SinCos(sin, cos, theta)
 		for i := 1; i < len(sin); i += 2 {
 			if c.backward {
 				sin[i-1], sin[i] = sin[i], -sin[i-1]
@@ -36,11 +36,11 @@ func (t *angles) set(c *rotation, i, position int) {
 			}
 		}
 	case bytes.Equal(bytesOf(theta[:half]), bytesOf(theta[half:])):
-		kernel.SinCos(sin[:half], cos[:half], theta[:half])
+		layers.SinCos(sin[:half], cos[:half], theta[:half])
 		copy(sin[half:], sin[:half])
 		copy(cos[half:], cos[:half])
 	default:
-		kernel.SinCos(sin, cos, theta)
+		layers.SinCos(sin, cos, theta)
 	}
 }
 

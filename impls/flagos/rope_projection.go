@@ -2,7 +2,7 @@ package flagos
 
 import (
 	"github.com/primus-fl/primus/impls/flagos/internal/host"
-	kernel "github.com/primus-fl/primus/internal/kernel/rope"
+	"github.com/primus-fl/primus/internal/kernel/layers"
 	"github.com/primus-fl/primus/internal/parallel"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/ops/attention"
@@ -133,9 +133,9 @@ func (c *projection) part(part int) {
 }
 
 // whole reports whether kernels take all heads of a number of steps at a time, and how these lie.
-func (m *members) whole(columns int) (t kernel.Turns, y, x kernel.Pitch, ok bool) {
-	t = kernel.Turns{Groups: m.heads, Heads: m.turns, Columns: columns}
-	y, x = kernel.Pitch{Step: m.y.Step, Group: m.y.Head, Head: m.yNext}, kernel.Pitch{Step: m.x.Step, Group: m.x.Head, Head: m.xNext}
+func (m *members) whole(columns int) (t layers.Turns, y, x layers.Pitch, ok bool) {
+	t = layers.Turns{Groups: m.heads, Heads: m.turns, Columns: columns}
+	y, x = layers.Pitch{Step: m.y.Step, Group: m.y.Head, Head: m.yNext}, layers.Pitch{Step: m.x.Step, Group: m.x.Head, Head: m.xNext}
 	if x.Group < x.Head {
 		t.Groups, t.Heads = t.Heads, t.Groups
 		y.Group, y.Head, x.Group, x.Head = y.Head, y.Group, x.Head, x.Group
@@ -163,7 +163,7 @@ func (m *members) turnAll(t *angles, row, sequence, step, steps int) {
 func (m *members) copy(sequence, step, steps int) {
 	if t, y, x, ok := m.whole(m.d); ok {
 		t.Steps = steps
-		kernel.CopyHeads(t, m.y.From(sequence, step), y, m.x.From(sequence, step), x)
+		layers.CopyHeads(t, m.y.From(sequence, step), y, m.x.From(sequence, step), x)
 		return
 	}
 	for i := range m.turns {

@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"github.com/primus-fl/primus/impls/flagos/internal/host"
-	"github.com/primus-fl/primus/internal/kernel/delta"
+	"github.com/primus-fl/primus/internal/kernel/layers"
 	"github.com/primus-fl/primus/internal/kernel/vector"
 	"github.com/primus-fl/primus/internal/parallel"
 	"github.com/primus-fl/primus/opregistry"
@@ -58,7 +58,7 @@ func (c *deltaNet) part(part int) {
 	buf := c.exec.Scratch(size + deltaPositions*(2*dk+dv))
 	state, rest := buf[:size], buf[size:]
 	keys, queries, values := rest[:deltaPositions*dk], rest[deltaPositions*dk:][:deltaPositions*dk], rest[2*deltaPositions*dk:]
-	var positions [deltaPositions]delta.Position
+	var positions [deltaPositions]layers.DeltaPosition
 	for i := lo; i < hi; i++ {
 		sequence, head := i/c.heads, i%c.heads
 		c.load(state, i)
@@ -73,7 +73,7 @@ func (c *deltaNet) part(part int) {
 			c.eachBlock(state, func(block []float32, first, cols int) {
 				for j := range n {
 					x := values[j*dv+first:][:cols]
-					delta.Step(block, &positions[j], x, x)
+					layers.DeltaStep(block, &positions[j], x, x)
 				}
 			})
 			for j := range n {
@@ -94,8 +94,8 @@ func (c *deltaNet) part(part int) {
 // eachBlock calls do for the blocks of columns of a state, which lie one after the other, with the
 // first column of a block and their number.
 func (c *deltaNet) eachBlock(state []float32, do func(block []float32, first, cols int)) {
-	for first := 0; first < c.dv; first += delta.Columns {
-		cols := min(delta.Columns, c.dv-first)
+	for first := 0; first < c.dv; first += layers.DeltaColumns {
+		cols := min(layers.DeltaColumns, c.dv-first)
 		do(state[first*c.dk:][:cols*c.dk], first, cols)
 	}
 }
@@ -115,7 +115,7 @@ func (c *deltaNet) load(state []float32, at int) {
 }
 
 // position loads the key and the query of a position, and computes its numbers.
-func (c *deltaNet) position(p *delta.Position, sequence, t, head int) {
+func (c *deltaNet) position(p *layers.DeltaPosition, sequence, t, head int) {
 	c.q.Vector(p.Q, sequence, t, head)
 	c.k.Vector(p.K, sequence, t, head)
 	scale := 1 / math.Sqrt(float64(c.dk))

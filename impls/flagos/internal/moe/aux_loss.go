@@ -2,7 +2,7 @@ package moe
 
 import (
 	"github.com/primus-fl/primus/impls/flagos/internal/host"
-	kernel "github.com/primus-fl/primus/internal/kernel/router"
+	"github.com/primus-fl/primus/internal/kernel/layers"
 	"github.com/primus-fl/primus/internal/kernel/vector"
 	"github.com/primus-fl/primus/internal/parallel"
 	"github.com/primus-fl/primus/opregistry"
@@ -39,8 +39,8 @@ func (c *scoreFwd) part(part int) {
 	n := c.experts
 	buf := c.exec.Scratch(choiceScratch(c.topk, n) + n)
 	row, best := buf[:n], newChoice(c.topk, n, buf[n:])
-	for ; lo < hi; lo += kernel.Tokens {
-		tokens := min(kernel.Tokens, hi-lo)
+	for ; lo < hi; lo += layers.Tokens {
+		tokens := min(layers.Tokens, hi-lo)
 		for t := lo; t < lo+tokens; t++ {
 			x, s, saved := c.logits.Piece(t, 0, n, row), c.scores.Row(t), c.saved.Row(t)
 			c.router.scores(s, x)

@@ -5,30 +5,30 @@ import (
 
 	"github.com/primus-fl/primus/impls/flagos/internal/host"
 	"github.com/primus-fl/primus/internal/kernel/gemm"
-	kernel "github.com/primus-fl/primus/internal/kernel/router"
+	"github.com/primus-fl/primus/internal/kernel/layers"
 	"github.com/primus-fl/primus/internal/kernel/vector"
 )
 
-// choice chooses the k best of the scores of each of up to kernel.Tokens tokens; of equal ones the
+// choice chooses the k best of the scores of each of up to layers.Tokens tokens; of equal ones the
 // first comes first, and NaN comes before all numbers.
 type choice struct {
 	k, ranks int       // ranks is 0 where k is too large to sort scores of several tokens at a time
 	columns  []float32 // scores, those of an expert side by side
-	top      []float32 // as kernel.Largest stores it
+	top      []float32 // as layers.Largest stores it
 	exps     []float32 // of the differences from the largest; the first ones of tokens are sums
 	slow     best
 }
 
 // choiceScratch returns the size of the memory for a choice of k among n.
-func choiceScratch(k, n int) int { return kernel.Tokens*(n+2*kernel.MaxTopk) + 2*k }
+func choiceScratch(k, n int) int { return layers.Tokens*(n+2*layers.MaxTopk) + 2*k }
 
 func newChoice(k, n int, memory []float32) choice {
-	c := choice{k: k, columns: memory[:kernel.Tokens*n], top: memory[kernel.Tokens*n:]}
-	c.exps = c.top[kernel.Tokens*kernel.MaxTopk:]
-	c.slow = newBest(k, c.exps[kernel.Tokens*kernel.MaxTopk:])
-	if k <= kernel.MaxTopk {
-		c.ranks = kernel.Ranks(k)
-		c.top, c.exps = c.top[:kernel.Tokens*c.ranks], c.exps[:kernel.Tokens*k]
+	c := choice{k: k, columns: memory[:layers.Tokens*n], top: memory[layers.Tokens*n:]}
+	c.exps = c.top[layers.Tokens*layers.MaxTopk:]
+	c.slow = newBest(k, c.exps[layers.Tokens*layers.MaxTopk:])
+	if k <= layers.MaxTopk {
+		c.ranks = layers.Ranks(k)
+		c.top, c.exps = c.top[:layers.Tokens*c.ranks], c.exps[:layers.Tokens*k]
 	}
 	return c
 }
@@ -36,8 +36,8 @@ func newChoice(k, n int, memory []float32) choice {
 // rank sorts the n scores of each of a number of tokens, whose rows of x have a pitch.
 func (c *choice) rank(x []float32, pitch, tokens, n int) {
 	if c.ranks > 0 {
-		gemm.Transpose(c.columns, kernel.Tokens, x, pitch, tokens, n)
-		kernel.Largest(c.top, c.columns[:kernel.Tokens*n])
+		gemm.Transpose(c.columns, layers.Tokens, x, pitch, tokens, n)
+		layers.Largest(c.top, c.columns[:layers.Tokens*n])
 	}
 }
 
@@ -49,12 +49,12 @@ func (c *choice) exponentials() {
 	}
 	copy(c.exps, c.top)
 	for r := c.k - 1; r >= 0; r-- {
-		vector.Axpy(-1, c.top[:kernel.Tokens], c.exps[r*kernel.Tokens:][:kernel.Tokens])
+		vector.Axpy(-1, c.top[:layers.Tokens], c.exps[r*layers.Tokens:][:layers.Tokens])
 	}
 	vector.ExpSum(c.exps, c.exps, 0)
-	sums := c.exps[:kernel.Tokens]
+	sums := c.exps[:layers.Tokens]
 	for r := 1; r < c.k; r++ {
-		vector.Add(sums, sums, c.exps[r*kernel.Tokens:])
+		vector.Add(sums, sums, c.exps[r*layers.Tokens:])
 	}
 }
 
@@ -73,7 +73,7 @@ func (c *choice) softmax(p, x []float32, token int, sorted bool) {
 // certain reports whether rank found which scores of a token are the best: no NaN, which counts as
 // +Inf there, and as many as are chosen that are not −Inf, as those which do not take part are.
 func (c *choice) certain(token int) bool {
-	return c.ranks > 0 && !math.IsInf(float64(c.top[token]), 1) && !math.IsInf(float64(c.top[(c.k-1)*kernel.Tokens+token]), -1)
+	return c.ranks > 0 && !math.IsInf(float64(c.top[token]), 1) && !math.IsInf(float64(c.top[(c.k-1)*layers.Tokens+token]), -1)
 }
 
 // mark marks the chosen ones of the scores x of a token that was ranked, and copies them to kept;
@@ -83,8 +83,8 @@ func (c *choice) certain(token int) bool {
 func (c *choice) mark(routes []byte, kept, x []float32, token int, groups []int32, size int) (sorted bool) {
 	negative := float32(math.Inf(-1))
 	if c.certain(token) {
-		least := c.top[(c.k-1)*kernel.Tokens+token]
-		count := kernel.Choose(routes, kept, x, least)
+		least := c.top[(c.k-1)*layers.Tokens+token]
+		count := layers.Choose(routes, kept, x, least)
 		for e := len(x) - 1; count > c.k; e-- {
 			if x[e] == least {
 				routes[e], kept[e] = 0, negative
@@ -115,7 +115,7 @@ func (c *choice) mark(routes []byte, kept, x []float32, token int, groups []int3
 // groupChoice chooses groups of experts by the sums of their best scores.
 type groupChoice struct {
 	size   int
-	chosen []int32 // groups of each of kernel.Tokens tokens
+	chosen []int32 // groups of each of layers.Tokens tokens
 	within choice  // of the experts of a group
 	groups best
 	worth  []float32
@@ -124,13 +124,13 @@ type groupChoice struct {
 
 // groupScratch returns the size of the memory for a choice of n groups, by the sums of k scores.
 func groupScratch(k, n, groups, size int) int {
-	return choiceScratch(k, size) + (kernel.Tokens+2)*n + groups + size
+	return choiceScratch(k, size) + (layers.Tokens+2)*n + groups + size
 }
 
 func newGroupChoice(k, n, groups, size int, memory []float32) groupChoice {
 	rest := memory[choiceScratch(k, size):]
-	g := groupChoice{size: size, within: newChoice(k, size, memory), groups: newBest(n, rest), chosen: host.ScratchInts(rest[2*n:][:kernel.Tokens*n])}
-	rest = rest[(kernel.Tokens+2)*n:]
+	g := groupChoice{size: size, within: newChoice(k, size, memory), groups: newBest(n, rest), chosen: host.ScratchInts(rest[2*n:][:layers.Tokens*n])}
+	rest = rest[(layers.Tokens+2)*n:]
 	g.worth, g.none = rest[:groups], rest[groups:][:size]
 	for i := range g.none {
 		g.none[i] = float32(math.Inf(-1))
@@ -148,8 +148,8 @@ func (g *groupChoice) of(token int) []int32 {
 // −Inf.
 func (g *groupChoice) choose(token int, x []float32) {
 	w := &g.within
-	for first := 0; first < len(g.worth); first += kernel.Tokens {
-		groups := min(kernel.Tokens, len(g.worth)-first)
+	for first := 0; first < len(g.worth); first += layers.Tokens {
+		groups := min(layers.Tokens, len(g.worth)-first)
 		w.rank(x[first*g.size:], g.size, groups, g.size)
 		for i := range groups {
 			g.worth[first+i] = w.sum(x[(first+i)*g.size:][:g.size], i)
@@ -174,7 +174,7 @@ func (c *choice) sum(x []float32, token int) float32 {
 	sum := 0.0
 	if c.certain(token) {
 		for r := range c.k {
-			sum += float64(c.top[r*kernel.Tokens+token])
+			sum += float64(c.top[r*layers.Tokens+token])
 		}
 		return float32(sum)
 	}

@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"github.com/primus-fl/primus/impls/flagos/internal/host"
-	kernel "github.com/primus-fl/primus/internal/kernel/router"
+	"github.com/primus-fl/primus/internal/kernel/layers"
 	"github.com/primus-fl/primus/internal/kernel/vector"
 	"github.com/primus-fl/primus/internal/parallel"
 	"github.com/primus-fl/primus/opregistry"
@@ -12,7 +12,7 @@ import (
 )
 
 // epsilon keeps the sums of scores from being 0.
-const epsilon = kernel.Epsilon
+const epsilon = layers.ScoreEpsilon
 
 // router holds what the ops of a router share; parts are cut by tokens.
 type router struct {
@@ -103,22 +103,22 @@ func topkForward(e *opregistry.Exec, a moe.FusedTopkWithScoreFunctionFwdArgs) er
 func (c *topkFwd) part(part int) {
 	lo, hi := c.Bounds(part)
 	n, k := c.experts, c.topk
-	memory, size := choiceScratch(k, n)+2*kernel.Tokens*n+2*n, n
+	memory, size := choiceScratch(k, n)+2*layers.Tokens*n+2*n, n
 	if c.groupTopk > 0 {
 		size = n / c.groups
 		memory += groupScratch(k/c.groupTopk, c.groupTopk, c.groups, size)
 	}
 	buf := c.exec.Scratch(memory)
-	scores, ranked := buf[:kernel.Tokens*n], buf[kernel.Tokens*n:][:kernel.Tokens*n]
-	rest := buf[2*kernel.Tokens*n:]
+	scores, ranked := buf[:layers.Tokens*n], buf[layers.Tokens*n:][:layers.Tokens*n]
+	rest := buf[2*layers.Tokens*n:]
 	probs, kept := rest[:n], rest[n:][:n]
 	experts := newChoice(k, n, rest[2*n:])
 	var groups groupChoice
 	if c.groupTopk > 0 {
 		groups = newGroupChoice(k/c.groupTopk, c.groupTopk, c.groups, size, rest[2*n+choiceScratch(k, n):])
 	}
-	for ; lo < hi; lo += kernel.Tokens {
-		tokens := min(kernel.Tokens, hi-lo)
+	for ; lo < hi; lo += layers.Tokens {
+		tokens := min(layers.Tokens, hi-lo)
 		for i := range tokens {
 			value := ranked[i*n:][:n]
 			x := c.logits.Piece(lo+i, 0, n, value)
@@ -179,18 +179,18 @@ func (c *topkFwd) scored(token int, x, s []float32) []float32 {
 
 // finish stores the softmax p of the chosen experts, and replaces it by scale·p.
 func (c *topkFwd) finish(p, saved []float32, routes []byte) {
-	kernel.Select(saved, p, routes, float32(math.Inf(-1)))
+	layers.Select(saved, p, routes, float32(math.Inf(-1)))
 	if c.scale != 1 {
 		vector.Scale(c.scale, p, p)
 	}
 	if p[0] != p[0] { // NaN is that of the chosen experts alone
-		kernel.Select(p, p, routes, 0)
+		layers.Select(p, p, routes, 0)
 	}
 }
 
 // weigh stores scale·p of the chosen experts.
 func (c *topkFwd) weigh(p, score []float32, routes []byte) {
-	kernel.Select(p, score, routes, 0)
+	layers.Select(p, score, routes, 0)
 	factor := c.scale
 	if c.score != moe.SoftmaxScore && c.topk > 1 {
 		factor /= vector.Sum(p) + epsilon
@@ -200,7 +200,7 @@ func (c *topkFwd) weigh(p, score []float32, routes []byte) {
 	}
 	vector.Scale(factor, p, p)
 	if !(factor > 0 && factor <= math.MaxFloat32) { // which leave no zeros
-		kernel.Select(p, p, routes, 0)
+		layers.Select(p, p, routes, 0)
 	}
 }
 
@@ -254,7 +254,7 @@ func (c *router) gradients(lo, hi int, o *gradientOperands, scale float32, all b
 	}
 	buf := c.exec.Scratch(2 * n)
 	for t := lo; t < hi; t += block {
-		r := kernel.Rows{Count: block, Cols: n, DX: o.dx.Pitch, Saved: o.saved.Pitch, Grad: o.grad.Pitch, Chosen: o.routes.Pitch}
+		r := layers.RouterRows{Count: block, Cols: n, DX: o.dx.Pitch, Saved: o.saved.Pitch, Grad: o.grad.Pitch, Chosen: o.routes.Pitch}
 		var chosen []byte
 		if o.routes.Rows > 0 {
 			chosen = o.routes.Data[t*o.routes.Pitch:]
@@ -266,9 +266,9 @@ func (c *router) gradients(lo, hi int, o *gradientOperands, scale float32, all b
 		}
 		switch c.score {
 		case moe.SoftmaxScore:
-			kernel.SoftmaxGradient(r, dx, s, g, chosen, scale, all)
+			layers.SoftmaxGradient(r, dx, s, g, chosen, scale, all)
 		case moe.SigmoidScore:
-			kernel.SigmoidGradient(r, dx, s, g, chosen, scale, c.topk == 1)
+			layers.SigmoidGradient(r, dx, s, g, chosen, scale, c.topk == 1)
 		default:
 			sqrtSoftplusGradient(dx, s, g, chosen, scale, c.topk == 1)
 		}
@@ -277,7 +277,7 @@ func (c *router) gradients(lo, hi int, o *gradientOperands, scale float32, all b
 	c.exec.Release(buf)
 }
 
-// sqrtSoftplusGradient is kernel.SigmoidGradient for logits x of scores √ln(1 + eˣ), for one token.
+// sqrtSoftplusGradient is layers.SigmoidGradient for logits x of scores √ln(1 + eˣ), for one token.
 func sqrtSoftplusGradient(dx, x, g []float32, chosen []byte, scale float32, plain bool) {
 	inverse, mean := 1.0, 0.0
 	if !plain {

@@ -1,6 +1,6 @@
 //go:build amd64 && !noasm
 
-package optim
+package layers
 
 import "github.com/primus-fl/primus/internal/kernel"
 

@@ -1,4 +1,4 @@
-package router_test
+package layers_test
 
 import (
 	"math"
@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/primus-fl/primus/internal/cpufeat/cpufeattest"
-	"github.com/primus-fl/primus/internal/kernel/router"
+	"github.com/primus-fl/primus/internal/kernel/layers"
 )
 
 var (
@@ -34,15 +34,15 @@ func TestLargestSortsTheScoresOfTokens(t *testing.T) {
 	cpufeattest.Each(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(1, 2))
 		for _, experts := range []int{0, 1, 2, 7, 64, 100} {
-			for k := 1; k <= router.MaxTopk; k++ {
-				ranks := router.Ranks(k)
+			for k := 1; k <= layers.MaxTopk; k++ {
+				ranks := layers.Ranks(k)
 				require.GreaterOrEqual(t, ranks, k)
-				x, top := scores(r, experts*router.Tokens), make([]float32, ranks*router.Tokens)
-				router.Largest(top, x)
-				for token := range router.Tokens {
+				x, top := scores(r, experts*layers.Tokens), make([]float32, ranks*layers.Tokens)
+				layers.Largest(top, x)
+				for token := range layers.Tokens {
 					want := slices.Repeat([]float32{-infinity}, ranks)
 					for e := range experts {
-						v := x[e*router.Tokens+token]
+						v := x[e*layers.Tokens+token]
 						if v != v {
 							v = infinity
 						}
@@ -51,7 +51,7 @@ func TestLargestSortsTheScoresOfTokens(t *testing.T) {
 					slices.Sort(want)
 					slices.Reverse(want)
 					for rank := range ranks {
-						require.Equal(t, want[rank], top[rank*router.Tokens+token]+0, "rank %d of %d experts, token %d", rank, experts, token)
+						require.Equal(t, want[rank], top[rank*layers.Tokens+token]+0, "rank %d of %d experts, token %d", rank, experts, token)
 					}
 				}
 			}
@@ -67,9 +67,9 @@ func TestChooseAndSelect(t *testing.T) {
 			x := scores(r, n)
 			for _, least := range []float32{0, 0.25, infinity, -infinity, nan} {
 				chosen, kept := slices.Repeat([]byte{guard}, n+1), slices.Repeat([]float32{guard}, n+1)
-				count, want := router.Choose(chosen, kept, x, least), 0
+				count, want := layers.Choose(chosen, kept, x, least), 0
 				selected := slices.Repeat([]float32{guard}, n+1)
-				router.Select(selected, x, chosen, 3)
+				layers.Select(selected, x, chosen, 3)
 				for i, v := range x {
 					if v >= least {
 						want++
@@ -87,7 +87,7 @@ func TestChooseAndSelect(t *testing.T) {
 
 // gradients computes both gradients of a row in float64.
 func gradients(s, g []float32, chosen []byte, scale float64, other bool) (softmax, sigmoid []float64) {
-	sum, product := router.Epsilon, 0.0
+	sum, product := layers.ScoreEpsilon, 0.0
 	taken := func(i int) bool { return chosen == nil || chosen[i] != 0 }
 	for i := range s {
 		if taken(i) {
@@ -117,7 +117,7 @@ func TestGradients(t *testing.T) {
 		for n := range 68 {
 			for kind := range 6 {
 				other, inPlace := kind%2 == 0, kind < 3
-				r := router.Rows{Count: count, Cols: n, DX: n + 1, Saved: n + 2, Grad: n + 3, Chosen: n + 4}
+				r := layers.RouterRows{Count: count, Cols: n, DX: n + 1, Saved: n + 2, Grad: n + 3, Chosen: n + 4}
 				s, g := make([]float32, count*r.Saved), make([]float32, count*r.Grad)
 				var chosen []byte
 				if kind%3 != 0 {
@@ -134,7 +134,7 @@ func TestGradients(t *testing.T) {
 						}
 					}
 				}
-				run := func(f func(r router.Rows, dx, s, g []float32, chosen []byte, scale float32, other bool), want func(softmax, sigmoid []float64) []float64) {
+				run := func(f func(r layers.RouterRows, dx, s, g []float32, chosen []byte, scale float32, other bool), want func(softmax, sigmoid []float64) []float64) {
 					r, g, dx := r, slices.Clone(g), slices.Repeat([]float32{guard}, count*r.DX)
 					original := slices.Clone(g)
 					if inPlace {
@@ -155,13 +155,13 @@ func TestGradients(t *testing.T) {
 						}
 					}
 				}
-				run(router.SoftmaxGradient, func(softmax, _ []float64) []float64 { return softmax })
-				run(router.SigmoidGradient, func(_, sigmoid []float64) []float64 { return sigmoid })
+				run(layers.SoftmaxGradient, func(softmax, _ []float64) []float64 { return softmax })
+				run(layers.SigmoidGradient, func(_, sigmoid []float64) []float64 { return sigmoid })
 			}
 		}
 	})
-	r := router.Rows{Count: 2, Cols: 4, DX: 4, Saved: 4, Grad: 4, Chosen: 4}
+	r := layers.RouterRows{Count: 2, Cols: 4, DX: 4, Saved: 4, Grad: 4, Chosen: 4}
 	eight := make([]float32, 8)
-	assert.Panics(t, func() { router.SoftmaxGradient(r, make([]float32, 7), eight, eight, nil, 1, false) })
-	assert.Panics(t, func() { router.SigmoidGradient(r, eight, eight, eight, make([]byte, 7), 1, false) })
+	assert.Panics(t, func() { layers.SoftmaxGradient(r, make([]float32, 7), eight, eight, nil, 1, false) })
+	assert.Panics(t, func() { layers.SigmoidGradient(r, eight, eight, eight, make([]byte, 7), 1, false) })
 }

@@ -2,7 +2,7 @@
 
 #include "textflag.h"
 
-#define STEP ·stepAVX2
+#define STEP ·deltaStepAVX2
 #define LANES 8
 #define V0 Y0
 #define V1 Y1
@@ -21,4 +21,4 @@
 #define V14 Y14
 #define V15 Y15
 
-#include "step_amd64.h"
+#include "delta_step_amd64.h"

@@ -1,4 +1,4 @@
-package router
+package layers
 
 import (
 	"math"
@@ -69,7 +69,7 @@ func Choose(chosen []byte, kept, x []float32, least float32) int {
 	race.Read(x)
 	race.Write(chosen)
 	race.Write(kept)
-	if n > 0 && vectors() {
+	if n > 0 && routerVectors() {
 		return chooseAVX512(&chosen[0], &kept[0], &x[0], n, least)
 	}
 	count := 0
@@ -96,7 +96,7 @@ func Select(dst, x []float32, chosen []byte, other float32) {
 	race.Read(x)
 	race.Read(chosen)
 	race.Write(dst)
-	if n > 0 && vectors() {
+	if n > 0 && routerVectors() {
 		selectAVX512(&dst[0], &x[0], &chosen[0], n, other)
 		return
 	}

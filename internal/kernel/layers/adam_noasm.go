@@ -1,6 +1,6 @@
 //go:build !(amd64 || arm64) || noasm
 
-package optim
+package layers
 
 // adamVector leaves every element to plain Go.
 func adamVector(_, _, _, _ []float32, _ *AdamStep) int { return 0 }

@@ -1,6 +1,6 @@
 //go:build !noasm
 
-package optim
+package layers
 
 import "github.com/primus-fl/primus/internal/cpufeat"
 

@@ -1,13 +1,13 @@
-package router
+package layers
 
 import "github.com/primus-fl/primus/internal/race"
 
-// Rows says where the operands of a gradient lie: a number of rows of one length, with the
+// RouterRows says where the operands of a gradient lie: a number of rows of one length, with the
 // distances of the rows of each.
-type Rows struct{ Count, Cols, DX, Saved, Grad, Chosen int }
+type RouterRows struct{ Count, Cols, DX, Saved, Grad, Chosen int }
 
 // end returns the index after the last element of rows with a distance.
-func (r Rows) end(pitch int) int { return (r.Count-1)*pitch + r.Cols }
+func (r RouterRows) end(pitch int) int { return (r.Count-1)*pitch + r.Cols }
 
 // SoftmaxGradient stores the gradient of a softmax s, row by row. With c the elements that chosen
 // marks, or all of them if it is nil:
@@ -16,20 +16,20 @@ func (r Rows) end(pitch int) int { return (r.Count-1)*pitch + r.Cols }
 //	dx = −s·scale·Σ_c s·g                 for the others if all is true, else 0
 //
 // dx may be g. Elements of s that count for nothing may have any value.
-func SoftmaxGradient(r Rows, dx, s, g []float32, chosen []byte, scale float32, all bool) {
+func SoftmaxGradient(r RouterRows, dx, s, g []float32, chosen []byte, scale float32, all bool) {
 	if !r.check(&dx, &s, &g, &chosen) {
 		return
 	}
-	if vectors() {
+	if routerVectors() {
 		others := 0
 		if all {
 			others = 1
 		}
-		softmaxGradientAVX512(&dx[0], r.DX, &s[0], r.Saved, &g[0], r.Grad, first(chosen), r.Chosen, r.Count, r.Cols, scale, others)
+		softmaxGradientAVX512(&dx[0], r.DX, &s[0], r.Saved, &g[0], r.Grad, firstChosen(chosen), r.Chosen, r.Count, r.Cols, scale, others)
 		return
 	}
 	for i := range r.Count {
-		dx, s, g, chosen := dx[i*r.DX:][:r.Cols], s[i*r.Saved:], g[i*r.Grad:], row(chosen, i*r.Chosen)
+		dx, s, g, chosen := dx[i*r.DX:][:r.Cols], s[i*r.Saved:], g[i*r.Grad:], chosenRow(chosen, i*r.Chosen)
 		product := float32(0)
 		for j := range dx {
 			if chosen == nil || chosen[j] != 0 {
@@ -59,23 +59,23 @@ func SoftmaxGradient(r Rows, dx, s, g []float32, chosen []byte, scale float32, a
 //	dx = 0                                              for the others
 //
 // dx may be g.
-func SigmoidGradient(r Rows, dx, s, g []float32, chosen []byte, scale float32, plain bool) {
+func SigmoidGradient(r RouterRows, dx, s, g []float32, chosen []byte, scale float32, plain bool) {
 	if !r.check(&dx, &s, &g, &chosen) {
 		return
 	}
-	if vectors() {
+	if routerVectors() {
 		sums := float32(1)
 		if plain {
 			sums = 0
 		}
-		sigmoidGradientAVX512(&dx[0], r.DX, &s[0], r.Saved, &g[0], r.Grad, first(chosen), r.Chosen, r.Count, r.Cols, scale, sums)
+		sigmoidGradientAVX512(&dx[0], r.DX, &s[0], r.Saved, &g[0], r.Grad, firstChosen(chosen), r.Chosen, r.Count, r.Cols, scale, sums)
 		return
 	}
 	for i := range r.Count {
-		dx, s, g, chosen := dx[i*r.DX:][:r.Cols], s[i*r.Saved:], g[i*r.Grad:], row(chosen, i*r.Chosen)
+		dx, s, g, chosen := dx[i*r.DX:][:r.Cols], s[i*r.Saved:], g[i*r.Grad:], chosenRow(chosen, i*r.Chosen)
 		inverse, mean := float32(1), float32(0)
 		if !plain {
-			sum, product := float32(Epsilon), float32(0)
+			sum, product := float32(ScoreEpsilon), float32(0)
 			for j := range dx {
 				if chosen == nil || chosen[j] != 0 {
 					sum += s[j]
@@ -95,11 +95,11 @@ func SigmoidGradient(r Rows, dx, s, g []float32, chosen []byte, scale float32, p
 	}
 }
 
-// Epsilon keeps the sums of scores from being 0.
-const Epsilon = 1e-20
+// ScoreEpsilon keeps the sums of scores from being 0.
+const ScoreEpsilon = 1e-20
 
 // check shortens the operands to the rows and reports whether there are any elements.
-func (r Rows) check(dx, s, g *[]float32, chosen *[]byte) bool {
+func (r RouterRows) check(dx, s, g *[]float32, chosen *[]byte) bool {
 	if r.Count <= 0 || r.Cols <= 0 {
 		return false
 	}
@@ -116,16 +116,16 @@ func (r Rows) check(dx, s, g *[]float32, chosen *[]byte) bool {
 	return true
 }
 
-// row returns what follows an element, nil of nil.
-func row(chosen []byte, at int) []byte {
+// chosenRow returns what follows an element, nil of nil.
+func chosenRow(chosen []byte, at int) []byte {
 	if chosen == nil {
 		return nil
 	}
 	return chosen[at:]
 }
 
-// first returns the first element, nil of nil.
-func first(chosen []byte) *byte {
+// firstChosen returns the first element, nil of nil.
+func firstChosen(chosen []byte) *byte {
 	if chosen == nil {
 		return nil
 	}

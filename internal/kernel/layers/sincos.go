@@ -1,4 +1,4 @@
-package rope
+package layers
 
 import (
 	"math"

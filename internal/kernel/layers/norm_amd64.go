@@ -1,6 +1,6 @@
 //go:build amd64 && !noasm
 
-package norm
+package layers
 
 import (
 	"unsafe"

@@ -2,7 +2,7 @@
 
 #include "textflag.h"
 
-#define STEP ·stepAVX512
+#define STEP ·deltaStepAVX512
 #define LANES 16
 #define V0 Z0
 #define V1 Z1
@@ -21,4 +21,4 @@
 #define V14 Z14
 #define V15 Z15
 
-#include "step_amd64.h"
+#include "delta_step_amd64.h"

@@ -1,10 +1,10 @@
 //go:build amd64 && !noasm
 
-package router
+package layers
 
 import "github.com/primus-fl/primus/internal/cpufeat"
 
-func vectors() bool { return cpufeat.Has(cpufeat.AVX512) }
+func routerVectors() bool { return cpufeat.Has(cpufeat.AVX512) }
 
 func largestVector(top, x []float32, ranks int) bool {
 	n := len(x) / Tokens

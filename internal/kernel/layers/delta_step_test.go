@@ -1,4 +1,4 @@
-package delta_test
+package layers_test
 
 import (
 	"math/rand/v2"
@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/primus-fl/primus/internal/cpufeat/cpufeattest"
-	"github.com/primus-fl/primus/internal/kernel/delta"
+	"github.com/primus-fl/primus/internal/kernel/layers"
 )
 
 func TestStepFollowsTheDeltaRule(t *testing.T) {
@@ -23,10 +23,10 @@ func TestStepFollowsTheDeltaRule(t *testing.T) {
 			x[n] = guard
 			return x
 		}
-		for cols := 1; cols <= delta.Columns+3; cols++ {
+		for cols := 1; cols <= layers.DeltaColumns+3; cols++ {
 			for _, rows := range []int{1, 2, 5, 33} {
 				state, v, o := numbers(rows*cols), numbers(cols), numbers(cols)
-				p := delta.Position{K: numbers(rows)[:rows], Q: numbers(rows)[:rows], Decay: 0.75, Beta: 0.5}
+				p := layers.DeltaPosition{K: numbers(rows)[:rows], Q: numbers(rows)[:rows], Decay: 0.75, Beta: 0.5}
 				for i, k := range p.K {
 					p.Product += k * p.Q[i]
 				}
@@ -41,7 +41,7 @@ func TestStepFollowsTheDeltaRule(t *testing.T) {
 						read[j] += want[i*cols+j] * float64(p.Q[i])
 					}
 				}
-				delta.Step(state, &p, v[:cols], o)
+				layers.DeltaStep(state, &p, v[:cols], o)
 				for i, w := range want {
 					require.InDelta(t, w, state[i], 1e-5, "element %d of %d rows of %d", i, rows, cols)
 				}
@@ -52,9 +52,9 @@ func TestStepFollowsTheDeltaRule(t *testing.T) {
 			}
 		}
 	})
-	p := delta.Position{K: make([]float32, 2), Q: make([]float32, 2)}
+	p := layers.DeltaPosition{K: make([]float32, 2), Q: make([]float32, 2)}
 	one := make([]float32, 1)
-	delta.Step(nil, &delta.Position{}, []float32{1}, one)
+	layers.DeltaStep(nil, &layers.DeltaPosition{}, []float32{1}, one)
 	assert.Zero(t, one[0])
-	assert.Panics(t, func() { delta.Step(make([]float32, 7), &p, make([]float32, 4), make([]float32, 4)) })
+	assert.Panics(t, func() { layers.DeltaStep(make([]float32, 7), &p, make([]float32, 4), make([]float32, 4)) })
 }

@@ -1,4 +1,4 @@
-package rope
+package layers
 
 import (
 	"math"
@@ -12,7 +12,7 @@ import (
 	"github.com/primus-fl/primus/internal/kernel/internal/kerneltest"
 )
 
-func forms() []kerneltest.Form {
+func ropeForms() []kerneltest.Form {
 	return []kerneltest.Form{
 		{
 			Name: "rotate_halves", Slices: 4, Results: 2, Unit: 2,
@@ -58,10 +58,6 @@ func rotateTwoHeads(s [][]float32) {
 	c, d := s[2][:h], s[3][:h]
 	RotateHalves(Turns{Steps: 1, Groups: 1, Heads: 2, Columns: h}, s[0], s[1], Pitch{Head: h}, s[0], s[1], Pitch{Head: h}, c, c, d, d)
 }
-
-func TestFormsEqualTheirFormula(t *testing.T) { kerneltest.CheckForms(t, forms()) }
-
-func BenchmarkForms(b *testing.B) { kerneltest.BenchForms(b, forms()) }
 
 func TestSinCosIsAccurateForEveryAngle(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))

@@ -1,4 +1,4 @@
-package optim
+package layers
 
 import (
 	"math"
@@ -17,7 +17,7 @@ var testStep = AdamStep{
 	RootScale: 3, Epsilon: 1e-8, Rate: 0.01, Decay: 0.001,
 }
 
-func forms() []kerneltest.Form {
+func adamForms() []kerneltest.Form {
 	l2 := testStep
 	l2.Decay, l2.L2 = 0, 0.1
 	return []kerneltest.Form{
@@ -51,9 +51,11 @@ func adam64(s [][]float64, step *AdamStep) {
 	}
 }
 
-func TestFormsEqualTheirFormula(t *testing.T) { kerneltest.CheckForms(t, forms()) }
+func TestFormsEqualTheirFormula(t *testing.T) {
+	kerneltest.CheckForms(t, slices.Concat(adamForms(), ropeForms()))
+}
 
-func BenchmarkForms(b *testing.B) { kerneltest.BenchForms(b, forms()) }
+func BenchmarkForms(b *testing.B) { kerneltest.BenchForms(b, slices.Concat(adamForms(), ropeForms())) }
 
 func TestAdamWithoutL2KeepsMomentsFiniteWhereAParameterIsNot(t *testing.T) {
 	p, m, v, g := make([]float32, 9), make([]float32, 9), make([]float32, 9), make([]float32, 9)
