@@ -17,4 +17,4 @@
 // Write returns the errors of encoding/json and of the file system.
 package dashboards
 
-//go:generate go run ./generate
+//go:generate go run ../generate dashboards ../../metrics/dashboards

@@ -6,4 +6,4 @@
 // structs of this package. Within a major version structs only grow at their end.
 package abi
 
-//go:generate go run ../../internal/abigen primus_op_args.h ../../internal/plugin/testdata/layout.golden
+//go:generate go run ../../internal/generate header primus_op_args.h ../../internal/plugin/testdata/layout.golden

@@ -11,5 +11,5 @@
 // Code returns the number that C gets for an error. Texts are those that a program in Go gets.
 package library
 
-//go:generate go run ../../../internal/capigen bindings.go
-//go:generate go run ../../../internal/pygen ../../../python/primus_fl
+//go:generate go run ../../../internal/generate bindings bindings.go
+//go:generate go run ../../../internal/generate python ../../../python/primus_fl
