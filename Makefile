@@ -95,7 +95,7 @@ bench: ## run benchmarks (BENCH=regexp BENCH_PKG=packages COUNT=runs)
 
 .PHONY: bench-dispatch
 bench-dispatch: ## print what a call costs beside a direct one
-	CGO_ENABLED=0 go run ./internal/benchmarks/dispatch
+	CGO_ENABLED=0 go run ./internal/benchmarks dispatch
 
 .PHONY: bench-kernels
 bench-kernels: ## measure the kernels beside OpenBLAS, a bandwidth loop and PyTorch (ARGS='-only gemm -o json')

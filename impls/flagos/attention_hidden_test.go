@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/primus-fl/primus/internal/cpufeat/cpufeattest"
+	"github.com/primus-fl/primus/internal/kernel/kerneltest"
 	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/ops/attention"
@@ -21,7 +21,7 @@ func TestAttentionKeepsWhatIsHiddenApart(t *testing.T) {
 	fast, slow := runOf(t, fastSource, attention.FusedAttnFwd), runOf(t, slowSource, attention.FusedAttnFwd)
 	fastBwd, slowBwd := runOf(t, fastSource, attention.FusedAttnBwd), runOf(t, slowSource, attention.FusedAttnBwd)
 	x := opregistry.NewExec(nil, 0)
-	cpufeattest.Each(t, func(t *testing.T) {
+	kerneltest.EachFeature(t, func(t *testing.T) {
 		for i := range primustest.Cases(30, 60) {
 			make := func() (r *random, a attention.FusedAttnFwdArgs, b attention.FusedAttnBwdArgs) {
 				r = &random{Rand: rand.New(rand.NewPCG(uint64(i), 5)), t: t, dtype: tensor.F32, next: uint64(i) << 8}

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/primus-fl/primus/internal/cpufeat/cpufeattest"
+	"github.com/primus-fl/primus/internal/kernel/kerneltest"
 	"github.com/primus-fl/primus/internal/parallel"
 	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/primus-fl/primus/internal/race"
@@ -122,7 +122,7 @@ func TestAttentionOptionsOfManyBlocksEqualTheReference(t *testing.T) {
 		require.NoError(t, slowBwd(x, b), "case %d", i)
 		want[i], wantBwd[i] = a, b
 	}
-	cpufeattest.Each(t, func(t *testing.T) {
+	kerneltest.EachFeature(t, func(t *testing.T) {
 		for i := range want {
 			r, got := make(i)
 			what := fmt.Sprintf("case %d: %v, %+v", i, got.AttnMaskType, got.AttnOptions)
@@ -198,7 +198,7 @@ func TestAttentionWithoutAFiniteScoreAtFirst(t *testing.T) {
 	fwd := runOf(t, fastSource, attention.FusedAttnFwd)
 	slow := runOf(t, slowSource, attention.FusedAttnFwd)
 	x := opregistry.NewExec(nil, 0)
-	cpufeattest.Each(t, func(t *testing.T) {
+	kerneltest.EachFeature(t, func(t *testing.T) {
 		make := func() attention.FusedAttnFwdArgs {
 			r := &random{Rand: rand.New(rand.NewPCG(1, 19)), t: t, dtype: tensor.F32}
 			a := r.forward(attention.AttnDims{Batch: 1, SeqQ: 3, SeqKV: 700, Heads: 1, Groups: 1, DimQK: 4, DimV: 4}, attention.NoMask)

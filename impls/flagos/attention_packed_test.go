@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/primus-fl/primus/internal/cpufeat/cpufeattest"
+	"github.com/primus-fl/primus/internal/kernel/kerneltest"
 	"github.com/primus-fl/primus/internal/parallel"
 	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/primus-fl/primus/internal/race"
@@ -72,7 +72,7 @@ func TestAttentionOfSequencesEqualsTheReference(t *testing.T) {
 	pool := parallel.New(2)
 	defer pool.Close()
 	x := opregistry.NewExec(pool, 0)
-	cpufeattest.Each(t, func(t *testing.T) {
+	kerneltest.EachFeature(t, func(t *testing.T) {
 		for i := range primustest.Cases(15, 30) {
 			make := func() (*random, attention.FusedAttnFwdArgs) {
 				r := &random{Rand: rand.New(rand.NewPCG(uint64(i), 21)), t: t, dtype: []tensor.DType{tensor.F32, tensor.F32, tensor.BF16}[i%3], next: uint64(i) << 8}

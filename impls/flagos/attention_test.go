@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/primus-fl/primus/internal/cpufeat/cpufeattest"
+	"github.com/primus-fl/primus/internal/kernel/kerneltest"
 	"github.com/primus-fl/primus/internal/parallel"
 	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/primus-fl/primus/internal/race"
@@ -155,7 +155,7 @@ func TestAttentionMatchesFloat64(t *testing.T) {
 	masks := []attention.MaskType{attention.NoMask, attention.CausalMask, attention.CausalBottomRightMask}
 	formats := []attention.QKVFormat{attention.SBHD, attention.BSHD}
 	wants := map[int]*naiveAttn{} // of the cases, which are the same with all kernels
-	cpufeattest.Each(t, func(t *testing.T) {
+	kerneltest.EachFeature(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(1, 1))
 		pool := parallel.New(3)
 		defer pool.Close()
@@ -236,7 +236,7 @@ func TestAttentionIsTheSameForAnyNumberOfWorkers(t *testing.T) {
 
 func TestAttentionSurvivesLargeScores(t *testing.T) {
 	fwd := flagosRun(t, attention.FusedAttnFwd)
-	cpufeattest.Each(t, func(t *testing.T) {
+	kerneltest.EachFeature(t, func(t *testing.T) {
 		c := newAttnCase(t, rand.New(rand.NewPCG(3, 3)), attention.AttnDims{Batch: 1, SeqQ: 9, SeqKV: 9, Heads: 1, Groups: 1, DimQK: 4, DimV: 4}, attention.BSHD, attention.CausalMask, true)
 		c.bwd.AttnScale = opregistry.Float(500)
 		want := newNaiveAttn(c.bwd)
@@ -252,7 +252,7 @@ func TestAttentionSurvivesLargeScores(t *testing.T) {
 
 func TestAttentionPropagatesNaN(t *testing.T) {
 	fwd := flagosRun(t, attention.FusedAttnFwd)
-	cpufeattest.Each(t, func(t *testing.T) {
+	kerneltest.EachFeature(t, func(t *testing.T) {
 		c := newAttnCase(t, rand.New(rand.NewPCG(4, 4)), attention.AttnDims{Batch: 1, SeqQ: 40, SeqKV: 40, Heads: 1, Groups: 1, DimQK: 4, DimV: 4}, attention.BSHD, attention.CausalMask, true)
 		c.bwd.Q.Set(math.NaN(), 0, 5, 0, 1)
 		require.NoError(t, fwd(opregistry.NewExec(nil, 0), c.bwd.Fwd()))

@@ -8,7 +8,7 @@ import (
 
 	"github.com/primus-fl/primus/device/cpu"
 	"github.com/primus-fl/primus/impls/flagos"
-	"github.com/primus-fl/primus/internal/cpufeat/cpufeattest"
+	"github.com/primus-fl/primus/internal/kernel/kerneltest"
 	"github.com/primus-fl/primus/internal/opbench"
 	"github.com/primus-fl/primus/internal/parallel"
 	"github.com/primus-fl/primus/opregistry"
@@ -81,7 +81,7 @@ func BenchmarkOps(b *testing.B) {
 
 // BenchmarkGemmISA measures a product with each instruction set.
 func BenchmarkGemmISA(b *testing.B) {
-	cpufeattest.Each(b, func(b *testing.B) {
+	kerneltest.EachFeature(b, func(b *testing.B) {
 		benchmarkCase(b, 1, func(m *opbench.Maker) (opbench.Case, error) { return m.GEMM(512, 512, 512, opbench.Forward) })
 	})
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/primus-fl/primus/impls/flagos"
-	"github.com/primus-fl/primus/internal/cpufeat/cpufeattest"
+	"github.com/primus-fl/primus/internal/kernel/kerneltest"
 	"github.com/primus-fl/primus/internal/parallel"
 	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/primus-fl/primus/internal/race"
@@ -166,7 +166,7 @@ func TestGemmMatchesFloat64(t *testing.T) {
 	layouts := []string{"dense", "pitch", "columns", "sparse"}
 	type result struct{ d, geluIn, bias []float64 }
 	wants := map[int]result{} // of the cases, which are the same with all kernels
-	cpufeattest.Each(t, func(t *testing.T) {
+	kerneltest.EachFeature(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(1, 1))
 		pool := parallel.New(3)
 		defer pool.Close()
@@ -395,7 +395,7 @@ func TestGemmDeclinesBeforeWriting(t *testing.T) {
 
 func TestGemmDoesNotReadWhatItOverwrites(t *testing.T) {
 	run := flagosRun(t, gemm.GenericGemm)
-	cpufeattest.Each(t, func(t *testing.T) {
+	kerneltest.EachFeature(t, func(t *testing.T) {
 		for _, n := range []int{3, 64} {
 			a := gemmArgs(t, rand.New(rand.NewPCG(7, 7)), n, n, n, false, false)
 			want, _, _ := naiveGemm(a)

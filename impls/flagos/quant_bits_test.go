@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/primus-fl/primus/internal/cpufeat/cpufeattest"
+	"github.com/primus-fl/primus/internal/kernel/kerneltest"
 	"github.com/primus-fl/primus/internal/parallel"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/ops/quant"
@@ -54,7 +54,7 @@ func hostile(r *rand.Rand, x []float32) {
 }
 
 func TestFP4HasTheBitsOfTheReference(t *testing.T) {
-	cpufeattest.Each(t, func(t *testing.T) {
+	kerneltest.EachFeature(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(1, 2))
 		for range 200 {
 			rows, cols := 2+2*r.IntN(30), 2+2*r.IntN(60)

@@ -1,5 +1,6 @@
 // Command benchmarks measures primus beside other programs, in one run of both.
 //
+//	dispatch  a call of an op beside a direct call of its impl
 //	kernels   kernels of impls/flagos beside OpenBLAS, a loop that moves as many bytes, and PyTorch
 //	opencl    kernels of an OpenCL device beside CLBlast and flagos
 //	train     training steps under several policies beside PyTorch
@@ -33,7 +34,7 @@ type command func(ctx context.Context, args []string, out, progress io.Writer) e
 
 func commands() map[string]command {
 	return map[string]command{
-		"kernels": kernels, "opencl": openCL, "train": train, "scale": scale, "generate": generate, "tokenize": tokenize, "serve": serve, "soak": soak,
+		"dispatch": dispatch, "kernels": kernels, "opencl": openCL, "train": train, "scale": scale, "generate": generate, "tokenize": tokenize, "serve": serve, "soak": soak,
 	}
 }
 

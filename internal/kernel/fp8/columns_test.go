@@ -9,15 +9,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/primus-fl/primus/internal/cpufeat"
-	"github.com/primus-fl/primus/internal/cpufeat/cpufeattest"
 	"github.com/primus-fl/primus/internal/kernel/fp8"
+	"github.com/primus-fl/primus/internal/kernel/kerneltest"
 	"github.com/primus-fl/primus/tensor"
 )
 
 func TestAmaxColumns(t *testing.T) {
 	const guard = 0xa5
 	special := []float32{float32(math.NaN()), float32(math.Inf(-1)), float32(math.Copysign(0, -1)), -1e-45, math.MaxFloat32}
-	cpufeattest.Each(t, func(t *testing.T) {
+	kerneltest.EachFeature(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(7, 8))
 		for _, rows := range []int{0, 1, 2, 5, 32} {
 			for _, cols := range []int{0, 1, 15, 16, 63, 64, 65, 255, 256, 300, 512, 600} {
@@ -44,7 +44,7 @@ func TestAmaxColumns(t *testing.T) {
 }
 
 func TestAmaxColumnsOfBF16(t *testing.T) {
-	cpufeattest.Each(t, func(t *testing.T) {
+	kerneltest.EachFeature(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(7, 8))
 		for _, rows := range []int{0, 1, 2, 5, 16} {
 			for _, cols := range []int{0, 16, 255, 256, 300, 512, 600} {
@@ -78,7 +78,7 @@ func TestEncodeColumnsRoundsAsEncodeDoes(t *testing.T) {
 	for _, f := range formats {
 		t.Run(f.name, func(t *testing.T) {
 			values := numbers(f)
-			cpufeattest.Each(t, func(t *testing.T) {
+			kerneltest.EachFeature(t, func(t *testing.T) {
 				for _, rows := range []int{0, 1, 3, 33} {
 					for _, cols := range []int{0, 1, 16, 63, 64, 65, 128, 200} {
 						pitch, dstPitch := cols+3, cols+5
@@ -112,7 +112,7 @@ func TestScalesAreThoseOfScaleOf(t *testing.T) {
 		magnitudes = append(magnitudes, math.Float32frombits(r.Uint32()&0x7f7fffff))
 	}
 	for _, f := range formats {
-		cpufeattest.Each(t, func(t *testing.T) {
+		kerneltest.EachFeature(t, func(t *testing.T) {
 			for _, epsilon := range []float32{0, -1, 0.5, float32(math.Inf(1)), float32(math.NaN())} {
 				for _, pow2 := range []bool{false, true} {
 					for _, n := range []int{0, 1, 16, 31, len(magnitudes)} {

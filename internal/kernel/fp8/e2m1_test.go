@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/primus-fl/primus/internal/cpufeat"
-	"github.com/primus-fl/primus/internal/cpufeat/cpufeattest"
 	"github.com/primus-fl/primus/internal/kernel/fp8"
+	"github.com/primus-fl/primus/internal/kernel/kerneltest"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -60,7 +60,7 @@ func block(r *rand.Rand, x []float32, scale byte) []byte {
 
 func TestCodesOfE2M1(t *testing.T) {
 	limits := limitsOfScales()
-	cpufeattest.Each(t, func(t *testing.T) {
+	kerneltest.EachFeature(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(1, 2))
 		for n := 0; n <= 340; n += 2 {
 			x, scales := make([]float32, n), make([]byte, (n+15)/16)
@@ -84,7 +84,7 @@ func TestCodesOfE2M1FromBF16(t *testing.T) {
 	assert.False(t, words.Set(0, &[8]float32{0, 1, 1.05, 2, 3, 4, 5, 6}), "limits that are near")
 	assert.False(t, words.Set(0, &[8]float32{0, 1, 2, 4, 8, 16, 32, 1e9}), "limits that are far away")
 	assert.False(t, words.Set(0, &[8]float32{}))
-	cpufeattest.Each(t, func(t *testing.T) {
+	kerneltest.EachFeature(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(1, 2))
 		for _, n := range []int{0, 14, 128, 254, 256, 300, 512, 1000, 4096} {
 			for _, nan := range []int{n, n * 2 / 3} { // where the first one may be
@@ -144,7 +144,7 @@ func TestCodesOfE2M1AtRandom(t *testing.T) {
 		factors[s] = math.Exp2(float64(s-64)) * (1 + float64(s%7)/9)
 	}
 	factors[0], factors[1], factors[2] = math.MaxFloat32, 1, 0x1p-126
-	cpufeattest.Each(t, func(t *testing.T) {
+	kerneltest.EachFeature(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(5, 6))
 		for n := 0; n <= 340; n += 2 {
 			x, words, scales := make([]float32, n), make([]uint32, n), make([]byte, (n+15)/16)
@@ -193,7 +193,7 @@ func TestCodesOfE2M1AtRandom(t *testing.T) {
 }
 
 func TestRowsOfSixteenAreTurned(t *testing.T) {
-	cpufeattest.Each(t, func(t *testing.T) {
+	kerneltest.EachFeature(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(1, 2))
 		for cols := range 70 {
 			srcPitch, dstPitch := cols+r.IntN(3), 16+r.IntN(3)
@@ -216,7 +216,7 @@ func TestRowsOfSixteenAreTurned(t *testing.T) {
 
 func TestCodesOfE2M1DownColumns(t *testing.T) {
 	limits := limitsOfScales()
-	cpufeattest.Each(t, func(t *testing.T) {
+	kerneltest.EachFeature(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(1, 2))
 		for n := range 70 {
 			pitch := n + r.IntN(3)
@@ -242,7 +242,7 @@ func TestCodesOfE2M1DownColumns(t *testing.T) {
 
 func TestCodesOfE2M1DownColumnsFromBF16(t *testing.T) {
 	limits, words := limitsOfScales(), wordsOfScales(t)
-	cpufeattest.Each(t, func(t *testing.T) {
+	kerneltest.EachFeature(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(1, 2))
 		for n := range 140 {
 			pitch, nan := n+r.IntN(3), n // where the first column with one may be
@@ -285,7 +285,7 @@ func TestCodesOfScalesOfE2M1(t *testing.T) {
 			lo, hi := tensor.Float8E4M3(c).Float32(), tensor.Float8E4M3(c+1).Float32()
 			s.Least[c] = float32((float64(lo) + float64(hi)) / 2 / float64(factor))
 		}
-		cpufeattest.Each(t, func(t *testing.T) {
+		kerneltest.EachFeature(t, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(1, 2))
 			for n := range 70 {
 				amax, want := make([]float32, n), make([]byte, n)
@@ -314,7 +314,7 @@ func TestCodesOfScalesOfE2M1(t *testing.T) {
 }
 
 func TestAmaxesOfBlocksOfE2M1(t *testing.T) {
-	cpufeattest.Each(t, func(t *testing.T) {
+	kerneltest.EachFeature(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(1, 2))
 		for blocks := range 70 {
 			x, want := make([]float32, 16*blocks), make([]float32, blocks)
@@ -344,7 +344,7 @@ func TestNumbersOfE2M1(t *testing.T) {
 			values[s][code] = float32(100*s + code)
 		}
 	}
-	cpufeattest.Each(t, func(t *testing.T) {
+	kerneltest.EachFeature(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(3, 4))
 		for n := 0; n <= 70; n += 2 {
 			src, scales := make([]byte, n/2), make([]byte, (n+15)/16)
@@ -371,7 +371,7 @@ func TestNumbersOfE2M1DownColumns(t *testing.T) {
 			values[s][code] = float32(100*s + code)
 		}
 	}
-	cpufeattest.Each(t, func(t *testing.T) {
+	kerneltest.EachFeature(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(3, 4))
 		for n := range 70 {
 			pitch, srcPitch, past := n+r.IntN(3), 8+r.IntN(9), r.IntN(2) == 0

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/primus-fl/primus/internal/cpufeat/cpufeattest"
 	"github.com/primus-fl/primus/internal/kernel/fp8"
+	"github.com/primus-fl/primus/internal/kernel/kerneltest"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -26,7 +26,7 @@ func TestE8M0OfMagnitudes(t *testing.T) {
 			for len(values)%16 != 9 {
 				values = append(values, 3)
 			}
-			cpufeattest.Each(t, func(t *testing.T) {
+			kerneltest.EachFeature(t, func(t *testing.T) {
 				codes, amax := make([]byte, len(values)), append([]float32(nil), values...)
 				f.f.EncodeE8M0(codes, amax)
 				for i, v := range values {
@@ -44,7 +44,7 @@ func TestNumbersOfE8M0(t *testing.T) {
 	for i := range codes {
 		codes[i] = byte(i)
 	}
-	cpufeattest.Each(t, func(t *testing.T) {
+	kerneltest.EachFeature(t, func(t *testing.T) {
 		got, reciprocals := make([]float32, 256), make([]float32, 256)
 		fp8.DecodeE8M0(got, codes)
 		fp8.ReciprocalsE8M0(reciprocals, codes)

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/primus-fl/primus/internal/cpufeat/cpufeattest"
 	"github.com/primus-fl/primus/internal/kernel/fp8"
+	"github.com/primus-fl/primus/internal/kernel/kerneltest"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -65,7 +65,7 @@ func TestEncodeRoundsAsTensorsDo(t *testing.T) {
 			for i := range ones {
 				ones[i] = 1
 			}
-			cpufeattest.Each(t, func(t *testing.T) {
+			kerneltest.EachFeature(t, func(t *testing.T) {
 				got, each := make([]byte, len(values)), make([]byte, len(values))
 				f.f.Encode(got, values, ones, len(values))
 				f.f.EncodeEach(each, values, ones)
@@ -85,7 +85,7 @@ func TestDecodeHasEveryPattern(t *testing.T) {
 			for i := range all {
 				all[i] = byte(i)
 			}
-			cpufeattest.Each(t, func(t *testing.T) {
+			kerneltest.EachFeature(t, func(t *testing.T) {
 				got, each, halves := make([]float32, len(all)), make([]float32, len(all)-1), make([]float32, len(all))
 				for i := range halves {
 					halves[i] = 0.5
@@ -111,7 +111,7 @@ func TestDecodeHasEveryPattern(t *testing.T) {
 
 func TestBlocksHaveTheirScalesAndStayWithinTheirSlices(t *testing.T) {
 	const guard = 0xa5
-	cpufeattest.Each(t, func(t *testing.T) {
+	kerneltest.EachFeature(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(3, 4))
 		for _, block := range []int{1, 3, 16, 17, 32, 40, 128, 300} {
 			for _, n := range []int{0, 1, 15, 16, 31, 32, 33, 65, 128, 129, 300, 401} {
@@ -171,7 +171,7 @@ func BenchmarkEncode(b *testing.B) {
 	}
 	run := func(name string, do func()) {
 		b.Run(name, func(b *testing.B) {
-			cpufeattest.Each(b, func(b *testing.B) {
+			kerneltest.EachFeature(b, func(b *testing.B) {
 				b.SetBytes(5 * 4096)
 				for b.Loop() {
 					do()
@@ -186,7 +186,7 @@ func BenchmarkEncode(b *testing.B) {
 
 func TestTranspose(t *testing.T) {
 	const guard = 0xa5
-	cpufeattest.Each(t, func(t *testing.T) {
+	kerneltest.EachFeature(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(5, 6))
 		for _, rows := range []int{0, 1, 7, 8, 9, 16, 33, 64, 65, 72, 140, 601} {
 			for _, cols := range []int{0, 1, 15, 16, 17, 40, 130} {
@@ -214,7 +214,7 @@ func TestTranspose(t *testing.T) {
 func BenchmarkTranspose(b *testing.B) {
 	const rows, cols = 2048, 4096
 	src, dst := make([]byte, rows*cols), make([]byte, rows*cols)
-	cpufeattest.Each(b, func(b *testing.B) {
+	kerneltest.EachFeature(b, func(b *testing.B) {
 		b.SetBytes(2 * rows * cols)
 		for b.Loop() {
 			fp8.Transpose(dst, rows, src, cols, rows, cols)
@@ -224,7 +224,7 @@ func BenchmarkTranspose(b *testing.B) {
 
 func TestTransposeToMemoryIsTranspose(t *testing.T) {
 	r := rand.New(rand.NewPCG(11, 12))
-	cpufeattest.Each(t, func(t *testing.T) {
+	kerneltest.EachFeature(t, func(t *testing.T) {
 		for _, size := range [][2]int{{0, 3}, {64, 64}, {128, 192}, {640, 130}, {70, 64}, {7, 9}} {
 			rows, cols := size[0], size[1]
 			for skip := range 2 {

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/primus-fl/primus/internal/cpufeat"
-	"github.com/primus-fl/primus/internal/cpufeat/cpufeattest"
 	"github.com/primus-fl/primus/internal/kernel/fp8"
+	"github.com/primus-fl/primus/internal/kernel/kerneltest"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -55,7 +55,7 @@ func TestQuantizeHasTheScaleOfEveryBlock(t *testing.T) {
 	const guard = 0xa5
 	for _, f := range formats {
 		t.Run(f.name, func(t *testing.T) {
-			cpufeattest.Each(t, func(t *testing.T) {
+			kerneltest.EachFeature(t, func(t *testing.T) {
 				for k, block := range []int{1, 32, 100, 128, 256} {
 					for i, n := range []int{0, 1, 31, 127, 128, 129, 500, 4096, 5000} {
 						x := blocksToQuantize(n, uint64(16*k+i))
@@ -88,7 +88,7 @@ func TestQuantizeE8M0HasTheCodeOfEveryBlock(t *testing.T) {
 	const guard, block = 0xa5, fp8.BlockE8M0
 	for _, f := range formats {
 		t.Run(f.name, func(t *testing.T) {
-			cpufeattest.Each(t, func(t *testing.T) {
+			kerneltest.EachFeature(t, func(t *testing.T) {
 				for i, n := range []int{0, 1, 31, 32, 96, 127, 128, 129, 500, 4096, 5000} {
 					x := blocksToQuantize(n, uint64(i))
 					blocks := (n + block - 1) / block
@@ -115,7 +115,7 @@ func TestQuantizeE8M0HasTheCodeOfEveryBlock(t *testing.T) {
 func TestEncodeAmaxIsEncodeAndAmax(t *testing.T) {
 	for _, f := range formats {
 		t.Run(f.name, func(t *testing.T) {
-			cpufeattest.Each(t, func(t *testing.T) {
+			kerneltest.EachFeature(t, func(t *testing.T) {
 				for i, n := range []int{0, 1, 16, 63, 64, 65, 130, 4096} {
 					x := blocksToQuantize(n, uint64(i))
 					for _, scale := range []float32{1, -3, 0, 1e30, float32(math.Inf(1)), float32(math.NaN())} {
@@ -135,7 +135,7 @@ func TestEncodeAmaxIsEncodeAndAmax(t *testing.T) {
 func TestBF16IsQuantizedAsItsNumbersAre(t *testing.T) {
 	for _, f := range formats {
 		t.Run(f.name, func(t *testing.T) {
-			cpufeattest.Each(t, func(t *testing.T) {
+			kerneltest.EachFeature(t, func(t *testing.T) {
 				for i, n := range []int{0, 16, 100, 512, 1100, 4096, 5000} {
 					x := blocksToQuantize(n, uint64(i))
 					bits := make([]uint16, n)

@@ -7,12 +7,12 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/primus-fl/primus/internal/cpufeat/cpufeattest"
 	"github.com/primus-fl/primus/internal/kernel/fp8"
+	"github.com/primus-fl/primus/internal/kernel/kerneltest"
 )
 
 func TestTransposeWords(t *testing.T) {
-	cpufeattest.Each(t, func(t *testing.T) {
+	kerneltest.EachFeature(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(5, 6))
 		for range 200 {
 			rows, cols := r.IntN(20), r.IntN(20)
@@ -36,7 +36,7 @@ func TestTransposeWords(t *testing.T) {
 }
 
 func TestCopy(t *testing.T) {
-	cpufeattest.Each(t, func(t *testing.T) {
+	kerneltest.EachFeature(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(5, 6))
 		for range 200 {
 			rows, n := r.IntN(5), r.IntN(200)

@@ -5,18 +5,16 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/primus-fl/primus/internal/kernel/gemm"
+	"github.com/primus-fl/primus/internal/kernel/kerneltest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/primus-fl/primus/internal/cpufeat/cpufeattest"
-	"github.com/primus-fl/primus/internal/kernel/gemm"
-	"github.com/primus-fl/primus/internal/kernel/internal/kerneltest"
 )
 
 // eachKernel runs f with every kernel of this machine.
 func eachKernel(t *testing.T, f func(t *testing.T, kernel gemm.Kernel)) {
 	t.Helper()
-	cpufeattest.Each(t, func(t *testing.T) {
+	kerneltest.EachFeature(t, func(t *testing.T) {
 		widest, dividing := gemm.BestKernel(0), gemm.BestKernel(32)
 		require.Zero(t, 32%dividing.NR)
 		f(t, widest)

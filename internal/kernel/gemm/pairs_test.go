@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/primus-fl/primus/internal/kernel/gemm"
-	"github.com/primus-fl/primus/internal/kernel/internal/kerneltest"
+	"github.com/primus-fl/primus/internal/kernel/kerneltest"
 )
 
 // pairs returns n random pairs of bfloat16, with guards, and the numbers.

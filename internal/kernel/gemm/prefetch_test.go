@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/primus-fl/primus/internal/kernel/gemm"
-	"github.com/primus-fl/primus/internal/kernel/internal/kerneltest"
+	"github.com/primus-fl/primus/internal/kernel/kerneltest"
 )
 
 func TestPrefetchChangesNothing(t *testing.T) {

@@ -4,16 +4,14 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/primus-fl/primus/internal/kernel/gemm"
+	"github.com/primus-fl/primus/internal/kernel/kerneltest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/primus-fl/primus/internal/cpufeat/cpufeattest"
-	"github.com/primus-fl/primus/internal/kernel/gemm"
-	"github.com/primus-fl/primus/internal/kernel/internal/kerneltest"
 )
 
 func TestSpreadOfEverySmallShape(t *testing.T) {
-	cpufeattest.Each(t, func(t *testing.T) {
+	kerneltest.EachFeature(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(1, 4))
 		for _, width := range []int{1, 4, 6, 12, 16, 17, 32, 40} {
 			for rows := 1; rows <= 19; rows += 1 + rows/4 {

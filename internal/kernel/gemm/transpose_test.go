@@ -4,16 +4,14 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/primus-fl/primus/internal/kernel/gemm"
+	"github.com/primus-fl/primus/internal/kernel/kerneltest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/primus-fl/primus/internal/cpufeat/cpufeattest"
-	"github.com/primus-fl/primus/internal/kernel/gemm"
-	"github.com/primus-fl/primus/internal/kernel/internal/kerneltest"
 )
 
 func TestTransposeOfEverySmallShape(t *testing.T) {
-	cpufeattest.Each(t, func(t *testing.T) {
+	kerneltest.EachFeature(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(1, 3))
 		for rows := 1; rows <= 50; rows++ {
 			for cols := 1; cols <= 21; cols++ {

@@ -5,11 +5,9 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/primus-fl/primus/internal/kernel/kerneltest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/primus-fl/primus/internal/cpufeat/cpufeattest"
-	"github.com/primus-fl/primus/internal/kernel/internal/kerneltest"
 )
 
 var testStep = AdamStep{
@@ -70,7 +68,7 @@ func TestAdamWithoutL2KeepsMomentsFiniteWhereAParameterIsNot(t *testing.T) {
 }
 
 func TestAdamLargestReturnsTheLargestMagnitude(t *testing.T) {
-	cpufeattest.Each(t, func(t *testing.T) {
+	kerneltest.EachFeature(t, func(t *testing.T) {
 		for n := range 40 {
 			for at := range n {
 				p, m, v, g := make([]float32, n), make([]float32, n), make([]float32, n), make([]float32, n)

@@ -5,11 +5,9 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/primus-fl/primus/internal/kernel/kerneltest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/primus-fl/primus/internal/cpufeat/cpufeattest"
-	"github.com/primus-fl/primus/internal/kernel/internal/kerneltest"
 )
 
 // eachWidth runs f for rows of every length up to two vectors of 16 and more, and of
@@ -46,7 +44,7 @@ func (g *gaps) requireKept(t *testing.T) {
 
 func TestNormGrad(t *testing.T) {
 	const rows = 3
-	cpufeattest.Each(t, func(t *testing.T) {
+	kerneltest.EachFeature(t, func(t *testing.T) {
 		rng := rand.New(rand.NewPCG(1, 2))
 		eachWidth(func(cols int) {
 			for kind := range 16 {
@@ -133,7 +131,7 @@ func TestNormGradOfNothing(t *testing.T) {
 
 func TestNorms(t *testing.T) {
 	const rows, eps = 3, 1e-5
-	cpufeattest.Each(t, func(t *testing.T) {
+	kerneltest.EachFeature(t, func(t *testing.T) {
 		rng := rand.New(rand.NewPCG(3, 4))
 		eachWidth(func(cols int) {
 			for kind := range 4 {
@@ -204,7 +202,7 @@ func TestLayerNormOfRowsFarFromZero(t *testing.T) {
 		"ends of the range": func(i int, _ float64) float64 { return math.MaxFloat32 * float64(1-2*(i&1)) },
 		"tiny":              func(_ int, noise float64) float64 { return 1e-3 + 1e-6*noise },
 	}
-	cpufeattest.Each(t, func(t *testing.T) {
+	kerneltest.EachFeature(t, func(t *testing.T) {
 		for name, value := range tests {
 			rng := rand.New(rand.NewPCG(5, 6))
 			x, y, ones, zeros := make([]float32, cols), make([]float32, cols), make([]float32, cols), make([]float32, cols)
@@ -225,7 +223,7 @@ func TestLayerNormOfRowsFarFromZero(t *testing.T) {
 
 func TestLayerNormOfRowsThatAreNotFinite(t *testing.T) {
 	inf, nan := float32(math.Inf(1)), float32(math.NaN())
-	cpufeattest.Each(t, func(t *testing.T) {
+	kerneltest.EachFeature(t, func(t *testing.T) {
 		for _, bad := range []float32{inf, -inf, nan} {
 			for at := range 40 {
 				x, y, ones := make([]float32, 120), make([]float32, 120), make([]float32, 40)

@@ -6,10 +6,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/primus-fl/primus/internal/kernel/kerneltest"
 	"github.com/stretchr/testify/assert"
-
-	"github.com/primus-fl/primus/internal/cpufeat/cpufeattest"
-	"github.com/primus-fl/primus/internal/kernel/internal/kerneltest"
 )
 
 func ropeForms() []kerneltest.Form {
@@ -89,7 +87,7 @@ func TestRotateHalvesKeepsTheGaps(t *testing.T) {
 	y, x := Pitch{Step: 500, Group: 150, Head: 71}, Pitch{Step: 400, Group: 71, Head: 142}
 	for _, columns := range []int{1, 11, 16, 32, 40, 70} {
 		turns := Turns{Steps: 2, Groups: 2, Heads: 2, Columns: columns, Angles: 75}
-		cpufeattest.Each(t, func(t *testing.T) {
+		kerneltest.EachFeature(t, func(t *testing.T) {
 			s := kerneltest.Fill(rand.New(rand.NewPCG(1, 1)), 8, y.end(turns)+kerneltest.Surround)
 			want0, want1, copied := slices.Clone(s[0]), slices.Clone(s[1]), slices.Clone(s[0])
 			wantCopy := slices.Clone(copied)

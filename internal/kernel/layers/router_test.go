@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/primus-fl/primus/internal/cpufeat/cpufeattest"
+	"github.com/primus-fl/primus/internal/kernel/kerneltest"
 	"github.com/primus-fl/primus/internal/kernel/layers"
 )
 
@@ -31,7 +31,7 @@ func scores(r *rand.Rand, n int) []float32 {
 }
 
 func TestLargestSortsTheScoresOfTokens(t *testing.T) {
-	cpufeattest.Each(t, func(t *testing.T) {
+	kerneltest.EachFeature(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(1, 2))
 		for _, experts := range []int{0, 1, 2, 7, 64, 100} {
 			for k := 1; k <= layers.MaxTopk; k++ {
@@ -61,7 +61,7 @@ func TestLargestSortsTheScoresOfTokens(t *testing.T) {
 
 func TestChooseAndSelect(t *testing.T) {
 	const guard = 7
-	cpufeattest.Each(t, func(t *testing.T) {
+	kerneltest.EachFeature(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(3, 4))
 		for n := range 68 {
 			x := scores(r, n)
@@ -112,7 +112,7 @@ func gradients(s, g []float32, chosen []byte, scale float64, other bool) (softma
 
 func TestGradients(t *testing.T) {
 	const count, guard = 3, 7
-	cpufeattest.Each(t, func(t *testing.T) {
+	kerneltest.EachFeature(t, func(t *testing.T) {
 		rng := rand.New(rand.NewPCG(5, 6))
 		for n := range 68 {
 			for kind := range 6 {

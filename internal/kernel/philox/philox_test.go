@@ -8,13 +8,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/primus-fl/primus/internal/cpufeat/cpufeattest"
+	"github.com/primus-fl/primus/internal/kernel/kerneltest"
 	"github.com/primus-fl/primus/internal/kernel/philox"
 	"github.com/primus-fl/primus/internal/random"
 )
 
 func TestAtLeastAgreesWithRandomBits(t *testing.T) {
-	cpufeattest.Each(t, func(t *testing.T) {
+	kerneltest.EachFeature(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(1, 1))
 		for i := range 60 {
 			seed, counter, threshold := r.Uint64(), r.Uint64(), r.Uint32()
@@ -44,7 +44,7 @@ func TestAtLeastAgreesWithRandomBits(t *testing.T) {
 }
 
 func TestNumbersAreThoseOfPhilox(t *testing.T) {
-	cpufeattest.Each(t, func(t *testing.T) {
+	kerneltest.EachFeature(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(3, 3))
 		for n := range 140 {
 			seed, counter, stream := r.Uint64(), r.Uint64(), r.Uint32()
@@ -68,7 +68,7 @@ func TestNumbersAreThoseOfPhilox(t *testing.T) {
 }
 
 func TestSelect(t *testing.T) {
-	cpufeattest.Each(t, func(t *testing.T) {
+	kerneltest.EachFeature(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(2, 2))
 		for n := range 70 {
 			for _, first := range []int{0, 1, 2, 3, 7, 8, 31, 63, 64, 75} {
@@ -106,7 +106,7 @@ func TestSelectWantsWholeOperands(t *testing.T) {
 }
 
 func BenchmarkAtLeast(b *testing.B) {
-	cpufeattest.Each(b, func(b *testing.B) {
+	kerneltest.EachFeature(b, func(b *testing.B) {
 		bits := make([]uint32, 128)
 		b.SetBytes(int64(32 * len(bits)))
 		for b.Loop() {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/primus-fl/primus/internal/kernel/internal/kerneltest"
+	"github.com/primus-fl/primus/internal/kernel/kerneltest"
 	"github.com/primus-fl/primus/internal/kernel/vector"
 )
 

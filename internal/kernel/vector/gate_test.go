@@ -5,12 +5,10 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/primus-fl/primus/internal/kernel/kerneltest"
+	"github.com/primus-fl/primus/internal/kernel/vector"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/primus-fl/primus/internal/cpufeat/cpufeattest"
-	"github.com/primus-fl/primus/internal/kernel/internal/kerneltest"
-	"github.com/primus-fl/primus/internal/kernel/vector"
 )
 
 var gelu = vector.Swish{Linear: 1.5957691, Cubic: 0.071354814}
@@ -25,7 +23,7 @@ func logistic(f vector.Swish, a float64) (s, slope float64) {
 }
 
 func TestGate(t *testing.T) {
-	cpufeattest.Each(t, func(t *testing.T) {
+	kerneltest.EachFeature(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(13, 14))
 		for _, f := range gates {
 			kerneltest.EachShape(func(n, offset int) {
@@ -43,7 +41,7 @@ func TestGate(t *testing.T) {
 }
 
 func TestGateGrad(t *testing.T) {
-	cpufeattest.Each(t, func(t *testing.T) {
+	kerneltest.EachFeature(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(13, 14))
 		for _, f := range gates {
 			kerneltest.EachShape(func(n, offset int) {
@@ -71,7 +69,7 @@ func TestGateGrad(t *testing.T) {
 
 // 1 − σ is small where the gate is nearly open, and multiplied with numbers that are not.
 func TestGateGradKeepsDigitsWhereTheGateIsNearlyOpen(t *testing.T) {
-	cpufeattest.Each(t, func(t *testing.T) {
+	kerneltest.EachFeature(t, func(t *testing.T) {
 		for _, f := range gates {
 			const n = 1 << 14
 			a, da, db, ones := make([]float32, n), make([]float32, n), make([]float32, n), make([]float32, n)
@@ -93,7 +91,7 @@ func TestGateAtTheEndsOfTheRange(t *testing.T) {
 		{0, 0, 0.5}, {1e30, 1e30, 1}, {math.MaxFloat32, math.MaxFloat32, 1}, {-1e30, 0, 0}, {-math.MaxFloat32, 0, 0},
 		{inf, inf, nan}, {-inf, nan, nan}, {nan, nan, nan},
 	}
-	cpufeattest.Each(t, func(t *testing.T) {
+	kerneltest.EachFeature(t, func(t *testing.T) {
 		for _, f := range []vector.Swish{{Linear: 1}, gelu} {
 			for lead := range 20 {
 				a := make([]float32, lead, lead+len(tests))
@@ -122,7 +120,7 @@ func TestBoundsLetNaNPass(t *testing.T) {
 	x := []float32{-inf, -2, -1, 0, 1, 2, inf, nan}
 	clamped := []float32{-1, -1, -1, 0, 1, 1, 1, nan}
 	kept := []float32{0, 0, 7, 7, 7, 0, 0, 7}
-	cpufeattest.Each(t, func(t *testing.T) {
+	kerneltest.EachFeature(t, func(t *testing.T) {
 		for lead := range 20 {
 			give := append(make([]float32, lead), x...)
 			got, sevens := make([]float32, len(give)), make([]float32, len(give))

@@ -5,12 +5,10 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
-
-	"github.com/primus-fl/primus/internal/cpufeat/cpufeattest"
-	"github.com/primus-fl/primus/internal/kernel/internal/kerneltest"
+	"github.com/primus-fl/primus/internal/kernel/kerneltest"
 	"github.com/primus-fl/primus/internal/kernel/vector"
 	"github.com/primus-fl/primus/tensor"
+	"github.com/stretchr/testify/assert"
 )
 
 type conversion struct {
@@ -43,7 +41,7 @@ func TestEveryPatternWidens(t *testing.T) {
 	}
 	for _, c := range conversions {
 		t.Run(c.name, func(t *testing.T) {
-			cpufeattest.Each(t, func(t *testing.T) {
+			kerneltest.EachFeature(t, func(t *testing.T) {
 				wide, back := make([]float32, len(all)), make([]uint16, len(all))
 				c.widen(wide, all)
 				c.narrow(back, wide)
@@ -89,7 +87,7 @@ func TestNarrowRoundsToNearestEven(t *testing.T) {
 			for i, v := range values {
 				want[i] = c.rounded(v)
 			}
-			cpufeattest.Each(t, func(t *testing.T) {
+			kerneltest.EachFeature(t, func(t *testing.T) {
 				got := make([]uint16, len(values))
 				c.narrow(got, values)
 				for i, v := range values {
@@ -109,7 +107,7 @@ func TestConversionsKeepToTheirSlices(t *testing.T) {
 	const guard16 = 0xabcd
 	for _, c := range conversions {
 		t.Run(c.name, func(t *testing.T) {
-			cpufeattest.Each(t, func(t *testing.T) {
+			kerneltest.EachFeature(t, func(t *testing.T) {
 				r := rand.New(rand.NewPCG(4, 5))
 				kerneltest.EachShape(func(n, offset int) {
 					block := make([]uint16, kerneltest.Margin+offset+n+kerneltest.Margin)

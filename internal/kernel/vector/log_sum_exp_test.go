@@ -5,15 +5,13 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
-	"github.com/primus-fl/primus/internal/cpufeat/cpufeattest"
-	"github.com/primus-fl/primus/internal/kernel/internal/kerneltest"
+	"github.com/primus-fl/primus/internal/kernel/kerneltest"
 	"github.com/primus-fl/primus/internal/kernel/vector"
+	"github.com/stretchr/testify/require"
 )
 
 func TestLogSumExp(t *testing.T) {
-	cpufeattest.Each(t, func(t *testing.T) {
+	kerneltest.EachFeature(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(11, 12))
 		kerneltest.EachShape(func(n, offset int) {
 			rows, gap := 1+r.IntN(20), r.IntN(3)
@@ -54,7 +52,7 @@ func requireLogSumExp(t *testing.T, x []float32, got float64) {
 
 func TestLogSumExpOfLongRows(t *testing.T) {
 	inf, nan := float32(math.Inf(1)), float32(math.NaN())
-	cpufeattest.Each(t, func(t *testing.T) {
+	kerneltest.EachFeature(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(13, 14))
 		for _, n := range []int{4096, 4097, 8192, 70001, 140000} {
 			x := kerneltest.NewOperand(r, 3, 2*n).Data
@@ -116,7 +114,7 @@ func TestLogSumExpOfSpecialValues(t *testing.T) {
 		{[]float32{100, -30}, 100},
 		{[]float32{-30, 100}, 100},
 	}
-	cpufeattest.Each(t, func(t *testing.T) {
+	kerneltest.EachFeature(t, func(t *testing.T) {
 		for _, tt := range tests {
 			for lead := range 70 {
 				x := make([]float32, lead, lead+len(tt.give))
@@ -140,7 +138,7 @@ func TestLogSumExpOfSpecialValues(t *testing.T) {
 }
 
 func TestLogSumExpOfOneElement(t *testing.T) {
-	cpufeattest.Each(t, func(t *testing.T) {
+	kerneltest.EachFeature(t, func(t *testing.T) {
 		for x := float32(-200); x < 200; x += 0.173 {
 			got := make([]float64, 1)
 			vector.LogSumExp(got, []float32{x}, 1, 1)

@@ -4,12 +4,10 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/primus-fl/primus/internal/kernel/kerneltest"
+	"github.com/primus-fl/primus/internal/kernel/vector"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/primus-fl/primus/internal/cpufeat/cpufeattest"
-	"github.com/primus-fl/primus/internal/kernel/internal/kerneltest"
-	"github.com/primus-fl/primus/internal/kernel/vector"
 )
 
 func TestDotRowsHasTheBitsOfDot(t *testing.T) {
@@ -20,7 +18,7 @@ func TestDotRowsHasTheBitsOfDot(t *testing.T) {
 			if c.name == "f16" {
 				narrowRows = vector.DotRowsF16
 			}
-			cpufeattest.Each(t, func(t *testing.T) {
+			kerneltest.EachFeature(t, func(t *testing.T) {
 				r := rand.New(rand.NewPCG(6, 7))
 				kerneltest.EachShape(func(n, offset int) {
 					pitch := n + offset%3
@@ -52,7 +50,7 @@ func TestDotRowsHasTheBitsOfDot(t *testing.T) {
 }
 
 func TestAxpyRowsHasTheBitsOfAxpy(t *testing.T) {
-	cpufeattest.Each(t, func(t *testing.T) {
+	kerneltest.EachFeature(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(8, 9))
 		kerneltest.EachShape(func(n, offset int) {
 			for _, rows := range []int{0, 1, 5} {
@@ -75,7 +73,7 @@ func TestAxpyRowsHasTheBitsOfAxpy(t *testing.T) {
 
 func TestSumRowsHasTheBitsOfAxpy(t *testing.T) {
 	const all = 7
-	cpufeattest.Each(t, func(t *testing.T) {
+	kerneltest.EachFeature(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(10, 11))
 		kerneltest.EachShape(func(n, offset int) {
 			n *= 1 + offset%4 // up to some blocks of columns

@@ -5,16 +5,14 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/primus-fl/primus/internal/kernel/kerneltest"
+	"github.com/primus-fl/primus/internal/kernel/vector"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/primus-fl/primus/internal/cpufeat/cpufeattest"
-	"github.com/primus-fl/primus/internal/kernel/internal/kerneltest"
-	"github.com/primus-fl/primus/internal/kernel/vector"
 )
 
 func TestReductionsMatchFloat64(t *testing.T) {
-	cpufeattest.Each(t, func(t *testing.T) {
+	kerneltest.EachFeature(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(1, 2))
 		kerneltest.EachShape(func(n, offset int) {
 			x, y := kerneltest.NewOperand(r, offset, n), kerneltest.NewOperand(r, (offset*7+3)%16, n)
@@ -37,7 +35,7 @@ func TestReductionsMatchFloat64(t *testing.T) {
 }
 
 func TestReductionsDoNotDependOnAlignment(t *testing.T) {
-	cpufeattest.Each(t, func(t *testing.T) {
+	kerneltest.EachFeature(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(3, 4))
 		x, y := kerneltest.NewOperand(r, 0, 133), kerneltest.NewOperand(r, 0, 133)
 		dot, sum, squares := vector.Dot(x.Data, y.Data), vector.Sum(x.Data), vector.SumSquares(x.Data)
@@ -54,7 +52,7 @@ func TestReductionsDoNotDependOnAlignment(t *testing.T) {
 
 func TestMaxOfSpecialValues(t *testing.T) {
 	inf := float32(math.Inf(1))
-	cpufeattest.Each(t, func(t *testing.T) {
+	kerneltest.EachFeature(t, func(t *testing.T) {
 		assert.Equal(t, -inf, vector.Max(nil))
 		assert.Equal(t, -inf, vector.Max([]float32{-inf, -inf, -inf}))
 		assert.Equal(t, inf, vector.Max([]float32{1, inf, 2}))
@@ -96,7 +94,7 @@ func TestElementwiseMatchFloat64(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			cpufeattest.Each(t, func(t *testing.T) {
+			kerneltest.EachFeature(t, func(t *testing.T) {
 				r := rand.New(rand.NewPCG(5, 6))
 				kerneltest.EachShape(func(n, offset int) {
 					dst, x, y := kerneltest.NewOperand(r, (offset*5+1)%16, n), kerneltest.NewOperand(r, offset, n), kerneltest.NewOperand(r, (offset*3+2)%16, n)
@@ -116,7 +114,7 @@ func TestElementwiseMatchFloat64(t *testing.T) {
 }
 
 func TestDestinationMayBeTheSource(t *testing.T) {
-	cpufeattest.Each(t, func(t *testing.T) {
+	kerneltest.EachFeature(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(7, 8))
 		for _, n := range []int{1, 15, 16, 33, 100} {
 			x, y, dst := kerneltest.NewOperand(r, 3, n), kerneltest.NewOperand(r, 5, n), kerneltest.NewOperand(r, 0, n)
@@ -144,7 +142,7 @@ func TestDestinationMayBeTheSource(t *testing.T) {
 func exp(dst, x []float32) { vector.ExpScale(dst, x, 0, 1) }
 
 func TestExpIsWithinTwoUnits(t *testing.T) {
-	cpufeattest.Each(t, func(t *testing.T) {
+	kerneltest.EachFeature(t, func(t *testing.T) {
 		const n = 1 << 16
 		x, got := make([]float32, n), make([]float32, n)
 		for i := range x {
@@ -166,7 +164,7 @@ func TestExpOfSpecialValues(t *testing.T) {
 	inf := float32(math.Inf(1))
 	give := []float32{0, 1, -inf, -1000, -87.4, 88.7, 88.8, 89.5, 1e30, inf, float32(math.NaN())}
 	want := []float32{1, math.E, 0, 0, 0, float32(math.Exp(float64(float32(88.7)))), inf, inf, inf, inf, float32(math.NaN())}
-	cpufeattest.Each(t, func(t *testing.T) {
+	kerneltest.EachFeature(t, func(t *testing.T) {
 		for lead := range 40 {
 			x := make([]float32, lead, lead+len(give))
 			x = append(x, give...)
@@ -188,7 +186,7 @@ func TestExpOfSpecialValues(t *testing.T) {
 }
 
 func TestExpSumShiftsAndAdds(t *testing.T) {
-	cpufeattest.Each(t, func(t *testing.T) {
+	kerneltest.EachFeature(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(9, 10))
 		kerneltest.EachShape(func(n, offset int) {
 			x, dst := kerneltest.NewOperand(r, offset, n), kerneltest.NewOperand(r, (offset+9)%16, n)
@@ -210,7 +208,7 @@ func TestExpSumShiftsAndAdds(t *testing.T) {
 func TestSigmoidOfSpecialValues(t *testing.T) {
 	inf := float32(math.Inf(1))
 	give := []float32{0, 20, 87, 88.8, 1e30, inf, -20, -80, -90, -1e30, -inf, float32(math.NaN())}
-	cpufeattest.Each(t, func(t *testing.T) {
+	kerneltest.EachFeature(t, func(t *testing.T) {
 		for lead := range 20 {
 			x := append(make([]float32, lead), give...)
 			got := make([]float32, len(x))

@@ -1,4 +1,4 @@
-package cpufeattest
+package kerneltest
 
 import (
 	"testing"
@@ -6,15 +6,15 @@ import (
 	"github.com/primus-fl/primus/internal/cpufeat"
 )
 
-// Runner is a *testing.T or a *testing.B.
-type Runner[T any] interface {
+// runner is a *testing.T or a *testing.B.
+type runner[T any] interface {
 	testing.TB
 	Run(name string, f func(T)) bool
 }
 
-// Each runs f with every set of kernels that this machine can run, the best one first
+// EachFeature runs f with every set of kernels that this machine can run, the best one first
 // and plain Go last.
-func Each[T Runner[T]](t T, f func(T)) {
+func EachFeature[T runner[T]](t T, f func(T)) {
 	t.Helper()
 	features := cpufeat.Features()
 	for i := len(features) - 1; i >= 0; i-- {

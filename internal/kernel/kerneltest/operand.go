@@ -1,5 +1,3 @@
-// Package kerneltest helps to test kernels: it surrounds operands with guards, calls kernels for
-// every length and alignment, and compares them with their formula in float64.
 package kerneltest
 
 import (

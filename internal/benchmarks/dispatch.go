@@ -1,13 +1,10 @@
-// Command dispatch compares the cost of dispatch with a direct call, in one run, and prints a
-// Markdown table. Batches of all rows alternate, and the fastest batch of each row counts, so that
-// other load on the machine has little effect.
 package main
 
 import (
+	"context"
 	"errors"
-	"flag"
 	"fmt"
-	"os"
+	"io"
 	"runtime"
 	"slices"
 	"sync"
@@ -19,22 +16,22 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// args are the arguments of an op with two operands and an option.
-type args struct {
+// dispatchArgs are the arguments of an op with two operands and an option.
+type dispatchArgs struct {
 	In  *tensor.Tensor `op:"0 in read compute ?"`
 	Out *tensor.Tensor `op:"1 out write compute ?"`
 	Eps float32        `op:"2 eps"`
 }
 
-var op = opregistry.NewOp("bench_op", opregistry.Schema[args]{Doc: "an op that does nothing"})
+var dispatchOp = opregistry.NewOp("bench_op", opregistry.Schema[dispatchArgs]{Doc: "an op that does nothing"})
 
-func noop(*opregistry.Exec, args) error { return nil }
+func noop(*opregistry.Exec, dispatchArgs) error { return nil }
 
 // contained calls an impl and turns a panic into an error: the lowest possible cost of a call that
 // survives a panic.
 //
 //go:noinline
-func contained(run opregistry.Func[args], ex *opregistry.Exec, a args) (err error) {
+func contained(run opregistry.Func[dispatchArgs], ex *opregistry.Exec, a dispatchArgs) (err error) {
 	running := true
 	defer func() {
 		if running {
@@ -49,8 +46,8 @@ func contained(run opregistry.Func[args], ex *opregistry.Exec, a args) (err erro
 // alwaysTimed is the number of calls of a new handle that are all timed.
 const alwaysTimed = 64
 
-// row is one way to call the op.
-type row struct {
+// dispatchRow is one way to call the op.
+type dispatchRow struct {
 	name   string
 	limit  string          // what the project promises
 	base   bool            // the direct call that the others are compared with
@@ -59,23 +56,26 @@ type row struct {
 	best   time.Duration // a call
 }
 
-func main() {
-	rounds := flag.Int("rounds", 3000, "batches of each row")
-	calls := flag.Int("calls", 1000, "calls of a batch")
-	flag.Parse()
-	if err := run(*rounds, *calls); err != nil {
-		fmt.Fprintln(os.Stderr, "dispatch:", err)
-		os.Exit(1)
+// dispatch compares the cost of dispatch with a direct call, in one run, and prints a Markdown
+// table. Batches of all rows alternate, and the fastest batch of each row counts, so that other
+// load on the machine has little effect.
+func dispatch(_ context.Context, args []string, out, progress io.Writer) error {
+	flags := newFlags("dispatch", progress)
+	rounds := flags.Int("rounds", 3000, "batches of each row")
+	calls := flags.Int("calls", 1000, "calls of a batch")
+	if err := parse(flags, args); err != nil {
+		return err
 	}
+	return runDispatch(out, *rounds, *calls)
 }
 
-func run(rounds, calls int) error {
+func runDispatch(out io.Writer, rounds, calls int) error {
 	x, err := tensor.FromSlice([]float32{1})
 	if err != nil {
 		return err
 	}
-	a := args{In: x, Eps: 1}
-	rows, err := makeRows(a)
+	a := dispatchArgs{In: x, Eps: 1}
+	rows, err := dispatchRows(a)
 	if err != nil {
 		return err
 	}
@@ -92,65 +92,65 @@ func run(rounds, calls int) error {
 			}
 		}
 	}
-	fmt.Printf("%s, %s/%s, %d CPUs; best of %d batches of %d calls\n\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), rounds, calls)
-	fmt.Println("| call | ns | more than direct and validated | allocations | promise |")
-	fmt.Println("|---|---|---|---|---|")
-	base := rows[slices.IndexFunc(rows, func(r row) bool { return r.base })].best
+	fmt.Fprintf(out, "%s, %s/%s, %d CPUs; best of %d batches of %d calls\n\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), rounds, calls)
+	fmt.Fprintln(out, "| call | ns | more than direct and validated | allocations | promise |")
+	fmt.Fprintln(out, "|---|---|---|---|---|")
+	base := rows[slices.IndexFunc(rows, func(r dispatchRow) bool { return r.base })].best
 	for _, r := range rows {
 		ns := float64(r.best.Nanoseconds()) / float64(calls)
-		fmt.Printf("| %s | %.1f | %.1f | %d | %s |\n", r.name, ns, ns-float64(base.Nanoseconds())/float64(calls), allocations(r.batch, calls), r.limit)
+		fmt.Fprintf(out, "| %s | %.1f | %.1f | %d | %s |\n", r.name, ns, ns-float64(base.Nanoseconds())/float64(calls), allocations(r.batch, calls), r.limit)
 	}
 	alone, together := contention(rounds, calls, a)
-	fmt.Printf("| bound, two goroutines with a handle each | %.1f | %.2fx the rate of one goroutine | 0 | >= 0.77x |\n", together, alone/together)
+	fmt.Fprintf(out, "| bound, two goroutines with a handle each | %.1f | %.2fx the rate of one goroutine | 0 | >= 0.77x |\n", together, alone/together)
 	rebuild, err := rebuildTime()
 	if err != nil {
 		return err
 	}
-	fmt.Printf("| change of policy, 150 ops x 10 impls | %.0f us | callers do not wait | | <= 1000 us |\n", float64(rebuild.Nanoseconds())/1e3)
+	fmt.Fprintf(out, "| change of policy, 150 ops x 10 impls | %.0f us | callers do not wait | | <= 1000 us |\n", float64(rebuild.Nanoseconds())/1e3)
 	return nil
 }
 
-func manager(edit func(*opregistry.Impl)) (*opmanager.Manager, error) {
-	first := opregistry.Impl{Op: op, ID: "default.flagos", Kind: opregistry.KindFlagos, Priority: 150, Run: noop}
+func dispatchManager(edit func(*opregistry.Impl)) (*opmanager.Manager, error) {
+	first := opregistry.Impl{Op: dispatchOp, ID: "default.flagos", Kind: opregistry.KindFlagos, Priority: 150, Run: noop}
 	if edit != nil {
 		edit(&first)
 	}
 	reg := opregistry.NewRegistry()
 	err := reg.Register(opregistry.Source{Name: "bench", Impls: []opregistry.Impl{
-		first, {Op: op, ID: "reference.go", Kind: opregistry.KindReference, Priority: 50, Run: noop},
+		first, {Op: dispatchOp, ID: "reference.go", Kind: opregistry.KindReference, Priority: 50, Run: noop},
 	}})
 	return opmanager.New(reg, oppolicy.Default(), opmanager.Settings{}), err
 }
 
-func makeRows(a args) ([]row, error) {
+func dispatchRows(a dispatchArgs) ([]dispatchRow, error) {
 	var ex opregistry.Exec
-	direct := []opregistry.Func[args]{noop}
-	rows := []row{{name: "direct, through a func value", batch: func(n int) {
+	direct := []opregistry.Func[dispatchArgs]{noop}
+	rows := []dispatchRow{{name: "direct, through a func value", batch: func(n int) {
 		for range n {
 			_ = direct[0](&ex, a)
 		}
 	}}, {name: "direct, arguments validated", base: true, batch: func(n int) {
 		for range n {
-			if op.ValidateAt(&a) == nil {
+			if dispatchOp.ValidateAt(&a) == nil {
 				_ = direct[0](&ex, a)
 			}
 		}
 	}}, {name: "direct, arguments validated, panics contained", batch: func(n int) {
 		for range n {
-			if op.ValidateAt(&a) == nil {
+			if dispatchOp.ValidateAt(&a) == nil {
 				_ = contained(direct[0], &ex, a)
 			}
 		}
 	}}}
 	var faults []error
 	add := func(name, limit string, edit func(*opregistry.Impl), prepare func(*opmanager.Manager)) {
-		m, err := manager(edit)
+		m, err := dispatchManager(edit)
 		faults = append(faults, err)
 		if prepare != nil {
 			prepare(m)
 		}
-		bound := opmanager.MustBind(m, op)
-		rows = append(rows, row{name: name, limit: limit, batch: func(n int) {
+		bound := opmanager.MustBind(m, dispatchOp)
+		rows = append(rows, dispatchRow{name: name, limit: limit, batch: func(n int) {
 			for range n {
 				_ = bound.Call(a)
 			}
@@ -161,26 +161,26 @@ func makeRows(a args) ([]row, error) {
 		i.Support.DTypes = []tensor.DType{tensor.F32}
 	}, nil)
 	add("bound, the first choice is in quarantine", "as bound", func(i *opregistry.Impl) {
-		i.Run = func(*opregistry.Exec, args) error { return errors.New("broken") }
+		i.Run = func(*opregistry.Exec, dispatchArgs) error { return errors.New("broken") }
 	}, func(m *opmanager.Manager) {
 		for len(m.Quarantines()) == 0 {
-			_ = opmanager.MustBind(m, op).Call(a)
+			_ = opmanager.MustBind(m, dispatchOp).Call(a)
 		}
 	})
-	m, err := manager(nil)
+	m, err := dispatchManager(nil)
 	faults = append(faults, err)
-	var fresh []*opmanager.Bound[args]
-	rows = append(rows, row{name: "bound, counted and timed, as calls over 10 us are", before: func(n int) {
+	var fresh []*opmanager.Bound[dispatchArgs]
+	rows = append(rows, dispatchRow{name: "bound, counted and timed, as calls over 10 us are", before: func(n int) {
 		fresh = nil
 		for range n/alwaysTimed + 1 {
-			fresh = append(fresh, opmanager.MustBind(m, op))
+			fresh = append(fresh, opmanager.MustBind(m, dispatchOp))
 		}
 	}, batch: func(n int) {
 		for i := range n {
 			_ = fresh[i/alwaysTimed].Call(a)
 		}
 	}})
-	rows = append(rows, row{name: "by name", limit: "<= 60", batch: func(n int) {
+	rows = append(rows, dispatchRow{name: "by name", limit: "<= 60", batch: func(n int) {
 		for range n {
 			_ = opmanager.Call(m, "bench_op", a)
 		}
@@ -204,8 +204,8 @@ func allocations(batch func(int), calls int) uint64 {
 
 // contention returns the time of a call in nanoseconds on one goroutine and on two that share a
 // manager.
-func contention(rounds, calls int, a args) (alone, together float64) {
-	m, err := manager(nil)
+func contention(rounds, calls int, a dispatchArgs) (alone, together float64) {
+	m, err := dispatchManager(nil)
 	if err != nil {
 		panic("BUG: " + err.Error())
 	}
@@ -218,7 +218,7 @@ func contention(rounds, calls int, a args) (alone, together float64) {
 			start := make(chan struct{})
 			for g := range goroutines {
 				wg.Go(func() {
-					bound := opmanager.MustBind(m, op)
+					bound := opmanager.MustBind(m, dispatchOp)
 					<-start
 					began := time.Now()
 					for range calls {
@@ -246,7 +246,7 @@ func contention(rounds, calls int, a args) (alone, together float64) {
 func rebuildTime() (time.Duration, error) {
 	src := opregistry.Source{Name: "bench"}
 	for i := range 150 {
-		op := opregistry.NewOp(fmt.Sprintf("op_%d", i), opregistry.Schema[args]{})
+		op := opregistry.NewOp(fmt.Sprintf("op_%d", i), opregistry.Schema[dispatchArgs]{})
 		for k := range 10 {
 			src.Impls = append(src.Impls, opregistry.Impl{
 				Op: op, ID: fmt.Sprint("vendor.v", k), Kind: opregistry.KindVendor, Vendor: fmt.Sprint("v", k), Priority: 100, Run: noop,

@@ -6,8 +6,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-
-	"github.com/primus-fl/primus/internal/cpufeat/cpufeattest"
 )
 
 // Form is a kernel over slices of one length, the first of which are results, with its formula.
@@ -43,7 +41,7 @@ func Fill(rng *rand.Rand, slices, n int) [][]float32 {
 func CheckForms(t *testing.T, forms []Form) {
 	for _, f := range forms {
 		t.Run(f.Name, func(t *testing.T) {
-			cpufeattest.Each(t, func(t *testing.T) {
+			EachFeature(t, func(t *testing.T) {
 				rng := rand.New(rand.NewPCG(1, 2))
 				for n := 0; n <= 67; n += f.Unit {
 					for offset := range Surround {
