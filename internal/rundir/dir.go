@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -42,8 +41,8 @@ func Open(l Location) (*Dir, error) {
 		return nil, err
 	}
 	path := l.Path()
-	if err := os.MkdirAll(path, 0o755); err != nil {
-		return nil, fmt.Errorf("rundir: create the run directory %s: %w", path, durable.Explain(err))
+	if err := durable.MkdirAll(path); err != nil {
+		return nil, fmt.Errorf("rundir: create the run directory %s: %w", path, err)
 	}
 	lock, err := durable.Lock(filepath.Join(path, lockName))
 	if locked, ok := errors.AsType[*durable.LockedError](err); ok {

@@ -50,9 +50,11 @@ func (d *Dir) OpenMetrics(step int64) (*Metrics, error) {
 			return nil, fmt.Errorf("rundir: write %s: %w", MetricsName, err)
 		}
 	}
-	m.f, err = durable.OpenAppend(path)
-	if err != nil {
+	if m.f, err = durable.OpenAppend(path); err != nil {
 		return nil, fmt.Errorf("rundir: %w", durable.Explain(err))
+	}
+	if err := durable.SyncDir(d.path); err != nil { // for the name of a new file
+		return nil, errors.Join(fmt.Errorf("rundir: flush %s: %w", d.path, err), m.f.Close())
 	}
 	return m, nil
 }

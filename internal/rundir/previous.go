@@ -27,7 +27,7 @@ func (d *Dir) SetAside(names ...string) (string, error) {
 			return "", fmt.Errorf("rundir: set the earlier run aside: %w", durable.Explain(err))
 		}
 	}
-	for _, dir := range []string{d.Path(PreviousName, to), d.Path()} {
+	for _, dir := range []string{d.Path(PreviousName), d.Path(PreviousName, to), d.Path()} {
 		if err := durable.SyncDir(dir); err != nil {
 			return "", fmt.Errorf("rundir: set the earlier run aside: %w", err)
 		}
@@ -37,7 +37,7 @@ func (d *Dir) SetAside(names ...string) (string, error) {
 
 // newPrevious makes the first directory that is not there yet.
 func (d *Dir) newPrevious() (string, error) {
-	if err := os.MkdirAll(d.Path(PreviousName), 0o755); err != nil {
+	if err := durable.MkdirAll(d.Path(PreviousName)); err != nil {
 		return "", err
 	}
 	for n := 1; ; n++ {

@@ -100,10 +100,7 @@ func (s *Store) Acquire() (warning string, err error) {
 
 // open makes the directory and locks it.
 func (s *Store) open() (*durable.LockFile, error) {
-	if err := os.MkdirAll(s.dir, 0o755); err != nil {
-		return nil, durable.Explain(err)
-	}
-	if err := durable.SyncDir(filepath.Dir(s.dir)); err != nil {
+	if err := durable.MkdirAll(s.dir); err != nil {
 		return nil, err
 	}
 	return durable.Lock(filepath.Join(s.dir, lockName))
@@ -241,8 +238,8 @@ func (s *Store) clear(target string, existing []found, saved *Saved) error {
 		if _, err := os.Lstat(to); err == nil {
 			continue
 		}
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return fmt.Errorf("checkpoint: %w", durable.Explain(err))
+		if err := durable.MkdirAll(dir); err != nil {
+			return fmt.Errorf("checkpoint: %w", err)
 		}
 		if err := os.Rename(target, to); err != nil {
 			return fmt.Errorf("checkpoint: move what is in the way: %w", durable.Explain(err))

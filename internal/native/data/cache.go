@@ -12,7 +12,6 @@ import (
 	"hash/crc32"
 	"io"
 	"math"
-	"os"
 	"path/filepath"
 
 	"github.com/primus-fl/primus/internal/durable"
@@ -68,8 +67,8 @@ func newCache(dir string, k key, width int) cache {
 // write creates the file with the output of encode. It distinguishes errors of encode, which
 // concern the corpus, from errors of the cache.
 func (c cache) write(encode func(io.Writer) error) (corpusErr, cacheErr error) {
-	if err := os.MkdirAll(filepath.Dir(c.path), 0o755); err != nil {
-		return nil, durable.Explain(err)
+	if err := durable.MkdirAll(filepath.Dir(c.path)); err != nil {
+		return nil, err
 	}
 	cacheErr = durable.WriteFile(c.path, func(w io.Writer) error {
 		s := &sink{w: w, crc: crc32.New(castagnoli())}

@@ -195,9 +195,13 @@ func (t *trainer) beginSave(w *world.World, files []shards.File, check func() er
 	if err != nil {
 		return fmt.Errorf("%s: %w", saving, err)
 	}
+	metrics := t.metrics // which a run that goes back replaces
 	o := &ongoing{step: t.state.Step, mark: t.mark(), batch: t.batch.Slice(0, t.args.MicroBatchSize).Clone()}
 	o.Job = shards.Begin(w, t.store, int64(o.step), files, check, func(w *checkpoint.Writer) error {
 		w.Mark(o.mark)
+		if err := metrics.Sync(); err != nil { // a run that goes on from here has the lines up to here
+			return err
+		}
 		if t.args.Adapts() {
 			if err := w.JSON(weights.ConfigFile, weights.Config(t.args.Config, t.args.LoadHF)); err != nil {
 				return err

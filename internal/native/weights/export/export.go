@@ -75,8 +75,8 @@ func newDir(dir string, write func(temp string) error) (err error) {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("export: %w", durable.Explain(err))
 	}
-	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
-		return fmt.Errorf("export: %w", durable.Explain(err))
+	if err := durable.MkdirAll(filepath.Dir(dir)); err != nil {
+		return fmt.Errorf("export: %w", err)
 	}
 	temp := durable.TempName(dir)
 	if err := os.Mkdir(temp, 0o755); err != nil {

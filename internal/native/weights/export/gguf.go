@@ -37,8 +37,8 @@ func GGUF(path string, m *Model, s GGUFSettings) (GGUFReport, error) {
 	if err := g.convert(); err != nil {
 		return GGUFReport{}, fmt.Errorf("export: %w", err)
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return GGUFReport{}, fmt.Errorf("export: %w", durable.Explain(err))
+	if err := durable.MkdirAll(filepath.Dir(path)); err != nil {
+		return GGUFReport{}, fmt.Errorf("export: %w", err)
 	}
 	err := durable.WriteFile(path, func(w io.Writer) error { return Write(w, g.values, g.tensors) })
 	if err != nil {
