@@ -23,10 +23,11 @@ type attention struct {
 	dropout    float32
 	dProjected *tensor.Tensor
 	dMixed     *tensor.Tensor
-	rows       []attentionCall  // of whole rows
-	packed     []attentionCall  // of packed documents
-	apart      []attentionCall  // of whole rows with dropout, one of each; nil where this rank has all heads
-	cached     *cachedAttention // nil where keys and values are those of the pass
+	rows       []attentionCall   // of whole rows
+	packed     []attentionCall   // of packed documents
+	apart      []attentionCall   // of whole rows with dropout, one of each; nil where this rank has all heads
+	cached     *cachedAttention  // nil where keys and values are those of the pass
+	context    *contextAttention // nil where this rank has whole sequences
 	fwd        *opmanager.Bound[attentionops.FusedAttnFwdArgs]
 	bwd        *opmanager.Bound[attentionops.FusedAttnBwdArgs]
 }
@@ -77,6 +78,11 @@ func (b *Builder) attention(w LayerWeights, freqs *tensor.Tensor) *attention {
 	packed, wholePacked := views(func(t *tensor.Tensor, lo, hi int) *tensor.Tensor { return memory.PackedHeads(t, d, lo, hi) })
 	if a.rotary != nil {
 		a.rotary.rows, a.rotary.packed = wholeRows, wholePacked
+	}
+	if b.context != nil {
+		a.context = b.contextAttention(packed, a)
+		a.packed = []attentionCall{{attentionViews: packed}}
+		return a
 	}
 	b.attentionCalls(a, rows, packed)
 	if b.Cache != nil {
@@ -159,6 +165,10 @@ func (a *attention) Forward(r *Run, x, y *tensor.Tensor) {
 func (a *attention) core(r *Run) {
 	a.norms.Forward(r)
 	a.rotary.Forward(r)
+	if a.context != nil {
+		a.context.forward(r, a)
+		return
+	}
 	for _, c := range a.calls(r) {
 		args := attentionops.FusedAttnFwdArgs{
 			Q: c.q, K: c.k, V: c.v, O: c.o, Stats: c.stats, AttnScale: a.scale, QKVFormat: c.format, AttnMaskType: c.mask, AttnOptions: a.options(r, c.offset), Saved: c.saved,
@@ -172,15 +182,24 @@ func (a *attention) core(r *Run) {
 
 func (a *attention) Backward(r *Run, x, dy, dx *tensor.Tensor) {
 	a.out.Backward(r, a.mixed, dy, a.dMixed)
+	if a.context != nil {
+		a.context.backward(r, a)
+	} else {
+		a.coreBackward(r)
+	}
+	a.rotary.Backward(r)
+	a.norms.Backward(r, a.packed[0].dq, a.packed[0].dk)
+	a.qkv.Backward(r, x, a.dProjected, dx)
+}
+
+// coreBackward is the gradient of core without rotary and norms.
+func (a *attention) coreBackward(r *Run) {
 	for _, c := range a.calls(r) {
 		Call(r, a.bwd, attentionops.FusedAttnBwdArgs{
 			Q: c.q, K: c.k, V: c.v, O: c.o, DO: c.dO, Stats: c.stats, DQ: c.dq, DK: c.dk, DV: c.dv,
 			AttnScale: a.scale, QKVFormat: c.format, AttnMaskType: c.mask, AttnOptions: a.options(r, c.offset), Saved: c.saved,
 		})
 	}
-	a.rotary.Backward(r)
-	a.norms.Backward(r, a.packed[0].dq, a.packed[0].dk)
-	a.qkv.Backward(r, x, a.dProjected, dx)
 }
 
 func (a *attention) options(r *Run, offset uint64) attentionops.AttnOptions {
@@ -240,7 +259,7 @@ func (p *rotary) Forward(r *Run) {
 		return
 	}
 	v, format := p.views(r)
-	args := rope.FusedRopeArgs{Input: v.in, Freqs: p.freqs, Output: v.out, QKVFormat: format, CuSeqlens: r.Places}
+	args := rope.FusedRopeArgs{Input: v.in, Freqs: p.freqs, Output: v.out, QKVFormat: format, CuSeqlens: r.Places, StartPositions: r.Starts}
 	if p.cache != nil {
 		args.CuSeqlens, args.StartPositions = p.cache.RowEnds, p.cache.Starts
 	}
@@ -250,7 +269,7 @@ func (p *rotary) Forward(r *Run) {
 func (p *rotary) Backward(r *Run) {
 	if p != nil {
 		v, format := p.views(r)
-		Call(r, p.bwd, rope.FusedRopeArgs{Input: v.grad, Freqs: p.freqs, Output: v.grad, QKVFormat: format, CuSeqlens: r.Places})
+		Call(r, p.bwd, rope.FusedRopeArgs{Input: v.grad, Freqs: p.freqs, Output: v.grad, QKVFormat: format, CuSeqlens: r.Places, StartPositions: r.Starts})
 	}
 }
 

@@ -43,6 +43,7 @@ type Builder struct {
 	wide       *wide        // of routers; nil without
 	Part       Part
 	stream     *Stream
+	context    *contextPlan  // of the tokens of the rank; nil where it has all
 	RowBuffers *[4]RowBuffer // scratch of layers whose experts several ranks share
 	again      *memory.Pool  // memory of what backward computes again, which layers share; nil for a forward-only pass
 	narrow     *memory.Pool  // memory of operands of fp8, which layers share
@@ -250,12 +251,28 @@ func (b *Builder) randomPacked(heads int) uint64 {
 // dropout zeroes elements of rows of the stream; nil keeps all.
 type dropout struct {
 	probability float32
-	offset      uint64
+	runs        []droppedRows
 	mask        *tensor.Tensor
 	grad        *tensor.Tensor // [R h]
-	saved       *opregistry.Saved
 	fwd         *opmanager.Bound[dropoutops.DropoutFwdArgs]
 	bwd         *opmanager.Bound[dropoutops.DropoutBwdArgs]
+}
+
+// droppedRows are rows that follow each other in the batch of all ranks, which counts the random
+// numbers of dropout.
+type droppedRows struct {
+	rows   Range
+	offset uint64
+	saved  *opregistry.Saved
+}
+
+// of returns the rows of a matrix, and those of a mask with a bit for each of its elements.
+func (d *droppedRows) of(x, mask *tensor.Tensor) (rows, bits *tensor.Tensor) {
+	if d.rows == (Range{0, x.Shape()[0]}) {
+		return x, mask
+	}
+	h := x.Shape().Cols()
+	return memory.Rows(x, d.rows.Lo, d.rows.Hi), memory.Rows(mask, d.rows.Lo*h/8, d.rows.Hi*h/8)
 }
 
 // dropout makes the dropout of hidden states; a forward-only pass has none.
@@ -265,21 +282,30 @@ func (b *Builder) dropout() *dropout {
 	}
 	h := b.Config.HiddenSize
 	d := &dropout{
-		probability: float32(b.Config.HiddenDropout), offset: b.random(b.tokens() * h), mask: b.Keep.New(tensor.U8, (b.rows()*h+7)/8),
-		grad: b.Spare.New(b.Config.Compute(), b.rows(), h), saved: saved(),
-		fwd: opmanager.MustBind(b.Fwd, dropoutops.DropoutFwd), bwd: opmanager.MustBind(b.Bwd, dropoutops.DropoutBwd),
+		probability: float32(b.Config.HiddenDropout), mask: b.Keep.New(tensor.U8, (b.rows()*h+7)/8),
+		grad: b.Spare.New(b.Config.Compute(), b.rows(), h),
+		fwd:  opmanager.MustBind(b.Fwd, dropoutops.DropoutFwd), bwd: opmanager.MustBind(b.Bwd, dropoutops.DropoutBwd),
 	}
+	offset, first := b.random(b.tokens()*b.contextRanks()*h), 0
 	if b.Part.Sequence {
-		d.offset += uint64(b.Part.Tensor.Rank * b.rows() * h / 4)
+		first = b.Part.Tensor.Rank * b.rows()
+	}
+	for _, r := range b.context.rows(Range{first, first + b.rows()}) {
+		rows := Range{r.at - first, r.at - first + r.n}
+		d.runs = append(d.runs, droppedRows{rows: rows, offset: offset + uint64(r.of*h/4), saved: saved()})
 	}
 	return d
 }
 
 // Forward changes x.
 func (d *dropout) Forward(r *Run, x *tensor.Tensor) {
-	if d != nil && r.Dropout.On {
+	if d == nil || !r.Dropout.On {
+		return
+	}
+	for i := range d.runs {
+		rows, mask := d.runs[i].of(x, d.mask)
 		Call(r, d.fwd, dropoutops.DropoutFwdArgs{
-			Input: x, Out: x, Mask: d.mask, DropoutProbability: d.probability, Seed: r.Dropout.Key, Offset: d.offset, Saved: d.saved,
+			Input: rows, Out: rows, Mask: mask, DropoutProbability: d.probability, Seed: r.Dropout.Key, Offset: d.runs[i].offset, Saved: d.runs[i].saved,
 		})
 	}
 }
@@ -290,6 +316,10 @@ func (d *dropout) Backward(r *Run, dy *tensor.Tensor) *tensor.Tensor {
 	if d == nil || !r.Dropout.On {
 		return dy
 	}
-	Call(r, d.bwd, dropoutops.DropoutBwdArgs{GradOutput: dy, Mask: d.mask, GradInput: d.grad, DropoutProbability: d.probability, Saved: d.saved})
+	for i := range d.runs {
+		rows, mask := d.runs[i].of(dy, d.mask)
+		grad, _ := d.runs[i].of(d.grad, d.mask)
+		Call(r, d.bwd, dropoutops.DropoutBwdArgs{GradOutput: rows, Mask: mask, GradInput: grad, DropoutProbability: d.probability, Saved: d.runs[i].saved})
+	}
 	return d.grad
 }

@@ -224,7 +224,7 @@ func (d *Decoder) build(n int) *decoderPass {
 	c.AuxLossCoeff, c.HiddenDropout, c.AttentionDropout = 0, 0, 0
 	own := &memory.Pool{Arena: d.memory}
 	part := d.m.part
-	part.Sequence = false // there are few rows
+	part.Sequence, part.Context, part.Rows = false, nil, nil // there are few rows
 	b := Builder{Config: c, Batch: 1, Seq: n, Keep: own, Cache: d.cache, Scales: d.m.scales, Part: part, RowBuffers: new([4]RowBuffer)}
 	b.At(d.mgr)
 	b.Stream()

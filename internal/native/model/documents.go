@@ -41,12 +41,16 @@ func (d *documents) set(of []int32, begins func(i int) bool) error {
 
 // setDocuments takes the segments and positions of a batch.
 func (p *Pass) setDocuments(b Batch) error {
-	err := errors.Join(
+	if p.embedding != nil {
+		if err := p.embedding.FillPlaces(p.share, b.Positions); err != nil {
+			return err
+		}
+	}
+	if p.context != nil {
+		return p.context.set(&p.places, b)
+	}
+	return errors.Join(
 		p.segments.set(b.Segments, func(i int) bool { return i%p.seq == 0 || b.Segments[i] != b.Segments[i-1] }),
 		p.places.set(b.Positions, func(i int) bool { return b.Positions[i] == 0 }),
 	)
-	if p.embedding == nil {
-		return err
-	}
-	return errors.Join(err, p.embedding.FillPlaces(p.seq, b.Positions))
 }

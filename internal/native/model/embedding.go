@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/primus-fl/primus/internal/native/memory"
+	"github.com/primus-fl/primus/internal/native/sequence"
 	"github.com/primus-fl/primus/internal/native/world"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/ops/embedding"
@@ -47,18 +48,24 @@ func (b *Builder) Embedding(tokens, positions *Param, tied bool) *Embedding {
 	return e
 }
 
-// FillPlaces writes the position of each token: its place in the row if positions is nil.
-func (e *Embedding) FillPlaces(seq int, positions []int32) error {
+// FillPlaces writes the position of each token of a rank: its place in the row if positions, which
+// are those of all tokens of the batch, is nil.
+func (e *Embedding) FillPlaces(own sequence.Share, positions []int32) error {
 	if e.Positions == nil {
 		return nil
 	}
 	return tensor.Fill(e.Places, func(places []int32) {
 		if positions != nil {
-			copy(places, positions)
+			copy(places, sequence.Pick(own, positions))
 			return
 		}
-		for i := range places {
-			places[i] = int32(i % seq)
+		for len(places) > 0 {
+			for _, r := range own.Ranges() {
+				for i := range r.Len() {
+					places[i] = int32(r.Lo + i)
+				}
+				places = places[r.Len():]
+			}
 		}
 	})
 }

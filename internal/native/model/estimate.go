@@ -18,6 +18,12 @@ func PartOf(g world.Groups, p world.Parallel) (part Part) {
 	if p.TensorRanks() > 1 {
 		part.Tensor, part.Sequence = g.Tensor, p.SequenceParallel
 	}
+	if p.ContextRanks() > 1 {
+		part.Context = g.Context
+	}
+	if part.Context != nil || part.Sequence {
+		part.Rows = g.Sequences
+	}
 	return part
 }
 
@@ -71,7 +77,7 @@ func passBytes(c architecture.Config, part Part, mgr *opmanager.Manager, batch i
 		m.countRounded(taken)
 		return nil
 	})
-	input := float64(batch) * float64(c.SeqLength) * float64(c.HiddenSize) * float64(c.Compute().Size())
+	input := float64(batch) * float64(part.share(c.SeqLength).Tokens()) * float64(c.HiddenSize) * float64(c.Compute().Size())
 	return training + rounded + float64(inputs)*input, err
 }
 

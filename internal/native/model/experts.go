@@ -292,7 +292,7 @@ func split(views []*tensor.Tensor, t *tensor.Tensor, counts []int32) {
 
 // balance is the auxiliary loss that makes the router use all experts equally.
 type balance struct {
-	ranks            *world.World   // that have other rows of the batch; nil without
+	ranks            *world.World   // that have other rows of the same sequences; nil without
 	tokens           int            // of the batch
 	counts           *tensor.Tensor // i32 [experts]: tokens of each, of the batch; nil for those of this rank
 	coeff            float32
@@ -313,7 +313,7 @@ type balance struct {
 func (b *Builder) balance() *balance {
 	t, n := b.mlpRows(), b.Config.NumExperts
 	l := &balance{
-		tokens: b.tokens(),
+		tokens: b.tokens() * b.contextRanks(),
 		coeff:  float32(b.Config.AuxLossCoeff),
 		scores: b.Keep.F32(t, n), state: b.Keep.F32(t, n), best: b.Keep.New(tensor.Bool, t, n), loss: b.Keep.F32(1), factor: b.Keep.F32(1),
 		dLoss: b.Spare.F32(1), dScores: b.Spare.F32(t, n), dLogits: b.Spare.F32(t, n), savedScore: saved(), savedLoss: saved(),
@@ -321,8 +321,8 @@ func (b *Builder) balance() *balance {
 		fwd: opmanager.MustBind(b.Fwd, moe.FusedMoEAuxLossFwd), bwd: opmanager.MustBind(b.Bwd, moe.FusedMoEAuxLossBwd),
 		addBwd: opmanager.MustBind(b.Bwd, norm.ResidualAdd),
 	}
-	if b.Part.Sequence {
-		l.ranks, l.counts = b.Part.Tensor, b.Keep.New(tensor.I32, n)
+	if b.Part.Rows != nil {
+		l.ranks, l.counts = b.Part.Rows, b.Keep.New(tensor.I32, n)
 	}
 	return l
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/primus-fl/primus/internal/native/memory"
+	"github.com/primus-fl/primus/internal/native/sequence"
 	"github.com/primus-fl/primus/internal/random"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/ops/quant"
@@ -18,13 +19,16 @@ type Pass struct {
 	stretch    Stretch
 	memory     *memory.Arena
 	batch, seq int
-	check      bool // look for NaN and Inf after each op
-	fresh      bool // the activations are those of the last Loss
+	share      sequence.Share // of the tokens of a row
+	context    *contextPlan   // nil where this rank has all of them
+	check      bool           // look for NaN and Inf after each op
+	fresh      bool           // the activations are those of the last Loss
 	dropout    DropoutKey
 	loss       Loss
 	lossArgs   LossBatch
 	weights    []float32 // memory of lossArgs.Weights
 	weight     float64   // the sum of the weights of the batch
+	ownWeight  float64   // that of the tokens of this rank
 	current    Run
 	auxLoss    float64 // of the last forward
 	held       int     // the first layer of the chunk, of those that are computed again, whose activations are in memory
@@ -69,8 +73,11 @@ func (m *Model) newPass(mgr *opmanager.Manager, stretch, batch, seq int, train, 
 	if train && m.frozen {
 		return nil, errors.New("pass that trains: the model has no gradients")
 	}
-	if n := m.part.Tensor; m.part.Sequence && batch*seq%n.Ranks != 0 {
-		return nil, fmt.Errorf("pass of %d sequences of %d tokens: want a multiple of %d tokens, of which each rank has a part (sequence_parallel)", batch, seq, n.Ranks)
+	if n := m.part.Tensor; m.part.Sequence && batch*m.part.share(seq).Tokens()%n.Ranks != 0 {
+		return nil, fmt.Errorf("pass of %d sequences of %d tokens: want a multiple of %d tokens, of which each rank has a part (sequence_parallel)", batch, seq, n.Ranks*m.part.contextRanks())
+	}
+	if err := sequence.Validate(seq, m.part.contextRanks()); err != nil {
+		return nil, err
 	}
 	p := &Pass{m: m, stretch: m.stretch(stretch), apart: apart, memory: &memory.Arena{Backend: m.memory.Backend}, batch: batch, seq: seq, loss: CrossEntropy()}
 	p.build(mgr, train)
@@ -79,7 +86,7 @@ func (m *Model) newPass(mgr *opmanager.Manager, stretch, batch, seq int, train, 
 	}
 	var err error
 	if p.embedding != nil {
-		err = p.embedding.FillPlaces(seq, nil)
+		err = p.embedding.FillPlaces(m.part.share(seq), nil)
 	}
 	if err == nil && p.freqs != nil {
 		err = FillFreqs(m.cfg, p.freqs)
@@ -91,9 +98,13 @@ func (m *Model) newPass(mgr *opmanager.Manager, stretch, batch, seq int, train, 
 }
 
 func (p *Pass) build(mgr *opmanager.Manager, train bool) {
-	m, c, t := p.m, p.m.cfg, p.batch*p.seq
+	p.share = p.m.part.share(p.seq)
+	m, c, t := p.m, p.m.cfg, p.batch*p.share.Tokens()
 	own := &memory.Pool{Arena: p.memory}
-	outside := Builder{Config: m.local(), Batch: p.batch, Seq: p.seq, Keep: own, Part: m.part, RowBuffers: new([4]RowBuffer), Apart: p.apart}
+	if m.part.Context != nil {
+		p.context = &contextPlan{share: p.share, batch: p.batch}
+	}
+	outside := Builder{Config: m.local(), Batch: p.batch, Seq: p.share.Tokens(), Keep: own, Part: m.part, context: p.context, RowBuffers: new([4]RowBuffer), Apart: p.apart}
 	if train {
 		outside.Spare = &memory.Pool{Arena: p.memory}
 		p.grad = outside.Gradients()
@@ -157,7 +168,9 @@ func (p *Pass) SetBatch(b Batch) error {
 		err := tensor.Fill(t, func(tokens []int32) {
 			for i := range p.batch {
 				row := b.Tokens[i*(p.seq+1)+first:]
-				copy(tokens[i*p.seq:(i+1)*p.seq], row[:p.seq])
+				for _, r := range p.share.Ranges() {
+					tokens = tokens[copy(tokens, row[r.Lo:r.Hi]):]
+				}
 			}
 		})
 		if err != nil {
@@ -165,13 +178,18 @@ func (p *Pass) SetBatch(b Batch) error {
 		}
 	}
 	p.lossArgs.Weights = nil
-	if b.Weights != nil {
-		p.weights = append(p.weights[:0], b.Weights...)
-		p.lossArgs.Weights = p.weights
-	}
 	p.weight, p.lossArgs.Batch = b.Weight(), b
+	p.ownWeight = p.weight / float64(p.share.Ranks)
+	if b.Weights != nil {
+		p.weights = append(p.weights[:0], sequence.Pick(p.share, b.Weights)...)
+		p.lossArgs.Weights, p.ownWeight = p.weights, Batch{Weights: p.weights}.Weight()
+	}
 	return p.setDocuments(b)
 }
+
+// Weight returns the sum of the weights of the targets of this rank in the batch, which the loss is
+// a mean of.
+func (p *Pass) Weight() float64 { return p.ownWeight }
 
 // CheckFinite makes the pass look for NaN and Inf after each op, to name the first op at fault. It
 // is slow.
@@ -298,7 +316,7 @@ func (p *Pass) backward(scale float32, accumulate bool, later *[]postponed) erro
 
 // run begins a forward or backward pass. Only one may run at a time.
 func (p *Pass) run() *Run {
-	p.current = Run{Index: -1, Check: p.check, Dropout: p.dropout, Segments: p.segments.starts, Places: p.places.starts, mark: p.mark}
+	p.current = Run{Index: -1, Check: p.check, Dropout: p.dropout, Segments: p.segments.starts, Places: p.places.starts, Starts: p.context.positions(), mark: p.mark}
 	return &p.current
 }
 

@@ -21,6 +21,7 @@ type Run struct {
 	AuxScale   float32        // the gradient of the auxiliary loss of each layer
 	Segments   *tensor.Tensor // the documents that attention separates, i32 [documents+1]; nil for whole rows
 	Places     *tensor.Tensor // those in which positions are counted, likewise
+	Starts     *tensor.Tensor // the position of the first token of each of these, i32 [documents]; nil for 0
 	Err        error
 
 	later *[]postponed // collects the gradients of weights that are computed later; nil if none are

@@ -157,6 +157,6 @@ func (b *Builder) skip(s Stretch) {
 // skipDropout passes over the random numbers of a dropout of hidden states.
 func (b *Builder) skipDropout() {
 	if b.Config.HiddenDropout > 0 {
-		b.random(b.tokens() * b.Config.HiddenSize)
+		b.random(b.tokens() * b.contextRanks() * b.Config.HiddenSize)
 	}
 }

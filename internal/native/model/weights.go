@@ -47,6 +47,8 @@ type Part struct {
 	Tensor   *world.World // ranks that share projections and vocabulary; nil where each has all
 	Sequence bool         // these ranks divide the rows between the projections, too
 	Experts  *world.World // ranks that share the experts of each layer; nil where each has all
+	Context  *world.World // ranks that have the other tokens of each sequence; nil where each has all
+	Rows     *world.World // ranks that have the other rows between projections; nil where each has all
 
 	// Stretches are what this stage of a pipeline computes, in the order of the model; nil for all of
 	// it.

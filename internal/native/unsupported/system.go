@@ -3,7 +3,7 @@ package unsupported
 // parallel are the parameters that spread a model over processes.
 func parallel() map[string]rule {
 	const (
-		ranks  = "ranks divide the batch, layers by pipeline_model_parallel_size, tensor_model_parallel_size and expert_model_parallel_size, and the state of the optimizer by use_distributed_optimizer"
+		ranks  = "ranks divide the batch, sequences by context_parallel_size, layers by pipeline_model_parallel_size, tensor_model_parallel_size and expert_model_parallel_size, and the state of the optimizer by use_distributed_optimizer"
 		layout = "pipeline_model_parallel_layout says which layers a stage has"
 	)
 	return map[string]rule{
@@ -11,7 +11,6 @@ func parallel() map[string]rule {
 		"account_for_loss_in_pipeline_split":      off(layout),
 		"decoder_first_pipeline_num_layers":       only(layout),
 		"decoder_last_pipeline_num_layers":        only(layout),
-		"context_parallel_size":                   only(ranks, 1.0),
 		"expert_tensor_parallel_size":             only(ranks, 1.0),
 		"model_parallel_size":                     only(ranks, 1.0),
 		"hierarchical_context_parallel_sizes":     only(ranks, nil),

@@ -19,6 +19,7 @@ type Parallel struct {
 	SequenceParallel  bool `param:"sequence_parallel"`            // these ranks divide the sequence between the projections; nothing without them
 	ExpertParallel    int  `param:"expert_model_parallel_size"`   // ranks that share the experts of each layer; 0 means 1
 	PipelineParallel  int  `param:"pipeline_model_parallel_size"` // stages, each of which has some of the layers; 0 means 1
+	ContextParallel   int  `param:"context_parallel_size"`        // ranks that share the tokens of each sequence; 0 means 1
 
 	// DistributedTimeout is how many minutes a rank waits for the others in a collective; 0 means
 	// 10.
@@ -54,8 +55,17 @@ func (p Parallel) Validate() error {
 	if p.PipelineParallel < 0 {
 		faults = append(faults, fmt.Errorf("pipeline_model_parallel_size: given %d, want a number >= 1", p.PipelineParallel))
 	}
+	if p.ContextParallel < 0 {
+		faults = append(faults, fmt.Errorf("context_parallel_size: given %d, want a number >= 1", p.ContextParallel))
+	}
 	return errors.Join(faults...)
 }
+
+// ContextRanks is the number of ranks that share the tokens of each sequence.
+func (p Parallel) ContextRanks() int { return cmp.Or(p.ContextParallel, 1) }
+
+// SequenceRanks is the number of ranks that work on the same sequences, without other stages.
+func (p Parallel) SequenceRanks() int { return p.TensorRanks() * p.ContextRanks() }
 
 // StageRanks is the number of stages of the pipeline.
 func (p Parallel) StageRanks() int { return cmp.Or(p.PipelineParallel, 1) }
@@ -75,7 +85,15 @@ func (p Parallel) Fits(ranks int) error {
 		return err
 	}
 	each := ranks / p.StageRanks()
-	return errors.Join(p.divides("expert_model_parallel_size", p.ExpertRanks(), each), p.divides("tensor_model_parallel_size", p.TensorRanks(), each))
+	faults := []error{p.divides("expert_model_parallel_size", p.ExpertRanks(), each)}
+	if p.ContextRanks() > 1 {
+		key := "context_parallel_size"
+		if p.TensorRanks() > 1 {
+			key += " times tensor_model_parallel_size"
+		}
+		return errors.Join(append(faults, p.divides(key, p.SequenceRanks(), each))...)
+	}
+	return errors.Join(append(faults, p.divides("tensor_model_parallel_size", p.TensorRanks(), each))...)
 }
 
 // divides is divides for the ranks of a stage.
@@ -96,12 +114,15 @@ func divides(parameter string, size, ranks int) error {
 
 // Groups are the groups of ranks with which a rank shares a part of the work.
 type Groups struct {
-	Data    *World // ranks that train on other sequences
-	Tensor  *World // ranks that share the projections of each layer, and work on the same sequences
-	Experts *World // ranks that share the experts of each layer
-	Copies  *World // ranks that have the same experts
-	Stages  *World // ranks that have the other stages of the pipeline, one each
-	Ends    *World // those of them that have the first and the last stage; nil elsewhere, and without a pipeline
+	Data      *World // ranks that train on other sequences
+	Tensor    *World // ranks that share the projections of each layer, and work on the same tokens
+	Context   *World // ranks that have the other tokens of the same sequences
+	Sequences *World // ranks of both kinds
+	Replicas  *World // ranks that have the same weights, and other tokens
+	Experts   *World // ranks that share the experts of each layer
+	Copies    *World // ranks that have the same experts
+	Stages    *World // ranks that have the other stages of the pipeline, one each
+	Ends      *World // those of them that have the first and the last stage; nil elsewhere, and without a pipeline
 }
 
 // Planned returns the groups of the first rank in a job of so many that has not begun.
@@ -110,18 +131,22 @@ func (p Parallel) Planned(ranks int) Groups {
 }
 
 // Divide returns the groups of a rank in a job that is divided as the parameters ask for. As in
-// Megatron, neighbours share projections or experts, and those of a stage follow each other.
+// Megatron, neighbours share projections or experts, the ranks that share the tokens of a sequence
+// follow each other apart from these, and those of a stage follow each other.
 func (w *World) Divide(p Parallel) Groups {
-	t, n, stages := p.TensorRanks(), p.ExpertRanks(), p.StageRanks()
+	t, n, stages, both := p.TensorRanks(), p.ExpertRanks(), p.StageRanks(), p.SequenceRanks()
 	each := w.Ranks / stages
 	stage, rank := w.Rank/each, w.Rank%each
 	first := stage * each
 	g := Groups{
-		Data:    w.part(rank/t, each/t, first+rank%t, t),
-		Tensor:  w.part(rank%t, t, first+rank/t*t, 1),
-		Experts: w.part(rank%n, n, first+rank/n*n, 1),
-		Copies:  w.part(rank/n, each/n, first+rank%n, n),
-		Stages:  w.part(stage, stages, rank, each),
+		Data:      w.part(rank/both, each/both, first+rank%both, both),
+		Tensor:    w.part(rank%t, t, first+rank/t*t, 1),
+		Context:   w.part(rank%both/t, both/t, first+rank/both*both+rank%t, t),
+		Sequences: w.part(rank%both, both, first+rank/both*both, 1),
+		Replicas:  w.part(rank/t, each/t, first+rank%t, t),
+		Experts:   w.part(rank%n, n, first+rank/n*n, 1),
+		Copies:    w.part(rank/n, each/n, first+rank%n, n),
+		Stages:    w.part(stage, stages, rank, each),
 	}
 	if last := stages - 1; last > 0 && (stage == 0 || stage == last) {
 		g.Ends = w.part(stage/last, 2, rank, last*each)

@@ -239,7 +239,7 @@ func (a *Args) validate() error {
 			faults = append(faults, fmt.Errorf("sequence_parallel: given false, want true with num_experts %d and tensor_model_parallel_size %d, as in Megatron", a.NumExperts, n))
 		}
 	}
-	faults = append(faults, a.validatePipeline())
+	faults = append(faults, a.validatePipeline(), a.validateContext())
 	if !(a.DistributedTimeout >= 0) {
 		faults = append(faults, fmt.Errorf("distributed_timeout_minutes: given %v, want a number >= 0", a.DistributedTimeout))
 	}

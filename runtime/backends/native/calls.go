@@ -23,10 +23,10 @@ type tracer struct {
 
 // traceCalls returns the calls of a step on a batch, of an evaluation, and of the text that the run
 // generates at its end. Nothing is computed and no weight changes: memory is reserved and not used.
-// A rank that has a part of the model only traces nothing, since the others would have to take
-// part, and neither does a run on a device.
+// A rank that has a part of the model or of the sequences only traces nothing, since the others
+// would have to take part, and neither does a run on a device.
 func (e *engine) traceCalls(batch model.Batch, backend device.Backend) ([]opmanager.ExpectedCall, error) {
-	if e.divided() || !e.model.Params()[0].Value.OnHost() {
+	if e.together() || !e.model.Params()[0].Value.OnHost() {
 		return nil, nil
 	}
 	defer e.model.WeightsChanged()

@@ -195,13 +195,11 @@ func (t *trainer) evaluate(ctx context.Context, e *evaluation) (mean float64, er
 		if i%t.groups.Data.Ranks != t.groups.Data.Rank {
 			continue
 		}
-		loss, known, err := t.plainLoss(micro)
+		loss, counts, err := t.plainLoss(micro)
 		if err != nil {
 			return 0, fmt.Errorf("evaluation: %w", err)
 		}
-		if known {
-			sum, weight = sum+loss*micro.Weight(), weight+micro.Weight()
-		}
+		sum, weight = sum+loss*counts, weight+counts
 	}
 	if rest := e.batches % t.groups.Data.Ranks; t.divided() && rest > 0 && t.groups.Data.Rank >= rest {
 		if _, _, err := t.plainLoss(micro); err != nil { // the last ones of other ranks need this rank, too

@@ -47,8 +47,8 @@ func (a *Args) checkDevice(tc *backend.TrainContext) error {
 	switch {
 	case name != "" && !strings.EqualFold(strings.TrimSpace(name), tc.Device.Name()):
 		return fmt.Errorf("device: given %s, but this program trains on %v", a.Device, at)
-	case at.Type != device.TypeCPU && tc.WorldSize > 1 && (a.Sharded || a.DividesModel()):
-		return fmt.Errorf("device: given %v in a run of %d ranks with use_distributed_optimizer, tensor_model_parallel_size, pipeline_model_parallel_size or expert_model_parallel_size, want the CPU or none of these: what they exchange lies in host memory", at, tc.WorldSize)
+	case at.Type != device.TypeCPU && tc.WorldSize > 1 && (a.Sharded || a.DividesModel() || a.ContextRanks() > 1):
+		return fmt.Errorf("device: given %v in a run of %d ranks with use_distributed_optimizer, tensor_model_parallel_size, pipeline_model_parallel_size, expert_model_parallel_size or context_parallel_size, want the CPU or none of these: what they exchange lies in host memory", at, tc.WorldSize)
 	}
 	return nil
 }
@@ -109,7 +109,7 @@ func (a *Args) memoryOf(plan *stages.Plan, stage int, mgr *opmanager.Manager, de
 	state := memory.Part{
 		What: "weights with gradients and moments", Bytes: weights + 4*moments, Formula: formula, Keys: "num_layers, hidden_size, vocab_size or num_experts",
 	}
-	if n := groups.Data.Ranks; a.Sharded && n > 1 { // gradients are added up apart
+	if n := groups.Replicas.Ranks; a.Sharded && n > 1 { // gradients are added up apart
 		state.Bytes = weights + 4*(trained+moments)/float64(n)
 		state.Formula = fmt.Sprintf("4 · parameters + 4 · those that are trained + 4 / %d ranks · (those that are trained and moments)", n)
 	}

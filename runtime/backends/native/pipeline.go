@@ -88,7 +88,7 @@ func (a *Args) microBatchesOn(ranks int) int {
 }
 
 // leastRanks is the smallest number of ranks that can train together.
-func (a *Args) leastRanks() int { return a.StageRanks() * max(a.TensorRanks(), a.ExpertRanks()) }
+func (a *Args) leastRanks() int { return a.StageRanks() * lcm(a.SequenceRanks(), a.ExpertRanks()) }
 
 // conveyor runs the stage of a pipeline that this rank has.
 type conveyor struct {
@@ -190,7 +190,7 @@ func (c *conveyor) Forward(s stages.Slot, micro int) error {
 	if err != nil {
 		return err
 	}
-	c.means.add(p, loss, b.Weight()/e.weight())
+	c.means.add(p, loss, p.Weight()/e.weight())
 	return nil
 }
 
@@ -213,26 +213,26 @@ func (c *conveyor) Stream(s stages.Slot) (in, out, gradient *tensor.Tensor) {
 	return p.Input(), p.Output(), p.Gradient()
 }
 
-// loss returns the loss of the weights on a micro batch, without patches and dropout, and whether
-// this is the rank that knows it.
-func (c *conveyor) loss(b model.Batch) (loss float64, known bool, err error) {
+// loss returns the loss of the weights on a micro batch, without patches and dropout, and the
+// weight of the tokens that it is the mean of, which is 0 before the last stage.
+func (c *conveyor) loss(b model.Batch) (loss, weight float64, err error) {
 	for chunk := range c.passes {
 		p := c.passes[chunk][0]
 		p.SetLoss(c.e.points.loss.Original())
 		p.KeepAll()
 		if err := p.SetBatch(b); err != nil {
-			return 0, false, err
+			return 0, 0, err
 		}
 	}
 	err = c.plan.Forward(c.e.groups.Stages.Rank, c.e.groups.Stages, c, func(s stages.Slot) error {
 		p := c.pass(s)
 		value, err := p.Loss()
 		if p.Heads() {
-			loss, known = value, true
+			loss, weight = value, p.Weight()
 		}
 		return err
 	})
-	return loss, known, err
+	return loss, weight, err
 }
 
 // numbers lists the micro batches in memory of each chunk.

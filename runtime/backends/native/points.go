@@ -100,19 +100,19 @@ func (e *engine) drawn(step, micro int) (seed, batch uint64) {
 	return uint64(e.args.Seed), uint64((step-1)*e.args.microBatches() + micro + e.groups.Data.Rank*e.own())
 }
 
-// plainLoss returns the loss of the weights on a micro batch, without patches and dropout, and
-// whether this is a rank that knows it.
-func (e *engine) plainLoss(b model.Batch) (loss float64, known bool, err error) {
+// plainLoss returns the loss of the weights on a micro batch, without patches and dropout, and the
+// weight of the tokens that it is the mean of, which is 0 where this rank does not know it.
+func (e *engine) plainLoss(b model.Batch) (loss, weight float64, err error) {
 	if e.conveyor != nil {
 		return e.conveyor.loss(b)
 	}
 	e.pass.SetLoss(e.points.loss.Original())
 	e.pass.KeepAll()
 	if err := e.pass.SetBatch(b); err != nil {
-		return 0, false, err
+		return 0, 0, err
 	}
 	loss, err = e.pass.Loss()
-	return loss, true, err
+	return loss, e.pass.Weight(), err
 }
 
 // forward calls the forward step of a micro batch of this rank.

@@ -47,7 +47,7 @@ const maxAttempts = 5
 func (e *engine) computeGradients(ctx context.Context, s *backend.Step) error {
 	for attempt := 1; ; attempt++ {
 		err := e.tryGradients(ctx, s)
-		if err == nil || attempt == maxAttempts || e.divided() || e.links.begun() || !e.canRepeat(err) {
+		if err == nil || attempt == maxAttempts || e.together() || e.links.begun() || !e.canRepeat(err) {
 			return err
 		}
 		e.log.Warn("the step is computed again", "step", s.Step, "attempt", attempt, "error", err)
@@ -143,7 +143,7 @@ func (e *engine) computeMicroBatches(ctx context.Context, step int, m *means) er
 		if err != nil {
 			return err
 		}
-		m.add(e.pass, loss, e.micro(i).Weight()/e.weight())
+		m.add(e.pass, loss, e.pass.Weight()/e.weight())
 		if !finite(m.loss) && e.world.Alone() {
 			return e.nonFinite(step, "loss", m.loss)
 		}
@@ -240,7 +240,7 @@ func (e *engine) nonFinite(step int, what string, value float64) error {
 // origin repeats the forward and backward passes of this rank and returns the first op whose result
 // is not finite, nil if there is none.
 func (e *engine) origin(step int) *model.NonFiniteError {
-	if e.divided() { // the other ranks would have to repeat them too
+	if e.together() { // the other ranks would have to repeat them too
 		return nil
 	}
 	e.pass.CheckFinite(true)

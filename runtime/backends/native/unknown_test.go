@@ -15,8 +15,8 @@ import (
 // begins, with all of its like.
 func TestWhatWouldChangeTheResultIsRefused(t *testing.T) {
 	l := newLab(t)
-	err := l.train(t.Context(), "run", "main_grads_dtype=bf16", "context_parallel_size=2", "decoupled_lr=0.1", "tokenizer_type=GPT2BPETokenizer", "qk_l2_norm=true")
-	for _, name := range []string{"main_grads_dtype", "context_parallel_size", "decoupled_lr", "tokenizer_type", "qk_l2_norm"} {
+	err := l.train(t.Context(), "run", "main_grads_dtype=bf16", "model_parallel_size=2", "decoupled_lr=0.1", "tokenizer_type=GPT2BPETokenizer", "qk_l2_norm=true")
+	for _, name := range []string{"main_grads_dtype", "model_parallel_size", "decoupled_lr", "tokenizer_type", "qk_l2_norm"} {
 		assert.ErrorContains(t, err, "modules.pre_trainer."+name+": given ")
 	}
 	assert.ErrorContains(t, err, `override 16 "main_grads_dtype=bf16"`)

@@ -78,7 +78,7 @@ func newWorld(tc *backend.TrainContext, a *Args) (*world.World, error) {
 // microBatchOn returns the micro batch of each rank, which may be smaller than micro_batch_size, or
 // why a job of some ranks cannot train the batch.
 func (a *Args) microBatchOn(ranks int) (int, error) {
-	ranks = max(ranks/a.TensorRanks()/a.StageRanks(), 1) // with sequences of their own
+	ranks = max(ranks/a.SequenceRanks()/a.StageRanks(), 1) // with sequences of their own
 	micro := a.MicroBatchSize
 	if share := a.GlobalBatchSize / ranks; share < micro && share > 0 && a.GlobalBatchSize%ranks == 0 {
 		micro = share
@@ -300,13 +300,18 @@ func (t *trainer) stopping(ctx context.Context) bool {
 // divided reports whether this rank has a part of the model only.
 func (e *engine) divided() bool { return !e.world.Alone() && e.args.DividesModel() }
 
+// together reports whether the passes of this rank need other ranks.
+func (e *engine) together() bool {
+	return e.divided() || !e.world.Alone() && e.args.ContextRanks() > 1
+}
+
 // stage reports whether this rank has a stage of a pipeline.
 func (e *engine) stage() bool { return e.divided() && e.args.StageRanks() > 1 }
 
 // part finds out with whom this rank works, and returns the part of the model that it has.
 func (e *engine) part() (model.Part, error) {
 	p := world.Parallel{}
-	if e.divided() {
+	if e.together() {
 		p = e.args.Parallel
 	}
 	e.groups = e.world.Divide(p)
@@ -334,7 +339,7 @@ func (e *engine) connect() error {
 		e.weights = &shards.Shard{}
 	}
 	for i, f := range e.model.Flats() {
-		w := []*world.World{e.groups.Data, e.groups.Copies}[i]
+		w := []*world.World{e.groups.Replicas, e.groups.Copies}[i]
 		if e.weights != nil {
 			for _, p := range f.Params {
 				e.weights.Add(p, optim.Param{Value: p.Value}, w.Leads() && e.writes(p))
@@ -454,7 +459,7 @@ func (e *engine) merged() (*shards.Shard, func() error, error) {
 	}
 	all := &shards.Shard{}
 	for i, p := range e.model.Params() {
-		all.Add(p, optim.Param{Value: values[i]}, e.groups.Data.Leads() && e.writes(p))
+		all.Add(p, optim.Param{Value: values[i]}, e.groups.Replicas.Leads() && e.writes(p))
 	}
 	return all, release, nil
 }
