@@ -20,8 +20,9 @@
 // error and every panic is a failure.
 //
 // Some cases have the sizes of models: one length as in a model and small ones beside it, or with
-// Thorough all. Where the oracle would take too long, some rows are compared, and invariants of the
-// whole; Result.Sampled counts those cases.
+// Thorough all; WithCalls adds calls that a program made. Where the oracle would take too long,
+// some parts of the results are compared, and invariants of the whole; Result.Sampled counts those
+// cases.
 //
 // The cases run once with one worker and once with several, on operands that hold other bytes
 // before they are written and, if the impl declares its determinism, lie elsewhere. The results

@@ -24,7 +24,7 @@ type config struct {
 	irreproducible bool
 	partialOracle  bool
 	thorough       bool // calls of models are whole
-	whole          bool // results are compared whole
+	calls          []NamedCall
 	untilFailure   bool
 	pages          bool   // operands lie beside pages that must not be touched
 	sample         int    // of the corner cases of a dtype; 0 stands for all
@@ -87,8 +87,9 @@ func PartialOracle() Option {
 	return optionFunc(func(c *config) { c.partialOracle = true })
 }
 
-// Thorough calls ops with the whole sizes of models, which takes minutes and gigabytes. Otherwise
-// one length of a call is that of a model and the others are small.
+// Thorough calls ops with the whole sizes of models, as far as operands have at most 2²⁷ elements,
+// which takes minutes and gigabytes. Otherwise one length of a call is that of a model and the
+// others are small.
 func Thorough() Option {
 	return optionFunc(func(c *config) { c.thorough = true })
 }

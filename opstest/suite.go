@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"math"
 	"runtime/debug"
 	"slices"
 
@@ -22,20 +23,9 @@ type Case[A any] struct {
 	// tolerance of the op is for; each term is at most 1.
 	Terms int
 
-	// Work is about how many operations the call has, if they are so many that only some rows of the
-	// result are compared where Spec.Rows can.
+	// Work is about how many operations the call has, if the op does not say it with its parts and
+	// they are more than its operands have elements.
 	Work float64
-}
-
-// Rows says how rows of the result of a call are computed alone.
-type Rows struct {
-	N int // number of rows
-
-	// Part returns the call that computes rows lo to hi, with views of the operands.
-	Part func(lo, hi int) (opregistry.Call, error)
-
-	// Operands are the names of those that Part computes. Others are written, but not compared.
-	Operands []string
 }
 
 // Invariant is a number that follows from the operands of a call and from its results.
@@ -60,10 +50,8 @@ type Spec[A any] struct {
 	// calls do not depend on the model.
 	Models func(d tensor.DType, whole bool) []Case[A]
 
-	// Rows returns how rows of the result are computed alone, and Invariants what the whole result
-	// must satisfy; both are for calls whose result is too large to be compared. Nil for ops that the
-	// oracle computes in time.
-	Rows       func(A) []Rows
+	// Invariants returns what the result must satisfy of a call of which only some parts are compared,
+	// because the oracle would take too long for all of it.
 	Invariants func(A) []Invariant
 
 	// Values returns what is compared with the oracle instead of the written operands, for ops
@@ -84,18 +72,18 @@ type Suite struct {
 	values  func(opregistry.Call) []opregistry.Operand
 	bitwise bool
 
-	rows       func(opregistry.Call) []Rows
 	invariants func(opregistry.Call) []Invariant
 }
 
 // untypedCase is a Case whose arguments are known as a call only.
 type untypedCase struct {
-	Name  string
-	Make  func(*Stage) opregistry.Call
-	Terms int
-	Work  float64
-	dtype tensor.DType
-	model bool // it has sizes of a model
+	Name     string
+	Make     func(*Stage) opregistry.Call
+	Terms    int
+	Work     float64
+	dtype    tensor.DType
+	model    bool // it has sizes of a model
+	recorded bool // it has the operands that a program had
 }
 
 func (s Spec[A]) Suite() *Suite {
@@ -109,9 +97,6 @@ func (s Spec[A]) Suite() *Suite {
 	if models := s.Models; models != nil {
 		u.models = func(d tensor.DType, whole bool) []untypedCase { return untyped(s.Op, models(d, whole)) }
 	}
-	if rows := s.Rows; rows != nil {
-		u.rows = func(a opregistry.Call) []Rows { return rows(*opregistry.ArgsOf[A](a)) }
-	}
 	if invariants := s.Invariants; invariants != nil {
 		u.invariants = func(a opregistry.Call) []Invariant { return invariants(*opregistry.ArgsOf[A](a)) }
 	}
@@ -124,10 +109,10 @@ func (s Spec[A]) Suite() *Suite {
 func untyped[A any](op *opregistry.Op[A], cases []Case[A]) []untypedCase {
 	all := make([]untypedCase, len(cases))
 	for i, c := range cases {
-		all[i] = untypedCase{c.Name, func(s *Stage) opregistry.Call {
+		all[i] = untypedCase{Name: c.Name, Terms: c.Terms, Work: c.Work, Make: func(s *Stage) opregistry.Call {
 			a := c.Make(s)
 			return op.At(&a)
-		}, c.Terms, c.Work, 0, false}
+		}}
 	}
 	return all
 }
@@ -141,7 +126,7 @@ type runner struct {
 	served       []untypedCase
 	declined     int
 	declared     bool // the impl declares that equal operands give equal bits, wherever they lie
-	sampled      int  // cases of which rows and invariants were compared
+	sampled      int  // cases of which parts and invariants were compared
 
 	long  map[string]bool // axes of operands that had a long and odd length in a case
 	large bool            // a result of a call of a model had many elements
@@ -190,7 +175,7 @@ func (r *runner) chosen(d tensor.DType) []untypedCase {
 		cases[i].dtype = d
 		cases[i].model = i >= len(cases)-len(models)
 	}
-	return cases
+	return append(cases, r.recorded(d)...)
 }
 
 // sampleOf returns n cases that the seed and the op choose.
@@ -248,12 +233,13 @@ type staged struct {
 	operands []opregistry.Operand
 	before   [][]byte // by operand
 	terms    int
+	recorded bool // the tolerance is that for results near 1, times the largest result
 }
 
 func (r *runner) stage(t tensortest.TB, c untypedCase, with setting) *staged {
 	t.Helper()
 	s := &Stage{T: t, Seed: with.seed, place: with.place, axis: with.axis, padded: with.padded, limit: with.limit}
-	call := &staged{stage: s, args: c.Make(s), terms: c.Terms}
+	call := &staged{stage: s, args: c.Make(s), terms: c.Terms, recorded: c.recorded}
 	if with.scaled && r.changeable() {
 		call.args = scaled(call.args, r.op)
 	}
@@ -290,12 +276,18 @@ func (call *staged) edit(t tensortest.TB, f func(float64) float64) {
 // check runs one case: with one worker, and with several on operands that lie elsewhere and hold
 // other bytes before they are written.
 func (r *runner) check(t T, d tensor.DType, c untypedCase) {
-	want := r.stage(t, c, setting{})
-	sampled := c.Work > maxWork && r.rows != nil && !r.cfg.whole
-	if !sampled && !r.expect(t, want.args) {
-		return
+	with := setting{}
+	if c.recorded { // the impl that wrote the saved state is another one
+		with.change = func(_ tensortest.TB, _ *Stage, a opregistry.Call) opregistry.Call { return a }
 	}
-	got, err := r.call(t, c, r.serial, setting{})
+	want := r.stage(t, c, with)
+	parts := want.args.Parts()
+	c.Work = max(c.Work, parts.Work*float64(parts.N))
+	sampled := parts.At != nil && c.Work > maxWork
+	if !sampled {
+		r.expect(t, want, with)
+	}
+	got, err := r.call(t, c, r.serial, with)
 	if err != nil {
 		r.declined++
 		if slices.Contains(r.cfg.mustServe, d) && contiguous(want.operands) {
@@ -305,22 +297,21 @@ func (r *runner) check(t T, d tensor.DType, c untypedCase) {
 	}
 	if sampled {
 		r.sampled++
-		r.compareRows(t, want, got)
+		r.compareParts(t, want, got)
 	} else {
 		r.compare(t, want, got)
 	}
-	place := elsewhere
-	if !r.declared {
-		place.Shift = 0
+	if with.place = elsewhere; !r.declared {
+		with.place.Shift = 0
 	}
-	again, err := r.call(t, c, r.many, setting{place: place})
+	again, err := r.call(t, c, r.many, with)
 	switch {
 	case err != nil:
 		t.Fatalf("opstest: declined with %d workers what it had served with one: %v", scatteredWorkers, err)
 	case !r.cfg.irreproducible:
 		r.same(t, got, again, "with one worker and with several, or when operands lie elsewhere or hold something else before they are written")
 	case sampled:
-		r.compareRows(t, want, again)
+		r.compareParts(t, want, again)
 	default:
 		r.compare(t, want, again)
 	}
@@ -333,16 +324,15 @@ func (r *runner) check(t T, d tensor.DType, c untypedCase) {
 }
 
 // expect lets the oracle compute a call. It ends the case when the oracle cannot.
-func (r *runner) expect(t T, a opregistry.Call) bool {
+func (r *runner) expect(t T, call *staged, with setting) {
 	t.Helper()
-	err := r.oracle(r.serial, a)
+	err := r.wanted(call, with)
 	if err != nil && r.cfg.partialOracle && errors.Is(err, opregistry.ErrUnsupported) {
 		t.Skipf("not judged: the oracle: %v", err)
 	}
 	if err != nil {
 		t.Fatalf("opstest: the oracle: %v", err)
 	}
-	return err == nil
 }
 
 // call makes the operands of a case, runs the impl and checks everything that needs no oracle. The
@@ -466,17 +456,33 @@ func (r *runner) compare(t tensortest.TB, want, got *staged) {
 		if o.Access == opregistry.AccessRead {
 			continue
 		}
-		tol := r.tolerance(o.Tensor.DType(), want.terms)
+		scale := want.scale(wanted[i].Tensor)
+		tol := r.tolerance(o.Tensor.DType(), want.terms, scale)
 		if !tensortest.Close(t, wanted[i].Tensor, o.Tensor, tol) || r.bitwise && !bytes.Equal(tensortest.Bytes(wanted[i].Tensor), tensortest.Bytes(o.Tensor)) {
 			t.Errorf("opstest: operand %q is not what the oracle computes", o.Name)
-		} else if text := bias(wanted[i].Tensor, o.Tensor, r.tolerance(tensor.F32, want.terms)); text != "" && !r.cfg.loose(o.Tensor.DType()) {
+		} else if text := bias(wanted[i].Tensor, o.Tensor, r.tolerance(tensor.F32, want.terms, scale)); text != "" && !r.cfg.loose(o.Tensor.DType()) {
 			t.Errorf("opstest: operand %q is off on average: %s", o.Name, text)
 		}
 	}
 }
 
+// scale returns what an absolute tolerance is multiplied with: 1, or the largest of the results
+// that are wanted of a recorded call.
+func (call *staged) scale(want *tensor.Tensor) float64 {
+	if !call.recorded || !want.DType().IsFloat() {
+		return 1
+	}
+	largest := 0.0
+	for _, v := range want.Float64s() {
+		if v = math.Abs(v); v > largest && !math.IsInf(v, 0) {
+			largest = v
+		}
+	}
+	return largest
+}
+
 // tolerance returns the bound for a written operand of dtype d that has sums of so many terms.
-func (r *runner) tolerance(d tensor.DType, terms int) tensor.Tolerance {
+func (r *runner) tolerance(d tensor.DType, terms int, scale float64) tensor.Tolerance {
 	tol := r.cfg.tolerance(r.op, d)
 	if terms > 0 && d.IsFloat() {
 		// A sum of n terms up to 1 in f32 passes values near √n on its way; n roundings of those to
@@ -487,6 +493,7 @@ func (r *runner) tolerance(d tensor.DType, terms int) tensor.Tolerance {
 		}
 		tol.Abs = max(tol.Abs, abs)
 	}
+	tol.Abs *= scale
 	return tol
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/tensor"
@@ -27,7 +28,8 @@ type Result struct {
 	DType    tensor.DType `json:"dtype"`
 	Served   int          `json:"served"`   // cases that it passed
 	Declined int          `json:"declined"` // cases that it declined
-	Sampled  int          `json:"sampled"`  // cases of which only rows were compared, and invariants of the whole
+	Sampled  int          `json:"sampled"`  // cases of which only parts were compared, and invariants of the whole
+	Seconds  float64      `json:"seconds"`  // that the cases took
 	Failures []Failure    `json:"failures,omitempty"`
 }
 
@@ -44,6 +46,17 @@ func (r Result) Status() string {
 	}
 }
 
+// Compared says which values of the results were compared with those of the reference.
+func (r Result) Compared() string {
+	switch {
+	case r.Served == 0 && len(r.Failures) == 0:
+		return "none"
+	case r.Sampled == 0:
+		return "all values"
+	}
+	return fmt.Sprintf("all values; in %d cases samples and invariants", r.Sampled)
+}
+
 // Verify is Run outside a Go test: it runs impl in every case of its op and returns a Result for
 // each storage dtype. It returns an error when it cannot begin: the kit has no cases of the op, or
 // oracle belongs to another op.
@@ -56,7 +69,7 @@ func (k Kit) Verify(impl, oracle opregistry.Impl, opts ...Option) (results []Res
 	for _, d := range cfg.dtypes {
 		one := *cfg
 		one.dtypes = []tensor.DType{d}
-		r := &record{}
+		begin, r := time.Now(), &record{}
 		res := Result{Op: impl.Op.Name(), Impl: impl.ID, DType: d}
 		func() {
 			defer func() {
@@ -67,7 +80,7 @@ func (k Kit) Verify(impl, oracle opregistry.Impl, opts ...Option) (results []Res
 			done := s.run(r, impl, oracle, &one)
 			res.Served, res.Declined, res.Sampled = len(done.served), done.declined, done.sampled
 		}()
-		res.Failures = r.failures
+		res.Failures, res.Seconds = r.failures, time.Since(begin).Seconds()
 		results = append(results, res)
 	}
 	return results, nil

@@ -25,7 +25,7 @@ var layers = []layer{
 	{root: "document"},
 	{root: "tensor", allowed: []string{"device"}},
 	{root: "opstest/ondevice", allowed: []string{"opregistry", "tensor", "device"}},
-	{root: "opstest", allowed: []string{"opregistry", "tensor"}},
+	{root: "opstest", allowed: []string{"internal/argcopy", "opregistry", "tensor"}},
 	{root: "ops/opscases", allowed: []string{"internal/random", "opregistry", "ops", "opstest", "tensor"}},
 	{root: "."},
 	{root: "opregistry", allowed: []string{"tensor", "device"}},

@@ -25,7 +25,7 @@ import (
 func Attention() opstest.Kit {
 	return opstest.Kit{
 		Suites: []*opstest.Suite{
-			opstest.Spec[attention.FusedAttnFwdArgs]{Op: attention.FusedAttnFwd, Cases: attnFwdCases, Models: attnFwdModels, Rows: attnRows}.Suite(),
+			opstest.Spec[attention.FusedAttnFwdArgs]{Op: attention.FusedAttnFwd, Cases: attnFwdCases, Models: attnFwdModels}.Suite(),
 			opstest.Spec[attention.FusedAttnBwdArgs]{Op: attention.FusedAttnBwd, Cases: attnBwdCases, Refresh: attnRefresh, Models: attnBwdModels}.Suite(),
 			opstest.Spec[attention.FAPrepareFwdArgs]{Op: attention.FAPrepareFwd, Cases: faPrepareFwdCases}.Suite(),
 			opstest.Spec[attention.FAPrepareBwdArgs]{Op: attention.FAPrepareBwd, Cases: faPrepareBwdCases}.Suite(),
@@ -168,7 +168,7 @@ func Embedding() opstest.Kit {
 func Gemm() opstest.Kit {
 	return opstest.Kit{
 		Suites: []*opstest.Suite{
-			opstest.Spec[gemm.GenericGemmArgs]{Op: gemm.GenericGemm, Cases: gemmCases, Models: gemmModels, Rows: gemmRows, Invariants: gemmInvariants}.Suite(),
+			opstest.Spec[gemm.GenericGemmArgs]{Op: gemm.GenericGemm, Cases: gemmCases, Models: gemmModels, Invariants: gemmInvariants}.Suite(),
 			opstest.Spec[gemm.TEGeneralGroupedGemmArgs]{Op: gemm.TEGeneralGroupedGemm, Cases: groupedGemmCases, Models: groupedGemmModels}.Suite(),
 			opstest.Spec[gemm.GroupedGemmArgs]{Op: gemm.TEGeneralGroupedGemmForGroupedTensor, Cases: groupedTensorCases}.Suite(),
 			opstest.Spec[gemm.GroupedGemmArgs]{Op: gemm.TEGeneralGroupedGemmForDiscreteIn, Cases: discreteInCases}.Suite(),

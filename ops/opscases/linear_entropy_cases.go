@@ -195,23 +195,24 @@ func linearEntropyGradCases() []opstest.GradCase {
 		})}
 }
 
-// linearEntropyFwdModels and linearEntropyBwdModels are the calls of output layers of models.
-func linearEntropyFwdModels(d tensor.DType, whole bool) []opstest.Case[loss.LinearCrossEntropyFwdArgs] {
+// linearEntropyFwdModels and linearEntropyBwdModels are the calls of output layers of models. They
+// are never whole: the oracle would compute three products of that size.
+func linearEntropyFwdModels(d tensor.DType, _ bool) []opstest.Case[loss.LinearCrossEntropyFwdArgs] {
 	return sized[loss.LinearCrossEntropyFwdArgs]{
 		lengths: []length{tokens, vocab, hidden.in(24)}, terms: longestOf, work: outputWork,
 		make: func(s *opstest.Stage, d tensor.DType, n []int) loss.LinearCrossEntropyFwdArgs {
 			return withGradients(s, opstest.Dense, d, linearEntropyFwdArgs(s, opstest.Dense, d, tensor.I32, outputLayer{n[0], n[2], n[1]}))
 		},
-	}.cases(d, whole)
+	}.cases(d, false)
 }
 
-func linearEntropyBwdModels(d tensor.DType, whole bool) []opstest.Case[loss.LinearCrossEntropyBwdArgs] {
+func linearEntropyBwdModels(d tensor.DType, _ bool) []opstest.Case[loss.LinearCrossEntropyBwdArgs] {
 	return sized[loss.LinearCrossEntropyBwdArgs]{
 		lengths: []length{tokens, vocab, hidden.in(24)}, terms: longestOf, work: outputWork,
 		make: func(s *opstest.Stage, d tensor.DType, n []int) loss.LinearCrossEntropyBwdArgs {
 			return linearEntropyBwdArgs(s, opstest.Dense, d, tensor.I64, outputLayer{n[0], n[2], n[1]})
 		},
-	}.cases(d, whole)
+	}.cases(d, false)
 }
 
 // longestOf returns the length of the longest sum: over tokens, classes or the hidden size.

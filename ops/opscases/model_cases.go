@@ -3,7 +3,6 @@ package opscases
 import (
 	"math"
 
-	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/ops/activation"
 	"github.com/primus-fl/primus/ops/attention"
 	"github.com/primus-fl/primus/ops/collective"
@@ -58,13 +57,13 @@ func crossEntropyBwdModel(s *opstest.Stage, l opstest.Layout, d tensor.DType, sh
 
 // embeddingModels have tokens that are words of the whole vocabulary.
 func embeddingFwdModels(d tensor.DType, whole bool) []opstest.Case[embedding.EmbeddingFwdArgs] {
-	return sized[embedding.EmbeddingFwdArgs]{lengths: []length{tokens, vocab, hidden.in(8)}, make: func(s *opstest.Stage, d tensor.DType, n []int) embedding.EmbeddingFwdArgs {
+	return sized[embedding.EmbeddingFwdArgs]{lengths: []length{tokens, vocab, hidden.in(8)}, pairs: true, make: func(s *opstest.Stage, d tensor.DType, n []int) embedding.EmbeddingFwdArgs {
 		return embedding.EmbeddingFwdArgs{Indices: s.Indexes(tensor.I32, n[0], n[1]), Weight: s.In(opstest.Dense, d, n[1], n[2]), Output: s.Out(opstest.Dense, d, n[0], n[2])}
 	}}.cases(d, whole)
 }
 
 func embeddingBwdModels(d tensor.DType, whole bool) []opstest.Case[embedding.EmbeddingBwdArgs] {
-	return sized[embedding.EmbeddingBwdArgs]{lengths: []length{tokens, vocab, hidden.in(8)}, make: func(s *opstest.Stage, d tensor.DType, n []int) embedding.EmbeddingBwdArgs {
+	return sized[embedding.EmbeddingBwdArgs]{lengths: []length{tokens, vocab, hidden.in(8)}, pairs: true, make: func(s *opstest.Stage, d tensor.DType, n []int) embedding.EmbeddingBwdArgs {
 		return embedding.EmbeddingBwdArgs{Grad: s.In(opstest.Dense, d, n[0], n[2]), Indices: s.Indexes(tensor.I32, n[0], n[1]), DWeight: s.Out(opstest.Dense, d, n[1], n[2])}
 	}}.cases(d, whole)
 }
@@ -85,14 +84,13 @@ func gemmModels(d tensor.DType, whole bool) []opstest.Case[gemm.GenericGemmArgs]
 		{"wgrad", []length{out, in, rows}, false, true},
 	} {
 		for _, c := range (sized[gemm.GenericGemmArgs]{
-			lengths: way.lengths,
+			lengths: way.lengths, pairs: true,
 			make: func(s *opstest.Stage, d tensor.DType, n []int) gemm.GenericGemmArgs {
 				a := gemmOperands(s, opstest.Dense, d, gemmShape{n[0], n[1], n[2]}, way.transA, way.transB)
 				a.D = s.Out(opstest.Dense, d, n[0], n[1])
 				return a
 			},
 			terms: func(n []int) int { return n[2] },
-			work:  func(n []int) float64 { return 2 * float64(n[0]) * float64(n[1]) * float64(n[2]) },
 		}).cases(d, whole) {
 			c.Name += "/" + way.name
 			cases = append(cases, c)
@@ -101,29 +99,14 @@ func gemmModels(d tensor.DType, whole bool) []opstest.Case[gemm.GenericGemmArgs]
 	return cases
 }
 
-// gemmRows computes rows of a product that has no epilogue.
-func gemmRows(a gemm.GenericGemmArgs) []opstest.Rows {
-	m, _, _ := a.Dims()
-	return []opstest.Rows{{N: m, Operands: []string{"D"}, Part: func(lo, hi int) (opregistry.Call, error) {
-		axis := 0
-		if a.TransB {
-			axis = 1
-		}
-		var err error
-		part := a
-		if part.B, err = a.B.Slice(axis, lo, hi); err != nil {
-			return opregistry.Call{}, err
-		}
-		part.D, err = a.D.Slice(0, lo, hi)
-		return gemm.GenericGemm.At(&part), err
-	}}}
-}
-
 // gemmInvariants compares D·x with op(B)·(op(A)·x) for a vector x of ±1, which costs as much as
 // reading the operands: Freivalds' check. Columns and rows that differ show with probability ½ for
 // each of its vectors.
 func gemmInvariants(a gemm.GenericGemmArgs) []opstest.Invariant {
 	m, n, k := a.Dims()
+	if a.Bias != nil || a.Gelu || a.Accumulate || a.Alpha.Or(1) != 1 {
+		return nil
+	}
 	A, B, D := a.A.Float64s(), a.B.Float64s(), a.D.Float64s()
 	at := func(v []float64, rows, cols int, turned bool, i, j int) float64 {
 		if turned {
@@ -192,14 +175,14 @@ func groupedGemmModels(d tensor.DType, whole bool) []opstest.Case[gemm.TEGeneral
 
 // attnModels are calls with the heads of a model and few positions, with one pair of heads and many
 // keys or many queries, and with many of both.
-func attnModels[A any](d tensor.DType, whole bool, make func(s *opstest.Stage, l opstest.Layout, d tensor.DType, f attention.QKVFormat, m attention.MaskType, n attnShape) A, work float64) []opstest.Case[A] {
+func attnModels[A any](d tensor.DType, whole bool, make func(s *opstest.Stage, l opstest.Layout, d tensor.DType, f attention.QKVFormat, m attention.MaskType, n attnShape) A) []opstest.Case[A] {
 	var cases []opstest.Case[A]
 	known := map[attnShape]bool{}
 	add := func(f attention.QKVFormat, m attention.MaskType, n attnShape) {
 		if !known[n] {
 			known[n] = true
 			cases = append(cases, opstest.Case[A]{
-				Name: "model/" + n.String() + "/" + m.String(), Terms: 64, Work: work * float64(n.h*n.sq) * float64(n.skv*n.dqk),
+				Name: "model/" + n.String() + "/" + m.String(), Terms: 64,
 				Make: func(s *opstest.Stage) A { return make(s, opstest.Dense, d, f, m, n) },
 			})
 		}
@@ -221,35 +204,13 @@ func attnModels[A any](d tensor.DType, whole bool, make func(s *opstest.Stage, l
 }
 
 func attnFwdModels(d tensor.DType, whole bool) []opstest.Case[attention.FusedAttnFwdArgs] {
-	return attnModels(d, whole, attnFwdArgs, 4)
+	return attnModels(d, whole, attnFwdArgs)
 }
 
 // attnBwdModels leaves out whole calls: the state that is saved for them would take longer to
 // compute than the gradient.
 func attnBwdModels(d tensor.DType, whole bool) []opstest.Case[attention.FusedAttnBwdArgs] {
-	return attnModels(d, false, attnBwdArgs, 10)
-}
-
-// attnRows computes queries of one sequence. A causal mask ends at the last of the keys that are
-// left.
-func attnRows(a attention.FusedAttnFwdArgs) []opstest.Rows {
-	return []opstest.Rows{{N: a.Q.Shape()[1], Operands: []string{"O", "stats"}, Part: func(lo, hi int) (opregistry.Call, error) {
-		part := a
-		last := a.K.Shape()[1]
-		if a.AttnMaskType == attention.CausalMask {
-			last, part.AttnMaskType = hi, attention.CausalBottomRightMask
-		}
-		for _, cut := range []struct {
-			to           **tensor.Tensor
-			axis, lo, hi int
-		}{{&part.Q, 1, lo, hi}, {&part.O, 1, lo, hi}, {&part.Stats, 2, lo, hi}, {&part.K, 1, 0, last}, {&part.V, 1, 0, last}} {
-			var err error
-			if *cut.to, err = (*cut.to).Slice(cut.axis, cut.lo, cut.hi); err != nil {
-				return opregistry.Call{}, err
-			}
-		}
-		return attention.FusedAttnFwd.At(&part), nil
-	}}}
+	return attnModels(d, false, attnBwdArgs)
 }
 
 func ropeModels(d tensor.DType, whole bool) []opstest.Case[rope.FusedRopeArgs] {

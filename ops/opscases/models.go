@@ -2,6 +2,7 @@ package opscases
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/primus-fl/primus/opstest"
@@ -48,12 +49,13 @@ func (l length) in(small int) length {
 	return l
 }
 
-// maxElements bounds the operands of a whole call; the first length of the call is cut to it.
-const maxElements = 1 << 25
+// maxElements bounds the operands of a whole call: lengths of the call are cut to it.
+const maxElements = 1 << 27
 
 // sized describes the calls of an op with lengths that depend on the model.
 type sized[A any] struct {
 	lengths []length
+	pairs   bool // each operand has two of the lengths, not all
 	make    func(s *opstest.Stage, d tensor.DType, n []int) A
 	terms   func(n []int) int     // of the longest sum; nil when the tolerance of the op covers it
 	work    func(n []int) float64 // nil for ops whose work is that of reading their operands
@@ -86,13 +88,7 @@ func (z sized[A]) cases(d tensor.DType, whole bool) []opstest.Case[A] {
 	}
 	for _, m := range all {
 		if whole {
-			n, elements := make([]int, len(z.lengths)), 1
-			for i, l := range z.lengths {
-				n[i] = l.of(m)
-				elements *= n[i]
-			}
-			n[0] = max(1, min(n[0], maxElements/max(elements/n[0], 1)))
-			add(m.name+"/", n)
+			add(m.name+"/", z.whole(m))
 			continue
 		}
 		for real := range z.lengths {
@@ -106,6 +102,28 @@ func (z sized[A]) cases(d tensor.DType, whole bool) []opstest.Case[A] {
 		}
 	}
 	return cases
+}
+
+// whole returns the lengths that a call has in a model. If an operand would be too large, the first
+// one is cut, or with pairs the longest.
+func (z sized[A]) whole(m model) []int {
+	n, elements := make([]int, len(z.lengths)), 1
+	for i, l := range z.lengths {
+		n[i] = l.of(m)
+		elements *= n[i]
+	}
+	if !z.pairs {
+		n[0] = max(1, min(n[0], maxElements/max(elements/n[0], 1)))
+		return n
+	}
+	for {
+		longest := slices.Index(n, slices.Max(n))
+		if elements/slices.Min(n) <= maxElements {
+			return n
+		}
+		elements -= elements / n[longest] * (n[longest] - n[longest]/2)
+		n[longest] /= 2
+	}
 }
 
 // perToken returns the calls of an op whose operands are rows of one length, one row a token.

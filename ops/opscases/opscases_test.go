@@ -72,6 +72,7 @@ func TestPartialOracleSkipsWhatItDeclines(t *testing.T) {
 
 	results, err := opscases.All().Verify(residual(nothing), residual(declines), f32, opstest.PartialOracle())
 	require.NoError(t, err)
+	results[0].Seconds = 0
 	assert.Equal(t, []opstest.Result{{Op: "residual_add", Impl: "reference.x", DType: tensor.F32}}, results)
 
 	results, err = opscases.All().Verify(residual(nothing), residual(declines), f32)

@@ -36,6 +36,7 @@ import (
 	"github.com/primus-fl/primus/internal/plugin/sandbox"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/ops"
+	"github.com/primus-fl/primus/opstest"
 )
 
 // Description is what a plugin says about itself.
@@ -126,6 +127,8 @@ type PartSettings struct {
 	Baseline  opregistry.Source // is measured beside the plugin
 
 	DeviceBaseline opregistry.Source // the same on devices
+
+	Options []opstest.Option // of the conformance kit
 
 	// Device returns the backend of devices of a type, or why there is none.
 	Device func(device.Type) (device.Backend, error)

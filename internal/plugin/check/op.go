@@ -177,6 +177,7 @@ func (c *checker) conform() error {
 	}
 	for _, d := range []tensor.DType{tensor.F32, tensor.BF16, tensor.F16, tensor.F64} {
 		options := []opstest.Option{opstest.WithDTypes(d), opstest.GuardPages(), opstest.WithProgress(func(name string) { c.step("case %s", name) })}
+		options = append(options, c.Options...)
 		if c.subject.Forward != nil {
 			options = append(options, opstest.WithForward(*c.subject.Forward))
 		}

@@ -31,6 +31,7 @@ type verifyOptions struct {
 	dtypes   []string
 	failures int
 	device   string
+	calls    dispatch.KitCalls
 	plugins  dispatch.PluginFlags
 }
 
@@ -61,11 +62,20 @@ tolerance of the op. Without --impl the reference itself is left out.
 With --device, operands are copied to a device and back, and the implementations for
 such devices are compared in place of those for the host.
 
+By default one length of a call is that of a model and the others are small; with
+--thorough they are all those of models of 1B, 8B and 70B parameters, in operands of at
+most 134 million elements. That takes minutes and up to 8 GiB of memory for each op. The
+calls of --recording are run in addition to the others, and ops without any are left out
+unless they are named. Where a call would take the reference too long, 24 parts of the
+result are compared with it and invariants of the whole; the table says in how many.
+
 The exit code is 1 when a case fails.`,
 		Example: `  primus ops verify rmsnorm_fwd
   primus ops verify --impl 'vendor.*' --dtype f32
   primus ops verify --op 'multi_tensor_*' -o json
-  primus ops verify --device opencl:0 --dtype f32,bf16`,
+  primus ops verify --device opencl:0 --dtype f32,bf16
+  primus ops verify fused_attn_fwd --thorough --dtype bf16
+  primus ops verify --recording output/calls --impl vendor.acme`,
 		ValidArgsFunction: dispatch.CompleteOps,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			dtypes, err := opts.check(cmd)
@@ -92,6 +102,7 @@ The exit code is 1 when a case fails.`,
 	cmd.Flags().StringVar(&opts.op, "op", "", "only ops whose name matches `PATTERN`")
 	cmd.Flags().StringSliceVar(&opts.dtypes, "dtype", nil, "only these storage `DTYPES`: f32, bf16, f16, f64")
 	cmd.Flags().IntVar(&opts.failures, "failures", 3, "show at most `N` failed cases of an impl and dtype; 0 shows all")
+	opts.calls.AddFlags(cmd.Flags())
 	opts.addDeviceFlag(cmd.Flags(), "the `DEVICE` whose impls are compared, such as opencl:0")
 	opts.plugins.AddSideFlags(func(flag *dispatch.Flag, name, usage string) *pflag.Flag {
 		return dispatch.AddPolicyFlag(cmd.Flags(), flag, name, usage)
@@ -171,7 +182,13 @@ func verifyImpls(cmd *cobra.Command, prog cli.Program, m *opmanager.Manager, sna
 	screen := &plaintext.Console{Out: prog.Err, Width: prog.Width}
 	defer screen.SetStatus("")
 	log := slog.New(prog.Lines(screen, slog.LevelInfo))
-	var options []opstest.Option
+	options, recorded, err := opts.calls.Options(snap)
+	if err != nil {
+		return nil, err
+	}
+	if only = slices.Clone(only); len(only) == 0 && opts.op == "" {
+		only = recorded
+	}
 	if dtypes != nil {
 		options = append(options, opstest.WithDTypes(dtypes...))
 	}
@@ -189,9 +206,9 @@ func verifyImpls(cmd *cobra.Command, prog cli.Program, m *opmanager.Manager, sna
 }
 
 func printVerified(out io.Writer, results []opstest.Result, maxShown int) error {
-	t := plaintext.NewTable(table.Row{"op", "impl", "dtype", "result", "served", "declined", "failed"}, 5, 6, 7)
+	t := plaintext.NewTable(table.Row{"op", "impl", "dtype", "result", "served", "declined", "failed", "seconds", "compared"}, 5, 6, 7, 8)
 	for _, r := range results {
-		t.AppendRow(table.Row{r.Op, r.Impl, r.DType, r.Status(), r.Served, r.Declined, plaintext.Count(uint64(len(r.Failures)))})
+		t.AppendRow(table.Row{r.Op, r.Impl, r.DType, r.Status(), r.Served, r.Declined, plaintext.Count(uint64(len(r.Failures))), fmt.Sprintf("%.1f", r.Seconds), r.Compared()})
 	}
 	if _, err := fmt.Fprintln(out, plaintext.Render(t)); err != nil {
 		return err

@@ -33,6 +33,7 @@ func TestOpsVerify(t *testing.T) {
 		"no impl that runs on this machine matches":  {"--impl", "vendor.none"},
 		`--dtype: given "f33", want one of f64, f32`: {"--dtype", "f33"},
 		`op "swigul"`: {"swigul"},
+		"want a file of a call, or a directory with some":  {"--recording", "none"},
 		"--failures: given -1, want a number from 0":       {"--failures", "-1"},
 		`--impl: given "[", want a name in which * stands`: {"--impl", "["},
 	} {

@@ -9,11 +9,13 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
+	"github.com/primus-fl/primus/cmd/primus/command/internal/dispatch"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/graph"
 	"github.com/primus-fl/primus/impls/flagos"
 	"github.com/primus-fl/primus/impls/reference"
 	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/primus-fl/primus/internal/plugin/check"
+	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/vendors/opencl"
 	"github.com/spf13/cobra"
 )
@@ -24,6 +26,7 @@ type checkOptions struct {
 	limit    time.Duration
 	failures int
 	device   string
+	calls    dispatch.KitCalls
 }
 
 func newPluginsCheckCommand(prog cli.Program) *cobra.Command {
@@ -38,10 +41,18 @@ many threads; memory and open files over 30,000 calls; and the time of a call co
 with flagos. Ops for a device are checked on the first device of its type, or that of
 --device, and measured beside vendor.opencl.
 
+By default one length of a call is that of a model and the others are small; with
+--thorough they are all those of models of 1B, 8B and 70B parameters, in operands of at
+most 134 million elements, which takes minutes and up to 8 GiB of memory for each op.
+--recording adds the calls that a run kept. Where a call would take the reference too
+long, 24 parts of the result are compared with it and invariants of the whole; the table
+says in how many.
+
 Each op is checked in a process of its own. If one crashes or hangs, that is reported and
 the others are still checked. The exit code is 1 if a check fails.`,
 		Example: `  primus plugins check ./libacme.so
   primus plugins check ./libacme.so --op 'rmsnorm_*'
+  primus plugins check ./libacme.so --thorough --recording output/calls
   primus plugins check ./libacme.so -o json > libacme.report.json`,
 		Args: cli.Arguments(1, "arguments", "the file of one plugin"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -49,6 +60,7 @@ the others are still checked. The exit code is 1 if a check fails.`,
 				return err
 			}
 			part := []string{graph.Self(), "plugins", checkPart}
+			part = append(part, opts.calls.Words()...)
 			if opts.device != "" {
 				if err := withDevices(cmd.Context(), prog, opts.device, func(deviceFinder) error { return nil }); err != nil {
 					return err
@@ -73,6 +85,7 @@ the others are still checked. The exit code is 1 if a check fails.`,
 	}
 	output.AddFlag(cmd)
 	cmd.Flags().StringVar(&opts.op, "op", "*", "only ops whose name matches `PATTERN`")
+	opts.calls.AddFlags(cmd.Flags())
 	cmd.Flags().DurationVar(&opts.limit, "timeout", 2*time.Minute, "give up on a part of the check that takes longer")
 	cmd.Flags().StringVar(&opts.device, "device", "", "check ops for devices of its type on this `DEVICE`, such as opencl:1")
 	cmd.Flags().IntVar(&opts.failures, "failures", 3, "show at most `N` failed cases of an op; 0 shows all")
@@ -84,18 +97,28 @@ const checkPart = "check-child"
 
 func newPluginsCheckChildCommand(prog cli.Program) *cobra.Command {
 	var name string
+	var calls dispatch.KitCalls
 	cmd := &cobra.Command{
 		Use:    checkPart + " [OP IMPL DEVICE] FILE",
 		Short:  "Check a part of a plugin for primus plugins check",
 		Hidden: true,
 		Args:   cobra.RangeArgs(1, 4),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			catalogue := opregistry.NewRegistry()
+			if err := catalogue.Register(reference.Source()); err != nil {
+				return err
+			}
+			options, _, err := calls.Options(catalogue.Snapshot())
+			if err != nil {
+				return err
+			}
 			return withDevices(cmd.Context(), prog, name, func(find deviceFinder) error {
-				return check.Part(args, check.PartSettings{Reference: reference.Source(), Baseline: flagos.Source(), DeviceBaseline: opencl.Source(), Device: find})
+				return check.Part(args, check.PartSettings{Reference: reference.Source(), Baseline: flagos.Source(), DeviceBaseline: opencl.Source(), Device: find, Options: options})
 			})
 		},
 	}
 	cmd.Flags().StringVar(&name, "device", "", "the device to check on")
+	calls.AddFlags(cmd.Flags())
 	return cmd
 }
 
@@ -156,13 +179,13 @@ func printChecked(out io.Writer, r *check.Report, maxShown int) error {
 }
 
 func conformanceTable(checks []check.OpReport) table.Writer {
-	t := plaintext.NewTable(table.Row{"op", "impl", "dtype", "result", "served", "declined", "failed"}, 5, 6, 7)
+	t := plaintext.NewTable(table.Row{"op", "impl", "dtype", "result", "served", "declined", "failed", "seconds", "compared"}, 5, 6, 7, 8)
 	for _, c := range checks {
 		if len(c.Results) == 0 {
-			t.AppendRow(table.Row{c.Op, c.Name(), "-", c.Status(), "-", "-", "-"})
+			t.AppendRow(table.Row{c.Op, c.Name(), "-", c.Status(), "-", "-", "-", "-", "-"})
 		}
 		for _, r := range c.Results {
-			t.AppendRow(table.Row{c.Op, c.Name(), r.DType, r.Status(), r.Served, r.Declined, plaintext.Count(uint64(len(r.Failures)))})
+			t.AppendRow(table.Row{c.Op, c.Name(), r.DType, r.Status(), r.Served, r.Declined, plaintext.Count(uint64(len(r.Failures))), fmt.Sprintf("%.1f", r.Seconds), r.Compared()})
 		}
 	}
 	return t

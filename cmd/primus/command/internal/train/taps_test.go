@@ -9,11 +9,13 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/commandtest"
 	"github.com/primus-fl/primus/internal/recording"
+	"github.com/primus-fl/primus/opstest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -43,6 +45,20 @@ func TestRecordedCallsReplay(t *testing.T) {
 	for _, op := range []string{"generic_gemm", "fused_attn_bwd", "multi_tensor_adam", "multi_tensor_l2norm", "cross_entropy_fwd", "embedding_bwd"} {
 		assert.True(t, ops[op], op)
 	}
+	kit := func(args ...string) []opstest.Result {
+		got := commandtest.Run(t, append([]string{"ops", "verify", "--impl", "default.flagos", "--dtype", "f32", "-o", "json"}, args...)...)
+		require.Zero(t, got.Code, got.Out+got.Stderr)
+		var results []opstest.Result
+		require.NoError(t, json.Unmarshal([]byte(got.Out), &results))
+		return results
+	}
+	norms, err := filepath.Glob(filepath.Join(dir, "*rmsnorm_*"))
+	require.NoError(t, err)
+	with := kit("--recording", strings.Join(norms, ","))
+	require.Len(t, with, 2, "only ops with recorded calls")
+	without := kit("rmsnorm_fwd", "rmsnorm_bwd")
+	assert.Equal(t, without[0].Served+without[1].Served+len(norms), with[0].Served+with[1].Served)
+
 	table := commandtest.Run(t, "ops", "replay", dir, "--impl", "reference.go", "--repeat", "1")
 	require.Zero(t, table.Code, table.Stderr)
 	assert.Contains(t, table.Out, "000001-embedding_fwd")
