@@ -11,7 +11,7 @@ import (
 
 // layerNormForward computes norm.LayerNormFwd for contiguous operands in CPU memory: x and y are
 // both f32 or both bf16, γ and β are either. Sums are f32. A row with a NaN or an infinity becomes
-// NaN. Scratch: two rows. It allocates nothing in a steady state.
+// NaN. Scratch: two rows. It allocates nothing in a steady state unless squares overflow.
 func (h *handle) layerNormForward(e *opregistry.Exec, a norm.LayerNormFwdArgs) error {
 	if err := served([]named{{"input", a.Input}, {"output", a.Output}},
 		[]named{{"weight", a.Weight}, {"bias", a.Bias}, {"mu", a.Mu}, {"rsigma", a.RSigma}}); err != nil {
@@ -20,6 +20,11 @@ func (h *handle) layerNormForward(e *opregistry.Exec, a norm.LayerNormFwdArgs) e
 	rows, cols := a.Input.Shape().Rows(), a.Input.Shape().Cols()
 	if rows == 0 {
 		return nil
+	}
+	if tensor.Overlap(a.Input, a.Output) {
+		if err := declineWide(a.Input); err != nil {
+			return err
+		}
 	}
 	s := scratch{exec: e}
 	defer s.release()
@@ -33,6 +38,12 @@ func (h *handle) layerNormForward(e *opregistry.Exec, a norm.LayerNormFwdArgs) e
 		return err
 	}
 	for i, v := range variance {
+		if overflows(v) {
+			if mu[i], variance[i], err = wideForward(&a, i, gain, bias); err != nil {
+				return err
+			}
+			continue
+		}
 		variance[i] = float32(1 / math.Sqrt(float64(v)+float64(a.Eps)))
 	}
 	return nil
@@ -55,10 +66,18 @@ func (h *handle) layerNormBackward(e *opregistry.Exec, a norm.LayerNormBwdArgs) 
 	s := scratch{exec: e}
 	defer s.release()
 	variance := s.floats(rows)
+	var wide []wideRow
 	for i, r := range tensor.Data[float32](a.RSigma) {
 		variance[i] = 1 / (r * r)
 		if variance[i] < smallestNormal {
 			return opregistry.Unsupported("given rsigma[%d] = %g, whose 1/rsigma² has no full precision in f32", i, r)
+		}
+		if overflows(variance[i]) {
+			w, err := newWideRow(&a, i)
+			if err != nil {
+				return err
+			}
+			wide = append(wide, w)
 		}
 	}
 	dgamma, dbeta := s.result(a.DGamma, cols), s.result(a.DBeta, cols)
@@ -72,6 +91,11 @@ func (h *handle) layerNormBackward(e *opregistry.Exec, a norm.LayerNormBwdArgs) 
 		err := h.execute(spec{kind: normBackward, dtype: a.X.DType(), rows: rows, cols: cols},
 			a.X.Pointer(), first(mu), first(variance), first(gain), first(gain), a.DZ.Pointer(), a.DX.Pointer(), first(dgamma), first(dbeta))
 		runtime.KeepAlive(a)
+		for _, w := range wide {
+			if err == nil {
+				err = w.backward(&a, gain, dgamma)
+			}
+		}
 		if err != nil {
 			return err
 		}

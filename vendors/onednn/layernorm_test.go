@@ -182,6 +182,48 @@ func TestLayerNormDifferential(t *testing.T) {
 	}
 }
 
+// Rows whose squares have no f32 are normalised as others are.
+func TestLayerNormOfLargeRows(t *testing.T) {
+	h := openedWithPrimitives(t)
+	x := opregistry.NewExec(nil, 0)
+	served := 0
+	for _, d := range []tensor.DType{tensor.F32, tensor.BF16} {
+		for seed := range uint64(12) {
+			large := func() normCall {
+				c := newNormCall(t, seed, d, 5, 300)
+				for i, in := range []*tensor.Tensor{c.forward.Input, c.backward.X} {
+					if i == 1 && in == c.forward.Input {
+						break
+					}
+					v := in.Float64s()
+					for i := range v[300:900] {
+						v[300+i] *= math.Pow(10, 18+float64(i%13))
+					}
+					require.NoError(t, in.SetFloat64s(v))
+				}
+				return c
+			}
+			got, want := large(), large()
+			err := got.run(x, h.layerNormForward, h.layerNormBackward)
+			if errors.Is(err, opregistry.ErrUnsupported) {
+				require.Same(t, got.forward.Input, got.forward.Output)
+				continue
+			}
+			served++
+			require.NoError(t, err)
+			require.NoError(t, want.run(nil, forwardOracle, backwardOracle))
+			for name, result := range got.results() {
+				if result != nil {
+					tol := norm.LayerNormBwd.Tolerance().Of(result.DType())
+					tol.Abs = max(tol.Abs, 1e-4)
+					tensortest.Close(t, want.results()[name], result, tol)
+				}
+			}
+		}
+	}
+	require.Positive(t, served)
+}
+
 func TestNormsAtOnce(t *testing.T) {
 	const goroutines, callsEach, runtimeThreads = 8, 25, 4
 	h := openedWithPrimitives(t)
