@@ -46,9 +46,9 @@ wheel: lib ## build the wheel of the Python package primus_fl in dist, with the 
 	python3 ./scripts/wheel.py bin/lib/libprimus.so '$(VERSION)' dist
 
 .PHONY: python-env
-python-env: ## make a virtual environment with what make check-python needs in bin/python-env, from PyPI
+python-env: ## make a virtual environment with what make check-python needs in bin/python-env, from PyPI (PACKAGES=torch)
 	python3 -m venv bin/python-env
-	bin/python-env/bin/pip install --quiet --upgrade pytest ruff mypy numpy
+	bin/python-env/bin/pip install --quiet --upgrade pytest ruff mypy numpy $(PACKAGES)
 
 .PHONY: check-python
 check-python: lib ## run ruff, mypy and the tests of the Python package in bin/python-env (make python-env)

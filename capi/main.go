@@ -12,16 +12,28 @@ import "C"
 
 import (
 	"fmt"
+	"log/slog"
+	"os"
 	"runtime/debug"
 	"unsafe"
 
 	"github.com/primus-fl/primus/capi/internal/library"
 	"github.com/primus-fl/primus/internal/buildinfo"
+	"github.com/primus-fl/primus/internal/rankops"
 	"github.com/primus-fl/primus/vendors/abi"
 )
 
 // lib is the library of this process. Functions that C calls have no receiver.
-var lib = library.New(library.Settings{Lookup: getenv})
+var lib = library.New(library.Settings{Lookup: getenv, Log: rankLog()})
+
+// rankLog returns where a rank of primus logs: its output is in a file of the run. Another program
+// has its output to itself.
+func rankLog() slog.Handler {
+	if socket, _ := getenv(rankops.Variable); socket == "" {
+		return nil
+	}
+	return slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})
+}
 
 func main() {}
 
@@ -76,6 +88,13 @@ func primus_go_open(threads C.uint32_t, policy, file *C.char, flags C.uint32_t, 
 func primus_go_close(manager C.uint64_t) (code C.int32_t) {
 	defer guard(&code)
 	return result(lib.Close(uint64(manager)))
+}
+
+//export primus_go_exit
+func primus_go_exit() (code C.int32_t) {
+	defer guard(&code)
+	lib.Exit()
+	return abi.OK
 }
 
 //export primus_go_bind

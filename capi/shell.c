@@ -117,6 +117,13 @@ static int32_t missing(const char *what) {
     return PRIMUS_INVALID;
 }
 
+static void at_exit(void) {
+    if (!forked)
+        primus_go_exit();
+}
+
+static void watch_exit(void) { atexit(at_exit); }
+
 int32_t primus_open(const primus_options *options, primus_manager *manager) {
     primus_options known = {sizeof known, 0, NULL, NULL, 0, 0};
     if (manager == NULL)
@@ -126,6 +133,8 @@ int32_t primus_open(const primus_options *options, primus_manager *manager) {
             return missing("primus_open: given options without struct_size, want sizeof(primus_options)");
         memcpy(&known, options, options->struct_size < sizeof known ? options->struct_size : sizeof known);
     }
+    static pthread_once_t watched = PTHREAD_ONCE_INIT;
+    pthread_once(&watched, watch_exit);
     ENTER(open(known.threads, (char *)known.policy, (char *)known.policy_file, known.flags, manager));
 }
 

@@ -109,6 +109,9 @@ func (d *Dispatch) OpEvent(rank int, e opmanager.Event) {
 	d.OnEvent(e)
 }
 
+// RankCalls counts calls in a process of a framework.
+func (d *Dispatch) RankCalls(rank int, calls []backend.RankCalls) { d.ranks.RankCalls(rank, calls) }
+
 // Durations returns a function that observes the durations of calls of an op that an impl served,
 // with the step as exemplar. It implements opmanager.DurationListener.
 func (d *Dispatch) Durations(op string, impl opmanager.ImplInfo) func(time.Duration) {
@@ -158,6 +161,11 @@ func (d *Dispatch) Collect(ch chan<- prometheus.Metric) {
 		for _, u := range uses {
 			labels := []string{u.Op, u.Impl, u.Kind, u.Vendor}
 			counter(d.errors, float64(u.Errors), labels)
+			if u.Calls+u.Declines > 0 {
+				counter(d.calls, float64(u.Calls), labels)
+				counter(d.declines, float64(u.Declines), labels)
+				counter(d.seconds, time.Duration(u.Nanos).Seconds(), labels)
+			}
 			if u.Ranks > 0 {
 				gauge(d.selected, 1, labels...)
 			}
@@ -198,4 +206,5 @@ var (
 	_ opmanager.DurationListener = (*Dispatch)(nil)
 	_ backend.Observer           = (*Dispatch)(nil)
 	_ backend.DispatchObserver   = (*Dispatch)(nil)
+	_ backend.RankCallObserver   = (*Dispatch)(nil)
 )

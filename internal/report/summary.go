@@ -254,15 +254,34 @@ func shareOf(part, all time.Duration) string {
 	return fmt.Sprintf("%.1f %%", 100*part.Seconds()/all.Seconds())
 }
 
-// ranksTable shows the impls that the processes of a framework use. How often they call them is
-// unknown.
+// ranksTable shows the impls that the processes of a framework use, and how often and how long
+// where they count that.
 func ranksTable(uses []backend.RankUse) string {
 	if len(uses) == 0 {
 		return ""
 	}
-	t := plaintext.NewTable(table.Row{"op", "impl", "kind", "ranks", "fallbacks", "errors"}, 4, 5, 6)
+	var total time.Duration
+	counted := false
 	for _, u := range uses {
-		t.AppendRow(table.Row{u.Op, u.Impl, plaintext.Dash(u.Kind), u.Ranks, plaintext.Count(u.Fallbacks), plaintext.Count(u.Errors)})
+		total += time.Duration(u.Nanos)
+		counted = counted || u.Calls > 0
+	}
+	header := table.Row{"op", "impl", "kind", "ranks", "fallbacks", "errors"}
+	if counted {
+		header = table.Row{"op", "impl", "kind", "ranks", "calls", "total time", "share", "fallbacks", "declines", "errors"}
+		uses = slices.Clone(uses)
+		slices.SortStableFunc(uses, func(a, b backend.RankUse) int { return cmp.Compare(b.Nanos, a.Nanos) })
+	}
+	t := plaintext.NewTable(header, 4, 5, 6, 7, 8, 9, 10)
+	for _, u := range uses {
+		row := table.Row{u.Op, u.Impl, plaintext.Dash(u.Kind), u.Ranks}
+		if counted {
+			took := time.Duration(u.Nanos)
+			row = append(row, u.Calls, seconds(took), shareOf(took, total), plaintext.Count(u.Fallbacks), plaintext.Count(u.Declines))
+		} else {
+			row = append(row, plaintext.Count(u.Fallbacks))
+		}
+		t.AppendRow(append(row, plaintext.Count(u.Errors)))
 	}
 	return plaintext.Render(t)
 }

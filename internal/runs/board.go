@@ -65,6 +65,16 @@ func (b *Board) OpEvent(rank int, e opmanager.Event) {
 	}
 }
 
+// RankCalls records calls of ops in a process of a framework.
+func (b *Board) RankCalls(rank int, calls []backend.RankCalls) {
+	b.mu.Lock()
+	ranks := b.ranks
+	b.mu.Unlock()
+	if ranks != nil {
+		ranks.RankCalls(rank, calls)
+	}
+}
+
 // StepDone records a step.
 func (b *Board) StepDone(s backend.Step) {
 	record := rundir.RecordOf(s)
@@ -240,6 +250,7 @@ var (
 	_ backend.Observer           = (*Board)(nil)
 	_ backend.CheckpointObserver = (*Board)(nil)
 	_ backend.DispatchObserver   = (*Board)(nil)
+	_ backend.RankCallObserver   = (*Board)(nil)
 	_ backend.StallObserver      = (*Board)(nil)
 	_ backend.HealthObserver     = (*Board)(nil)
 )

@@ -131,12 +131,12 @@ type Use struct {
 	Fallbacks uint64 `json:"fallbacks"`
 }
 
-// usesOfRanks returns the impls that processes of a framework use. How often they call them is
-// unknown.
+// usesOfRanks returns the impls that processes of a framework use. How often they call them is 0
+// where they do not count it.
 func usesOfRanks(ranks []backend.RankUse) []Use {
 	all := make([]Use, len(ranks))
 	for i, u := range ranks {
-		all[i] = Use{Op: u.Op, Impl: u.Impl, Kind: u.Kind, Errors: u.Errors, Fallbacks: u.Fallbacks}
+		all[i] = Use{u.Op, u.Impl, u.Kind, u.Calls, u.Nanos, u.Errors, u.Declines, u.Fallbacks}
 	}
 	return all
 }

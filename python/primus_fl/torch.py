@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Callable, Iterable, Optional
 
 import torch
+from torch.autograd.function import once_differentiable
 
 from . import ops
 from ._default import of
@@ -18,11 +19,15 @@ __all__ = [
     "SwiGLU",
     "attention",
     "cross_entropy",
+    "gelu",
+    "install",
     "layer_norm",
     "linear",
     "rms_norm",
     "rope",
+    "silu",
     "swiglu",
+    "uninstall",
 ]
 
 
@@ -36,6 +41,7 @@ class _RMSNorm(torch.autograd.Function):
         return y
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, dy: Any) -> Any:
         x, weight, rsigma = ctx.saved_tensors
         dx, dweight = ops.rmsnorm_bwd(
@@ -59,6 +65,7 @@ class _LayerNorm(torch.autograd.Function):
         return y
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, dy: Any) -> Any:
         x, weight, mu, rsigma = ctx.saved_tensors
         dbias = torch.empty_like(weight)
@@ -81,6 +88,7 @@ class _Linear(torch.autograd.Function):
         return y
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, dy: Any) -> Any:
         x, weight = ctx.saved_tensors
         dx = dweight = dbias = None
@@ -109,6 +117,7 @@ class _SwiGLU(torch.autograd.Function):
         return ops.swiglu(x)
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, dy: Any) -> Any:
         return ops.dswiglu(dy.contiguous(), *ctx.saved_tensors)
 
@@ -116,6 +125,30 @@ class _SwiGLU(torch.autograd.Function):
 def swiglu(x: Any) -> Any:
     """Return silu(a)·b, where a and b are the halves of the last axis."""
     return _SwiGLU.apply(x)
+
+
+class _Activation(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Any, forward: Callable[..., Any], backward: Callable[..., Any]) -> Any:
+        ctx.save_for_backward(x)
+        ctx.gradient = backward
+        return forward(x, output=torch.empty_like(x))
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, dy: Any) -> Any:
+        (x,) = ctx.saved_tensors
+        return ctx.gradient(dy.contiguous(), x, output=torch.empty_like(x)), None, None
+
+
+def silu(x: Any) -> Any:
+    """Return x·σ(x)."""
+    return _Activation.apply(x, ops.silu, ops.dsilu)
+
+
+def gelu(x: Any) -> Any:
+    """Return the Gaussian error linear unit of x in its tanh form."""
+    return _Activation.apply(x, ops.gelu, ops.dgelu)
 
 
 class _Rope(torch.autograd.Function):
@@ -126,6 +159,7 @@ class _Rope(torch.autograd.Function):
         return ops.fused_rope_forward(x, freqs, output=torch.empty_like(x), **ctx.arguments)
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, dy: Any) -> Any:
         (freqs,) = ctx.saved_tensors
         dx = ops.fused_rope_backward(
@@ -155,6 +189,7 @@ class _Attention(torch.autograd.Function):
         return o
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, do: Any) -> Any:
         q, k, v, o, stats = ctx.saved_tensors
         dq, dk, dv = (torch.empty(t.shape, dtype=t.dtype) for t in (q, k, v))
@@ -189,6 +224,7 @@ class _CrossEntropy(torch.autograd.Function):
         return losses
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, dlosses: Any) -> Any:
         logits, targets, lse = ctx.saved_tensors
         dlogits = ops.cross_entropy_bwd(
@@ -293,3 +329,6 @@ class AdamW(torch.optim.Optimizer):
                 weight_decay=group["weight_decay"],
             )
         return loss
+
+
+from ._functional import install, uninstall  # noqa: E402  functions above stand in for those of torch

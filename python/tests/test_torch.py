@@ -5,6 +5,8 @@ from __future__ import annotations
 import unittest
 from typing import Any, Callable
 
+import primus_fl
+
 from .support import needs_torch, torch
 
 if torch:
@@ -38,6 +40,102 @@ def rope(x: Any, freqs: Any) -> Any:
 
 def angles(length: int, dim: int) -> Any:
     return torch.outer(torch.arange(float(length)), 1e4 ** (-torch.arange(0, dim, 2) / dim)).repeat(1, 2)[:, None, None]
+
+
+@needs_torch
+class Installed(unittest.TestCase):
+    """Modules of torch.nn while install is in force."""
+
+    def setUp(self) -> None:
+        pt.install()
+        self.addCleanup(pt.uninstall)
+
+    def agree(self, function: Callable[..., Any], *operands: Any, ops: tuple[str, ...], tolerance: float = 2e-5) -> None:
+        """Compare a function with and without install, and see that it called ops, or none."""
+        calls = _calls()
+        a, b = ([x.clone().requires_grad_(x.is_floating_point()) for x in operands] for _ in range(2))
+        got = function(*a)
+        got.float().square().sum().backward()
+        called = {name for name, n in _calls().items() if n > calls.get(name, 0)}
+        self.assertEqual(called, set(ops))
+        pt.uninstall()
+        want = function(*b)
+        want.float().square().sum().backward()
+        pt.install()
+        self.assertIs(got.dtype, want.dtype)
+        torch.testing.assert_close(got, want, rtol=tolerance, atol=tolerance)
+        for x, y in zip(a, b):
+            if x.requires_grad:
+                torch.testing.assert_close(x.grad, y.grad, rtol=tolerance, atol=tolerance)
+
+    def test_served(self) -> None:
+        torch.manual_seed(5)
+        x, w, bias = torch.randn(2, 3, 8), torch.randn(8, 8), torch.randn(8)
+        gemm, norm = ("generic_gemm",), ("layernorm_fwd", "layernorm_bwd")
+        self.agree(F.linear, x, w, bias, ops=gemm)
+        self.agree(F.linear, x[0, 0], w, bias, ops=gemm)
+        self.agree(lambda x, w: F.linear(x.transpose(0, 1), w), x, w, ops=gemm)
+        self.agree(lambda x, w, b: F.layer_norm(x, (8,), w, b), x, bias, bias, ops=norm)
+        self.agree(F.silu, x, ops=("silu", "dsilu"))
+        self.agree(lambda x: F.gelu(x, approximate="tanh"), x, ops=("gelu", "dgelu"))
+        loss = ("cross_entropy_fwd", "cross_entropy_bwd")
+        targets = torch.tensor([1, -100, 7])
+        for reduction in ("mean", "sum", "none"):
+            self.agree(lambda x, r=reduction: F.cross_entropy(x[0], targets, reduction=r), x, ops=loss)
+        self.agree(lambda x: F.cross_entropy(x[0], targets), x.bfloat16(), ops=loss, tolerance=2e-2)
+        if hasattr(F, "rms_norm"):
+            self.agree(lambda x, w: F.rms_norm(x, (8,), w), x, bias, ops=("rmsnorm_fwd", "rmsnorm_bwd"))
+        if hasattr(F, "scaled_dot_product_attention"):
+            q, k = torch.randn(2, 4, 5, 8), torch.randn(2, 4, 5, 8)
+            for causal in (False, True):
+                self.agree(
+                    lambda q, k, v, c=causal: F.scaled_dot_product_attention(q, k, v, is_causal=c),
+                    q, k, k, ops=("fused_attn_fwd", "fused_attn_bwd"),
+                )  # fmt: skip
+
+    def test_left_to_torch(self) -> None:
+        torch.manual_seed(6)
+        x, w = torch.randn(4, 8), torch.randn(8)
+        self.agree(F.gelu, x, ops=())
+        self.agree(lambda x: F.layer_norm(x, (4, 8)), x, ops=())
+        self.agree(lambda x: F.layer_norm(x, (8,)), x, ops=())
+        self.agree(lambda x: F.silu(x * 1, inplace=True), x, ops=())
+        self.agree(lambda x: F.cross_entropy(x, x.softmax(-1)), x, ops=())
+        self.agree(lambda x: F.cross_entropy(x, torch.tensor([1, 2, 3, 0]), weight=w.abs()), x, ops=())
+        self.agree(lambda x: F.cross_entropy(x, torch.tensor([1, 2, 3, 0]), label_smoothing=0.1), x, ops=())
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            self.agree(lambda x: F.linear(x, torch.ones(3, 8)), x, ops=())
+
+        class Own(torch.Tensor):
+            pass
+
+        before = _calls()
+        F.silu(x.as_subclass(Own))
+        F.linear(torch.empty(0, 8), torch.empty(3, 8))
+        with self.assertRaises(RuntimeError):
+            F.linear(x, torch.ones(3, 7))
+        self.assertEqual(_calls(), before)
+
+    def test_second_derivatives_are_errors(self) -> None:
+        x = torch.randn(4, 8, requires_grad=True)
+        (g,) = torch.autograd.grad(F.silu(x).sum(), x, create_graph=True)
+        with self.assertRaisesRegex(RuntimeError, "once_differentiable|does not require grad"):
+            g.sum().backward()
+
+    def test_undone(self) -> None:
+        pt.install()
+        pt.uninstall()
+        self.assertFalse(hasattr(F.linear, "func"))
+
+
+def _calls() -> dict[str, float]:
+    """Return how often each op was called."""
+    calls: dict[str, float] = {}
+    for line in primus_fl.metrics().splitlines():
+        if line.startswith("primus_op_calls_total{"):
+            name = line.split('op="')[1].split('"')[0]
+            calls[name] = calls.get(name, 0) + float(line.split()[-1])
+    return calls
 
 
 @needs_torch

@@ -99,7 +99,8 @@ func (o Observers) PatchesApplied(phase string, ids []string) {
 }
 
 // DispatchObserver is an Observer that also receives what the op managers in the processes of a
-// framework do. The events are opmanager.Registered, Selected, Switched, FellBack and Failed.
+// framework do. The events are opmanager.Registered, Selected, Switched, FellBack, Failed,
+// Quarantined and Released.
 type DispatchObserver interface {
 	OpEvent(rank int, e opmanager.Event)
 }
@@ -109,6 +110,21 @@ func (o Observers) OpEvent(rank int, e opmanager.Event) {
 	for _, each := range o {
 		if d, ok := each.(DispatchObserver); ok {
 			d.OpEvent(rank, e)
+		}
+	}
+}
+
+// RankCallObserver is an Observer that also receives the calls of ops in the processes of a
+// framework that count them: those since it last received some.
+type RankCallObserver interface {
+	RankCalls(rank int, calls []RankCalls)
+}
+
+// RankCalls calls every RankCallObserver.
+func (o Observers) RankCalls(rank int, calls []RankCalls) {
+	for _, each := range o {
+		if d, ok := each.(RankCallObserver); ok {
+			d.RankCalls(rank, calls)
 		}
 	}
 }

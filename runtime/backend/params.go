@@ -12,8 +12,12 @@ const (
 	DispatchPrefix = "te_fl_"
 )
 
+// RankOps is the parameter of a module that sends the ops of a Python framework through the op
+// managers of its processes, which are followed like that of this program.
+const RankOps = "primus_ops"
+
 // runtimeParams are parameters that the runtime reads for every backend.
-var runtimeParams = []string{DispatchBlock, "stage", "sink_level", "file_sink_level", "stderr_sink_level"}
+var runtimeParams = []string{DispatchBlock, RankOps, "stage", "sink_level", "file_sink_level", "stderr_sink_level"}
 
 // IsDispatchParam reports whether a parameter of a module belongs to the dispatch
 // policy, which the program reads for every backend.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/primus-fl/primus/opmanager"
 )
@@ -15,8 +16,20 @@ type RankUse struct {
 	Kind      string `json:"kind,omitempty"` // empty where it is unknown
 	Vendor    string `json:"vendor,omitempty"`
 	Ranks     int    `json:"ranks"`     // that it serves
+	Calls     uint64 `json:"calls"`     // that it served, as far as the processes count them
+	Declines  uint64 `json:"declines"`  // calls that it declined, likewise
+	Nanos     int64  `json:"nanos"`     // time in the calls that it served
 	Fallbacks uint64 `json:"fallbacks"` // times that it took the place of an impl that failed
 	Errors    uint64 `json:"errors"`    // calls in which it failed
+}
+
+// RankCalls are calls of an op that an impl served or declined in a process of a framework.
+type RankCalls struct {
+	Op string `json:"op"`
+	opmanager.ImplInfo
+	Calls    uint64        `json:"calls"`
+	Declines uint64        `json:"declines,omitempty"`
+	Duration time.Duration `json:"nanos"` // of the calls that it served
 }
 
 // RankDispatch keeps which impls the processes of a framework use. The zero value is usable, and
@@ -49,6 +62,18 @@ func (d *RankDispatch) OpEvent(rank int, e opmanager.Event) {
 		d.use(e.Op, e.To).Fallbacks++
 	case opmanager.Failed:
 		d.use(e.Op, e.Impl).Errors++
+	}
+}
+
+// RankCalls adds calls in a rank. It implements RankCallObserver.
+func (d *RankDispatch) RankCalls(_ int, calls []RankCalls) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, c := range calls {
+		u := d.use(c.Op, c.ImplInfo)
+		u.Calls += c.Calls
+		u.Declines += c.Declines
+		u.Nanos += int64(c.Duration)
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 type Settings struct {
 	// Lookup returns a variable of the environment as it is now.
 	Lookup func(name string) (string, bool)
-	// Log receives warnings; nil drops them.
+	// Log receives what managers log; nil drops it.
 	Log slog.Handler
 }
 

@@ -2,6 +2,7 @@ package library
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"github.com/primus-fl/primus/impls/flagos"
 	"github.com/primus-fl/primus/impls/reference"
 	"github.com/primus-fl/primus/internal/parallel"
+	"github.com/primus-fl/primus/internal/rankops"
 	"github.com/primus-fl/primus/metrics"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
@@ -45,7 +47,8 @@ type manager struct {
 	pool     *parallel.Pool
 	gather   *prometheus.Registry
 	dispatch *metrics.Dispatch
-	file     string // the policy file, "" for none
+	reporter *rankops.Reporter // to the program that has started this process, nil for none
+	file     string            // the policy file, "" for none
 	flags    uint32
 }
 
@@ -75,12 +78,25 @@ func (l *Library) Open(o Options) (uint64, error) {
 	if m.dispatch, err = metrics.NewDispatch(m.gather); err != nil {
 		return 0, err
 	}
+	listeners := []opmanager.Listener{m.dispatch, opmanager.NewLogListener(slog.New(l.set.Log))}
+	socket, _ := l.set.Lookup(rankops.Variable)
+	if socket != "" && o.Flags&WithoutVariables == 0 {
+		m.reporter = &rankops.Reporter{}
+		listeners = append(listeners, m.reporter)
+	}
 	m.pool = parallel.New(threads)
 	m.Manager = opmanager.New(m.registry, oppolicy.Default(), opmanager.Settings{
 		Exec: opregistry.NewExec(m.pool, device.DefaultStream), Layers: layers,
-		Listeners: []opmanager.Listener{m.dispatch, opmanager.NewLogListener(slog.New(l.set.Log))},
+		Listeners: listeners,
 	})
 	m.dispatch.Watch(m.Manager)
+	if m.reporter != nil {
+		rank, _ := l.set.Lookup("RANK")
+		if err := m.reporter.Start(context.Background(), socket, rank, m.Manager, l.warn); err != nil {
+			l.warn(err.Error())
+			m.reporter = nil
+		}
+	}
 	for _, w := range m.Warnings() {
 		l.warn(w)
 	}
@@ -93,9 +109,17 @@ func (l *Library) Close(number uint64) error {
 	if err != nil {
 		return err
 	}
+	m.reporter.Close()
 	m.Manager.Close()
 	m.pool.Close()
 	return nil
+}
+
+// Exit sends what managers have not reported yet, before the process ends.
+func (l *Library) Exit() {
+	for _, m := range l.managers.all() {
+		m.reporter.Close()
+	}
 }
 
 // layers reads the policy file and the environment, and adds the policy of the program.

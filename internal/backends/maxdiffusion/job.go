@@ -75,7 +75,7 @@ func job(tc *backend.TrainContext, dir string) (launch.Job, error) {
 	for key, v := range tc.Args.Map().All() {
 		text, isText := v.Str()
 		switch {
-		case slices.Contains(runtimeKeys, key) || slices.Contains(ownKeys, key) || strings.HasPrefix(key, "te_fl_"):
+		case slices.Contains(runtimeKeys, key) || slices.Contains(ownKeys, key) || backend.IsRuntimeParam(key):
 		case isText && secret.Value(key, text):
 			notes = append(notes, "parameter "+key+" is left out: it is a secret, and MaxDiffusion would read it from a file; give it as a variable such as HF_TOKEN")
 		default:

@@ -54,7 +54,7 @@ func job(tc *backend.TrainContext, dir string) (launch.Job, error) {
 	var secrets []launch.Variable
 	for key, v := range tc.Args.Map().All() {
 		switch {
-		case slices.Contains(runtimeKeys, key) || slices.Contains(ownKeys, key) || strings.HasPrefix(key, "te_fl_"):
+		case slices.Contains(runtimeKeys, key) || slices.Contains(ownKeys, key) || backend.IsRuntimeParam(key):
 		case isSecret(key, v):
 			// MaxText takes any parameter from the variable M_ and its name in capitals.
 			secrets = append(secrets, launch.Variable{Name: "M_" + strings.ToUpper(key), Value: v.Text(), Source: "parameter " + key})

@@ -163,6 +163,13 @@ func plan(tc *backend.TrainContext, f Framework) (*launch.Plan, error) {
 	if checkout := tc.Checkout(); checkout != "" && Importable(tc, "primus/core") == checkout {
 		job.PythonPath = append(job.PythonPath, checkout)
 	}
+	on, err := asked(tc)
+	if err != nil {
+		return nil, err
+	}
+	if on {
+		job = withOps(tc, filepath.Join(dir, launchDir), job)
+	}
 	job.LogDir = filepath.Join(dir, ranksDir)
 	var env []launch.Variable
 	for _, c := range tc.Environ.Changes() {

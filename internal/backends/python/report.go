@@ -127,9 +127,14 @@ func (t *trainer) versions() []backend.Version {
 // opEvent passes on an event of the op manager in a rank, and warns of the first fallback of each
 // kind.
 func (t *trainer) opEvent(rank int, e opmanager.Event) {
+	t.opMu.Lock()
+	defer t.opMu.Unlock()
 	t.ranks.OpEvent(rank, e)
 	if o, ok := t.tc.Observer.(backend.DispatchObserver); ok {
 		o.OpEvent(rank, e)
+	}
+	if q, ok := e.(opmanager.Quarantined); ok {
+		t.warn("op %s: %s is in quarantine in rank %d: %v", q.Op, q.Impl.ID, rank, q.Cause)
 	}
 	fell, ok := e.(opmanager.FellBack)
 	if !ok {

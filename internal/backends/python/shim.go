@@ -69,7 +69,7 @@ func ShimJob(tc *backend.TrainContext, dir string) (launch.Job, error) {
 	for key, v := range tc.Args.Map().Without(backend.DispatchBlock).All() {
 		text, isText := v.Str()
 		switch {
-		case strings.HasPrefix(key, "te_fl_"):
+		case strings.HasPrefix(key, backend.DispatchPrefix), key == backend.RankOps:
 		case isText && secret.Name(key) && text != "":
 			name := "PRIMUS_SECRET_" + strings.ToUpper(key)
 			s.Secrets[key] = name

@@ -7,11 +7,13 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/primus-fl/primus/document/formats"
 	"github.com/primus-fl/primus/internal/durable"
 	"github.com/primus-fl/primus/internal/launch"
+	"github.com/primus-fl/primus/internal/rankops"
 	"github.com/primus-fl/primus/internal/rundir"
 	"github.com/primus-fl/primus/internal/rundir/tensorboard"
 	"github.com/primus-fl/primus/runtime/backend"
@@ -38,6 +40,7 @@ type trainer struct {
 
 	opLog     opLog
 	ranks     backend.RankDispatch
+	opMu      sync.Mutex      // guards fallbacks
 	fallbacks map[string]bool // those that were warned of
 	outcome   outcome
 }
@@ -113,14 +116,26 @@ func (t *trainer) Train(ctx context.Context) error {
 	}
 	t.tc.Log.Info(fmt.Sprintf("[Primus:%s] %d of %d processes start on this node: %s; their output is in %s",
 		t.f.Name, t.onThisNode(), t.plan.WorldSize, Shown(t.plan.Processes[0].Argv), t.plan.LogDir))
+	environ := os.Environ()
+	collected := func() {}
+	if on, err := asked(t.tc); err != nil {
+		return err
+	} else if on {
+		socket, stop, err := t.followOps(ctx)
+		if err != nil {
+			return err
+		}
+		environ, collected = append(environ, rankops.Variable+"="+socket), stop
+	}
 	err := launch.Run(ctx, t.plan, launch.Settings{
-		Environ: os.Environ(),
+		Environ: environ,
 		Show:    func(who, line string) { t.tc.Log.Info("[" + who + "] " + line) },
 		Line:    t.line,
 		Log:     func(text string) { t.tc.Log.Warn(fmt.Sprintf("[Primus:%s] %s", t.f.Name, text)) },
 		Stalled: t.stalled,
 		Resumed: t.resumed,
 	})
+	collected()
 	if t.plan.NodeRank == 0 || t.dir != nil {
 		t.keep(t.readReport())
 	}

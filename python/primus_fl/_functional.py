@@ -1,0 +1,166 @@
+"""Functions of torch.nn.functional that call the ops of primus_fl where those can serve them."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from typing import Any, Callable, Optional
+
+import torch
+
+from . import torch as own
+
+F = torch.nn.functional
+_FLOATS = (torch.float32, torch.bfloat16, torch.float16, torch.float64)
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
+_compiling: Callable[[], bool] = getattr(getattr(torch, "compiler", None), "is_compiling", lambda: False)
+try:
+    torch.is_autocast_enabled("cpu")
+    _autocast: Callable[[], bool] = functools.partial(torch.is_autocast_enabled, "cpu")
+except TypeError:  # before torch 2.4
+    _autocast = torch.is_autocast_cpu_enabled
+
+
+def _served(*tensors: Any) -> bool:
+    """Say whether ops can take these operands as they are: plain tensors of one dtype in host memory."""
+    if _autocast() or torch.jit.is_tracing() or _compiling():
+        return False
+    first = next((t for t in tensors if t is not None), None)
+    return all(
+        t is None
+        or type(t) in _PLAIN
+        and t.is_cpu
+        and t.layout is torch.strided
+        and t.dtype is first.dtype
+        and not t.is_neg()
+        and t.numel() > 0
+        for t in tensors
+    ) and (first is not None and first.dtype in _FLOATS)
+
+
+def _linear(theirs: Callable[..., Any], input: Any, weight: Any, bias: Any = None) -> Any:
+    if not _served(input, weight, bias) or input.dim() == 0 or weight.dim() != 2 or input.shape[-1] != weight.shape[1]:
+        return theirs(input, weight, bias)
+    return own.linear(input[None], weight, bias)[0] if input.dim() == 1 else own.linear(input, weight, bias)
+
+
+def _layer_norm(
+    theirs: Callable[..., Any], input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5
+) -> Any:
+    if len(normalized_shape) != 1 or weight is None or not _served(input, weight, bias) or not _last(input, weight):
+        return theirs(input, normalized_shape, weight, bias, eps)
+    return own.layer_norm(input, weight, bias, eps)
+
+
+def _rms_norm(
+    theirs: Callable[..., Any], input: Any, normalized_shape: Any, weight: Any = None, eps: Optional[float] = None
+) -> Any:
+    if len(normalized_shape) != 1 or weight is None or not _served(input, weight) or not _last(input, weight):
+        return theirs(input, normalized_shape, weight, eps)
+    return own.rms_norm(input, weight, torch.finfo(input.dtype).eps if eps is None else eps)
+
+
+def _last(input: Any, weight: Any) -> bool:
+    return bool(input.dim() > 0 and weight.dim() == 1 and input.shape[-1] == weight.shape[0])
+
+
+def _silu(theirs: Callable[..., Any], input: Any, inplace: bool = False) -> Any:
+    return theirs(input, inplace) if inplace or not _served(input) else own.silu(input)
+
+
+def _gelu(theirs: Callable[..., Any], input: Any, approximate: str = "none") -> Any:
+    if approximate != "tanh" or not _served(input):
+        return theirs(input, approximate=approximate)
+    return own.gelu(input)
+
+
+def _cross_entropy(
+    theirs: Callable[..., Any],
+    input: Any,
+    target: Any,
+    weight: Any = None,
+    size_average: Any = None,
+    ignore_index: int = -100,
+    reduce: Any = None,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> Any:
+    if (
+        weight is not None
+        or size_average is not None
+        or reduce is not None
+        or label_smoothing != 0
+        or reduction not in ("none", "mean", "sum")
+        or not _served(input)
+        or input.dim() != 2
+        or type(target) not in _PLAIN
+        or target.dtype is not torch.int64
+        or not target.is_cpu
+        or target.shape != input.shape[:1]
+    ):
+        return theirs(input, target, weight, size_average, ignore_index, reduce, reduction, label_smoothing)
+    return own.cross_entropy(input, target, ignore_index, reduction).to(input.dtype)
+
+
+def _attention(
+    theirs: Callable[..., Any],
+    query: Any,
+    key: Any,
+    value: Any,
+    attn_mask: Any = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    **others: Any,
+) -> Any:
+    scale, grouped = others.get("scale"), others.get("enable_gqa", False)
+    if (
+        attn_mask is not None
+        or dropout_p != 0
+        or set(others) - {"scale", "enable_gqa"}
+        or not _served(query, key, value)
+        or any(t.dim() != 4 for t in (query, key, value))
+        or query.shape[1] != key.shape[1] * (query.shape[1] // key.shape[1] if grouped else 1)
+        or is_causal and query.shape[2] != key.shape[2]
+    ):
+        return theirs(query, key, value, attn_mask, dropout_p, is_causal, **others)
+    q, k, v = (t.transpose(1, 2) for t in (query, key, value))
+    return own.attention(q, k, v, causal=is_causal, scale=scale).transpose(1, 2)
+
+
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "linear": _linear,
+    "layer_norm": _layer_norm,
+    "rms_norm": _rms_norm,
+    "silu": _silu,
+    "gelu": _gelu,
+    "cross_entropy": _cross_entropy,
+    "scaled_dot_product_attention": _attention,
+}
+
+_lock = threading.Lock()
+_theirs: dict[str, Callable[..., Any]] = {}
+
+
+def install() -> None:
+    """Make functions of torch.nn.functional, and with them its modules, call the ops of primus_fl.
+
+    These are linear, layer_norm, rms_norm, silu, gelu (tanh), cross_entropy and
+    scaled_dot_product_attention, as far as this torch has them. What ops cannot serve goes to torch as
+    before: operands on devices, of mixed dtypes or of subclasses of Tensor, autocast, masks and dropout
+    in attention, class weights, tracing and compiling. Gradients of gradients are errors. A second
+    call does nothing.
+    """
+    with _lock:
+        for name, function in _FUNCTIONS.items():
+            theirs = getattr(F, name, None)
+            if theirs is not None and name not in _theirs:
+                _theirs[name] = theirs
+                setattr(F, name, functools.wraps(theirs)(functools.partial(function, theirs)))
+
+
+def uninstall() -> None:
+    """Undo install."""
+    with _lock:
+        for name, theirs in _theirs.items():
+            setattr(F, name, theirs)
+        _theirs.clear()
