@@ -128,6 +128,8 @@ type runner struct {
 	declared     bool // the impl declares that equal operands give equal bits, wherever they lie
 	sampled      int  // cases of which parts and invariants were compared
 
+	waited bool // for an impl that writes after it has returned
+
 	long  map[string]bool // axes of operands that had a long and odd length in a case
 	large bool            // a result of a call of a model had many elements
 }
@@ -456,10 +458,13 @@ func (r *runner) compare(t tensortest.TB, want, got *staged) {
 		if o.Access == opregistry.AccessRead {
 			continue
 		}
-		scale := want.scale(wanted[i].Tensor)
+		scale, returned := want.scale(wanted[i].Tensor), tensortest.Bytes(o.Tensor)
 		tol := r.tolerance(o.Tensor.DType(), want.terms, scale)
 		if !tensortest.Close(t, wanted[i].Tensor, o.Tensor, tol) || r.bitwise && !bytes.Equal(tensortest.Bytes(wanted[i].Tensor), tensortest.Bytes(o.Tensor)) {
 			t.Errorf("opstest: operand %q is not what the oracle computes", o.Name)
+			if r.writesLate(o.Tensor, returned) {
+				t.Errorf("opstest: operand %q was written to after the impl had returned: it puts work off", o.Name)
+			}
 		} else if text := bias(wanted[i].Tensor, o.Tensor, r.tolerance(tensor.F32, want.terms, scale)); text != "" && !r.cfg.loose(o.Tensor.DType()) {
 			t.Errorf("opstest: operand %q is off on average: %s", o.Name, text)
 		}
