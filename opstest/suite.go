@@ -261,18 +261,23 @@ func (r *runner) stage(t tensortest.TB, c untypedCase, with setting) *staged {
 // edit changes the last element of the largest operand that is only read.
 func (call *staged) edit(t tensortest.TB, f func(float64) float64) {
 	t.Helper()
-	var largest *tensor.Tensor
-	for _, o := range call.args.Operands() {
-		if x := o.Tensor; o.Access == opregistry.AccessRead && x.DType().IsFloat() && x.DType().Size() > 1 && (largest == nil || x.NumElements() > largest.NumElements()) {
-			largest = x
-		}
-	}
+	largest := call.largestRead()
 	if largest == nil || largest.NumElements() == 0 {
 		return
 	}
 	v := largest.Float64s()
 	v[len(v)-1] = f(v[len(v)-1])
 	call.stage.Fill(largest, v)
+}
+
+// largestRead returns the largest operand of numbers that is only read, nil if there is none.
+func (call *staged) largestRead() (largest *tensor.Tensor) {
+	for _, o := range call.args.Operands() {
+		if x := o.Tensor; o.Access == opregistry.AccessRead && x.DType().IsFloat() && x.DType().Size() > 1 && (largest == nil || x.NumElements() > largest.NumElements()) {
+			largest = x
+		}
+	}
+	return largest
 }
 
 // check runs one case: with one worker, and with several on operands that lie elsewhere and hold

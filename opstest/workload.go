@@ -29,6 +29,7 @@ type Workload struct {
 	Bytes int
 
 	run     func(*opregistry.Exec) error
+	last    *tensor.Tensor // the last element of the largest operand that is only read; nil for none
 	guards  *Stage
 	written []opregistry.Operand
 	updated []original
@@ -140,6 +141,15 @@ func (s *Suite) workload(t T, d tensor.DType, c untypedCase, subject Subject) (*
 	w := &Workload{
 		Case: d.String() + "/" + c.Name, Bytes: size(call.operands), guards: call.stage,
 		run: func(x *opregistry.Exec) error { return r.guard(x, call.args) },
+	}
+	if largest := call.largestRead(); largest != nil && largest.NumElements() > 0 {
+		at := largest.Offset()
+		for i, n := range largest.Shape() {
+			at += (n - 1) * largest.Strides()[i]
+		}
+		if w.last, err = largest.AsStrided([]int{1}, []int{1}, at); err != nil {
+			return nil, err
+		}
 	}
 	for _, o := range call.operands {
 		if o.Access != opregistry.AccessRead {

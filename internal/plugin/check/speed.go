@@ -57,6 +57,9 @@ func (c *checker) measure() error {
 	}
 	for _, d := range c.found.servedDTypes() {
 		c.step("time in %v", d)
+		if err := c.repeat(d, exec); err != nil {
+			return err
+		}
 		found, err := c.measureGrowing(d, reg.Snapshot(), exec)
 		if err != nil {
 			return err
@@ -71,6 +74,19 @@ func (c *checker) measure() error {
 		}
 	}
 	return c.sizes(reg.Snapshot(), exec)
+}
+
+// repeat reports an op that keeps the results of calls with equal operands.
+func (c *checker) repeat(d tensor.DType, exec *opregistry.Exec) error {
+	work, err := opscases.All().Largest(d, c.subject)
+	if work == nil || err != nil {
+		return err
+	}
+	kept, err := work[0].Kept(exec)
+	if kept != "" {
+		c.found.Faults = append(c.found.Faults, fmt.Sprintf("case %s: %s", work[0].Case, kept))
+	}
+	return err
 }
 
 // measureGrowing measures cases of a growing size until a call takes long enough. It returns nil
