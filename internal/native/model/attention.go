@@ -23,11 +23,11 @@ type attention struct {
 	dropout    float32
 	dProjected *tensor.Tensor
 	dMixed     *tensor.Tensor
-	rows       []attentionCall   // of whole rows
-	packed     []attentionCall   // of packed documents
-	apart      []attentionCall   // of whole rows with dropout, one of each; nil where this rank has all heads
-	cached     *cachedAttention  // nil where keys and values are those of the pass
-	context    *contextAttention // nil where this rank has whole sequences
+	rows       []attentionCall  // of whole rows
+	packed     []attentionCall  // of packed documents
+	apart      []attentionCall  // of whole rows with dropout, one of each; nil where this rank has all heads
+	cached     *cachedAttention // nil where keys and values are those of the pass
+	context    sharedAttention  // nil where this rank has whole sequences
 	fwd        *opmanager.Bound[attentionops.FusedAttnFwdArgs]
 	bwd        *opmanager.Bound[attentionops.FusedAttnBwdArgs]
 }
@@ -80,7 +80,7 @@ func (b *Builder) attention(w LayerWeights, freqs *tensor.Tensor) *attention {
 		a.rotary.rows, a.rotary.packed = wholeRows, wholePacked
 	}
 	if b.context != nil {
-		a.context = b.contextAttention(packed, a)
+		a.context = b.sharedAttention(rows, packed, a)
 		a.packed = []attentionCall{{attentionViews: packed}}
 		return a
 	}

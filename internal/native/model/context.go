@@ -30,12 +30,27 @@ func (p Part) share(length int) sequence.Share {
 	return s
 }
 
+// sharedAttention is attention among tokens of sequences that several ranks have.
+type sharedAttention interface {
+	forward(r *Run, of *attention)
+	backward(r *Run, of *attention)
+}
+
+// sharedAttention makes the attention between the views of a layer.
+func (b *Builder) sharedAttention(rows, packed attentionViews, a *attention) sharedAttention {
+	if b.Part.Ring {
+		return b.ringAttention(rows, packed, a.stats)
+	}
+	return b.contextAttention(packed, a)
+}
+
 func (b *Builder) contextRanks() int { return b.Part.contextRanks() }
 
 // contextPlan says which tokens of a batch this rank has, and what their attention brings together.
 type contextPlan struct {
 	share sequence.Share // of each row
 	batch int            // rows
+	ring  bool           // documents are not told apart
 
 	starts   *tensor.Tensor        // i32: the positions with which the runs of tokens begin
 	segments []int32               // of all tokens of the batch; nil without
@@ -51,6 +66,9 @@ type contextPart struct {
 
 // set takes what a batch says of documents and positions, and finds the runs of positions.
 func (p *contextPlan) set(places *documents, b Batch) error {
+	if p.ring && b.Segments != nil {
+		return errors.New("cp_comm_type: given p2p, want allgather for a batch of documents that attention tells apart")
+	}
 	p.segments, p.parts = b.Segments, map[int][]contextPart{}
 	var ends, firsts []int32
 	for row := range p.batch {

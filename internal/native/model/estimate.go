@@ -19,7 +19,7 @@ func PartOf(g world.Groups, p world.Parallel) (part Part) {
 		part.Tensor, part.Sequence = g.Tensor, p.SequenceParallel
 	}
 	if p.ContextRanks() > 1 {
-		part.Context = g.Context
+		part.Context, part.Ring = g.Context, p.Rings()
 	}
 	if part.Context != nil || part.Sequence {
 		part.Rows = g.Sequences

@@ -7,8 +7,10 @@ import (
 
 	"github.com/primus-fl/primus/device/cpu"
 	"github.com/primus-fl/primus/internal/native/model"
+	"github.com/primus-fl/primus/internal/native/world"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/ops/collective"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -92,6 +94,37 @@ func TestMemoryOfRecompute(t *testing.T) {
 				assert.NoError(t, training.Close())
 				assert.NoError(t, m.Close())
 			}
+		}
+	}
+}
+
+// What is estimated for a rank that has some of the tokens of each sequence is what its pass takes,
+// which is less than that of all tokens.
+func TestMemoryOfContext(t *testing.T) {
+	t.Parallel()
+	mgr := newManager(t, opregistry.KindFlagos)
+	for name, cfg := range architectures() {
+		cfg.NumLayers, cfg.SeqLength, cfg.MaxPositionEmbeddings = 5, 32, 32
+		whole, err := model.ActivationBytes(cfg, model.Part{}, mgr, 2)
+		require.NoError(t, err)
+		for _, ring := range []bool{false, true} {
+			ranks := &world.World{Group: collective.Group{Rank: 1, Ranks: 4}}
+			part, backend := model.Part{Context: ranks, Rows: ranks, Ring: ring}, cpu.New()
+			m, err := model.NewPart(cfg, backend, part)
+			require.NoError(t, err)
+			weights := backend.Stats().Bytes
+			training, err := m.NewPass(mgr, 2, cfg.SeqLength, true)
+			require.NoError(t, err)
+			writing := write(t, m, mgr)
+			got, err := model.ActivationBytes(cfg, part, mgr, 2)
+			require.NoError(t, err)
+			assert.Equal(t, float64(backend.Stats().Bytes-weights), got, "%s, ring %v", name, ring)
+			assert.Less(t, got, whole, name)
+			_, err = m.NewPass(mgr, 2, 12, true)
+			assert.ErrorContains(t, err, "context_parallel_size: given 4, want 1, or a seq_length in place of 12 that is a multiple of 8")
+			assert.NoError(t, writing.Close())
+			assert.NoError(t, training.Close())
+			assert.NoError(t, m.Close())
 		}
 	}
 }

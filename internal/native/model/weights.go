@@ -48,6 +48,7 @@ type Part struct {
 	Sequence bool         // these ranks divide the rows between the projections, too
 	Experts  *world.World // ranks that share the experts of each layer; nil where each has all
 	Context  *world.World // ranks that have the other tokens of each sequence; nil where each has all
+	Ring     bool         // keys and values travel from one of these to the next; without, each collects them
 	Rows     *world.World // ranks that have the other rows between projections; nil where each has all
 
 	// Stretches are what this stage of a pipeline computes, in the order of the model; nil for all of

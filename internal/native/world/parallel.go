@@ -20,6 +20,7 @@ type Parallel struct {
 	ExpertParallel    int  `param:"expert_model_parallel_size"`   // ranks that share the experts of each layer; 0 means 1
 	PipelineParallel  int  `param:"pipeline_model_parallel_size"` // stages, each of which has some of the layers; 0 means 1
 	ContextParallel   int  `param:"context_parallel_size"`        // ranks that share the tokens of each sequence; 0 means 1
+	ContextComm       any  `param:"cp_comm_type"`                 // how they exchange keys and values: a name, or a list of one; nil means p2p
 
 	// DistributedTimeout is how many minutes a rank waits for the others in a collective; 0 means
 	// 10.
@@ -58,11 +59,36 @@ func (p Parallel) Validate() error {
 	if p.ContextParallel < 0 {
 		faults = append(faults, fmt.Errorf("context_parallel_size: given %d, want a number >= 1", p.ContextParallel))
 	}
+	if name := p.contextComm(); p.ContextRanks() > 1 && name != CommP2P && name != CommAllGather {
+		faults = append(faults, fmt.Errorf("cp_comm_type: given %v, want p2p or allgather", p.ContextComm))
+	}
 	return errors.Join(faults...)
 }
 
 // ContextRanks is the number of ranks that share the tokens of each sequence.
 func (p Parallel) ContextRanks() int { return cmp.Or(p.ContextParallel, 1) }
+
+// The ways in which ranks that share the tokens of sequences exchange keys and values.
+const (
+	CommP2P       = "p2p"
+	CommAllGather = "allgather"
+)
+
+// contextComm is cp_comm_type, "" if that is no name.
+func (p Parallel) contextComm() string {
+	v := p.ContextComm
+	if list, ok := v.([]any); ok && len(list) == 1 {
+		v = list[0]
+	}
+	if v == nil {
+		return CommP2P
+	}
+	name, _ := v.(string)
+	return name
+}
+
+// Rings reports whether keys and values travel round the ranks that share the tokens of sequences.
+func (p Parallel) Rings() bool { return p.contextComm() == CommP2P }
 
 // SequenceRanks is the number of ranks that work on the same sequences, without other stages.
 func (p Parallel) SequenceRanks() int { return p.TensorRanks() * p.ContextRanks() }

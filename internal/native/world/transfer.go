@@ -1,6 +1,8 @@
 package world
 
 import (
+	"errors"
+
 	"github.com/primus-fl/primus/ops/collective"
 	"github.com/primus-fl/primus/tensor"
 )
@@ -16,6 +18,23 @@ func (w *World) Send(what string, to int, t *tensor.Tensor) (wait func() error) 
 // is there.
 func (w *World) Receive(what string, from int, t *tensor.Tensor) (wait func() error) {
 	return w.transfer(what, from, from, t)
+}
+
+// Shift sends a tensor to the next rank, and receives another one from the rank before, while the
+// caller goes on; the last rank sends to the first. wait returns when one may be written again and
+// the other is there. Ranks of even and of odd number begin with different ones, so that no rank
+// waits for itself.
+func (w *World) Shift(what string, out, in *tensor.Tensor) (wait func() error) {
+	next, before := (w.Rank+1)%w.Ranks, (w.Rank+w.Ranks-1)%w.Ranks
+	var first, second func() error
+	if w.Rank%2 == 0 {
+		first = w.Send(what, next, out)
+		second = w.Receive(what, before, in)
+	} else {
+		first = w.Receive(what, before, in)
+		second = w.Send(what, next, out)
+	}
+	return func() error { return errors.Join(first(), second()) }
 }
 
 func (w *World) transfer(what string, peer, root int, t *tensor.Tensor) (wait func() error) {

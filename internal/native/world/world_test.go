@@ -69,6 +69,10 @@ func TestRank(t *testing.T) {
 	require.NoError(t, w.Copy("numbers", copied))
 	assert.Equal(t, []float64{1, 1, 1, 1, 1}, copied.Float64s())
 
+	own, other := numbers(t, 3, float32(rank+1)), numbers(t, 3, 0)
+	require.NoError(t, w.Shift("numbers", own, other)())
+	assert.Equal(t, []float64{float64(2 - rank), float64(2 - rank), float64(2 - rank)}, other.Float64s())
+
 	checkExchange(t, w)
 	w.Close()
 	require.NoError(t, lib.Close())
