@@ -29,13 +29,14 @@ const (
 	partAllReduce = "all_reduce"
 	partTraining  = "training"
 	partModel     = "model"
+	partLayouts   = "layouts"
 )
 
 // scale measures training on several ranks, beside peers in the same run: all_reduce beside a C
 // program with the same library and beside PyTorch's gloo; two ranks beside two independent runs
 // and beside DistributedDataParallel of PyTorch; and a model of a step, from the latency and the
 // bandwidth that were measured, beside the steps of two and four ranks. The figures are medians
-// over the rounds.
+// over the rounds. If asked for, it compares losses and gradients in all layouts.
 func scale(ctx context.Context, args []string, out, progress io.Writer) error {
 	o, err := parseScale(args, progress)
 	if err != nil {
@@ -61,6 +62,13 @@ func scale(ctx context.Context, args []string, out, progress io.Writer) error {
 		}
 		sections = append(sections, more...)
 	}
+	if slices.Contains(o.only, partLayouts) {
+		section, err := o.layouts(ctx)
+		if err != nil {
+			return fmt.Errorf("layouts: %w", err)
+		}
+		sections = append(sections, section)
+	}
 	return plaintext.WriteSections(out, o.markdown, sections)
 }
 
@@ -76,7 +84,7 @@ func parseScale(args []string, progress io.Writer) (scaleOptions, error) {
 	flags.IntVar(&o.rounds, "rounds", 5, "how often each contender has its turn")
 	flags.IntVar(&o.steps, "steps", 8, "steps in a turn; the first two do not count")
 	flags.BoolVar(&o.markdown, "md", false, "write Markdown")
-	only := flags.String("only", "", "only these parts, with commas: all_reduce, training, model")
+	only := flags.String("only", "", "only these parts, with commas: all_reduce, training, model, or layouts, which is left out otherwise")
 	if err := parse(flags, args); err != nil {
 		return o, err
 	}
@@ -84,8 +92,8 @@ func parseScale(args []string, progress io.Writer) (scaleOptions, error) {
 		o.only = strings.Split(*only, ",")
 	}
 	for _, part := range o.only {
-		if !slices.Contains([]string{partAllReduce, partTraining, partModel}, part) {
-			return o, fmt.Errorf("-only: given %q, want all_reduce, training or model", part)
+		if !slices.Contains([]string{partAllReduce, partTraining, partModel, partLayouts}, part) {
+			return o, fmt.Errorf("-only: given %q, want all_reduce, training, model or layouts", part)
 		}
 	}
 	switch {
