@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -51,4 +52,27 @@ func TestBeforeARun(t *testing.T) {
 		assert.Regexp(t, ` ok, \d+ warnings?, \d+ failures?|\d of 1 passed|"status": `, string(output))
 	}
 	assert.Equal(t, 3, ran)
+}
+
+// TestScalingGuide runs the commands of the guide and compares the memory that they print with the
+// guide's.
+func TestScalingGuide(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "scaling.md"))
+	require.NoError(t, err)
+	var printed []string
+	for _, b := range commandtest.Blocks(string(text)) {
+		if b.Language != "sh" {
+			continue
+		}
+		for _, line := range b.Lines {
+			got := commandtest.Run(t, strings.Fields(strings.TrimPrefix(line, "bin/primus "))...)
+			require.Zero(t, got.Code, got.Stderr)
+			parts := regexp.MustCompile(`(?m)^ +memory +(\d.*?) \(`).FindStringSubmatch(got.Out)
+			require.NotNil(t, parts, got.Out)
+			printed = append(printed, parts[1])
+		}
+	}
+	require.Len(t, printed, 2)
+	assert.Contains(t, string(text), printed[0]+" in one process and "+printed[1]+" on each of 4 ranks")
 }

@@ -24,6 +24,7 @@ var guides = map[string]func(*testing.T){
 	"docs/from-text-to-answers.md": TestFromTextToAnswers,
 	"docs/operations.md":           TestOperations,
 	"docs/patches.md":              TestPatchesCommands,
+	"docs/scaling.md":              TestScalingGuide,
 	"docs/service.md":              TestServiceGuide,
 	"docs/tokenizers.md":           TestTokenizersGuide,
 	"docs/tracking.md":             TestTrackingGuide,
