@@ -140,17 +140,17 @@ soak: build ## train 10,000 steps of a tiny model and watch that the process doe
 	CGO_ENABLED=0 go run ./internal/benchmarks soak $(ARGS)
 
 .PHONY: chaos
-chaos: ## attack training runs and check what docs/reliability.md promises (ARGS='-only kill,disk -seed 5 -o md')
+chaos: ## attack training runs and check what docs/explanation/reliability.md promises (ARGS='-only kill,disk -seed 5 -o md')
 	@CGO_ENABLED=0 go run ./internal/chaos $(ARGS)
 
 .PHONY: chaos-plugins
-chaos-plugins: ## train with plugins that misbehave and check what docs/plugins.md promises (ARGS='-every 5 -o md')
+chaos-plugins: ## train with plugins that misbehave and check what docs/reference/plugins.md promises (ARGS='-every 5 -o md')
 	@CGO_ENABLED=0 go run ./internal/chaos plugins $(ARGS)
 
 DEVICE ?= opencl:0
 .PHONY: coverage
-coverage: build ## rewrite the table of ops against implementations in docs/coverage.md; DEVICE= leaves out devices
-	sed '/^|/,$$d' docs/coverage.md > docs/coverage.tmp && ./$(BIN) ops coverage $(if $(DEVICE),--device $(DEVICE)) >> docs/coverage.tmp && mv docs/coverage.tmp docs/coverage.md
+coverage: build ## rewrite the table of ops against implementations in docs/reference/coverage.md; DEVICE= leaves out devices
+	sed '/^|/,$$d' docs/reference/coverage.md > docs/coverage.tmp && ./$(BIN) ops coverage $(if $(DEVICE),--device $(DEVICE)) >> docs/coverage.tmp && mv docs/coverage.tmp docs/reference/coverage.md
 
 .PHONY: fmt
 fmt: ## format all Go files

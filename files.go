@@ -11,9 +11,9 @@ import (
 	"io/fs"
 )
 
-//go:embed README.md docs/*.md examples/native examples/dummy
+//go:embed README.md docs/*.md docs/*/*.md examples/native examples/dummy
 var files embed.FS
 
-// Files returns the files below their paths in the source tree, such as docs/training.md and
+// Files returns the files below their paths in the source tree, such as docs/howto/training.md and
 // examples/native/configs/llama_2M-pretrain.yaml. It is safe for concurrent use.
 func Files() fs.FS { return files }

@@ -16,7 +16,7 @@ import (
 
 // The table for users of StepMesh has every method of Backend.
 func TestStepMeshTableHasTheContract(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "docs", "from-stepmesh.md"))
+	text, err := os.ReadFile(filepath.Join("..", "docs", "howto", "from-stepmesh.md"))
 	require.NoError(t, err)
 	contract := reflect.TypeFor[device.Backend]()
 	var want, have []string

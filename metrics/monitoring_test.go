@@ -110,9 +110,9 @@ func TestRules(t *testing.T) {
 func TestEveryAlertIsTestedAndDocumented(t *testing.T) {
 	tests, err := os.ReadFile(filepath.Join("rules", "primus_test.yaml"))
 	require.NoError(t, err)
-	docs, err := os.ReadFile(filepath.Join("..", "docs", "metrics.md"))
+	docs, err := os.ReadFile(filepath.Join("..", "docs", "reference", "metrics.md"))
 	require.NoError(t, err)
-	runbook, err := os.ReadFile(filepath.Join("..", "docs", "operations.md"))
+	runbook, err := os.ReadFile(filepath.Join("..", "docs", "howto", "operations.md"))
 	require.NoError(t, err)
 	for _, r := range rules(t) {
 		if r.Alert == "" {
@@ -125,7 +125,7 @@ func TestEveryAlertIsTestedAndDocumented(t *testing.T) {
 		assert.NotEmpty(t, r.Annotations["summary"], r.Alert)
 		assert.NotEmpty(t, r.Annotations["description"], r.Alert)
 		_, page, _ := strings.Cut(r.Annotations["runbook_url"], "/blob/main/")
-		assert.Equal(t, "docs/operations.md#"+strings.ToLower(r.Alert), page)
+		assert.Equal(t, "docs/howto/operations.md#"+strings.ToLower(r.Alert), page)
 		assert.Contains(t, string(runbook), "\n### "+r.Alert+"\n", "what to do about it")
 	}
 }

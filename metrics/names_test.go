@@ -94,7 +94,7 @@ func TestNames(t *testing.T) {
 }
 
 func TestNamesAreDocumented(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "docs", "metrics.md"))
+	text, err := os.ReadFile(filepath.Join("..", "docs", "reference", "metrics.md"))
 	require.NoError(t, err)
 	families, err := all(t).Gather()
 	require.NoError(t, err)
@@ -103,7 +103,7 @@ func TestNamesAreDocumented(t *testing.T) {
 			continue
 		}
 		row := fmt.Sprintf("| `%s` | %s", family.GetName(), strings.ToLower(family.GetType().String()))
-		assert.True(t, strings.Contains(string(text), row), "docs/metrics.md has no row that begins with %s", row)
+		assert.True(t, strings.Contains(string(text), row), "docs/reference/metrics.md has no row that begins with %s", row)
 	}
 }
 

@@ -320,7 +320,7 @@ func TestTuningIsBelowOtherLayers(t *testing.T) {
 // The order that the documentation lists is the one in force.
 func TestDocumentedPrecedence(t *testing.T) {
 	t.Parallel()
-	data, err := os.ReadFile(filepath.Join("..", "docs", "policy-file.md"))
+	data, err := os.ReadFile(filepath.Join("..", "docs", "reference", "policy-file.md"))
 	require.NoError(t, err)
 	_, section, _ := strings.Cut(string(data), "\n## Precedence\n")
 	section, _, _ = strings.Cut(section, "\n## ")

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// step is a row of the table of docs/architecture.md that shows the path of a call.
+// step is a row of the table of docs/explanation/architecture.md that shows the path of a call.
 type step struct {
 	function, file string
 	calls          []string
@@ -22,13 +22,13 @@ type step struct {
 
 var (
 	quoted     = regexp.MustCompile("`([A-Za-z]+\\.[A-Za-z]+)`")
-	linkedFile = regexp.MustCompile(`\]\(\.\./([a-z_/]+\.go)\)`)
+	linkedFile = regexp.MustCompile(`\]\(\.\./\.\./([a-z_/]+\.go)\)`)
 )
 
 // callPath reads the table.
 func callPath(t *testing.T) []step {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "architecture.md"))
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "explanation", "architecture.md"))
 	require.NoError(t, err)
 	_, section, found := strings.Cut(string(text), "\n## The path of a call\n")
 	require.True(t, found)

@@ -53,7 +53,7 @@ var code = regexp.MustCompile("(?s)```.*?```|`[^`]*`|https?://\\S+")
 
 func TestGlossary(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../docs/glossary.md")
+	text, err := os.ReadFile("../../docs/reference/glossary.md")
 	require.NoError(t, err)
 	words := readGlossary(t, string(text))
 	assert.Equal(t, []string{`write "catalogue" instead of "Catalogs"`}, checkWords(words, "The Catalogs of a `data set`."))

@@ -46,7 +46,7 @@ func checkPublic(listed []string, files []source) []string {
 	var faults []string
 	for _, dir := range found {
 		if !slices.Contains(listed, dir) {
-			faults = append(faults, dir+": can be imported, but is not in public.txt: move it below an internal folder, or list it and say in docs/RATIONALE.md why it is public")
+			faults = append(faults, dir+": can be imported, but is not in public.txt: move it below an internal folder, or list it and say in docs/explanation/rationale.md why it is public")
 		}
 	}
 	for i, dir := range listed {
@@ -111,7 +111,7 @@ func TestPublicPackagesFindsViolations(t *testing.T) {
 		parse(t, "e/e_test.go", "package e\n"),
 	}
 	assert.Equal(t, []string{
-		"b: can be imported, but is not in public.txt: move it below an internal folder, or list it and say in docs/RATIONALE.md why it is public",
+		"b: can be imported, but is not in public.txt: move it below an internal folder, or list it and say in docs/explanation/rationale.md why it is public",
 		"e: is in public.txt, but cannot be imported: remove the line",
 		"a: comes after e in public.txt: sort the lines, each once",
 	}, checkPublic([]string{"e", "a"}, files))

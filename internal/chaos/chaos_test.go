@@ -33,7 +33,7 @@ func TestDrills(t *testing.T) {
 // TestTable compares the table of the docs with the drills.
 func TestTable(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../docs/reliability.md")
+	page, err := os.ReadFile("../../docs/explanation/reliability.md")
 	require.NoError(t, err)
 	for _, d := range drills {
 		row := fmt.Sprintf("\n| %s | %s | %s | ", d.name, d.attack, d.promise)
@@ -41,7 +41,7 @@ func TestTable(t *testing.T) {
 		var attacks, kept int
 		_, err := fmt.Sscanf(figures, "%d | %d |", &attacks, &kept)
 		assert.True(t, found && err == nil && attacks > 0 && attacks == kept,
-			"docs/reliability.md has no row that begins with %q and ends with equal figures: make chaos ARGS='-o md' prints it", row)
+			"docs/explanation/reliability.md has no row that begins with %q and ends with equal figures: make chaos ARGS='-o md' prints it", row)
 	}
 }
 

@@ -51,7 +51,8 @@ type hostility struct {
 	losses  []float64 // of a run without plugins
 }
 
-// attackWithPlugins trains with plugins that misbehave, and checks what docs/plugins.md promises.
+// attackWithPlugins trains with plugins that misbehave, and checks what
+// docs/reference/plugins.md promises.
 func attackWithPlugins(ctx context.Context, args []string, out, progress io.Writer) error {
 	var o options
 	flags := newFlags("plugins", &o, progress)

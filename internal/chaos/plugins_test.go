@@ -40,10 +40,10 @@ func TestMatrix(t *testing.T) {
 	t.Log(len(all), outcomes)
 }
 
-// The table of docs/plugins.md is the table of this matrix, with every attack kept.
+// The table of docs/reference/plugins.md is the table of this matrix, with every attack kept.
 func TestPluginTable(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../docs/plugins.md")
+	page, err := os.ReadFile("../../docs/reference/plugins.md")
 	require.NoError(t, err)
 	var want strings.Builder
 	require.NoError(t, plaintext.WriteSections(&want, true, []plaintext.Section{pluginSection(attacks(), make([]error, len(attacks())))}))

@@ -156,7 +156,7 @@ func table(title, about, unit string, width int, columns []string, queries ...Qu
 // no run.
 func alerts() group {
 	const firing = `max by (alertname, severity, run, rank, op, impl) (ALERTS{alertname=~"Primus.+",alertstate="firing",run=~"$run|",rank=~"$rank|"})`
-	runbook := "docs/operations.md of Primus says what to do about each."
+	runbook := "docs/howto/operations.md of Primus says what to do about each."
 	list := table("Alerts that fire", "The alerts of metrics/rules that fire now; there should be none. "+runbook, "", 12, []string{""}, optional(column(firing)))
 	when := timeline("When they fired", "The alerts of metrics/rules over time; there should be none. "+runbook, 12, rarely(firing, "{{alertname}} {{run}} {{rank}} {{op}} {{impl}}"))
 	list.GridPos.H, when.GridPos.H = 6, 6

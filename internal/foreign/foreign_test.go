@@ -17,7 +17,7 @@ import (
 // The page for users of TransformerEngine-FL has the table.
 func TestDocumented(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "from-transformerengine-fl.md"))
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "howto", "from-transformerengine-fl.md"))
 	require.NoError(t, err)
 	var rows strings.Builder
 	for _, o := range foreign.Ops() {

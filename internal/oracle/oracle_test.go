@@ -47,7 +47,7 @@ func sources() []opregistry.Source {
 	}
 }
 
-var update = flag.Bool("update", false, "rewrite the list of ops in docs/coverage.md")
+var update = flag.Bool("update", false, "rewrite the list of ops in docs/reference/coverage.md")
 
 // The page lists the ops that PyTorch computes, and those that it does not.
 func TestPageListsOps(t *testing.T) {
@@ -65,7 +65,7 @@ func TestPageListsOps(t *testing.T) {
 		"\n" + wrapped("It has no function for "+strings.Join(alone, ", ")+".")
 
 	const begin, end = "<!-- ops that PyTorch computes -->\n", "<!-- end -->"
-	file := filepath.Join("..", "..", "docs", "coverage.md")
+	file := filepath.Join("..", "..", "docs", "reference", "coverage.md")
 	page, err := os.ReadFile(file)
 	require.NoError(t, err)
 	before, rest, found := strings.Cut(string(page), begin)

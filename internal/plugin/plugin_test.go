@@ -59,7 +59,7 @@ func TestLayoutOfWhatHasNoFormInC(t *testing.T) {
 // The documentation lists the ops of the catalogue that plugins cannot serve.
 func TestDocumentedLayouts(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "plugins.md"))
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "reference", "plugins.md"))
 	require.NoError(t, err)
 	words := strings.Join(strings.Fields(string(text)), " ")
 	_, list, found := strings.Cut(words, "are left out: ")

@@ -128,12 +128,12 @@ func TestOpenAPI(t *testing.T) {
 		}
 	}
 	assert.Contains(t, doc.Paths, "/v1/events")
-	guide, err := os.ReadFile(filepath.Join("..", "..", "docs", "service.md"))
+	guide, err := os.ReadFile(filepath.Join("..", "..", "docs", "reference", "service.md"))
 	require.NoError(t, err)
 	for path, methods := range doc.Paths {
 		for method := range methods {
 			request := strings.ToUpper(method) + " " + strings.NewReplacer("{op}", "OP", "{id}", "ID").Replace(path)
-			assert.Regexp(t, "`"+regexp.QuoteMeta(request)+"[?`]", string(guide), "docs/service.md lists it")
+			assert.Regexp(t, "`"+regexp.QuoteMeta(request)+"[?`]", string(guide), "docs/reference/service.md lists it")
 		}
 	}
 	body := doc.Paths["/v1/policy"]["put"].Body

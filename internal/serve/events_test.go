@@ -55,14 +55,14 @@ func TestEventTypesAreListed(t *testing.T) {
 	slices.Sort(made)
 	assert.Equal(t, all, slices.Compact(made))
 	var rows strings.Builder
-	for line := range strings.Lines(between(t, "../../docs/service.md", "| type | when |", "The latest 1024")) {
+	for line := range strings.Lines(between(t, "../../docs/reference/service.md", "| type | when |", "The latest 1024")) {
 		cells := strings.Split(line, "|")
 		if len(cells) > 1 {
 			rows.WriteString(cells[1])
 		}
 	}
 	assert.Equal(t, all, quoted(rows.String(), "`(\\w+)`"))
-	assert.Equal(t, without("step", "lost"), quoted(between(t, "../../docs/operations.md", "The types are ", "Ranks other"), "`(\\w+)`"))
+	assert.Equal(t, without("step", "lost"), quoted(between(t, "../../docs/howto/operations.md", "The types are ", "Ranks other"), "`(\\w+)`"))
 	assert.Equal(t, without("step"), quoted(between(t, "web/events.js", "for (const type of [", "]"), `'(\w+)'`))
 }
 

@@ -14,7 +14,8 @@ import (
 	"github.com/primus-fl/primus/runtime/config"
 )
 
-// TestDifferencesFromPrimus holds what docs/compatibility.md lists, under the same numbers.
+// TestDifferencesFromPrimus holds what docs/reference/compatibility.md lists, under the same
+// numbers.
 func TestDifferencesFromPrimus(t *testing.T) {
 	t.Parallel()
 	tests := []struct {

@@ -16,7 +16,8 @@ import (
 // vendor is the name of the vendor.
 const vendor = "clblast"
 
-// measured is the geometric mean over the products of docs/performance.md, on a processor.
+// measured is the geometric mean over the products of docs/reference/performance.md, on a
+// processor.
 var measured = opregistry.Measurement{Rate: 0.04, By: "make bench-opencl"}
 
 // Options configure a Library.

@@ -44,7 +44,7 @@ type Library struct {
 }
 
 // measured is the geometric mean of the rates of training llama_6M and llama_30M with oneDNN's
-// products, relative to flagos alone: 3381/3683 and 759/963 in docs/performance.md.
+// products, relative to flagos alone: 3381/3683 and 759/963 in docs/reference/performance.md.
 var measured = opregistry.Measurement{Rate: 0.85, By: "make bench-train"}
 
 // New returns a Library. Nothing is loaded yet.

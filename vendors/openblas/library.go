@@ -26,7 +26,7 @@ type Options struct {
 type Library = blas.Library
 
 // measured is the geometric mean of the rates of training llama_6M and llama_30M with OpenBLAS's
-// products, relative to flagos alone: 2751/3683 and 795/963 in docs/performance.md.
+// products, relative to flagos alone: 2751/3683 and 795/963 in docs/reference/performance.md.
 var measured = opregistry.Measurement{Rate: 0.79, By: "make bench-train"}
 
 // New returns a Library. Nothing is loaded yet.

@@ -22,7 +22,7 @@ type gemmFamily struct {
 // gemmImpls returns the impls of the family.
 func gemmImpls() []opregistry.Impl { return newGemmFamily().impls() }
 
-// measured is the geometric mean over the products of docs/performance.md.
+// measured is the geometric mean over the products of docs/reference/performance.md.
 var measured = opregistry.Measurement{Rate: 0.97, By: "make bench-opencl"}
 
 func newGemmFamily() *gemmFamily {

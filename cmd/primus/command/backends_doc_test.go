@@ -11,12 +11,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestBackendsCommands runs what docs/backends.md shows, on the files of Primus with source trees
-// of the shape of the frameworks.
+// TestBackendsCommands runs what docs/howto/backends.md shows, on the files of Primus with source
+// trees of the shape of the frameworks.
 func TestBackendsCommands(t *testing.T) {
 	root, err := filepath.Abs(filepath.Join("..", "..", ".."))
 	require.NoError(t, err)
-	text, err := os.ReadFile(filepath.Join(root, "docs", "backends.md"))
+	text, err := os.ReadFile(filepath.Join(root, "docs", "howto", "backends.md"))
 	require.NoError(t, err)
 	checkout := commandtest.RecordedInputs(t)
 	t.Chdir(t.TempDir())

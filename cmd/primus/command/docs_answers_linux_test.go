@@ -19,7 +19,7 @@ func TestFromTextToAnswers(t *testing.T) {
 	commandtest.Tools(t, "bash", "curl", "jq")
 	root, err := filepath.Abs(filepath.Join("..", "..", ".."))
 	require.NoError(t, err)
-	text, err := os.ReadFile(filepath.Join(root, "docs", "from-text-to-answers.md"))
+	text, err := os.ReadFile(filepath.Join(root, "docs", "tutorials", "from-text-to-answers.md"))
 	require.NoError(t, err)
 	dir := t.TempDir()
 	for _, name := range []string{"docs", "examples"} {

@@ -22,7 +22,7 @@ import (
 func TestBeforeARun(t *testing.T) {
 	t.Parallel()
 	commandtest.Tools(t, "bash")
-	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "before-a-run.md"))
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "howto", "before-a-run.md"))
 	require.NoError(t, err)
 	dir := t.TempDir()
 	self, err := os.Executable()
@@ -58,7 +58,7 @@ func TestBeforeARun(t *testing.T) {
 // guide's.
 func TestScalingGuide(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "scaling.md"))
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "howto", "scaling.md"))
 	require.NoError(t, err)
 	var printed []string
 	for _, b := range commandtest.Blocks(string(text)) {

@@ -15,24 +15,24 @@ import (
 // guides are the tests that run the commands of pages other than console blocks, which
 // TestConsoleExamples runs. A test named here runs every sh block of its page.
 var guides = map[string]func(*testing.T){
-	"README.md":                    TestReadme,
-	"docs/backends.md":             TestBackendsCommands,
-	"docs/before-a-run.md":         TestBeforeARun,
-	"docs/compatibility.md":        TestCompatibilityCommands,
-	"docs/data.md":                 TestDataGuide,
-	"docs/debugging-numerics.md":   TestDebuggingGuide,
-	"docs/from-text-to-answers.md": TestFromTextToAnswers,
-	"docs/operations.md":           TestOperations,
-	"docs/patches.md":              TestPatchesCommands,
-	"docs/scaling.md":              TestScalingGuide,
-	"docs/service.md":              TestServiceGuide,
-	"docs/tokenizers.md":           TestTokenizersGuide,
-	"docs/tracking.md":             TestTrackingGuide,
-	"docs/tuning.md":               TestTuningGuide,
-	"docs/writing-a-backend.md":    TestDocuments,
-	"docs/writing-a-device.md":     TestDocuments,
-	"docs/writing-a-patch.md":      TestDocuments,
-	"docs/writing-a-vendor.md":     TestWritingAVendor,
+	"README.md":                              TestReadme,
+	"docs/howto/backends.md":                 TestBackendsCommands,
+	"docs/howto/before-a-run.md":             TestBeforeARun,
+	"docs/reference/compatibility.md":        TestCompatibilityCommands,
+	"docs/howto/data.md":                     TestDataGuide,
+	"docs/howto/debugging-numerics.md":       TestDebuggingGuide,
+	"docs/tutorials/from-text-to-answers.md": TestFromTextToAnswers,
+	"docs/howto/operations.md":               TestOperations,
+	"docs/howto/patches.md":                  TestPatchesCommands,
+	"docs/howto/scaling.md":                  TestScalingGuide,
+	"docs/reference/service.md":              TestServiceGuide,
+	"docs/howto/tokenizers.md":               TestTokenizersGuide,
+	"docs/howto/tracking.md":                 TestTrackingGuide,
+	"docs/howto/tuning.md":                   TestTuningGuide,
+	"docs/tutorials/writing-a-backend.md":    TestDocuments,
+	"docs/tutorials/writing-a-device.md":     TestDocuments,
+	"docs/tutorials/writing-a-patch.md":      TestDocuments,
+	"docs/tutorials/writing-a-vendor.md":     TestWritingAVendor,
 }
 
 // commandLine matches the first line of a block that a reader would type into a shell.
@@ -43,7 +43,7 @@ func pages(t *testing.T) map[string]string {
 	t.Helper()
 	root := filepath.Join("..", "..", "..")
 	found := map[string]string{}
-	for _, pattern := range []string{"*.md", "docs/*.md", "examples/*/*.md"} {
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md", "examples/*/*.md"} {
 		names, err := filepath.Glob(filepath.Join(root, pattern))
 		require.NoError(t, err)
 		for _, name := range names {

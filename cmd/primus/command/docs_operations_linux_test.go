@@ -23,14 +23,14 @@ func TestOperations(t *testing.T) {
 	primustest.Long(t, "it types the commands of a page")
 	t.Parallel()
 	commandtest.Tools(t, "bash", "curl", "jq", "openssl", "prometheus", "promtool", "etcd")
-	assert.GreaterOrEqual(t, followGuide(t, "operations.md"), 9)
+	assert.GreaterOrEqual(t, followGuide(t, "howto/operations.md"), 9)
 }
 
 // TestServiceGuide follows what the guide of the service shows of its API.
 func TestServiceGuide(t *testing.T) {
 	t.Parallel()
 	commandtest.Tools(t, "bash", "curl", "jq", "openssl")
-	assert.Equal(t, 1, followGuide(t, "service.md"))
+	assert.Equal(t, 1, followGuide(t, "reference/service.md"))
 }
 
 // followGuide runs the commands of a guide in one shell, with ports that are free, scrapes that are

@@ -24,7 +24,7 @@ func TestDocuments(t *testing.T) {
 	t.Chdir(dir)
 	for _, name := range []string{"writing-a-backend.md", "writing-a-patch.md", "writing-a-device.md"} {
 		t.Run(name, func(t *testing.T) {
-			text, err := os.ReadFile(filepath.Join(root, "docs", name))
+			text, err := os.ReadFile(filepath.Join(root, "docs", "tutorials", name))
 			require.NoError(t, err)
 			listings, commands, output := 0, 0, ""
 			for _, b := range commandtest.Blocks(string(text)) {
@@ -45,9 +45,10 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
-// TestCompatibilityCommands runs what docs/compatibility.md shows beside the files of Primus.
+// TestCompatibilityCommands runs what docs/reference/compatibility.md shows beside the files of
+// Primus.
 func TestCompatibilityCommands(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "compatibility.md"))
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "reference", "compatibility.md"))
 	require.NoError(t, err)
 	dir := commandtest.RecordedInputs(t)
 	t.Chdir(t.TempDir())
@@ -76,9 +77,9 @@ func TestCompatibilityCommands(t *testing.T) {
 	assert.Len(t, left, 1, "nothing is written")
 }
 
-// TestPatchesCommands runs what docs/patches.md shows, on the checkouts that it is about.
+// TestPatchesCommands runs what docs/howto/patches.md shows, on the checkouts that it is about.
 func TestPatchesCommands(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "patches.md"))
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "howto", "patches.md"))
 	require.NoError(t, err)
 	checkouts := map[string]string{"Primus": os.Getenv("PRIMUS_CHECKOUT"), "Megatron-LM": os.Getenv("MEGATRON_CHECKOUT")}
 	t.Chdir(t.TempDir())
@@ -107,28 +108,28 @@ func TestPatchesCommands(t *testing.T) {
 	}
 }
 
-// TestTrackingGuide runs what docs/tracking.md shows.
+// TestTrackingGuide runs what docs/howto/tracking.md shows.
 func TestTrackingGuide(t *testing.T) {
 	primustest.Long(t, "it types the commands of a page")
-	runGuide(t, "tracking.md", "examples")
+	runGuide(t, "howto/tracking.md", "examples")
 	assert.FileExists(t, "lr.png")
 }
 
-// TestTokenizersGuide runs what docs/tokenizers.md shows.
+// TestTokenizersGuide runs what docs/howto/tokenizers.md shows.
 func TestTokenizersGuide(t *testing.T) {
-	runGuide(t, "tokenizers.md", "README.md", "CONTRIBUTING.md")
+	runGuide(t, "howto/tokenizers.md", "README.md", "CONTRIBUTING.md")
 }
 
-// TestDataGuide runs what docs/data.md shows.
-func TestDataGuide(t *testing.T) { runGuide(t, "data.md", "README.md", "docs", "examples") }
+// TestDataGuide runs what docs/howto/data.md shows.
+func TestDataGuide(t *testing.T) { runGuide(t, "howto/data.md", "README.md", "docs", "examples") }
 
-// TestDebuggingGuide runs what docs/debugging-numerics.md shows.
-func TestDebuggingGuide(t *testing.T) { runGuide(t, "debugging-numerics.md", "examples") }
+// TestDebuggingGuide runs what docs/howto/debugging-numerics.md shows.
+func TestDebuggingGuide(t *testing.T) { runGuide(t, "howto/debugging-numerics.md", "examples") }
 
-// TestTuningGuide runs what docs/tuning.md shows.
+// TestTuningGuide runs what docs/howto/tuning.md shows.
 func TestTuningGuide(t *testing.T) {
 	primustest.Long(t, "it types the commands of a page")
-	runGuide(t, "tuning.md", "examples")
+	runGuide(t, "howto/tuning.md", "examples")
 	assert.FileExists(t, "tune.json")
 	assert.FileExists(t, "trace.json")
 }

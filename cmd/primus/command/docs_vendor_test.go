@@ -21,7 +21,7 @@ func TestWritingAVendor(t *testing.T) {
 	commandtest.Tools(t, "bash", "make", "cc", "go", "sed", "grep")
 	root, err := filepath.Abs(filepath.Join("..", "..", ".."))
 	require.NoError(t, err)
-	text, err := os.ReadFile(filepath.Join(root, "docs", "writing-a-vendor.md"))
+	text, err := os.ReadFile(filepath.Join(root, "docs", "tutorials", "writing-a-vendor.md"))
 	require.NoError(t, err)
 	self, err := os.Executable()
 	require.NoError(t, err)

@@ -1,5 +1,5 @@
 // Package dummy is the smallest complete training backend. It goes through the whole lifecycle and
-// trains nothing. docs/writing-a-backend.md explains it.
+// trains nothing. docs/tutorials/writing-a-backend.md explains it.
 //
 // # Concepts
 //

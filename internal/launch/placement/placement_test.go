@@ -412,10 +412,10 @@ func TestKeysGivenTwice(t *testing.T) {
 	assert.ErrorContains(t, err, "slurm: is given twice, first at ")
 }
 
-// TestPage checks that the launcher file of docs/launching.md loads, and that the page names every
-// key of a section.
+// TestPage checks that the launcher file of docs/howto/launching.md loads, and that the page names
+// every key of a section.
 func TestPage(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "launching.md"))
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "howto", "launching.md"))
 	require.NoError(t, err)
 	page := string(text)
 	_, after, ok := strings.Cut(page, "\n    slurm:\n")

@@ -22,7 +22,7 @@ var (
 // TestConsoleExamples writes the files that pages show, runs the commands of their console blocks
 // in turn and compares what they print; -update rewrites the pages.
 func TestConsoleExamples(t *testing.T) {
-	names, err := filepath.Glob(filepath.Join("..", "..", "..", "..", "..", "docs", "*.md"))
+	names, err := filepath.Glob(filepath.Join("..", "..", "..", "..", "..", "docs", "*", "*.md"))
 	require.NoError(t, err)
 	ran := 0
 	for _, name := range names {

@@ -257,10 +257,10 @@ func TestFleetOfThreeOneRefuses(t *testing.T) {
 	}
 }
 
-// asInTheGuide checks that a table has these columns, here and in docs/fleet.md.
+// asInTheGuide checks that a table has these columns, here and in docs/howto/fleet.md.
 func asInTheGuide(t *testing.T, table, columns string) {
 	t.Helper()
-	guide, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "..", "docs", "fleet.md"))
+	guide, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "..", "docs", "howto", "fleet.md"))
 	require.NoError(t, err)
 	names := func(line string) string {
 		return commandtest.OneSpace(regexp.MustCompile(`\b\d+\b`).ReplaceAllString(line, ""))
@@ -271,7 +271,7 @@ func asInTheGuide(t *testing.T, table, columns string) {
 	for line := range strings.Lines(string(guide)) {
 		shown = shown || names(line) == columns
 	}
-	assert.True(t, shown, "docs/fleet.md shows a table with the columns %s", columns)
+	assert.True(t, shown, "docs/howto/fleet.md shows a table with the columns %s", columns)
 }
 
 // targets asks a list of targets, as Prometheus does.

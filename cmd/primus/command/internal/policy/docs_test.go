@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// readDocument returns a file of docs.
+// readDocument returns a page by its path in docs.
 func readDocument(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "..", "docs", name))
@@ -46,7 +46,7 @@ func firstCells(text string) []string {
 // The tables of variables have the variables that the program knows, no more and no less.
 func TestDocumentedVariables(t *testing.T) {
 	want := slices.Sorted(slices.Values(dispatch.Variables()))
-	for _, name := range []string{"from-transformerengine-fl.md", "dispatch.md"} {
+	for _, name := range []string{"howto/from-transformerengine-fl.md", "explanation/dispatch.md"} {
 		have := slices.Sorted(slices.Values(firstCells(section(t, readDocument(t, name), "Variables"))))
 		assert.Equal(t, want, have, name)
 	}
@@ -55,7 +55,7 @@ func TestDocumentedVariables(t *testing.T) {
 // The log lines for users of TransformerEngine-FL are those that a run writes and that the op
 // manager has texts for.
 func TestDocumentedLogLines(t *testing.T) {
-	lines := section(t, readDocument(t, "from-transformerengine-fl.md"), "Log lines")
+	lines := section(t, readDocument(t, "howto/from-transformerengine-fl.md"), "Log lines")
 	pattern := func(text, wild string) string { return strings.ReplaceAll(regexp.QuoteMeta(text), "…", wild) }
 
 	t.Setenv("TEFL_LOG_FORMAT", "upstream")
@@ -87,5 +87,5 @@ func TestDocumentedPolicyFaults(t *testing.T) {
 	got := commandtest.Run(t, "policy", "check", file)
 	assert.Equal(t, 1, got.Code)
 	printed := strings.ReplaceAll(strings.TrimSpace(got.Stderr), file, "faulty.yaml")
-	assert.Contains(t, section(t, readDocument(t, "policy-file.md"), "Checking"), printed)
+	assert.Contains(t, section(t, readDocument(t, "reference/policy-file.md"), "Checking"), printed)
 }

@@ -189,7 +189,7 @@ schedulers:
 
 // TestPipelineGuide types the commands of the guide and compares what they print.
 func TestPipelineGuide(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join(primustest.ModuleRoot(t), "docs", "before-a-run.md"))
+	page, err := os.ReadFile(filepath.Join(primustest.ModuleRoot(t), "docs", "howto", "before-a-run.md"))
 	require.NoError(t, err)
 	t.Chdir(t.TempDir())
 	typed := 0

@@ -19,7 +19,7 @@ func TestMain(m *testing.M) { commandtest.Main(m, nil) }
 // experiment writes the experiment that the guide shows.
 func experiment(t *testing.T) string {
 	t.Helper()
-	page, err := os.ReadFile(filepath.Join(primustest.ModuleRoot(t), "docs", "before-a-run.md"))
+	page, err := os.ReadFile(filepath.Join(primustest.ModuleRoot(t), "docs", "howto", "before-a-run.md"))
 	require.NoError(t, err)
 	for _, b := range commandtest.Blocks(string(page)) {
 		if b.Language == "yaml" && b.Lines[0] == "# llama_8B.yaml" {
@@ -28,7 +28,7 @@ func experiment(t *testing.T) string {
 			return file
 		}
 	}
-	t.Fatal("docs/before-a-run.md has no llama_8B.yaml")
+	t.Fatal("docs/howto/before-a-run.md has no llama_8B.yaml")
 	return ""
 }
 

@@ -37,7 +37,7 @@ func New(prog cli.Program) *cobra.Command {
 		Short: "Serve what dispatch would decide on this machine, and a page that shows it",
 		Long: `Serve an HTTP API, a page and metrics about the ops and implementations of this machine
 and the policy in force. train --serve ADDR serves the same about a run, with its
-progress; docs/service.md has the whole API, which /openapi.json describes.
+progress; docs/reference/service.md has the whole API, which /openapi.json describes.
 
 Anyone who can reach the address may read. Changing the policy or a quarantine needs a
 token of --token-file. An address that other machines can reach needs --tls-cert and
