@@ -23,6 +23,7 @@ type Dispatch struct {
 
 	fallbacks, switches, quarantines *prometheus.CounterVec
 	policyChanges                    prometheus.Counter
+	putBack                          *prometheus.CounterVec
 	durations                        *prometheus.HistogramVec
 
 	calls, errors, declines, seconds                      *prometheus.Desc
@@ -64,6 +65,7 @@ func NewDispatch(reg prometheus.Registerer) (*Dispatch, error) {
 		switches:      counter("op_switches_total", "Times that an op was served by another impl than before.", "op", "from", "to"),
 		quarantines:   counter("op_quarantines_total", "Quarantines of an impl for an op.", "op", "impl"),
 		reference:     prometheus.NewGauge(prometheus.GaugeOpts{Name: "primus_reference_ratio", Help: "Part of the last step's time that impls of kind reference took."}),
+		putBack:       counter("policy_put_back_total", "Returns to an earlier policy because the one in force did not serve a call of the op.", "op"),
 		policyChanges: prometheus.NewCounter(prometheus.CounterOpts{Name: "primus_policy_changes_total", Help: "Policies put in force after the first."}),
 		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "primus_op_duration_seconds", Help: "Duration of every seventh call that an impl served.",
@@ -72,7 +74,7 @@ func NewDispatch(reg prometheus.Registerer) (*Dispatch, error) {
 		}, labels),
 	}
 	var err error
-	if d.set, err = register(reg, "dispatch", d, d.fallbacks, d.switches, d.quarantines, d.policyChanges, d.durations, d.reference); err != nil {
+	if d.set, err = register(reg, "dispatch", d, d.fallbacks, d.switches, d.quarantines, d.policyChanges, d.putBack, d.durations, d.reference); err != nil {
 		return nil, err
 	}
 	return d, nil
@@ -99,6 +101,8 @@ func (d *Dispatch) OnEvent(e opmanager.Event) {
 		d.quarantines.WithLabelValues(e.Op, e.Impl.ID).Inc()
 	case opmanager.PolicyChanged:
 		d.policyChanges.Inc()
+	case opmanager.PolicyPutBack:
+		d.putBack.WithLabelValues(e.Op).Inc()
 	}
 }
 

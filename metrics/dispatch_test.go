@@ -166,9 +166,11 @@ func TestDispatchCountsEvents(t *testing.T) {
 	d.OnEvent(opmanager.Switched{Op: "gelu", From: from, To: to})
 	d.OnEvent(opmanager.Quarantined{Op: "gelu", Impl: from})
 	d.OnEvent(opmanager.PolicyChanged{Generation: 2})
+	d.OnEvent(opmanager.PolicyPutBack{Op: "gelu"})
 	assert.InDelta(t, 1, value(t, reg, "primus_op_switches_total", map[string]string{"op": "gelu", "from": "vendor.acme", "to": "default.flagos"}), 0)
 	assert.InDelta(t, 1, value(t, reg, "primus_op_quarantines_total", map[string]string{"op": "gelu", "impl": "vendor.acme"}), 0)
 	assert.InDelta(t, 1, value(t, reg, "primus_policy_changes_total", nil), 0)
+	assert.InDelta(t, 1, value(t, reg, "primus_policy_put_back_total", map[string]string{"op": "gelu"}), 0)
 }
 
 func TestDispatchIsEmptyBeforeWatch(t *testing.T) {

@@ -13,6 +13,8 @@ import (
 	"github.com/primus-fl/primus/internal/fardevice"
 	"github.com/primus-fl/primus/metrics"
 	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
+	"github.com/primus-fl/primus/ops/activation"
 	"github.com/primus-fl/primus/ops/norm"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/tensor"
@@ -34,6 +36,7 @@ func all(t *testing.T) *prometheus.Registry {
 	far, err := tensor.New(fardevice.New(0), tensor.F32, 3)
 	require.NoError(t, err)
 	require.NoError(t, opmanager.MustBind(m, norm.ResidualAdd).Call(norm.ResidualAddArgs{A: vector(t), B: vector(t), Output: far}))
+	putPolicyBack(t, m)
 	train, err := metrics.NewTraining(reg, metrics.TrainingSettings{})
 	require.NoError(t, err)
 	t.Cleanup(train.Close)
@@ -53,6 +56,17 @@ func all(t *testing.T) *prometheus.Registry {
 	t.Cleanup(process.Close)
 	process.WatchPlugins(plugins{{Name: "acme", Version: "1", State: metrics.PluginLoaded, Usable: true}})
 	return reg
+}
+
+// putPolicyBack makes a call that the policy of m does not serve, and an earlier one does.
+func putPolicyBack(t *testing.T, m *opmanager.Manager) {
+	t.Helper()
+	require.NoError(t, m.Expect(nil))
+	p := oppolicy.Default()
+	require.NoError(t, p.SetPerOp("gelu=vendor:nobody", "test"))
+	_, err := m.PolicyStack().Set(opmanager.LayerService, opmanager.PolicyLayer{Policy: p})
+	require.NoError(t, err)
+	require.NoError(t, opmanager.MustBind(m, activation.GELU).Call(activation.ActivationArgs{Input: vector(t), Output: vector(t)}))
 }
 
 type plugins []metrics.Plugin

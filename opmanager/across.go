@@ -43,7 +43,7 @@ func (b *binding) serveAcross(t *table, r *row, tried []error, skipped []oppolic
 	if err := on.Call.Validate(); err != nil { // now with the values of operands
 		return nil, err
 	}
-	used, err := b.serveUntapped(t, host, nil, on.Call)
+	used, err := b.serveUnder(t, host, nil, on.Call)
 	if err != nil {
 		return nil, withTried(err, tried)
 	}

@@ -16,7 +16,7 @@ type ImplInfo struct {
 }
 
 // Event is a decision or an observation of a Manager: one of Registered, Selected, Switched,
-// FellBack, Failed, Quarantined, Released, PolicyChanged, VerificationFailed and
+// FellBack, Failed, Quarantined, Released, PolicyChanged, PolicyPutBack, VerificationFailed and
 // CrossedDevice.
 type Event interface{ event() }
 

@@ -13,9 +13,14 @@ import (
 	"github.com/primus-fl/primus/opregistry"
 )
 
-// Expect makes known which calls a program is going to make. The error is an *UnservedError if the
-// policy in force leaves one of them without an impl. From then on PolicyStack.Set refuses such a
-// policy, and DryRun says so.
+// Expect makes known which calls a program is going to make. From then on PolicyStack.Set refuses a
+// policy that leaves one of them without an impl, and DryRun says so. If the policy in force does,
+// the last one before it that serves all of them is put in force again, of those that the stack has
+// had by Set; without such a policy the error is an *UnservedError.
+//
+// A call that the program has not announced, and that the policy in force does not serve, also puts
+// the last policy in force again that serves it, and is then expected. The first policy has none
+// before it, and calls that it does not serve fail.
 //
 // Which calls an impl serves is known from its declared Support. Where a policy leaves no reference
 // to fall back to, or allows no fallback because it is strict, the impls that would serve are also
@@ -34,10 +39,22 @@ func (m *Manager) Expect(calls []ExpectedCall) error {
 	}
 	m.core.mu.Lock()
 	root.expected.Store(e)
-	views := root.views()
-	now := currentTables(views)
+	now := currentTables(root.views())
 	m.core.mu.Unlock()
-	return e.settled(now)
+	err := e.settled(now)
+	refused, ok := errors.AsType[*UnservedError](err)
+	if !ok {
+		return err
+	}
+	p := root.stack.present()
+	for k := len(p.earlier) - 1; k >= 0; k-- {
+		if e.settled(root.stack.tables(p, k)) == nil {
+			at := refused.Ops[0]
+			root.stack.goBack(p, k, PolicyPutBack{Op: at.Op, Call: at.Call, Where: at.Where, Cause: err})
+			return nil
+		}
+	}
+	return err
 }
 
 // expectation is what a program has said about the calls that it is going to make.

@@ -27,6 +27,9 @@ type CallError struct {
 	Rejected []oppolicy.Rejection
 	// Problem is the reason why no other impl was tried.
 	Problem string
+	// PutBack is set if the saved state cannot be read by another impl, and an earlier policy is in
+	// force again under which another one writes it.
+	PutBack bool
 
 	savedState bool
 }
@@ -65,6 +68,15 @@ func (b *binding) serveRest(t *table, r *row, first error, a opregistry.Call) er
 
 // serveUntapped is serveRest without taps. It returns the impl that served the call.
 func (b *binding) serveUntapped(t *table, r *row, first error, a opregistry.Call) (*candidate, error) {
+	used, err := b.serveUnder(t, r, first, a)
+	if err != nil {
+		return b.serveEarlier(t, r, a, err)
+	}
+	return used, nil
+}
+
+// serveUnder serves a call by a row of one table.
+func (b *binding) serveUnder(t *table, r *row, first error, a opregistry.Call) (*candidate, error) {
 	if r.head == nil && !r.onHost() {
 		return b.serveAcross(t, r, nil, nil, a)
 	}

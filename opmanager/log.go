@@ -70,6 +70,8 @@ func (l *LogListener) OnEvent(e Event) {
 		l.once("across", e.Op, e.Impl.ID+e.Places, func() {
 			l.log.Warn(fmt.Sprintf("Op '%s' runs on the host by '%s': %s on %s, so they are copied in each call (%d bytes in, %d out)", e.Op, e.Impl.ID, e.Why, e.Places, e.BytesIn, e.BytesOut))
 		})
+	case PolicyPutBack:
+		l.log.Warn(e.String(), "op", e.Op, "generation", e.Generation)
 	case PolicyChanged:
 		l.log.Info("policy changed", "generation", e.Generation)
 	}

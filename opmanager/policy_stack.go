@@ -16,8 +16,10 @@ type PolicyStack struct {
 	manager *Manager // a root
 
 	// Guarded by core.mu.
-	layers PolicyLayers // replaced, never changed
-	since  uint64       // the generation that began with these layers
+	layers  PolicyLayers    // replaced, never changed
+	since   uint64          // the generation that began with these layers
+	earlier []PolicyLayers  // that were in force before, from the first on; replaced, never changed
+	returns []PolicyPutBack // to earlier policies
 }
 
 // PolicyStack returns the stack of the policy of m. That of a layer or phase of the model is the
@@ -105,6 +107,7 @@ func (s *PolicyStack) put(next func(now PolicyState) (PolicyLayers, error)) (uin
 			if len(trials) > 0 {
 				return nil, errTrials
 			}
+			s.remember(s.layers)
 			s.layers, s.since, m.policy = layers, in.generation, &policy
 			storeTables(tables)
 			return m, nil
@@ -134,11 +137,22 @@ func (k LayerKind) check() error {
 
 // SetPolicy replaces the whole policy, whatever layers it has, and returns the generation of the
 // new dispatch table. For a layer or phase of the model it replaces the policy of the Manager from
-// which that was derived. It returns the error of PolicyStack.Set.
+// which that was derived. It returns the error of PolicyStack.Set. No earlier policy is put back in
+// place of it.
 func (m *Manager) SetPolicy(policy oppolicy.Policy) (uint64, error) {
-	return m.PolicyStack().put(func(PolicyState) (PolicyLayers, error) {
+	s := m.PolicyStack()
+	generation, err := s.put(func(PolicyState) (PolicyLayers, error) {
 		return PolicyLayers{LayerDefault: {Policy: policy}}, nil
 	})
+	if err != nil {
+		return 0, err
+	}
+	m.core.mu.Lock()
+	defer m.core.mu.Unlock()
+	if s.since == generation {
+		s.earlier = nil
+	}
+	return generation, nil
 }
 
 // PolicyConflictError reports a change of a policy that is no longer the one that was read.

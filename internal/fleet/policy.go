@@ -2,6 +2,8 @@ package fleet
 
 import (
 	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opmanager/policyfile"
@@ -65,15 +67,42 @@ func (a *Agent) apply(revision int64, text []byte) (uint64, error) {
 
 // checkPolicy returns why a run could not use a policy, nil if it could. Nothing changes.
 func checkPolicy(m *opmanager.Manager, key, text string) error {
-	layer, err := policyfile.Parse("etcd:"+key, []byte(text))
+	layer, err := policyfile.Parse(policySource(key), []byte(text))
 	if err != nil {
 		return err
 	}
 	return m.PolicyStack().DryRun(opmanager.LayerFleet, layer.PolicyLayer).Refused
 }
 
-// policyName is the name that sources and faults of a policy have in place of a file name.
-func policyName(key string, revision int64) string { return fmt.Sprintf("etcd:%s@%d", key, revision) }
+// checkInForce corrects the report if the run has gone back to an earlier policy, because that of
+// the fleet did not serve a call.
+func (a *Agent) checkInForce() {
+	stack, r := a.set.Manager.PolicyStack(), a.policy.report
+	origin := stack.State().Layers[opmanager.LayerFleet].Origin
+	if r.InForce == 0 || origin == policyName(a.keys.policy, r.InForce) {
+		return
+	}
+	back := stack.PutBack()
+	if len(back) == 0 {
+		return
+	}
+	r.InForce = 0
+	if revision, ok := strings.CutPrefix(origin, policySource(a.keys.policy)+"@"); ok {
+		r.InForce, _ = strconv.ParseInt(revision, 10, 64)
+	}
+	if r.Rejected == "" {
+		r.Rejected = shorten(strings.ReplaceAll(back[len(back)-1].String(), "\n", "; "))
+	}
+	a.noteReport(r, a.policy.text)
+}
+
+// policyName is the name that sources and faults of a policy have in place of a file name, and
+// policySource the part of it that all revisions have.
+func policyName(key string, revision int64) string {
+	return fmt.Sprintf("%s@%d", policySource(key), revision)
+}
+
+func policySource(key string) string { return "etcd:" + key }
 
 func (a *Agent) noteReport(r PolicyReport, text string) {
 	a.policy = followed{report: r, text: text}

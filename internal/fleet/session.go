@@ -143,6 +143,9 @@ func (s *session) follow(ctx context.Context, revision int64) error {
 // publish writes the record if it differs from the one in etcd.
 func (s *session) publish(ctx context.Context) error {
 	generation := s.set.Manager.Generation()
+	if s.written.Generation != generation {
+		s.checkInForce()
+	}
 	if s.written.ID != "" && s.written.Generation == generation && s.written.Policy == s.policy.report {
 		return nil
 	}

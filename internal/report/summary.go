@@ -76,6 +76,9 @@ func Summary(out io.Writer, r backend.Result) error {
 	for _, u := range r.Unusable {
 		fmt.Fprintf(&b, "not used    %s\n", u)
 	}
+	for _, p := range r.PutBack {
+		fmt.Fprintf(&b, "policy      %s\n", p)
+	}
 	for _, line := range r.Tracking {
 		fmt.Fprintf(&b, "tracking    %s\n", line)
 	}

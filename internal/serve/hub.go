@@ -111,7 +111,7 @@ func (h *Hub) logEvent(e Event) {
 // EventTypes returns the types of events, as the attribute event of log lines in JSON has them.
 func EventTypes() []string {
 	return []string{
-		"registered", "selected", "switched", "fell_back", "failed", "declined", "quarantined", "released", "policy_changed", "verification_failed",
+		"registered", "selected", "switched", "fell_back", "failed", "declined", "quarantined", "released", "policy_changed", "policy_put_back", "verification_failed",
 		"run_started", "step", "checkpoint_saved", "stalled", "resumed", "spike", "skipped", "rewound", "diverged", "recovered", "run_ended", "lost",
 	}
 }
@@ -143,6 +143,8 @@ func (h *Hub) OnEvent(e opmanager.Event) {
 		h.add(Event{Type: "released", Op: e.Op, Impl: e.Impl.ID})
 	case opmanager.PolicyChanged:
 		h.add(Event{Type: "policy_changed", Generation: e.Generation})
+	case opmanager.PolicyPutBack:
+		h.add(Event{Type: "policy_put_back", Op: e.Op, Generation: e.Generation, Cause: e.String()})
 	case opmanager.VerificationFailed:
 		h.addRepeated(Event{Type: "verification_failed", Op: e.Op, Impl: e.Impl.ID, Cause: "operand " + e.Operand + " " + cmp.Or(e.UnexpectedWrite, "differs from the result of the reference")})
 	}

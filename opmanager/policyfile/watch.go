@@ -29,7 +29,6 @@ type Watcher struct {
 	file string
 	set  WatchSettings
 
-	inForce  fingerprint // of the last content applied
 	settled  fingerprint // of the last content read
 	pending  fingerprint // result of the last poll
 	rejected map[fingerprint]struct{}
@@ -50,7 +49,7 @@ type fingerprint [sha256.Size]byte
 func NewWatcher(inForce *Layer, set WatchSettings) *Watcher {
 	content := fingerprint(sha256.Sum256([]byte(inForce.Text)))
 	return &Watcher{
-		file: inForce.Origin, set: set, inForce: content, settled: content, pending: content,
+		file: inForce.Origin, set: set, settled: content, pending: content,
 		rejected: map[fingerprint]struct{}{}, stop: make(chan struct{}),
 	}
 }
@@ -94,7 +93,7 @@ func (w *Watcher) poll() {
 		return
 	}
 	w.settled = found
-	if err == nil && found == w.inForce {
+	if err == nil && w.inForce(data) {
 		w.set.Log.Info("policy file has the content of the current policy again", "file", w.file)
 		return
 	}
@@ -107,8 +106,13 @@ func (w *Watcher) poll() {
 		w.reject(found, err)
 		return
 	}
-	w.inForce = found
 	w.set.Log.Info("policy file is in force", "file", w.file, "generation", generation)
+}
+
+// inForce reports whether the policy has this content of the file.
+func (w *Watcher) inForce(data []byte) bool {
+	now := w.set.Manager.PolicyStack().State().Layers[opmanager.LayerFile]
+	return now.Origin == w.file && now.Text == string(data)
 }
 
 // apply puts the content of the file in force.

@@ -16,7 +16,7 @@ function sentence(e) {
     case 'policy_changed': return `another policy is in force, generation ${e.generation}`;
     case 'verification_failed': return `${e.op}: ${e.impl_id}: ${e.cause}`;
     case 'checkpoint_saved': return `step ${e.checkpoint}`;
-    case 'stalled': case 'spike': case 'skipped': case 'rewound': case 'diverged': case 'recovered': return e.cause;
+    case 'policy_put_back': case 'stalled': case 'spike': case 'skipped': case 'rewound': case 'diverged': case 'recovered': return e.cause;
     case 'lost': return `${e.count} events are not kept any more`;
     default: return `${e.run || ''}`;
   }
@@ -31,9 +31,9 @@ function follow() {
     const line = element('li', { class: e.type }, element('time', { datetime: e.time }, new Date(e.time).toLocaleTimeString('en-GB')), `${e.type.replaceAll('_', ' ')} `, sentence(e));
     $('log').prepend(line);
     while ($('log').children.length > mostLines) $('log').lastChild.remove();
-    if (['policy_changed', 'quarantined', 'released', 'run_started', 'checkpoint_saved', 'stalled', 'resumed', 'skipped', 'rewound', 'diverged', 'recovered', 'run_ended'].includes(e.type)) refreshSoon();
+    if (['policy_changed', 'policy_put_back', 'quarantined', 'released', 'run_started', 'checkpoint_saved', 'stalled', 'resumed', 'skipped', 'rewound', 'diverged', 'recovered', 'run_ended'].includes(e.type)) refreshSoon();
   };
-  for (const type of ['registered', 'selected', 'switched', 'fell_back', 'failed', 'declined', 'quarantined', 'released', 'policy_changed',
+  for (const type of ['registered', 'selected', 'switched', 'fell_back', 'failed', 'declined', 'quarantined', 'released', 'policy_changed', 'policy_put_back',
     'verification_failed', 'run_started', 'checkpoint_saved', 'stalled', 'resumed', 'spike', 'skipped', 'rewound', 'diverged',
     'recovered', 'run_ended', 'lost']) source.addEventListener(type, add);
 }

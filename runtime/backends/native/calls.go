@@ -3,6 +3,7 @@ package native
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/internal/native/inference"
@@ -18,20 +19,41 @@ type tracer struct {
 	manager *opmanager.Manager
 	backend device.Backend
 	batch   model.Batch
+	prompt  []int32 // of the text at the end
 	pass    *model.Pass
+}
+
+// expectCalls makes known to the Manager which calls the run is going to make. The error says which
+// of them the policy leaves without an impl.
+func (t *trainer) expectCalls() error {
+	batch := model.NewBatch(t.args.MicroBatchSize, t.args.SeqLength)
+	at := t.sampler.Position()
+	err := t.sampler.Batch(&batch)
+	t.sampler.Seek(at)
+	var calls []opmanager.ExpectedCall
+	if err == nil {
+		var prompt string
+		if prompt, err = t.choosePrompt(); err == nil {
+			calls, err = t.traceCalls(batch, t.args.tokenizer.Encode(nil, []byte(prompt)), t.tc.Device)
+		}
+	}
+	if err != nil {
+		t.tc.Log.Warn(fmt.Sprintf("whether a policy serves all calls of this run is not known before they come: %v", err))
+	}
+	return t.tc.Manager.Expect(calls)
 }
 
 // traceCalls returns the calls of a step on a batch, of an evaluation, and of the text that the run
 // generates at its end. Nothing is computed and no weight changes: memory is reserved and not used.
 // A rank that has a part of the model or of the sequences only traces nothing, since the others
 // would have to take part, and neither does a run on a device.
-func (e *engine) traceCalls(batch model.Batch, backend device.Backend) ([]opmanager.ExpectedCall, error) {
+func (e *engine) traceCalls(batch model.Batch, prompt []int32, backend device.Backend) ([]opmanager.ExpectedCall, error) {
 	if e.together() || !e.model.Params()[0].Value.OnHost() {
 		return nil, nil
 	}
 	defer e.model.WeightsChanged()
 	return e.manager.Trace(func(m *opmanager.Manager) (err error) {
-		t := tracer{engine: e, manager: m, backend: backend, batch: batch.Slice(0, e.args.MicroBatchSize)}
+		t := tracer{engine: e, manager: m, backend: backend, batch: batch.Slice(0, e.args.MicroBatchSize), prompt: prompt}
 		if t.pass, err = e.model.NewPass(m, e.args.MicroBatchSize, e.args.SeqLength, true); err != nil {
 			return err
 		}
@@ -113,7 +135,7 @@ func (t *tracer) generate() (err error) {
 	}
 	defer func() { err = errors.Join(err, e.Close()) }()
 	_, err = e.Generate(context.Background(), inference.Request{
-		Prompt: t.batch.Tokens[:min(8, t.args.SeqLength/2)], MaxTokens: sampleLength, Slide: true,
+		Prompt: t.prompt, MaxTokens: sampleLength, Slide: true,
 		Sampling: inference.Sampling{Temperature: sampleTemperature, Seed: uint64(t.args.Seed)},
 	}, nil)
 	return err

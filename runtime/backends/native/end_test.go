@@ -34,7 +34,9 @@ func TestLastStepIsSaved(t *testing.T) {
 	}{
 		"a dead impl": {func(l *lab) {
 			l.prefer, l.policy = opregistry.KindVendor, func(p *oppolicy.Policy) { p.Strict = true }
-			l.sources = []opregistry.Source{saboteur(6*perStep+perStep/2, dead)}
+			var step, calls atomic.Int64
+			l.observer = onStep{do: func(s backend.Step) { step.Store(int64(s.Step)) }}
+			l.sources = []opregistry.Source{saboteurWhen(func() bool { return step.Load() == 6 && calls.Add(1) > perStep/2 }, dead)}
 		}, "the library is gone"},
 		"a panic between steps": {func(l *lab) {
 			l.observer = onStep{do: func(s backend.Step) {

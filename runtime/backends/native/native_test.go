@@ -338,6 +338,11 @@ func TestLoadOfAnotherShape(t *testing.T) {
 // saboteur is a vendor whose generic_gemm misbehaves from some call on.
 func saboteur(from int64, misbehave func(*opregistry.Exec, gemm.GenericGemmArgs) error) opregistry.Source {
 	var calls atomic.Int64
+	return saboteurWhen(func() bool { return calls.Add(1) > from }, misbehave)
+}
+
+// saboteurWhen is a vendor whose generic_gemm misbehaves in the calls that when chooses.
+func saboteurWhen(when func() bool, misbehave func(*opregistry.Exec, gemm.GenericGemmArgs) error) opregistry.Source {
 	var run opregistry.Func[gemm.GenericGemmArgs]
 	for _, impl := range flagos.Source().Impls {
 		if impl.Op == opregistry.Handle(gemm.GenericGemm) {
@@ -347,7 +352,7 @@ func saboteur(from int64, misbehave func(*opregistry.Exec, gemm.GenericGemmArgs)
 	return opregistry.Source{Name: "acme", Impls: []opregistry.Impl{{
 		Op: gemm.GenericGemm, ID: "vendor.acme", Kind: opregistry.KindVendor, Vendor: "acme", Priority: 100,
 		Run: func(ex *opregistry.Exec, a gemm.GenericGemmArgs) error {
-			if calls.Add(1) > from {
+			if when() {
 				return misbehave(ex, a)
 			}
 			return run(ex, a)

@@ -68,7 +68,7 @@ func (e *engine) canRepeat(err error) bool {
 	if !ok {
 		return false
 	}
-	if len(call.Tried) == 0 {
+	if len(call.Tried) == 0 || call.PutBack {
 		return errors.Is(err, opmanager.ErrSavedState)
 	}
 	return !e.manager.Policy().Strict

@@ -158,6 +158,9 @@ func (t *trainer) Init(ctx context.Context) error {
 	if err := t.seeTogether(); err != nil {
 		return err
 	}
+	if err := t.expectCalls(); err != nil {
+		return err
+	}
 	if t.state.Step > 0 {
 		return nil
 	}
@@ -353,7 +356,7 @@ func (t *trainer) finish(cause error) error {
 	r := t.result
 	r.RunLosses, r.LastStep, r.Duration, r.Err = t.state.RunLosses, t.state.Step, time.Since(t.started), cause
 	r.Impls, r.Unusable, r.Reference = t.tc.Manager.Stats(), t.tc.Manager.Unusable(), t.watch.Total()
-	r.Health = t.health()
+	r.PutBack, r.Health = t.tc.Manager.PolicyStack().PutBack(), t.health()
 	r.Ignored, r.Patches, r.Restarts = ignored(t.tc), t.tc.PatchResults, backend.ReadRestarts(t.tc.Environ)
 	r.Tracking = t.track.End(cause != nil && !errors.Is(cause, backend.ErrInterrupted))
 	var faults []error
