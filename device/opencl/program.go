@@ -87,7 +87,7 @@ func (d *Device) Program(name, source string, options ...string) (*Program, erro
 	if err := d.start(); err != nil {
 		return nil, err
 	}
-	flags := strings.Join(append([]string{"-cl-std=CL1.2"}, options...), " ")
+	flags := strings.Join(append([]string{"-cl-std=CL1.2", "-w"}, options...), " ") // a compiler may print warnings to stderr
 	key := flags + "\x00" + source
 	p := &d.programs
 	p.mu.Lock()
