@@ -28,7 +28,11 @@ func fusedTopkFwd(a moe.FusedTopkWithScoreFunctionFwdArgs) error {
 		for e := range value {
 			value[e] = s[e] + bias[e]
 		}
-		best := topmost(value, considered(a, value), a.Topk)
+		candidates := considered(a, value)
+		if a.ExpertBias == nil && !(a.ScoreFunction == moe.SoftmaxScore && math.IsNaN(s[0])) {
+			value = logits // scores of different logits may be equal by rounding
+		}
+		best := topmost(value, candidates, a.Topk)
 		p := weights(s, best, a.ScoreFunction, a.UsePreSoftmax)
 		for k, e := range best {
 			probs[first+e], chosen[first+e] = scale*p[k], 1

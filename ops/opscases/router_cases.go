@@ -110,6 +110,14 @@ func topkCases(d tensor.DType) []opstest.Case[moe.FusedTopkWithScoreFunctionFwdA
 			return a
 		})
 	}
+	// In f32 the scores of several experts are equal by rounding, those of their logits are not.
+	for _, f := range []moe.ScoreFunction{moe.SigmoidScore, moe.SoftmaxScore, moe.SqrtSoftplusScore} {
+		add("close/"+f.String(), func(s *opstest.Stage) args {
+			a := topkArgs(s, opstest.Dense, d, routerCase{tokens: 3, experts: 6, topk: 3, score: f, pre: f == moe.SoftmaxScore})
+			s.Fill(a.Logits, []float64{-120, 60, -40, 7, 120, 0.5, 20, 21, 22, 23, 24, 25, -95, -96, -97, -110, -100, -99})
+			return a
+		})
+	}
 	for _, pre := range []bool{false, true} {
 		add(fmt.Sprintf("infinite_or_missing/pre=%v", pre), func(s *opstest.Stage) args {
 			a := topkArgs(s, opstest.Dense, d, routerCase{tokens: 4, experts: 5, topk: 2, score: moe.SoftmaxScore, pre: pre})

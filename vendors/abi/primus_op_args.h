@@ -2358,7 +2358,8 @@
  *   probs_e = scaling_factor · p_e where e is chosen, else 0
  *
  * The experts with the topk largest s + expert_bias are chosen, of equal ones the first; the
- * bias does not enter p. With group_topk only the experts of the best group_topk groups are
+ * bias does not enter p. Without a bias the logits are compared, whose order is that of s, so
+ * that scores which are equal only by rounding stay apart. With group_topk only the experts of the best group_topk groups are
  * considered; the value of a group is the sum of its topk/group_topk largest values. A NaN is
  * chosen first, as by torch.topk, and all of a softmax over +Inf, or over −Inf alone, is NaN.
  * routing_map marks the chosen experts.

@@ -121,14 +121,26 @@ func (c *topkFwd) part(part int) {
 		tokens := min(layers.Tokens, hi-lo)
 		for i := range tokens {
 			value := ranked[i*n:][:n]
-			x := c.logits.Piece(lo+i, 0, n, value)
-			if score := c.scored(lo+i, x, scores[i*n:][:n]); c.bias != nil {
+			x := c.logits.Piece(lo+i, 0, n, kept)
+			score := c.scored(lo+i, x, scores[i*n:][:n])
+			if c.bias != nil {
 				vector.Add(value, score, c.bias)
 			} else {
 				copy(value, score)
 			}
-			if c.groupTopk > 0 {
+			// Scores of different logits may be equal by rounding.
+			byLogits := c.bias == nil && !(c.score == moe.SoftmaxScore && score[0] != score[0])
+			switch {
+			case c.groupTopk > 0:
 				groups.choose(i, value)
+				if byLogits {
+					for _, g := range groups.of(i) {
+						first := int(g) * size
+						copy(value[first:first+size], x[first:])
+					}
+				}
+			case byLogits:
+				copy(value, x)
 			}
 		}
 		experts.rank(ranked, n, tokens, n)
