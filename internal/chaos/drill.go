@@ -23,6 +23,8 @@ type drill struct {
 	// tries is how often try is called, short how often with -short: not at all where only the whole
 	// attack says something.
 	tries, short int
+	// sweeps marks a drill of which one try attacks at every place with -sweep.
+	sweeps bool
 	// try attacks once, in its own lab. It returns the number of attacks, and an error for a broken
 	// promise. An error that wraps errSkip says that this machine cannot make the attack.
 	try func(ctx context.Context, l *lab, random *rand.Rand) (attacks int, err error)
@@ -64,6 +66,16 @@ var drills = []drill{
 	{name: "disk", tries: 20, short: 2, try: fullDisk,
 		attack:  "a disk that is full at a random write",
 		promise: "the error says so; with more space the run goes on bit for bit"},
+	{name: "calls", tries: 10, short: 1, sweeps: true, try: failCalls,
+		attack: "one system call that fails while a run trains, saves, removes old checkpoints, goes on and is exported: opening, writing, " +
+			"fsync, renaming, removing or closing, with ENOSPC, EIO, EINTR or half a write",
+		promise: "a process that ends says why; the run resumes from the newest checkpoint that was reported as saved, with the same losses, " +
+			"bit for bit; what is exported is whole"},
+	{name: "power", tries: 10, short: 1, sweeps: true, try: powerLoss,
+		attack: "a loss of power between two system calls of the same, after which any part of what was not synced is left: data and names " +
+			"apart, in any order",
+		promise: "the run resumes from the newest checkpoint that was reported as saved, with the same losses, bit for bit; what is " +
+			"exported is whole or absent"},
 	{name: "policy", tries: 3, short: 1, try: policies,
 		attack:  "policies by file and request, also faulty and unservable ones, while a run trains",
 		promise: "the run trains on; the same losses, bit for bit"},
@@ -101,6 +113,9 @@ func (d drill) run(ctx context.Context, y *yard, o options) (result, error) {
 	r, tries, begin := result{drill: d}, d.tries, time.Now()
 	if o.short {
 		tries = d.short
+	}
+	if o.sweep && d.sweeps {
+		tries = 1
 	}
 	for i := range tries {
 		l, err := y.newLab(fmt.Sprintf("%s-%d", d.name, i))

@@ -56,7 +56,9 @@ type yard struct {
 	progress io.Writer
 	wants    map[int]end // ends of undisturbed runs by their number of steps
 
-	rankLosses []float64 // of an undisturbed job of two ranks
+	rankLosses []float64         // of an undisturbed job of two ranks
+	wantExport map[string][]byte // the exported files of an undisturbed run
+	sweep      bool              // attack at every place instead of some
 }
 
 func newYard(dir string, progress io.Writer) (*yard, error) {

@@ -20,6 +20,8 @@ const (
 	roleSmallDisk = "small disk"
 	// roleHostile is a thousand hostile clients of a service.
 	roleHostile = "hostile clients"
+	// roleObserved is primus whose system calls the attacker decides.
+	roleObserved = "observed"
 	// roleMember is a run of a fleet.
 	roleMember = "member of a fleet"
 )
@@ -31,6 +33,8 @@ func play(role string, args []string) int {
 		return primus(args)
 	case roleSmallDisk:
 		return onSmallDisk(args)
+	case roleObserved:
+		return beObserved(args)
 	case roleHostile:
 		return beHostile(args)
 	case roleMember:
