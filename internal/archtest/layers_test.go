@@ -79,6 +79,7 @@ var layers = []layer{
 	{root: "internal/kernel/philox", allowed: []string{"internal/random"}},
 	{root: "internal/fardevice", allowed: []string{"device", "tensor"}},
 	{root: "internal/pyreader", allowed: []string{"runtime/patch"}},
+	{root: "internal/policytest", allowed: []string{"opmanager", "opregistry", "tensor"}},
 	{root: "internal/recordtest", allowed: []string{"document", "internal/primustest"}},
 	{root: "internal/generate", allowed: []string{"internal/dashboards", "ops", "opregistry", "internal/plugin"}},
 	{root: "internal/benchmarks", program: true},

@@ -231,6 +231,43 @@ func TestPolicyCheckForARun(t *testing.T) {
 	}
 }
 
+// An impl that is fast for large products only declines small ones, which a run has for the text at
+// its end: a policy that leaves no other impl for them is refused before the first step, and by a
+// run that trains.
+func TestPolicyThatDeclinesSmallProducts(t *testing.T) {
+	if reason := commandtest.Unavailable(t, "vendor.onednn", nil); reason != "" {
+		t.Skip(reason)
+	}
+	l := commandtest.NewLab(t)
+	env := []string{"PRIMUS_ONEDNN="} // which is found
+	dead := []string{"per_op: {generic_gemm: vendor:onednn}\n", "prefer: vendor\nstrict: true\n"}
+	for _, text := range dead {
+		file := l.Policy(text)
+		got := commandtest.RunChild(t, env, l.Args("--policy", file, "train_iters=2")...)
+		assert.Equal(t, 1, got.Code)
+		assert.Contains(t, onlyErrorOf(t, got), `policy: it leaves calls without an impl: op "generic_gemm" is called`)
+		assert.Contains(t, got.Stderr, `impl "vendor.onednn": given a `)
+		assert.NotContains(t, got.Stderr, " step 1", "no step was computed")
+		got = commandtest.RunChild(t, env, "policy", "check", "--config", l.Exp, file)
+		assert.Equal(t, 1, got.Code)
+		assert.Contains(t, got.Stderr, `op "generic_gemm" is called`)
+	}
+	file := filepath.Join(l.Dir, "live.yaml")
+	l.Write(file, "prefer: flagos\n")
+	run := l.Start(nil, "train_iters=1000000", "log_interval=1", "--policy", file)
+	run.WaitFor("step 1/")
+	for i, text := range dead {
+		l.Write(file, text)
+		require.Eventually(t, func() bool {
+			return strings.Count(run.Log.String(), "policy file is not used; the previous policy stays in force") == i+1
+		}, 2*time.Minute, 10*time.Millisecond)
+	}
+	before := strings.Count(run.Log.String(), " step ")
+	require.Eventually(t, func() bool { return strings.Count(run.Log.String(), " step ") > before }, 2*time.Minute, 10*time.Millisecond, "training goes on")
+	require.NoError(t, run.Process.Signal(os.Interrupt))
+	assert.Equal(t, 130, commandtest.ExitCode(t, run.Wait()), run.Log.String())
+}
+
 // onlyErrorOf returns the error of a command that may warn, too.
 func onlyErrorOf(t *testing.T, got commandtest.Outcome) string {
 	t.Helper()
