@@ -147,6 +147,27 @@ chaos: ## attack training runs and check what docs/explanation/reliability.md pr
 chaos-plugins: ## train with plugins that misbehave and check what docs/reference/plugins.md promises (ARGS='-every 5 -o md')
 	@CGO_ENABLED=0 go run ./internal/chaos plugins $(ARGS)
 
+# What the site and the pictures are made with; nothing else needs it.
+.PHONY: site-env
+site-env: bin/site-env/ready
+bin/site-env/ready: scripts/site/requirements.txt
+	python3 -m venv bin/site-env
+	bin/site-env/bin/pip install --quiet -r scripts/site/requirements.txt
+	npm install --silent --no-save --prefix bin/site-env iframe-worker@1.0.4 axe-core@4.14.1 puppeteer-core@25.16.0
+	touch $@
+
+.PHONY: site
+site: site-env ## make the documentation a site that opens from the file system, in bin/site; needs PyPI and npm the first time
+	NO_MKDOCS_2_WARNING=1 bin/site-env/bin/mkdocs build --quiet --strict --config-file scripts/site/mkdocs.yml --site-dir $(CURDIR)/bin/site
+
+.PHONY: check-site
+check-site: site ## look at the pages of the site in chromium: links, width, search, requests, WCAG AA by axe-core (PICTURES=folder)
+	node scripts/site/check.mjs bin/site $(PICTURES)
+
+.PHONY: pictures
+pictures: build site-env ## make the pictures of README.md in docs/images from a run; needs chromium (STEPS=600)
+	./scripts/pictures.sh docs/images
+
 DEVICE ?= opencl:0
 .PHONY: coverage
 coverage: build ## rewrite the table of ops against implementations in docs/reference/coverage.md; DEVICE= leaves out devices
