@@ -23,6 +23,7 @@ const browser = await puppeteer.launch({
   protocolTimeout: 600000,
 });
 const tab = await browser.newPage();
+await tab.evaluateOnNewDocument(() => localStorage.clear()); // which keeps the colours of the page before
 tab.on("request", (r) => /^(file|data|blob|about):/.test(r.url()) || faults.add(`a request to ${r.url()}`));
 tab.on("pageerror", (e) => faults.add(`an error: ${e.message}`));
 
@@ -34,6 +35,7 @@ for (const page of pages) {
     await tab.emulateMediaFeatures([{ name: "prefers-color-scheme", value: colours }]);
     await tab.goto(pathToFileURL(path.join(site, page)).href, { waitUntil: "load" });
     const where = `${page} at ${width}`;
+    if (await tab.evaluate(() => document.body.dataset.mdColorScheme) !== { light: "default", dark: "slate" }[colours]) faults.add(`${where}: not in ${colours} colours`);
     if (await tab.evaluate(() => document.documentElement.scrollWidth > innerWidth)) faults.add(`${where}: wider than the window`);
     await tab.evaluate(axe);
     const found = await tab.evaluate(() => axe.run({ runOnly: ["wcag2a", "wcag2aa"] }));

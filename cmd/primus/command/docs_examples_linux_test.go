@@ -143,3 +143,9 @@ func TestLinks(t *testing.T) {
 		}
 	}
 }
+
+// The README is read at a glance.
+func TestReadmeIsShort(t *testing.T) {
+	t.Parallel()
+	assert.LessOrEqual(t, strings.Count(pages(t)["README.md"], "\n"), 150)
+}
