@@ -33,7 +33,7 @@ type sourceRow struct {
 // ListPlugins returns the rows by the name of the source, or of the module where that is not known.
 func listPlugins(t *testing.T, env []string, args ...string) map[string]sourceRow {
 	t.Helper()
-	got := commandtest.RunChild(t, env, append([]string{"plugins", "list", "-o", "json"}, args...)...)
+	got := commandtest.RunChild(t, env, append([]string{"plugins", "list", "-o", "json", "--plugin-timeout", "5m"}, args...)...)
 	require.Zero(t, got.Code, got.Stderr)
 	var rows []sourceRow
 	require.NoError(t, json.Unmarshal([]byte(got.Out), &rows))
