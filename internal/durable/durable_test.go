@@ -205,6 +205,36 @@ func TestUnlockWhileProcessesStart(t *testing.T) {
 	<-starts
 }
 
+// A loss of power may leave parts of a process id and zeros, in any order.
+func TestLockAfterALossOfPower(t *testing.T) {
+	t.Parallel()
+	for content, locks := range map[string]bool{
+		"":                         true,
+		"99999\n":                  true,
+		"\x00\x00\x00\x00\x00\x00": true,
+		"99\x00\x00\x00\x00":       true,
+		"\x00\x0099\n":             true,
+		"9\x009\n":                 true,
+		"9999":                     true,
+		"words\n":                  false,
+		"99999 words\n":            false,
+		"-1\n":                     false,
+		"\x00\x00words":            false,
+		strings.Repeat("1", 100):   false,
+		strings.Repeat("\x00", 99): false,
+	} {
+		path := filepath.Join(t.TempDir(), ".lock")
+		require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
+		lock, err := durable.Lock(path)
+		if !locks {
+			require.ErrorContains(t, err, "want a lock file", "%q", content)
+			continue
+		}
+		require.NoError(t, err, "%q", content)
+		require.NoError(t, lock.Unlock())
+	}
+}
+
 // What is locked or appended to is not another file under that name.
 func TestLinksAreNotFollowed(t *testing.T) {
 	dir := t.TempDir()
