@@ -42,6 +42,9 @@ func (r *Run) container(s *Settings, rest string) (*Plan, error) {
 	}
 	for _, o := range c.Options {
 		p.Argv = append(p.Argv, o.Words()...)
+		if o.Name == "security-opt" && slices.Contains(o.Values, "seccomp=unconfined") {
+			p.Notes = append(p.Notes, "container.security-opt: seccomp=unconfined lets the processes of the container make every system call; without it the filter of the runtime stays")
+		}
 	}
 	var missing []string
 	for _, device := range c.Device {

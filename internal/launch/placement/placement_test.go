@@ -208,6 +208,14 @@ container:
 	assert.Contains(t, p.Environ(nil), "WANDB_API_KEY=w_abc")
 	assert.Equal(t, []string{r.Workspace}, p.Dirs)
 
+	filtered := plan(t, r, "container: {runtime: sh, device: []}")
+	assert.NotContains(t, filtered.Shell(), "seccomp")
+	assert.Empty(t, filtered.Notes)
+	unfiltered := plan(t, r, "container: {runtime: sh, device: [], security-opt: seccomp=unconfined}")
+	assert.Contains(t, unfiltered.Shell(), " --security-opt=seccomp=unconfined ")
+	require.Len(t, unfiltered.Notes, 1)
+	assert.Contains(t, unfiltered.Notes[0], "every system call")
+
 	missing := plan(t, r, "container: {runtime: no-such-engine, device: [/dev/no-such-device]}")
 	require.Len(t, missing.Faults, 2)
 	assert.ErrorContains(t, missing.Faults[0], "no no-such-engine in PATH")
