@@ -196,6 +196,30 @@ func TestPiecesEndWithLines(t *testing.T) {
 	assert.Equal(t, len(text), at)
 }
 
+// What encoding/json would silently replace by U+FFFD is an error that names the place.
+func TestTextThatIsNotUnicode(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]string{
+		`{"text":"a` + "\xff" + `"}`:                          "byte 11 of the line: given the byte 0xff, want UTF-8",
+		`{"other":"` + "\xe2\x82" + `","text":"a"}`:           "byte 11 of the line: given the byte 0xe2, want UTF-8",
+		`{"text":"\ud800"}`:                                   `byte 10 of the line: given \ud800, which is half of a surrogate pair`,
+		`{"text":"x\udc00\ud800"}`:                            `byte 11 of the line: given \udc00, which`,
+		`{"text":"\ud800\ud800\udc00"}`:                       `byte 10 of the line: given \ud800, which`,
+		`{"text":"\n\u0041\uD800x"}`:                          `byte 18 of the line: given \uD800, which`,
+		`{"text":"\ud83d\ude00 \\ud800 \ufffd ` + "\ufffd\"}": "",
+		`{"text":"a","other":"\ud800"}`:                       "",
+	} {
+		root := folder(t, map[string][]byte{"a.jsonl": []byte("\n" + line + "\n")})
+		_, err := documents(t, corpus.Settings{Path: filepath.Join(root, "a.jsonl")})
+		if want == "" {
+			require.NoError(t, err, line)
+			continue
+		}
+		require.ErrorContains(t, err, "a.jsonl: line 2 ", line)
+		assert.ErrorContains(t, err, want, line)
+	}
+}
+
 // FuzzLines feeds any bytes as lines of JSON: whatever is read without an error has only documents
 // of whole lines, and the reader does not panic.
 func FuzzLines(f *testing.F) {

@@ -10,8 +10,11 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/primus-fl/primus/internal/durable"
 )
@@ -109,6 +112,9 @@ func textOf(line []byte, key string) ([]byte, error) {
 		}
 		return nil, fmt.Errorf("want a JSON object: %w", err)
 	}
+	if at := badUTF8(line); at >= 0 {
+		return nil, fmt.Errorf("byte %d of the line: given the byte 0x%02x, want UTF-8", at+1, line[at])
+	}
 	raw, ok := object[key]
 	if !ok {
 		return nil, fmt.Errorf("the object has no key %q, it has %s: name the key of the text with text_key", key, strings.Join(slices.Sorted(maps.Keys(object)), ", "))
@@ -120,5 +126,53 @@ func textOf(line []byte, key string) ([]byte, error) {
 	if err := json.Unmarshal(raw, &text); err != nil {
 		return nil, fmt.Errorf("key %q: given %.40s, want a string", key, raw)
 	}
+	if at := halfPair(raw); at >= 0 {
+		at += bytes.Index(line, raw)
+		return nil, fmt.Errorf("byte %d of the line: given %s, which is half of a surrogate pair, want a pair or another character", at+1, line[at:at+6])
+	}
 	return []byte(text), nil
+}
+
+// badUTF8 returns the place of the first byte that is not UTF-8, -1 if there is none.
+func badUTF8(line []byte) int {
+	for at := 0; at < len(line); {
+		r, size := utf8.DecodeRune(line[at:])
+		if r == utf8.RuneError && size == 1 {
+			return at
+		}
+		at += size
+	}
+	return -1
+}
+
+// halfPair returns the place of the first escape of a surrogate that has no partner, -1 if there is
+// none. encoding/json takes such a one for U+FFFD. raw is a valid string of JSON.
+func halfPair(raw []byte) int {
+	escaped := func(at int) rune { // the code unit of an escape \uXXXX at this place, -1 for none
+		if at+6 > len(raw) || raw[at] != '\\' || raw[at+1] != 'u' {
+			return -1
+		}
+		v, err := strconv.ParseUint(string(raw[at+2:at+6]), 16, 16)
+		if err != nil {
+			return -1
+		}
+		return rune(v)
+	}
+	for at := 0; at < len(raw); at++ {
+		if raw[at] != '\\' {
+			continue
+		}
+		first := escaped(at)
+		switch {
+		case first < 0:
+			at++ // the escape of one character
+		case !utf16.IsSurrogate(first):
+			at += 5
+		case utf16.DecodeRune(first, escaped(at+6)) == utf8.RuneError:
+			return at
+		default:
+			at += 11
+		}
+	}
+	return -1
 }
