@@ -107,8 +107,8 @@ func writePID(f *os.File) {
 // maxPID is the largest size of a lock file.
 const maxPID = 32
 
-// heldPID returns an error for a file that is no lock file. A loss of power may leave zeros in place
-// of the process id or of a part of it, before or behind the rest.
+// heldPID returns an error for a file that is no lock file. A loss of power may leave zeros in
+// place of the process id or of a part of it, before or behind the rest.
 func heldPID(f *os.File) error {
 	text, err := io.ReadAll(io.NewSectionReader(f, 0, maxPID+1))
 	if err != nil || len(text) <= maxPID && strings.Trim(string(text), "\x000123456789\n") == "" {
