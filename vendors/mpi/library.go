@@ -324,12 +324,20 @@ func (l *Library) initialise(w *wait, d *dialect, h *handle, launched bool) erro
 		rank, ranks, err = h.init()
 		done <- err
 	}()
-	const where = "this rank waits for others in MPI_Init_thread"
+	var present *roll
+	if launched {
+		present = openRoll(l.lookup)
+		defer present.close()
+	}
 	err := l.meeting.until(w, done, func() string {
-		if !launched {
-			return where + ", though all have come"
+		switch {
+		case !launched:
+			return "this rank waits for others in MPI_Init_thread, though all have come"
+		case present == nil:
+			return "this rank waits for others in MPI_Init_thread, where all ranks that " + d.launcher + " has started meet"
+		default:
+			return present.missing() + "; all ranks that " + d.launcher + " has started meet in MPI_Init_thread" + present.at
 		}
-		return where + ", where all ranks that " + d.launcher + " has started meet"
 	})
 	if err == nil {
 		l.place.Rank, l.place.Ranks = rank, ranks

@@ -63,8 +63,8 @@ func TestRankAlone(t *testing.T) {
 	}
 }
 
-// Under a launcher of MPI, a rank that never calls MPI keeps the others waiting: they say so, give
-// up in time, and end when the launcher is told to.
+// Under a launcher of MPI, a rank that never calls MPI keeps the others waiting: they say for which
+// one they wait, give up in time, and end when the launcher is told to.
 func TestRankIsMissing(t *testing.T) {
 	for launcher := range mpiLaunchers {
 		for _, signal := range []syscall.Signal{0, syscall.SIGTERM} {
@@ -75,10 +75,14 @@ func TestRankIsMissing(t *testing.T) {
 				if signal == 0 {
 					limit = "7s"
 				}
-				j := newJob(t, l, launcher, []string{"1", "train_iters=2", "--rendezvous-timeout", limit})
+				j := newJob(t, l, launcher, []string{"2", "train_iters=2", "--rendezvous-timeout", limit})
 				j.Args = append(j.Args, ":", "-np", "1", "sleep", "300")
 				require.NoError(t, j.Start())
-				j.WaitFor("this rank waits for others in MPI_Init_thread, where all ranks that ")
+				j.WaitFor("rank 0 of 3 waits for rank 2; there: ranks 0-1; all ranks that ")
+				j.WaitFor("rank 1 of 3 waits for rank 2; there: ranks 0-1; all ranks that ")
+				if launcher == "openmpi" {
+					assert.Regexp(t, `started meet in MPI_Init_thread at \d+\.\d+\.\d+\.\d+:\d+; given up after `, j.Log.String())
+				}
 				if signal != 0 {
 					require.NoError(t, j.Process.Signal(signal))
 				}
