@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/primus-fl/primus/internal/durable"
 )
 
 // output splits the output of the processes into lines of ranks.
@@ -139,7 +141,7 @@ func (o *output) rank(rank int) (*rankOutput, error) {
 	if r := o.ranks[rank]; r != nil {
 		return r, nil
 	}
-	file, err := os.OpenFile(o.plan.logFile(rank), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	file, err := durable.OpenAppend(o.plan.logFile(rank))
 	if err != nil {
 		return nil, err
 	}

@@ -177,6 +177,23 @@ func TestRunStartsRanksAfterOthersHaveEnded(t *testing.T) {
 	}
 }
 
+// The file of a rank is not another one under that name.
+func TestRunFollowsNoLinks(t *testing.T) {
+	path, err := exec.LookPath("echo")
+	require.NoError(t, err)
+	dir, precious := t.TempDir(), filepath.Join(t.TempDir(), "precious")
+	require.NoError(t, os.WriteFile(precious, []byte("mine\n"), 0o600))
+	require.NoError(t, os.Symlink(precious, filepath.Join(dir, "rank-0.log")))
+	o := options(1)
+	o.Python = path
+	plan, err := launch.NewPlan(launch.Job{Program: []string{"-"}, PerDevice: true, LogDir: dir}, o)
+	require.NoError(t, err)
+	require.ErrorContains(t, launch.Run(t.Context(), plan, launch.Settings{}), "rank-0.log is a symbolic link, want a regular file")
+	text, err := os.ReadFile(precious)
+	require.NoError(t, err)
+	assert.Equal(t, "mine\n", string(text))
+}
+
 func TestRunEndsWithTheFirstFailure(t *testing.T) {
 	begin := time.Now()
 	_, dir, err := run(t.Context(), t, "raise", nil)
