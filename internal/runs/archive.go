@@ -43,6 +43,9 @@ type archived struct {
 	metrics metricsFile
 }
 
+// DefaultWorkspace is the workspace of experiments that name none.
+const DefaultWorkspace = "output"
+
 // OpenArchive returns an Archive of the runs in a directory, which is the directory of a run or
 // contains such directories at any depth.
 func OpenArchive(dir string) (*Archive, error) {

@@ -42,6 +42,14 @@ func (a *Archive) Find(name string) (Run, error) {
 	return Run{}, fmt.Errorf("runs: %q means several runs, want one of %s", name, strings.Join(ids, ", "))
 }
 
+// Dir returns the directory of a run of the archive.
+func (a *Archive) Dir(r Run) string {
+	if found, ok := a.find(r.ID); ok {
+		return found.dir
+	}
+	return ""
+}
+
 // Comparison is how several runs differ.
 type Comparison struct {
 	Runs       []string              `json:"runs"`

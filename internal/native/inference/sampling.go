@@ -16,11 +16,14 @@ type Sampling struct {
 	Seed        uint64  // the same seed chooses the same tokens of the same logits
 }
 
+// maxTemperature is the largest temperature: above it tokens are drawn almost at random.
+const maxTemperature = 2
+
 // Validate returns the first fault.
 func (s Sampling) Validate() error {
 	switch {
-	case !(s.Temperature >= 0) || math.IsInf(s.Temperature, 0):
-		return &RequestError{"temperature", fmt.Sprintf("given %v, want a number >= 0", s.Temperature)}
+	case !(s.Temperature >= 0 && s.Temperature <= maxTemperature):
+		return &RequestError{"temperature", fmt.Sprintf("given %v, want a number from 0 to %d", s.Temperature, maxTemperature)}
 	case s.TopK < 0:
 		return &RequestError{"top_k", fmt.Sprintf("given %d, want a number >= 1, or 0 for all tokens", s.TopK)}
 	case !(s.TopP >= 0 && s.TopP <= 1):

@@ -82,8 +82,6 @@ const (
 	maxStops   = 16
 	maxStop    = 4 << 10 // bytes of one
 
-	maxTemperature = 2
-
 	defaultTokens = 16 // of a completion, as OpenAI has it
 )
 
@@ -128,9 +126,6 @@ func (c *common) request() (inference.Request, error) {
 		return r, err
 	}
 	set(&r.Temperature, c.Temperature)
-	if r.Temperature < 0 || r.Temperature > maxTemperature {
-		return r, invalid("temperature", fmt.Sprintf("given %v, want from 0 to %d", r.Temperature, maxTemperature))
-	}
 	set(&r.TopP, c.TopP)
 	if r.TopP <= 0 || r.TopP > 1 {
 		return r, invalid("top_p", fmt.Sprintf("given %v, want a number above 0, at most 1", r.TopP))

@@ -96,7 +96,7 @@ func newArgs(tc *backend.TrainContext) (*Args, error) {
 	if err := a.adoptWeights(tc); err != nil {
 		return nil, err
 	}
-	tokenizerErr := a.loadTokenizer()
+	tokenizerErr := a.loadTokenizer(tc)
 	if tokenizerErr != nil && a.VocabSize == 0 { // which would be another fault
 		return nil, describe(tc, tokenizerErr)
 	}

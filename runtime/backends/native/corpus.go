@@ -3,6 +3,7 @@ package native
 import (
 	"context"
 	"fmt"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,9 +15,12 @@ import (
 	"github.com/primus-fl/primus/runtime/backend"
 )
 
-// loadTokenizer reads the tokenizer, unless load_hf has one, and sets vocab_size by it if that is
-// 0.
-func (a *Args) loadTokenizer() (err error) {
+// vocabMultiple is what a derived vocab_size is a multiple of, so that products have even shapes.
+const vocabMultiple = 64
+
+// loadTokenizer reads the tokenizer, unless load_hf has one, and sets vocab_size by it if that is 0,
+// or is the number of a model preset that is too small for the tokenizer.
+func (a *Args) loadTokenizer(tc *backend.TrainContext) (err error) {
 	if a.tokenizer == nil {
 		if a.tokenizer, err = a.TokenizerConfig.Load(); err != nil {
 			return err
@@ -26,6 +30,12 @@ func (a *Args) loadTokenizer() (err error) {
 	if a.VocabSize == 0 {
 		a.VocabSize = n
 	}
+	if a.VocabSize > 0 && a.VocabSize < n && vocabOfPreset(tc) {
+		a.VocabSize = n
+		if a.VocabDivisor == 0 {
+			a.VocabSize = (n + vocabMultiple - 1) / vocabMultiple * vocabMultiple
+		}
+	}
 	if a.VocabSize > 0 && a.VocabSize < n {
 		return fmt.Errorf("vocab_size: given %d, and the tokenizer has %d tokens: want at least as many, or 0 for their number", a.VocabSize, n)
 	}
@@ -33,6 +43,15 @@ func (a *Args) loadTokenizer() (err error) {
 		return fmt.Errorf("%s: given true, and the tokenizer %s has no token that ends documents: want false, or a tokenizer_model with one", a.firstMask(), a.tokenizer.Name())
 	}
 	return nil
+}
+
+// vocabOfPreset reports whether vocab_size was written in the model preset that the experiment
+// names, and not by the experiment itself.
+func vocabOfPreset(tc *backend.TrainContext) bool {
+	v, ok := tc.Args.Lookup("vocab_size")
+	origin := v.Origin()
+	preset := tc.Module.Model
+	return ok && preset != "" && origin.Token == "" && path.Base(origin.File) == preset && (tc.Experiment == nil || origin.File != tc.Experiment.File)
 }
 
 // firstMask returns the name of a parameter that asks for masks.

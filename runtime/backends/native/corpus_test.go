@@ -127,6 +127,12 @@ func TestTokenizerAndBlend(t *testing.T) {
 	assert.Equal(t, 320.0, config["vocab_size"])
 	assert.Equal(t, float64(tok.EOS()), config["eos_token_id"])
 
+	require.NoError(t, l.train(t.Context(), "derived", args[0], args[1], "train_iters=1"), "the vocabulary of the preset is that of bytes")
+	c, err = checkpoint.Open(l.path("derived", "checkpoints"))
+	require.NoError(t, err)
+	require.NoError(t, c.JSON("config.json", &config))
+	assert.Equal(t, 320.0, config["vocab_size"], "300 tokens, in an even shape")
+
 	err = l.train(t.Context(), "whole", append(args, "train_iters=14", "text_key=text")...)
 	require.ErrorContains(t, err, `lines.jsonl.gz: line 1 (byte 0): the object has no key "text", it has body`)
 }

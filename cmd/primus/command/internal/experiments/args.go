@@ -72,6 +72,9 @@ func isText(cmd *cobra.Command, word string) bool {
 	if _, takes := cmd.Annotations[textsKey]; !takes {
 		return false
 	}
+	if word == StandardInput {
+		return true
+	}
 	_, err := os.Stat(word)
 	return err == nil && !slices.Contains(graph.ExperimentExtensions(nil), strings.TrimPrefix(filepath.Ext(word), "."))
 }
@@ -100,13 +103,15 @@ func SplitArgs(cmd *cobra.Command, args []string) (known, overrides, texts []str
 			}
 			known = append(known, token+"="+args[i+1])
 			i++
+		case token == StandardInput && isText(cmd, token):
+			texts = append(texts, token)
 		case strings.HasPrefix(token, "-") && !hasValue && !strings.HasPrefix(token, "--"):
 			return nil, nil, nil, cli.Usagef(cmd, "unknown flag %s%s", token, cli.FlagHint(flags, name))
 		case strings.HasPrefix(token, "--") && cli.FlagHint(flags, name) != "":
 			return nil, nil, nil, cli.Usagef(cmd, "unknown flag --%s%s (a parameter of this name is given as %s=VALUE)", name, cli.FlagHint(flags, name), name)
 		case hasValue:
 			overrides = append(overrides, token)
-		case !strings.HasPrefix(token, "--") && isText(cmd, token):
+		case !strings.HasPrefix(token, "--") && isText(cmd, token): // a file or a folder
 			texts = append(texts, token)
 		case !strings.HasPrefix(token, "--"):
 			return nil, nil, nil, strayWord(cmd, token)

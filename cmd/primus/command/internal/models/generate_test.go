@@ -31,7 +31,7 @@ func TestGenerate(t *testing.T) {
 	again := commandtest.Run(t, "generate", "--checkpoint", step, "--max-tokens", "12", "--prompt", "func f1(", "--quiet")
 	assert.Equal(t, got.Out, again.Out)
 	assert.Empty(t, again.Stderr)
-	other := commandtest.Run(t, args("--prompt", "func f1(", "--seed", "5", "--temperature", "3")...)
+	other := commandtest.Run(t, args("--prompt", "func f1(", "--seed", "5", "--temperature", "2")...)
 	assert.NotEqual(t, got.Out, other.Out)
 	echoed := commandtest.Run(t, args("--prompt", "func f1(", "--echo")...)
 	assert.Equal(t, "func f1("+got.Out, echoed.Out)

@@ -23,7 +23,7 @@ last parts of that path if they belong to no other run, such as llama_2M.`
 type workspace struct{ dir string }
 
 func (w *workspace) addFlag(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&w.dir, "workspace", "output", "look for runs in `DIR` and below")
+	cmd.Flags().StringVar(&w.dir, "workspace", runs.DefaultWorkspace, "look for runs in `DIR` and below")
 	if err := cmd.MarkFlagDirname("workspace"); err != nil {
 		panic("BUG: " + err.Error())
 	}

@@ -24,7 +24,7 @@ func NewInit(prog cli.Program) *cobra.Command {
 		Use:   "init TEXT…",
 		Short: "Write an experiment that trains a model on a text",
 		Long: `Write an experiment that trains a model on texts: files or folders of text, JSON lines or
-Parquet, compressed or not. It trains a tokenizer, measures how fast this machine trains,
+Parquet, compressed or not, or - for standard input, which is kept in stdin.txt. It trains a tokenizer, measures how fast this machine trains,
 and takes the largest model that sees two tokens for each of its parameters in --time; no
 text is seen more than six times. NAME.yaml and NAME-tokenizer.json are written to the
 working directory, and nothing is trained yet. primus train TEXT does both.
@@ -39,6 +39,10 @@ Without TEXT it asks, if standard input is a terminal.`,
 				if err := ask(cmd, prog, &s); err != nil {
 					return err
 				}
+			}
+			var err error
+			if s.Texts, err = firstrun.SaveInput(prog, cmd.InOrStdin(), s.Texts, "", s.Name); err != nil {
+				return err
 			}
 			file, made, err := firstrun.Experiment(cmd.Context(), prog, s)
 			if err != nil {
@@ -101,7 +105,7 @@ func ask(cmd *cobra.Command, prog cli.Program, s *firstrun.Settings) error {
 }
 
 // trainTexts makes the experiment for texts, unless it is there, and trains it.
-func trainTexts(cmd *cobra.Command, prog cli.Program, s experiments.Stage, opts Options, overrides []string) error {
+func trainTexts(cmd *cobra.Command, prog cli.Program, s experiments.Stage, opts Options, overrides []string) (err error) {
 	if opts.output == cli.OutputJSON {
 		return cli.Usagef(cmd, "-o json is for a dry run of an experiment; primus init %s writes one", strings.Join(experiments.Texts(cmd), " "))
 	}
@@ -111,7 +115,12 @@ func trainTexts(cmd *cobra.Command, prog cli.Program, s experiments.Stage, opts 
 			name = value
 		}
 	}
-	file, made, err := firstrun.Experiment(cmd.Context(), prog, firstrun.Settings{Texts: experiments.Texts(cmd), Time: opts.time, Name: name, DryRun: opts.run.DryRun, Training: opts.TrainingOptions})
+	texts, remove, err := savedTexts(cmd, prog, name, opts.run.DryRun)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, remove()) }()
+	file, made, err := firstrun.Experiment(cmd.Context(), prog, firstrun.Settings{Texts: texts, Time: opts.time, Name: name, DryRun: opts.run.DryRun, Training: opts.TrainingOptions})
 	if err != nil {
 		return err
 	}
@@ -138,4 +147,14 @@ func trainTexts(cmd *cobra.Command, prog cli.Program, s experiments.Stage, opts 
 	}
 	_, err = fmt.Fprintf(prog.Err, "\ntalk to it: primus chat %s\n", experiment.RootPath())
 	return err
+}
+
+// savedTexts returns the texts of a command, with standard input in a file, which a dry run removes
+// at its end.
+func savedTexts(cmd *cobra.Command, prog cli.Program, name string, dry bool) (texts []string, remove func() error, err error) {
+	if dry {
+		return firstrun.TempInput(prog, cmd.InOrStdin(), experiments.Texts(cmd), name)
+	}
+	texts, err = firstrun.SaveInput(prog, cmd.InOrStdin(), experiments.Texts(cmd), "", name)
+	return texts, func() error { return nil }, err
 }

@@ -153,3 +153,46 @@ func TestInitRefuses(t *testing.T) {
 	assert.Equal(t, before, commandtest.Files(t, "."))
 	assert.NoFileExists(t, filepath.Join("..", "x.yaml"))
 }
+
+// Standard input is a text like any other, kept in a file whose extension says what it is.
+func TestInitStandardInput(t *testing.T) {
+	t.Chdir(t.TempDir())
+	run := func(input string, args ...string) commandtest.Outcome {
+		var out, stderr bytes.Buffer
+		code := command.Main(args, command.Streams{Out: &out, Err: &stderr, In: strings.NewReader(input)})
+		return commandtest.Outcome{Code: code, Out: out.String(), Stderr: stderr.String()}
+	}
+	lines := strings.Repeat(`{"text": "One line of JSON that is a document of its own."}`+"\n", 2000)
+	packed := func(text string) string {
+		var b bytes.Buffer
+		w := gzip.NewWriter(&b)
+		_, err := w.Write([]byte(text))
+		require.NoError(t, err)
+		require.NoError(t, w.Close())
+		return b.String()
+	}
+	got := run(prose(20_000), "train", "-", "--time", "1s", "--dry-run")
+	require.Zero(t, got.Code, got.Stderr)
+	assert.Contains(t, got.Out, "stdin.yaml is not written")
+	assert.Equal(t, []string{"."}, commandtest.Files(t, "."))
+	for name, input := range map[string]string{"a.txt": prose(20_000), "b.jsonl": lines, "c.txt.gz": packed(prose(20_000)), "d.jsonl.gz": packed(lines)} {
+		run := run(input, "init", "-", "--time", "1s", "--name", name[:1])
+		require.Zero(t, run.Code, run.Stderr)
+		text, err := os.ReadFile(name)
+		require.NoError(t, err)
+		assert.Equal(t, input, string(text))
+		assert.FileExists(t, name[:1]+".yaml")
+	}
+	for input, want := range map[string]string{
+		"":               "standard input is empty",
+		prose(20_000):    "a.txt is there already: primus train a.txt trains on it",
+		"PAR1 but not ":  "a.parquet",
+		"\x1f\x8b\x08 x": "a.txt is there already",
+	} {
+		got := run(input, "train", "-", "exp_name=a", "--time", "1s")
+		assert.Equal(t, 1, got.Code, "%.20q: %s", input, got.Stderr)
+		assert.Contains(t, got.Stderr, want)
+	}
+	assert.Equal(t, 2, run("x", "init", "-", "-").Code)
+	assert.Equal(t, 2, run("x", "init", "-", "--name", "../x").Code)
+}

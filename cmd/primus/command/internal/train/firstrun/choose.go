@@ -106,7 +106,7 @@ func largest(all []candidate, t *text, limit time.Duration, measure func(candida
 		if i > 0 && 1.5*measured.TokensPerSecond*measured.FLOPsPerToken/(6*c.parameters(t.vocab))*usable < wanted {
 			break
 		}
-		if i > 0 && t.tokens < int64(20*c.seq) {
+		if i > 0 && (t.tokens < int64(20*c.seq) || mostEpochs*float64(t.tokens) < wanted) {
 			break
 		}
 		r, err := measure(c)

@@ -51,7 +51,7 @@ func Experiment(ctx context.Context, prog cli.Program, s Settings) (file string,
 		s.Name = nameOf(s.Texts[0])
 	}
 	if !names.MatchString(s.Name) {
-		return "", nil, cli.UsageError{Err: fmt.Errorf("given the name %q, want letters, digits, dots, hyphens and underscores", s.Name)}
+		return "", nil, badName(s.Name)
 	}
 	file = s.Name + ".yaml"
 	there, err := os.ReadFile(file)
@@ -82,6 +82,10 @@ var (
 	names    = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 	unusable = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 )
+
+func badName(name string) error {
+	return cli.UsageError{Err: fmt.Errorf("given the name %q, want letters, digits, dots, hyphens and underscores", name)}
+}
 
 // nameOf returns a name for a text, that of its file or folder.
 func nameOf(text string) string {
