@@ -60,6 +60,9 @@ func OpenArchive(dir string) (*Archive, error) {
 	if !info.IsDir() {
 		return nil, fmt.Errorf("runs: %s is not a directory; want a run directory, or one that holds some, such as output", dir)
 	}
+	if root, err = filepath.EvalSymlinks(root); err != nil {
+		return nil, fmt.Errorf("runs: %w", err)
+	}
 	host, _ := os.Hostname() // without a name, no run counts as one of this machine
 	return &Archive{root: root, host: host, now: time.Now, runs: map[string]*archived{}}, nil
 }

@@ -14,6 +14,7 @@ import (
 // Chat turns conversations into tokens.
 type Chat struct {
 	tok      tokenizer.Tokenizer
+	source   string
 	template *chat.Template
 	bos, eos string
 	guard    guard
@@ -45,6 +46,7 @@ func NewChat(ctx context.Context, tok tokenizer.Tokenizer, name string) (*Chat, 
 		return nil, ErrNoChat
 	}
 	var err error
+	c.source = source
 	if c.template, err = chat.Parse(source); err != nil {
 		return nil, err
 	}
@@ -81,6 +83,9 @@ func (c *Chat) Prompt(ctx context.Context, messages ...chat.Message) ([]int32, e
 	}
 	return encodeMarked(c.tok, text, mark), nil
 }
+
+// Template returns the source of the template.
+func (c *Chat) Template() string { return c.source }
 
 // Stop returns what ends an answer: the text that the template writes after one.
 func (c *Chat) Stop() []string { return c.stop }

@@ -22,6 +22,7 @@ func TestChat(t *testing.T) {
 	c, err := inference.NewChat(t.Context(), tokenizer.Byte{}, "chatml")
 	require.NoError(t, err)
 	assert.Equal(t, []string{"<|im_end|>"}, c.Stop())
+	assert.Contains(t, c.Template(), "<|im_start|>")
 	ids, err := c.Prompt(t.Context(), chat.Message{Role: "user", Content: "Hi"})
 	require.NoError(t, err)
 	assert.Equal(t, "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n", string(tokenizer.Byte{}.Decode(nil, ids)))

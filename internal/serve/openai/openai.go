@@ -112,9 +112,18 @@ type modelObject struct {
 	Object  string `json:"object"`
 	Created int64  `json:"created"`
 	OwnedBy string `json:"owned_by"`
+	// ChatTemplate is what conversations become tokens by. It is empty for a model without one, and
+	// while the model is loaded. OpenAI does not have it.
+	ChatTemplate string `json:"chat_template"`
 }
 
-func (h *Handler) model() modelObject { return modelObject{h.name, "model", h.created, "primus"} }
+func (h *Handler) model() modelObject {
+	m := modelObject{ID: h.name, Object: "model", Created: h.created, OwnedBy: "primus"}
+	if e := h.opened.Load(); e != nil && e.form != nil {
+		m.ChatTemplate = e.form.Template()
+	}
+	return m
+}
 
 func (h *Handler) models(w http.ResponseWriter, _ *http.Request) {
 	write(w, http.StatusOK, map[string]any{"object": "list", "data": []modelObject{h.model()}})

@@ -338,6 +338,7 @@ func TestModels(t *testing.T) {
 		assert.Equal(t, want, resp.StatusCode, path)
 		if want == 200 {
 			assert.Contains(t, string(text), `"id":"tiny","object":"model"`)
+			assert.Contains(t, string(text), `"chat_template":""`)
 		} else {
 			assert.Contains(t, string(text), "model_not_found")
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/internal/durable"
 	"github.com/primus-fl/primus/internal/native/inference"
+	"github.com/primus-fl/primus/internal/runs"
 	"github.com/primus-fl/primus/internal/tokenizer"
 	"github.com/primus-fl/primus/internal/tokenizer/chat"
 	"github.com/primus-fl/primus/opmanager"
@@ -33,11 +34,13 @@ type chatOptions struct {
 func NewChat(prog cli.Program) *cobra.Command {
 	var o chatOptions
 	cmd := &cobra.Command{
-		Use:   "chat DIR|URL",
+		Use:   "chat RUN|DIR|URL",
 		Short: "Talk to a trained model",
-		Long: `Talk to a trained model: that of a run, a checkpoint or a folder of Hugging Face, or one
-that a service offers (primus serve --model, or another with the API of OpenAI). Each
-line of standard input is a message; answers appear as they are generated.
+		Long: `Talk to a trained model: that of a run (its folder, or its name in primus runs list), a
+checkpoint or a folder of Hugging Face, or one that a service offers (primus serve
+--model, or another with the API of OpenAI). Each line of standard input is a message;
+answers appear as they are generated. A run that is still training answers with its
+newest checkpoint.
 
   /system TEXT   begin again with a system message
   /reset         begin again
@@ -48,7 +51,8 @@ A message that gets no answer is not part of the conversation; the exit code is 
 Ctrl-C stops an answer, and ends the command between answers. The model sees the whole
 conversation. A model without a chat template, such as one that was trained on plain
 text, goes on with the text of the conversation; --chat-template gives it a form.`,
-		Example: `  primus chat output/local/local/my_run
+		Example: `  primus chat my_run
+  primus chat output/local/local/my_run
   primus chat http://127.0.0.1:8000 --system 'Answer in one sentence.'
   echo 'Once upon a time' | primus chat DIR --temperature 0 --max-tokens 50`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -58,7 +62,7 @@ text, goes on with the text of the conversation; --chat-template gives it a form
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Dir, o.TopK = args[0], int(o.topK)
+			o.Dir, o.TopK = modelDir(args[0]), int(o.topK)
 			if err := o.check(cmd); err != nil {
 				return err
 			}
@@ -74,6 +78,23 @@ text, goes on with the text of the conversation; --chat-template gives it a form
 	flags.UintVar(&o.maxTokens, "max-tokens", 200, "end an answer after `N` tokens; 0 is as many as fit")
 	cli.WithoutVariable(flags, "system", "chat-template", "token-file", "max-tokens", "context")
 	return cmd
+}
+
+// modelDir returns the folder of the run of the default workspace that has a name, unless there is a
+// file or folder of that name, else what it was given.
+func modelDir(name string) string {
+	if _, err := os.Lstat(name); err == nil {
+		return name
+	}
+	archive, err := runs.OpenArchive(runs.DefaultWorkspace)
+	if err != nil {
+		return name
+	}
+	r, err := archive.Find(name)
+	if err != nil {
+		return name
+	}
+	return archive.Dir(r)
 }
 
 // isURL reports whether the model is one of a service.
@@ -102,6 +123,9 @@ func (o *chatOptions) run(ctx context.Context, prog cli.Program, stdin io.Reader
 		remote, err := newRemote(ctx, o)
 		if err != nil {
 			return err
+		}
+		if remote.plain {
+			fmt.Fprintln(prog.Err, "the model has no chat template: it goes on with the text of the conversation (primus serve --chat-template chatml gives it a form)")
 		}
 		return o.talk(ctx, prog, stdin, remote)
 	}
@@ -139,11 +163,7 @@ type local struct {
 func (l *local) answer(ctx context.Context, messages []chat.Message, emit func(text string) error) (err error) {
 	r := inference.Request{MaxTokens: int(l.maxTokens), Sampling: l.Sampling}
 	if l.form == nil {
-		var texts []string
-		for _, m := range messages {
-			texts = append(texts, m.Content)
-		}
-		r.Prompt = inference.Prompt(l.tok, strings.Join(texts, "\n"))
+		r.Prompt = inference.Prompt(l.tok, plainText(messages))
 	} else {
 		r.Stop = l.form.Stop()
 		if r.Prompt, err = l.form.Prompt(ctx, messages...); err != nil {
@@ -153,6 +173,15 @@ func (l *local) answer(ctx context.Context, messages []chat.Message, emit func(t
 	r.Slide = r.MaxTokens > 0
 	_, err = l.engine.Generate(ctx, r, func(e inference.Event) error { return emit(e.Text) })
 	return err
+}
+
+// plainText is what a model without a chat template goes on with.
+func plainText(messages []chat.Message) string {
+	var texts []string
+	for _, m := range messages {
+		texts = append(texts, m.Content)
+	}
+	return strings.Join(texts, "\n")
 }
 
 // conversation is what /save writes.

@@ -60,6 +60,10 @@ func TestChat(t *testing.T) {
 	assert.True(t, strings.HasPrefix(got.Out, answer), got.Out)
 	assert.True(t, strings.HasSuffix(got.Out, answer), "reset forgets: %q", got.Out)
 
+	require.NoError(t, os.Symlink(l.Dir, "output"))
+	named := chatting("func f1(\n", append(greedy, filepath.Base(l.Path()))...)
+	assert.Equal(t, answer, named.Out, "a run is found by its name: %s", named.Stderr)
+
 	s := commandtest.StartServing(t, "serve", "--listen", "127.0.0.1:0", "--model", l.Path(), "--chat-template", "chatml")
 	s.WaitFor(" texts of ")
 	url := s.Base
@@ -70,6 +74,12 @@ func TestChat(t *testing.T) {
 	assert.Equal(t, here.Out, there.Out)
 	assert.Equal(t, savedAs(t, "here.json"), savedAs(t, "there.json"))
 	assert.Equal(t, "system: Short.", savedAs(t, "there.json")[0])
+
+	unformed := commandtest.StartServing(t, "serve", "--listen", "127.0.0.1:0", "--model", l.Path())
+	unformed.WaitFor(" texts of ")
+	plain := chatting("func f1(\n", append(greedy, unformed.Base)...)
+	assert.Equal(t, answer, plain.Out, plain.Stderr)
+	assert.Contains(t, plain.Stderr, "the model has no chat template")
 
 	long := chatting(strings.Repeat("word ", 200)+"\nHello\n", append(greedy, url)...)
 	assert.Equal(t, 1, long.Code)
@@ -88,6 +98,7 @@ func TestChatRefuses(t *testing.T) {
 		{nil, 2, "want the folder of a model or the address of a service"},
 		{[]string{dir}, 1, "no"},
 		{[]string{dir, "--temperature", "-1"}, 2, "--temperature"},
+		{[]string{dir, "--temperature", "2.1"}, 2, "--temperature: given 2.1, want a number from 0 to 2"},
 		{[]string{dir, "--token-file", "x"}, 2, "--token-file is for a service"},
 		{[]string{"http://127.0.0.1:1", "--chat-template", "chatml"}, 2, "the service chooses its own"},
 		{[]string{"http://127.0.0.1:1"}, 1, "127.0.0.1:1"},

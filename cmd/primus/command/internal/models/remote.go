@@ -22,6 +22,7 @@ import (
 type remote struct {
 	*chatOptions
 	base, token, model string
+	plain              bool // it has no chat template, and goes on with the text
 	client             *http.Client
 }
 
@@ -50,7 +51,8 @@ func newRemote(ctx context.Context, o *chatOptions) (*remote, error) {
 	defer body.Close()
 	var models struct {
 		Data []struct {
-			ID string `json:"id"`
+			ID           string  `json:"id"`
+			ChatTemplate *string `json:"chat_template"` // nil where services do not tell
 		} `json:"data"`
 	}
 	if err := json.NewDecoder(io.LimitReader(body, maxReply)).Decode(&models); err != nil {
@@ -60,6 +62,8 @@ func newRemote(ctx context.Context, o *chatOptions) (*remote, error) {
 		return nil, fmt.Errorf("%s offers no model: primus serve --model DIR does", base)
 	}
 	r.model = models.Data[0].ID
+	template := models.Data[0].ChatTemplate
+	r.plain = template != nil && *template == ""
 	return r, nil
 }
 
@@ -101,16 +105,21 @@ func (r *remote) answer(ctx context.Context, messages []chat.Message, emit func(
 	if r.TopK > 0 {
 		request["top_k"] = r.TopK
 	}
-	var said []savedMessage
-	for _, m := range messages {
-		said = append(said, savedMessage{m.Role, m.Content})
+	path := "/v1/chat/completions"
+	if r.plain {
+		path, request["prompt"] = "/v1/completions", plainText(messages)
+	} else {
+		var said []savedMessage
+		for _, m := range messages {
+			said = append(said, savedMessage{m.Role, m.Content})
+		}
+		request["messages"] = said
 	}
-	request["messages"] = said
 	text, err := json.Marshal(request)
 	if err != nil {
 		return err
 	}
-	body, err := r.send(ctx, http.MethodPost, "/v1/chat/completions", text)
+	body, err := r.send(ctx, http.MethodPost, path, text)
 	if err != nil {
 		return err
 	}
@@ -127,6 +136,7 @@ func (r *remote) answer(ctx context.Context, messages []chat.Message, emit func(
 		}
 		var event struct {
 			Choices []struct {
+				Text  string `json:"text"`
 				Delta struct {
 					Content string `json:"content"`
 				} `json:"delta"`
@@ -142,7 +152,7 @@ func (r *remote) answer(ctx context.Context, messages []chat.Message, emit func(
 			return fmt.Errorf("%s: %s", r.base, plaintext.Text(event.Error.Message))
 		}
 		for _, choice := range event.Choices {
-			if err := emit(choice.Delta.Content); err != nil {
+			if err := emit(choice.Text + choice.Delta.Content); err != nil {
 				return err
 			}
 		}
