@@ -117,6 +117,10 @@ bench-tune: build ## time training steps of four models under flagos, vendors an
 bench-scale: build ## measure several ranks beside C, gloo and PyTorch DDP (ARGS='-only all_reduce -library mpich -md')
 	CGO_ENABLED=0 go run ./internal/benchmarks scale $(ARGS)
 
+.PHONY: bench-expect
+bench-expect: build ## compare the time that dry runs expect with that of the runs (ARGS='-only llama_2M -o json')
+	CGO_ENABLED=0 go run ./internal/benchmarks expect $(ARGS)
+
 .PHONY: bench-tokenize
 bench-tokenize: ## train a tokenizer and encode beside @huggingface/tokenizers (ARGS='-input FILE -vocab-size 8192')
 	@CGO_ENABLED=0 go run ./internal/benchmarks tokenize $(ARGS)
@@ -224,8 +228,12 @@ man: build ## write the manual pages to bin/man1
 	./$(BIN) man --dir bin/man1
 
 .PHONY: release
-release: ## build the archives, checksums and bills of materials of the tag in dist (VERSION=v0.1.0-rc.1 TARGETS=linux/amd64)
+release: ## build the archives, packages, images, checksums and bills of materials of the tag in dist (VERSION=v0.1.0-rc.1 TARGETS=linux/amd64)
 	VERSION='$(if $(filter command line environment,$(origin VERSION)),$(VERSION))' TARGETS='$(TARGETS)' ./scripts/release.sh dist
+
+.PHONY: test-release
+test-release: ## check the files in dist, and install the deb in a bare Debian
+	./scripts/test-release.sh dist
 
 .PHONY: clean
 clean: ## remove what build, train and release made

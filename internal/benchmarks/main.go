@@ -8,6 +8,7 @@
 //	generate  generation of text beside PyTorch and llama.cpp
 //	tokenize  a tokenizer beside @huggingface/tokenizers
 //	serve     training that clients watch beside training that nobody watches
+//	expect    the time that a dry run expects beside that of the run
 //	soak      a long run, which must not grow
 //
 // Contenders take turns, so that a machine that becomes slower affects all of them, and ratios are
@@ -34,7 +35,7 @@ type command func(ctx context.Context, args []string, out, progress io.Writer) e
 
 func commands() map[string]command {
 	return map[string]command{
-		"dispatch": dispatch, "kernels": kernels, "opencl": openCL, "train": train, "scale": scale, "generate": generate, "tokenize": tokenize, "serve": serve, "soak": soak,
+		"dispatch": dispatch, "kernels": kernels, "opencl": openCL, "train": train, "scale": scale, "generate": generate, "tokenize": tokenize, "serve": serve, "soak": soak, "expect": expect,
 	}
 }
 

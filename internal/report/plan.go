@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/document/formats"
 	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/primus-fl/primus/internal/secret"
@@ -33,6 +34,9 @@ func Plan(p *train.Plan, details bool) (string, error) {
 	line("module      %s (%s)", p.Module.Name, p.ModuleName)
 	line("directory   %s", p.Experiment.RootPath())
 	line("framework   %s, version %s", p.Framework, plaintext.OrUnknown(p.Version))
+	if derived := derived(p); derived != "" {
+		line("derived     %s", derived)
+	}
 	if p.Paths.Dir != "" {
 		line("source      %s (by %s)", p.Paths.Dir, p.Paths.Source)
 		line("PYTHONPATH  %s", strings.Join(p.Paths.PythonPath, ":"))
@@ -59,6 +63,17 @@ func Plan(p *train.Plan, details bool) (string, error) {
 	}
 	err := writeDetails(&b, p, patches)
 	return b.String(), err
+}
+
+// derived lists the keys of the experiment that were not given.
+func derived(p *train.Plan) string {
+	var keys []string
+	for _, key := range []string{"work_group", "user_name", "exp_name", "workspace"} {
+		if v, ok := p.Experiment.Document.Lookup(key); ok && v.Origin() == (document.Origin{}) {
+			keys = append(keys, key+" "+v.Text())
+		}
+	}
+	return strings.Join(keys, ", ")
 }
 
 // mostGiven is how many parameters a summary lists.

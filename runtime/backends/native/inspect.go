@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/primus-fl/primus/internal/durable"
 	"github.com/primus-fl/primus/internal/native/checkpoint"
@@ -20,7 +21,7 @@ func (t *trainer) Inspect(ctx context.Context) ([]backend.Finding, error) {
 	for _, look := range []struct {
 		name string
 		at   func(context.Context) (string, error)
-	}{{"model", t.inspectModel}, {"corpus", t.inspectCorpus}, {"checkpoints", t.inspectDirs}, {"start", t.inspectStart}, {"memory", t.inspectMemory}, {"pipeline", t.inspectPipeline}} {
+	}{{"model", t.inspectModel}, {"corpus", t.inspectCorpus}, {"checkpoints", t.inspectDirs}, {"start", t.inspectStart}, {"memory", t.inspectMemory}, {"pipeline", t.inspectPipeline}, {"unusual", t.inspectUnusual}} {
 		text, err := look.at(ctx)
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -37,8 +38,29 @@ func (t *trainer) Inspect(ctx context.Context) ([]backend.Finding, error) {
 func (t *trainer) inspectModel(context.Context) (string, error) {
 	tokens := float64(t.args.GlobalBatchSize) * float64(t.args.SeqLength)
 	all := tokens * float64(t.args.TrainIters)
-	return fmt.Sprintf("%d parameters; %d steps of %.0f tokens are %.4g tokens and %.4g FLOPs",
-		t.args.NumParameters(), t.args.TrainIters, tokens, all, all*t.args.FLOPsPerToken()), nil
+	return fmt.Sprintf("%d parameters, vocabulary of %d (%s); %d steps of %.0f tokens are %.4g tokens and %.4g FLOPs",
+		t.args.NumParameters(), t.args.VocabSize, t.args.tokens(), t.args.TrainIters, tokens, all, all*t.args.FLOPsPerToken()), nil
+}
+
+// inspectUnusual names what a run of this kind seldom has.
+func (t *trainer) inspectUnusual(context.Context) (string, error) {
+	a := t.args
+	var all []string
+	is := func(unusual bool, format string, args ...any) {
+		if unusual {
+			all = append(all, fmt.Sprintf(format, args...))
+		}
+	}
+	unused := a.UnusedParameters(a.tokenizer.VocabSize())
+	is(unused > 0, "%d parameters are of tokens that never occur", unused)
+	if a.LoadHF == "" && !a.tunes() {
+		perParameter := float64(a.TrainIters) * float64(a.GlobalBatchSize) * float64(a.SeqLength) / float64(max(a.NumParameters(), 1))
+		is(perParameter < 0.5, "%.2g tokens for each parameter are few: a smaller model learns as much", perParameter)
+	}
+	is(a.EvalInterval == 0, "nothing is evaluated (eval_interval 0)")
+	is(a.SaveInterval == 0 || a.SaveInterval > a.TrainIters, "nothing is saved before the end (save_interval %d)", a.SaveInterval)
+	is(a.LRWarmupIters >= a.TrainIters, "the learning rate only rises (lr_warmup_iters %d)", a.LRWarmupIters)
+	return strings.Join(all, "; "), nil
 }
 
 // inspectDirs checks that the run directory and that of the checkpoints can be made and written.

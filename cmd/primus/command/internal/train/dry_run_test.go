@@ -2,6 +2,7 @@ package train_test
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -42,9 +43,21 @@ func TestDryRun(t *testing.T) {
 	require.Zero(t, short.Code, short.Stderr)
 	assert.Less(t, strings.Count(short.Out, "\n"), 40, short.Out)
 	assert.Less(t, strings.Index(short.Out, "ops that the policy leaves"), strings.Index(short.Out, "experiment  "))
-	for _, want := range []string{"  model        ", " parameters; ", "  memory ", "\n  lr: ", "--verbose adds the resolved configuration, "} {
+	for _, want := range []string{"  model        ", " parameters, vocabulary of 256 (tokens are the 256 bytes); ", "  memory ", "  ops          default.flagos ", "\n  lr: ", "--verbose adds the resolved configuration, "} {
 		assert.Contains(t, short.Out, want)
 	}
+
+	// A run that nothing is in the way of has a time, and what is unusual about it.
+	got = l.Train("--dry-run", "eval_interval=0", "save_interval=0")
+	require.Zero(t, got.Code, got.Stderr)
+	assert.Regexp(t, `(?m)^  time +about \d+s at \d+ tokens/s, measured now, without reading text and saving$`, got.Out)
+	assert.Regexp(t, `(?m)^  unusual +.*nothing is evaluated \(eval_interval 0\); nothing is saved before the end \(save_interval 0\)`, got.Out)
+	assert.NotContains(t, got.Out, "derived ")
+	minimal := filepath.Join(l.Dir, "mini.yaml")
+	l.Write(minimal, "modules:\n  pre_trainer:\n    framework: native\n    config: pre_trainer.yaml\n    model: llama_2M.yaml\n    overrides: {train_data_path: "+l.Text+"}\n")
+	got = commandtest.Run(t, "train", "--dry-run", "--config", minimal)
+	require.Zero(t, got.Code, got.Stderr)
+	assert.Contains(t, got.Out, "\nderived     work_group local, user_name local, exp_name mini, workspace ./output\n")
 
 	got = l.Train("--dry-run", "num_layers=0")
 	assert.Equal(t, 1, got.Code)

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/primus-fl/primus/internal/plaintext"
+)
+
+// expectation is the time that a dry run expects beside the real one.
+type expectation struct {
+	Model    string  `json:"model"`
+	Expected float64 `json:"expected_seconds"`
+	Took     float64 `json:"took_seconds"`
+	Ratio    float64 `json:"ratio"` // expected / took
+}
+
+// expectRuns are the lengths at which models train for about a minute on two processors.
+func expectRuns() [][]string {
+	return [][]string{
+		{"llama_2M-pretrain", "train_iters=300"}, {"llama_6M-pretrain", "train_iters=60"}, {"gpt2_10M-pretrain", "train_iters=40"}, {"llama_30M-pretrain", "train_iters=3"},
+	}
+}
+
+// expect trains models after a dry run of each.
+func expect(ctx context.Context, args []string, out, progress io.Writer) error {
+	var primus, format, only string
+	flags := newFlags("expect", progress)
+	primusFlag(flags, &primus)
+	formatFlag(flags, &format)
+	flags.StringVar(&only, "only", "", "only models whose names begin so")
+	if err := parse(flags, args); err != nil {
+		return err
+	}
+	primus, err := filepath.Abs(primus)
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "primus-expect-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	var all []expectation
+	for _, r := range expectRuns() {
+		if !strings.HasPrefix(r[0], only) {
+			continue
+		}
+		fmt.Fprintln(progress, "expect:", r[0])
+		line := append([]string{"train", "--config", r[0], "final_eval_windows=16", "save_interval=1000000"}, r[1:]...)
+		e := expectation{Model: strings.TrimSuffix(r[0], "-pretrain")}
+		text, err := primusSays(ctx, primus, dir, append(line, "--dry-run")...)
+		if err == nil {
+			e.Expected, err = secondsIn(text, `(?m)^  time +about (\S+) at `)
+		}
+		if err == nil {
+			text, err = primusSays(ctx, primus, dir, line...)
+		}
+		if err == nil {
+			e.Took, err = secondsIn(text, `(?m)^steps .* in (\S+)$`)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", r[0], err)
+		}
+		e.Ratio = e.Expected / e.Took
+		all = append(all, e)
+	}
+	return write(out, format, all, func(w io.Writer) error {
+		t := plaintext.NewTable(table.Row{"model", "expected", "took", "ratio"})
+		for _, e := range all {
+			t.AppendRow(table.Row{e.Model, figure("%.1f s", e.Expected), figure("%.1f s", e.Took), figure("%.2f", e.Ratio)})
+		}
+		_, err := fmt.Fprintln(w, plaintext.Render(t))
+		return err
+	})
+}
+
+// primusSays runs primus in a folder and returns what it writes to standard output.
+func primusSays(ctx context.Context, primus, dir string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, primus, args...)
+	cmd.Dir = dir
+	var fault strings.Builder
+	cmd.Stderr = &fault
+	text, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("primus %s: %w\n%s", strings.Join(args, " "), err, fault.String())
+	}
+	return string(text), nil
+}
+
+// secondsIn returns the duration that a pattern finds.
+func secondsIn(text, pattern string) (float64, error) {
+	found := regexp.MustCompile(pattern).FindStringSubmatch(text)
+	if found == nil {
+		return 0, fmt.Errorf("want %s in\n%s", pattern, text)
+	}
+	d, err := time.ParseDuration(found[1])
+	return d.Seconds(), err
+}
