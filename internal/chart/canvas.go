@@ -2,6 +2,7 @@ package chart
 
 import (
 	"image/color"
+	"strings"
 
 	"git.sr.ht/~sbinet/gg"
 	"golang.org/x/image/font"
@@ -20,6 +21,7 @@ const (
 	labelSize   = 12
 	legendSize  = 11
 	tickSize    = 10
+	tickLine    = 13 // from a line of a label to the next
 	legendInset = 10
 	keyWidth    = 26
 )
@@ -59,16 +61,25 @@ func newCanvas(c Chart) (*canvas, error) {
 		v.left += pixels(labelSize + 6)
 	}
 	v.left += v.widest(tickSize, labels(c.Y.Ticks))
-	v.right = float64(v.gg.Width()) - pixels(2*margin)
+	v.right = float64(v.gg.Width()) - max(pixels(2*margin), v.widest(tickSize, strings.Split(strings.Join(labels(c.X.Ticks), "\n"), "\n"))/2+pixels(4))
 	v.top = pixels(margin)
 	if c.Title != "" {
 		v.top += pixels(titleSize + 10)
 	}
-	v.bottom = float64(v.gg.Height()) - pixels(margin+tickLength+4+tickSize)
+	v.bottom = float64(v.gg.Height()) - pixels(margin+tickLength+4+float64(lines(c.X.Ticks))*tickLine)
 	if c.X.Label != "" {
 		v.bottom -= pixels(labelSize + 4)
 	}
 	return v, nil
+}
+
+// lines returns the number of lines of the longest label.
+func lines(ticks []Tick) int {
+	most := 1
+	for _, t := range ticks {
+		most = max(most, 1+strings.Count(t.Label, "\n"))
+	}
+	return most
 }
 
 func labels(ticks []Tick) []string {
@@ -139,7 +150,9 @@ func (v *canvas) drawFrame(c Chart) {
 		}
 		v.gg.DrawLine(x, v.bottom, x, v.bottom+tick)
 		v.stroke(axisColor, 0.6)
-		v.text(t.Label, tickSize, x, v.bottom+tick+pixels(3), 0.5, 1)
+		for i, line := range strings.Split(t.Label, "\n") {
+			v.text(line, tickSize, x, v.bottom+tick+pixels(3+float64(i)*tickLine), 0.5, 1)
+		}
 	}
 	for _, t := range c.Y.Ticks {
 		y := v.y(t.Value)

@@ -22,13 +22,13 @@ type Axis struct {
 	Grid     bool // draw a faint line at each tick
 }
 
-// A Tick is a labelled value of an axis.
+// A Tick is a labelled value of an axis. The label of one of X may have several lines.
 type Tick struct {
 	Value float64
 	Label string
 }
 
-// Series is data of a chart: Line, Bars or Boxes.
+// Series is data of a chart: Line, Marker, Bars or Boxes.
 type Series interface {
 	name() string
 	draw(c *canvas)
@@ -98,6 +98,26 @@ func (l Line) drawKey(c *canvas, x0, x1, y float64) {
 		c.gg.DrawCircle((x0+x1)/2, y, pixels(markRadius))
 		c.fill(l.Color)
 	}
+}
+
+// A Marker is a ring at a point that no line joins.
+type Marker struct {
+	Name  string
+	Color color.Color
+	At    Point
+}
+
+var _ Series = Marker{}
+
+func (m Marker) name() string { return m.Name }
+
+func (m Marker) draw(c *canvas) { m.ring(c, c.x(m.At.X), c.y(m.At.Y)) }
+
+func (m Marker) drawKey(c *canvas, x0, x1, y float64) { m.ring(c, (x0+x1)/2, y) }
+
+func (m Marker) ring(c *canvas, x, y float64) {
+	c.gg.DrawCircle(x, y, pixels(markRadius+1.5))
+	c.stroke(m.Color, 2)
 }
 
 // Bars are horizontal bars from 0 to each value.

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"math"
 	"os"
+	"path/filepath"
 	"slices"
 
 	"github.com/primus-fl/primus/internal/durable"
@@ -114,6 +115,22 @@ func (m *Metrics) Records() ([]Record, error) {
 	}
 	records, _, _ := parse(text, math.MaxInt64)
 	return records, nil
+}
+
+// ReadRecords reads the records in a directory of a run, which may be training. The steps of a run
+// that went on from an earlier checkpoint are there once.
+func ReadRecords(dir string) ([]Record, error) {
+	text, err := durable.ReadRegular(filepath.Join(dir, MetricsName), maxMetrics)
+	if err != nil {
+		return nil, fmt.Errorf("rundir: %w", durable.Explain(err))
+	}
+	records, _, _ := parse(text, math.MaxInt64)
+	last := int64(0)
+	return slices.DeleteFunc(records, func(r Record) bool {
+		again := r.Step <= last
+		last = max(last, r.Step)
+		return again
+	}), nil
 }
 
 // Warnings describes what was wrong in the file when it was opened.

@@ -1,9 +1,13 @@
 package rundir
 
 import (
+	"cmp"
 	"fmt"
 	"image/color"
 	"math"
+	"slices"
+	"strconv"
+	"time"
 
 	"github.com/primus-fl/primus/internal/chart"
 )
@@ -30,27 +34,34 @@ const (
 	maxMarks = 60
 )
 
-// PlotLoss returns a PNG with the training and validation losses of a run over the steps. With
-// enough records the training loss is drawn faint and a centred moving average of it over it; long
-// runs are averaged to the resolution of the image. Losses beyond the range of f32 and steps that
-// f64 cannot represent are left out. It is an error if there are no records.
+// PlotLoss returns a PNG with the training and validation losses of a run over the steps, with the
+// tokens and the time up to each tick. With enough records the training loss is drawn faint and a
+// centred moving average of it over it; long runs are averaged to the resolution of the image. A
+// line joins evaluations of equally many tokens only; the last one, which usually takes more, is a
+// ring, and so is that of the test. Losses beyond the range of f32 and steps that f64 cannot
+// represent are left out. It is an error if there are no records.
 func PlotLoss(run Losses) ([]byte, error) {
-	train, valid := curves(run.Records)
-	if len(train) == 0 && len(valid) == 0 {
+	l := curves(run.Records, "step")
+	if l.empty() {
 		return nil, fmt.Errorf("rundir: plot: given no finite loss of a step, want at least one")
 	}
-	lines := append(trainLines(thin(train, maxPoints)), validLines(thin(valid, maxPoints))...)
-	return plot(chart.Chart{Title: run.Name, Width: 648, Height: 360}, run.Unit, lines)
+	lines := append(trainLines(thin(l.train, maxPoints)), validLines(thin(l.valid, maxPoints))...)
+	c := chart.Chart{Title: run.Name, Width: 648, Height: 360}
+	return plot(c, run.Unit, lines, l.markers("", validColor, testColor), func(x *chart.Axis) { spent(x, run.Records) })
 }
 
-// plot draws lines of losses in a chart whose axes span them.
-func plot(c chart.Chart, unit string, lines []chart.Line) ([]byte, error) {
-	c.X, c.Y = axes(lines)
+// plot draws lines of losses in a chart whose axes span them. finish changes the horizontal one.
+func plot(c chart.Chart, unit string, lines []chart.Line, markers []chart.Marker, finish func(x *chart.Axis)) ([]byte, error) {
+	c.X, c.Y = axes(lines, markers)
+	finish(&c.X)
 	if unit != "" {
 		c.Y.Label += " (" + unit + ")"
 	}
 	for _, l := range lines {
 		c.Series = append(c.Series, l)
+	}
+	for _, m := range markers {
+		c.Series = append(c.Series, m)
 	}
 	png, err := c.PNG()
 	if err != nil {
@@ -59,20 +70,120 @@ func plot(c chart.Chart, unit string, lines []chart.Line) ([]byte, error) {
 	return png, nil
 }
 
-func curves(records []Record) (train, valid []chart.Point) {
+// The colours of validation and test.
+var (
+	validColor = color.RGBA{0xd9, 0x5f, 0x0e, 0xff}
+	testColor  = color.RGBA{0x2b, 0x8a, 0x3e, 0xff}
+)
+
+// lossPoints are the losses of a run.
+type lossPoints struct {
+	train, valid []chart.Point
+	last, test   *chart.Point // the evaluation at the end, if it is of another kind, and the test
+	lastTokens   int          // of the evaluation at the end
+}
+
+func (l lossPoints) empty() bool {
+	return len(l.train) == 0 && len(l.valid) == 0 && l.last == nil && l.test == nil
+}
+
+// markers returns what no line joins.
+func (l lossPoints) markers(name string, valid, test color.RGBA) []chart.Marker {
+	var all []chart.Marker
+	if l.last != nil {
+		all = append(all, chart.Marker{Name: fmt.Sprintf("%sfinal evaluation, %s tokens", name, short(float64(l.lastTokens))), Color: valid, At: *l.last})
+	}
+	if l.test != nil {
+		all = append(all, chart.Marker{Name: name + "test", Color: test, At: *l.test})
+	}
+	return all
+}
+
+// Horizontals are the values that losses can be drawn over.
+func Horizontals() []string { return []string{"step", "tokens", "time"} }
+
+// curves returns the losses over step, tokens or time, the latter in hours.
+func curves(records []Record, over string) (l lossPoints) {
 	finite := func(v float64) bool { return math.Abs(v) <= math.MaxFloat32 }
+	usual := usualTokens(records)
+	tokens, seconds := 0.0, 0.0
 	for _, r := range records {
+		if finite(r.TokensPerSecond*r.StepSeconds) && finite(r.StepSeconds) {
+			tokens, seconds = tokens+r.TokensPerSecond*r.StepSeconds, seconds+r.StepSeconds
+		}
 		if r.Step >= maxStep {
 			continue
 		}
+		at := map[string]float64{"step": float64(r.Step), "tokens": tokens, "time": seconds / 3600}[over]
 		if finite(r.Loss) {
-			train = append(train, chart.Point{X: float64(r.Step), Y: r.Loss})
+			l.train = append(l.train, chart.Point{X: at, Y: r.Loss})
 		}
 		if r.ValidLoss != nil && finite(*r.ValidLoss) {
-			valid = append(valid, chart.Point{X: float64(r.Step), Y: *r.ValidLoss})
+			if r.ValidTokens == usual {
+				l.valid = append(l.valid, chart.Point{X: at, Y: *r.ValidLoss})
+			} else {
+				l.last, l.lastTokens = &chart.Point{X: at, Y: *r.ValidLoss}, r.ValidTokens
+			}
+		}
+		if r.TestLoss != nil && finite(*r.TestLoss) {
+			l.test = &chart.Point{X: at, Y: *r.TestLoss}
 		}
 	}
-	return train, valid
+	return l
+}
+
+// usualTokens returns the number of tokens that most evaluations have, of several that of the first.
+func usualTokens(records []Record) int {
+	times := map[int]int{}
+	usual := 0
+	for _, r := range records {
+		if r.ValidLoss != nil {
+			times[r.ValidTokens]++
+		}
+	}
+	most := 0
+	for _, r := range records {
+		if r.ValidLoss != nil && times[r.ValidTokens] > most {
+			usual, most = r.ValidTokens, times[r.ValidTokens]
+		}
+	}
+	return usual
+}
+
+// short writes a number of tokens with three digits or fewer.
+func short(n float64) string {
+	for _, unit := range []struct {
+		name string
+		size float64
+	}{{"T", 1e12}, {"B", 1e9}, {"M", 1e6}, {"K", 1e3}} {
+		if n >= 0.9995*unit.size {
+			return strconv.FormatFloat(n/unit.size, 'g', 3, 64) + unit.name
+		}
+	}
+	return strconv.FormatFloat(n, 'f', 0, 64)
+}
+
+// spent writes the tokens and the time of all steps up to each tick below it, where they are known.
+func spent(x *chart.Axis, records []Record) {
+	tokens, seconds := make([]float64, len(records)+1), make([]float64, len(records)+1)
+	for i, r := range records {
+		tokens[i+1], seconds[i+1] = tokens[i]+r.TokensPerSecond*r.StepSeconds, seconds[i]+r.StepSeconds
+	}
+	if all := tokens[len(records)]; !(all > 0 && all < math.MaxInt64) || !(seconds[len(records)] < 1e9) {
+		return
+	}
+	x.Label = "step, tokens, time of steps"
+	ticks := chart.Ticks(x.Min, x.Max, 7, true) // wider labels
+	for i, t := range ticks {
+		n, _ := slices.BinarySearchFunc(records, t.Value+1, func(r Record, step float64) int { return cmp.Compare(float64(r.Step), step) })
+		took := time.Duration(seconds[n] * float64(time.Second))
+		round := time.Second
+		if took < 10*time.Second {
+			round = 100 * time.Millisecond
+		}
+		ticks[i].Label += "\n" + short(tokens[n]) + "\n" + took.Round(round).String()
+	}
+	x.Ticks = ticks
 }
 
 // thin averages runs of points until at most limit are left.
@@ -110,10 +221,13 @@ func smooth(points []chart.Point, half int) []chart.Point {
 func smoothingOf(points []chart.Point) int { return max(int(smoothing*float64(len(points))), 2) }
 
 // axes spans all points, with a margin above and below.
-func axes(lines []chart.Line) (x, y chart.Axis) {
+func axes(lines []chart.Line, markers []chart.Marker) (x, y chart.Axis) {
 	inf := math.Inf(1)
 	x = chart.Axis{Label: "step", Min: inf, Max: -inf, Grid: true}
 	y = chart.Axis{Label: "loss", Min: inf, Max: -inf, Grid: true}
+	for _, m := range markers {
+		lines = append(slices.Clip(lines), chart.Line{Points: []chart.Point{m.At}})
+	}
 	for _, l := range lines {
 		for _, p := range l.Points {
 			x.Min, x.Max = min(x.Min, p.X), max(x.Max, p.X)
@@ -149,5 +263,5 @@ func validLines(points []chart.Point) []chart.Line {
 	if len(points) == 0 {
 		return nil
 	}
-	return []chart.Line{{Name: "validation", Color: color.RGBA{0xd9, 0x5f, 0x0e, 0xff}, Width: 1.8, Marks: len(points) <= maxMarks, Points: points}}
+	return []chart.Line{{Name: "validation", Color: validColor, Width: 1.8, Marks: len(points) <= maxMarks, Points: points}}
 }

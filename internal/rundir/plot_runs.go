@@ -20,26 +20,28 @@ var palette = []color.RGBA{
 	{0x16, 0x8a, 0x8a, 0xff}, {0x7f, 0x6a, 0x1c, 0xff}, {0xc2, 0x3d, 0x83, 0xff}, {0x55, 0x55, 0x55, 0xff}, {0x5d, 0x8a, 0xd6, 0xff},
 }
 
-// PlotRuns returns a PNG with the losses of several runs over the steps: each in a colour of its
-// own, the training loss as a line, averaged as in PlotLoss if there are enough steps, and
-// validation losses as dots. The axis has the unit if all runs have the same. What PlotLoss leaves
-// out is left out here. It is an error if a run has no loss, or if there are more runs than
-// colours.
-func PlotRuns(title string, runs []Losses) ([]byte, error) {
+// PlotRuns returns a PNG with the losses of several runs over one of Horizontals: each in a colour
+// of its own, the training loss as a line, averaged as in PlotLoss if there are enough steps, and
+// validation losses as dots, with a ring for the evaluation at the end. The axis has the unit if all
+// runs have the same. What PlotLoss leaves out is left out here. It is an error if a run has no
+// loss, or if there are more runs than colours.
+func PlotRuns(title, over string, runs []Losses) ([]byte, error) {
 	if len(runs) == 0 || len(runs) > len(palette) {
 		return nil, fmt.Errorf("rundir: plot: given %d runs, want 1 to %d", len(runs), len(palette))
 	}
 	var lines []chart.Line
+	var markers []chart.Marker
 	unit := runs[0].Unit
 	for i, r := range runs {
 		if r.Unit != unit {
 			unit = ""
 		}
-		train, valid := curves(r.Records)
-		if len(train) == 0 && len(valid) == 0 {
+		l := curves(r.Records, over)
+		if l.empty() {
 			return nil, fmt.Errorf("rundir: plot: %s has no finite loss of a step, want at least one", r.Name)
 		}
-		train = thin(train, maxPoints)
+		train, valid := thin(l.train, maxPoints), l.valid
+		markers = append(markers, l.markers(r.Name+", ", palette[i], palette[i])...)
 		if len(train) >= minSmooth {
 			train = smooth(train, smoothingOf(train))
 		}
@@ -48,5 +50,15 @@ func PlotRuns(title string, runs []Losses) ([]byte, error) {
 			lines = append(lines, chart.Line{Name: r.Name + ", validation", Color: palette[i], Width: 0.9, Marks: true, Points: thin(valid, maxMarks)})
 		}
 	}
-	return plot(chart.Chart{Title: title, Width: 864, Height: 480}, unit, lines)
+	return plot(chart.Chart{Title: title, Width: 864, Height: 480}, unit, lines, markers, func(x *chart.Axis) {
+		if over != "step" {
+			x.Label = map[string]string{"tokens": "tokens", "time": "time of steps in hours"}[over]
+			x.Ticks = chart.Ticks(x.Min, x.Max, 8, false)
+			for i, t := range x.Ticks {
+				if over == "tokens" {
+					x.Ticks[i].Label = short(t.Value)
+				}
+			}
+		}
+	})
 }

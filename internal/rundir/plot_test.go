@@ -21,9 +21,10 @@ func run(steps, valid int) []rundir.Record {
 	for i := range records {
 		x := float64(i) / float64(steps)
 		r := rundir.Record{Step: int64(i + 1), Loss: 1.6 + 3.9*math.Exp(-8*x) + 0.12*math.Sin(float64(i)*2.3)*math.Cos(float64(i)*0.71)}
+		r.TokensPerSecond, r.StepSeconds = 4000, 0.25
 		if valid > 0 && (i+1)%valid == 0 {
 			v := 1.7 + 3.8*math.Exp(-7.5*x)
-			r.ValidLoss = &v
+			r.ValidLoss, r.ValidTokens = &v, 4096
 		}
 		records[i] = r
 	}
@@ -112,7 +113,7 @@ func TestPlotGoesIntoTheRunDirectory(t *testing.T) {
 
 func TestPlotRuns(t *testing.T) {
 	t.Parallel()
-	b, err := rundir.PlotRuns("two", []rundir.Losses{{Name: "a", Records: run(300, 50)}, {Name: "b", Records: run(20, 0)}})
+	b, err := rundir.PlotRuns("two", "step", []rundir.Losses{{Name: "a", Records: run(300, 50)}, {Name: "b", Records: run(20, 0)}})
 	require.NoError(t, err)
 	img := decode(t, b)
 	assert.Greater(t, has(img, 0x1f, 0x5f, 0xa8), 20, "the first run")
@@ -121,17 +122,51 @@ func TestPlotRuns(t *testing.T) {
 		require.NoError(t, os.WriteFile(dir+"/two.png", b, 0o644))
 	}
 	same := []rundir.Losses{{Name: "a", Unit: "nats per pair", Records: run(300, 50)}, {Name: "b", Unit: "nats per pair", Records: run(20, 0)}}
-	pairs, err := rundir.PlotRuns("two", same)
+	pairs, err := rundir.PlotRuns("two", "step", same)
 	require.NoError(t, err)
 	assert.NotEqual(t, b, pairs, "the axis has the unit")
 	same[1].Unit = "nats per token"
-	mixed, err := rundir.PlotRuns("two", same)
+	mixed, err := rundir.PlotRuns("two", "step", same)
 	require.NoError(t, err)
 	assert.Equal(t, b, mixed, "there is no unit of both")
-	_, err = rundir.PlotRuns("none", nil)
+	_, err = rundir.PlotRuns("none", "step", nil)
 	require.ErrorContains(t, err, "given 0 runs, want 1 to 10")
-	_, err = rundir.PlotRuns("many", make([]rundir.Losses, 11))
+	_, err = rundir.PlotRuns("many", "step", make([]rundir.Losses, 11))
 	require.ErrorContains(t, err, "given 11 runs")
-	_, err = rundir.PlotRuns("empty", []rundir.Losses{{Name: "a"}})
+	_, err = rundir.PlotRuns("empty", "step", []rundir.Losses{{Name: "a"}})
 	require.ErrorContains(t, err, "a has no finite loss")
+}
+
+// The evaluation at the end takes more text than those on the way: no line leads to it.
+func TestPlotJoinsEvaluationsOfOneKind(t *testing.T) {
+	t.Parallel()
+	records := run(300, 50)
+	other := 4.9 // far above the evaluations before
+	records[299].ValidLoss, records[299].ValidTokens = &other, 131072
+	for name, plotted := range map[string]func() ([]byte, error){
+		"loss": func() ([]byte, error) { return rundir.PlotLoss(rundir.Losses{Name: "a", Records: records}) },
+		"runs": func() ([]byte, error) {
+			return rundir.PlotRuns("b", "tokens", []rundir.Losses{{Name: "x", Records: run(2, 0)}, {Name: "a", Records: records}})
+		},
+	} {
+		b, err := plotted()
+		require.NoError(t, err)
+		if dir := os.Getenv("PRIMUS_TEST_PLOTS"); dir != "" {
+			require.NoError(t, os.WriteFile(dir+"/final-"+name+".png", b, 0o644))
+		}
+		img := decode(t, b)
+		// Between the last two evaluations and above both training and validation there is nothing.
+		w, h := img.Bounds().Dx(), img.Bounds().Dy()
+		between := image.NewRGBA(image.Rect(0, 0, w/20, h/4))
+		for y := range h / 4 {
+			for x := range w / 20 {
+				between.Set(x, y, img.At(w*86/100+x, h*40/100+y))
+			}
+		}
+		assert.Zero(t, has(between, 0xd9, 0x5f, 0x0e), name)
+	}
+	for _, over := range rundir.Horizontals() {
+		_, err := rundir.PlotRuns("a", over, []rundir.Losses{{Name: "a", Records: records}})
+		require.NoError(t, err)
+	}
 }

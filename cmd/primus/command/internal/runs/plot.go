@@ -1,9 +1,10 @@
 package runs
 
 import (
+	"errors"
 	"fmt"
 	"io"
-	"math"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,14 +20,16 @@ import (
 func newPlotCommand(prog cli.Program) *cobra.Command {
 	var w workspace
 	file := "losses.png"
-	title := ""
+	title, over := "", "step"
 	cmd := &cobra.Command{
 		Use:   "plot [RUN…]",
 		Short: "Draw the losses of runs into one picture",
 		Long: `Draw the losses of up to ten runs, all of the workspace unless some are named, into one
 PNG: training losses as lines, which are averaged over neighbouring steps if there are
-many, and validation losses as dots.`,
+many, and validation losses as dots. The evaluation at the end of a run, which usually
+takes more text than those on the way, is a ring that no line leads to.`,
 		Example: `  primus runs plot
+  primus runs plot --over time
   primus runs plot llama_2M-lr1 llama_2M-lr2 --file lr.png --title "learning rates"`,
 		RunE: func(cmd *cobra.Command, names []string) error {
 			if !strings.EqualFold(filepath.Ext(file), ".png") {
@@ -36,7 +39,13 @@ many, and validation losses as dots.`,
 			if err != nil {
 				return err
 			}
-			curves := losses(a, all)
+			if !slices.Contains(rundir.Horizontals(), over) {
+				return cli.Usagef(cmd, "--over: given %q, want %s", over, strings.Join(rundir.Horizontals(), ", "))
+			}
+			curves, err := losses(a, all)
+			if err != nil {
+				return err
+			}
 			if len(names) == 0 {
 				curves = slices.DeleteFunc(curves, func(c rundir.Losses) bool { return len(c.Records) == 0 })
 			}
@@ -46,7 +55,7 @@ many, and validation losses as dots.`,
 			if title == "" {
 				title = plaintext.Quantity(len(curves), "run", "runs") + " of " + w.dir
 			}
-			png, err := rundir.PlotRuns(title, curves)
+			png, err := rundir.PlotRuns(title, over, curves)
 			if err != nil {
 				return err
 			}
@@ -64,24 +73,23 @@ many, and validation losses as dots.`,
 	}
 	w.addFlag(cmd)
 	cmd.Flags().StringVar(&file, "file", file, "write the picture to `FILE`, which ends with .png")
+	cmd.Flags().StringVar(&over, "over", over, "draw losses over `WHAT`: "+strings.Join(rundir.Horizontals(), ", "))
+	if err := cmd.RegisterFlagCompletionFunc("over", cobra.FixedCompletions(rundir.Horizontals(), cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		panic("BUG: " + err.Error())
+	}
 	cmd.Flags().StringVar(&title, "title", "", "`TEXT` above the picture (default: the number of runs)")
 	return cmd
 }
 
-// losses returns the curves of runs.
-func losses(a *runs.Archive, all []runs.Run) []rundir.Losses {
+// losses returns the curves of runs. One that has made no step has none.
+func losses(a *runs.Archive, all []runs.Run) ([]rundir.Losses, error) {
 	var result []rundir.Losses
 	for _, r := range all {
-		points, _ := a.Curve(r.ID, 0)
-		one := rundir.Losses{Name: r.ID, Unit: r.LossUnit}
-		for _, p := range points {
-			record := rundir.Record{Step: int64(p.Step), Loss: math.NaN(), ValidLoss: p.ValidLoss}
-			if p.Loss != nil {
-				record.Loss = *p.Loss
-			}
-			one.Records = append(one.Records, record)
+		records, err := rundir.ReadRecords(a.Dir(r))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("run %s: %w", r.ID, err)
 		}
-		result = append(result, one)
+		result = append(result, rundir.Losses{Name: r.ID, Unit: r.LossUnit, Records: records})
 	}
-	return result
+	return result, nil
 }

@@ -80,6 +80,7 @@ func TestRuns(t *testing.T) {
 		{`has no run "on"; did you mean "one"`, []string{"compare", "on", "two"}},
 		{"given 1 run, want two or more", []string{"compare", "one"}},
 		{"want a name that ends with .png", []string{"plot", "--file", "losses.svg"}},
+		{"--over: given \"luck\", want step, tokens, time", []string{"plot", "--over", "luck"}},
 		{"--sort: ", []string{"list", "--sort", "luck"}},
 		{`has no run ""`, []string{"plot", ""}},
 	} {
