@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Builds what a release consists of into a folder: for each system an archive, with manual
-# pages and completions, and a bill of materials, and the checksums of all. The same commit
-# and Go give the same bytes.
+# Builds what a release consists of into a folder: for each system an archive with manual pages,
+# completions, documentation and examples, and a bill of materials; for Linux also a deb, an rpm
+# and an image in OCI layout; and the checksums of all. The same commit and Go give the same bytes.
+# scripts/test-release.sh installs them.
 # The version is the tag of the commit, as in v0.1.0; VERSION=… builds without one.
 #
 #   usage: scripts/release.sh [DIR]      TARGETS="linux/amd64 …" builds some only
@@ -46,6 +47,45 @@ mkdir "$work/share/completions"
 for shell in bash zsh fish; do
 	"$work/here" completion $shell >"$work/share/completions/primus.$shell"
 done
+# Files of the tree as they are, without what is not tracked.
+git ls-files -z docs examples/native examples/dummy examples/monitoring |
+	tar --no-recursion --null --files-from=- -cf - | tar -C "$work/share" -xf -
+packer=${NFPM:-}
+if [[ -z $packer ]]; then
+	packer=$work/nfpm
+	go build -modfile=internal/tools/go.mod -o "$packer" github.com/goreleaser/nfpm/v2/cmd/nfpm
+fi
+
+# blob FILE adds a file to the layout in $work/oci and prints its descriptor of a media type.
+blob() {
+	local sum
+	sum=$(sha256sum "$1" | cut -d ' ' -f 1)
+	cp "$1" "$work/oci/blobs/sha256/$sum"
+	printf '"mediaType":"application/vnd.oci.image.%s","digest":"sha256:%s","size":%d' "$2" "$sum" "$(stat -c %s "$1")"
+}
+
+# image PROGRAM ARCH FILE writes an image in OCI layout that has nothing but a static program.
+image() {
+	local layer config manifest created
+	rm -rf "$work/oci" "$work/root" && mkdir -p "$work/oci/blobs/sha256" "$work/root/run" "$work/root/tmp"
+	cp "$1" "$work/root/primus"
+	chmod 1777 "$work/root/tmp"
+	tar -C "$work/root" --sort=name --mtime="@$commit_time" --owner=0 --group=0 --numeric-owner -cf "$work/layer.tar" primus run tmp
+	created=$(date -u -d "@$commit_time" +%Y-%m-%dT%H:%M:%SZ)
+	printf '{"created":"%s","architecture":"%s","os":"linux","config":{"Entrypoint":["/primus"],"WorkingDir":"/run"},"rootfs":{"type":"layers","diff_ids":["sha256:%s"]}}' \
+		"$created" "$2" "$(sha256sum "$work/layer.tar" | cut -d ' ' -f 1)" >"$work/config.json"
+	gzip -n -9 "$work/layer.tar"
+	layer=$(blob "$work/layer.tar.gz" layer.v1.tar+gzip)
+	rm "$work/layer.tar.gz"
+	config=$(blob "$work/config.json" config.v1+json)
+	printf '{"schemaVersion":2,"mediaType":"application/vnd.oci.image.manifest.v1+json","config":{%s},"layers":[{%s}]}' "$config" "$layer" >"$work/manifest.json"
+	manifest=$(blob "$work/manifest.json" manifest.v1+json)
+	printf '{"schemaVersion":2,"mediaType":"application/vnd.oci.image.index.v1+json","manifests":[{%s,"platform":{"architecture":"%s","os":"linux"},"annotations":{"org.opencontainers.image.ref.name":"%s"}}]}' \
+		"$manifest" "$2" "$version" >"$work/oci/index.json"
+	printf '{"imageLayoutVersion":"1.0.0"}' >"$work/oci/oci-layout"
+	tar -C "$work/oci" --sort=name --mtime="@$commit_time" --owner=0 --group=0 --numeric-owner -cf "$3" oci-layout index.json blobs
+}
+
 archives=()
 for target in $targets; do
 	IFS=/ read -r os arch kind <<<"$target"
@@ -62,6 +102,17 @@ for target in $targets; do
 	tar -C "$work" --sort=name --mtime="@$commit_time" --owner=0 --group=0 --numeric-owner -cf - "$name" |
 		gzip -n -9 >"$dir/$name.tar.gz"
 	archives+=("$name.tar.gz" "$name.cdx.json")
+	if [[ $os == linux && $kind == static ]]; then
+		image "$work/$name/$program" "$arch" "$dir/primus_${version#v}_linux_${arch}_oci.tar"
+		archives+=("primus_${version#v}_linux_${arch}_oci.tar")
+	elif [[ $os == linux ]]; then
+		for format in deb rpm; do
+			package=primus_${version#v}_linux_$arch.$format
+			SOURCE_DATE_EPOCH=$commit_time PRIMUS_VERSION=$version PRIMUS_ARCH=$arch PRIMUS_TREE=$work/$name \
+				"$packer" package --config scripts/nfpm.yaml --packager $format --target "$dir/$package"
+			archives+=("$package")
+		done
+	fi
 done
 (cd "$dir" && sha256sum "${archives[@]}" >SHA256SUMS)
 echo "release: $version is in $dir"

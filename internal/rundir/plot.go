@@ -132,7 +132,8 @@ func curves(records []Record, over string) (l lossPoints) {
 	return l
 }
 
-// usualTokens returns the number of tokens that most evaluations have, of several that of the first.
+// usualTokens returns the number of tokens that most evaluations have, of several that of the
+// first.
 func usualTokens(records []Record) int {
 	times := map[int]int{}
 	usual := 0

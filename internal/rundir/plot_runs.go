@@ -22,8 +22,8 @@ var palette = []color.RGBA{
 
 // PlotRuns returns a PNG with the losses of several runs over one of Horizontals: each in a colour
 // of its own, the training loss as a line, averaged as in PlotLoss if there are enough steps, and
-// validation losses as dots, with a ring for the evaluation at the end. The axis has the unit if all
-// runs have the same. What PlotLoss leaves out is left out here. It is an error if a run has no
+// validation losses as dots, with a ring for the evaluation at the end. The axis has the unit if
+// all runs have the same. What PlotLoss leaves out is left out here. It is an error if a run has no
 // loss, or if there are more runs than colours.
 func PlotRuns(title, over string, runs []Losses) ([]byte, error) {
 	if len(runs) == 0 || len(runs) > len(palette) {

@@ -18,8 +18,8 @@ import (
 // vocabMultiple is what a derived vocab_size is a multiple of, so that products have even shapes.
 const vocabMultiple = 64
 
-// loadTokenizer reads the tokenizer, unless load_hf has one, and sets vocab_size by it if that is 0,
-// or is the number of a model preset that is too small for the tokenizer.
+// loadTokenizer reads the tokenizer, unless load_hf has one, and sets vocab_size by it if that is
+// 0, or is the number of a model preset that is too small for the tokenizer.
 func (a *Args) loadTokenizer(tc *backend.TrainContext) (err error) {
 	if a.tokenizer == nil {
 		if a.tokenizer, err = a.TokenizerConfig.Load(); err != nil {

@@ -80,8 +80,8 @@ text, goes on with the text of the conversation; --chat-template gives it a form
 	return cmd
 }
 
-// modelDir returns the folder of the run of the default workspace that has a name, unless there is a
-// file or folder of that name, else what it was given.
+// modelDir returns the folder of the run of the default workspace that has a name, unless there is
+// a file or folder of that name, else what it was given.
 func modelDir(name string) string {
 	if _, err := os.Lstat(name); err == nil {
 		return name
