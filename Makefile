@@ -20,6 +20,7 @@ PYTHON    ?= python3
 BENCH     ?= .
 BENCH_PKG ?= ./...
 COUNT     ?= 6
+FUZZTIME  ?= 10s
 
 TOOL := go tool -modfile=internal/tools/go.mod
 
@@ -83,6 +84,10 @@ conformance: ## run every case of the conformance kit, of which make test runs a
 .PHONY: mutants
 mutants: ## count the wrong kernels that the conformance kit refuses (ARGS='-seed 7 -only norm -v')
 	@CGO_ENABLED=0 go run ./internal/mutants $(ARGS)
+
+.PHONY: fuzz
+fuzz: ## run every fuzz test for a while and print a table (FUZZTIME=10s ARGS='-only tokenizer -o json')
+	@CGO_ENABLED=0 go run ./internal/fuzz -time $(FUZZTIME) $(ARGS)
 
 .PHONY: race
 race: ## run the tests of concurrent packages under the race detector, and check invariants

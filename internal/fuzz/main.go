@@ -1,0 +1,179 @@
+// Command fuzz runs the fuzz tests of the module one after another and prints a table of them.
+//
+//	go run ./internal/fuzz [-time 10s] [-only REGEXP] [-o text|json]
+//
+// It exits with 1 if a test finds a fault, or runs fewer executions a second than its floor.
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"regexp"
+	"strconv"
+	"text/tabwriter"
+	"time"
+)
+
+// result is what the run of a target showed.
+type result struct {
+	Target string  `json:"target"`
+	Execs  int64   `json:"execs"`
+	Rate   float64 `json:"execs_per_second"`
+	Floor  float64 `json:"floor"`
+	New    int64   `json:"new_inputs"` // that reached code which no earlier one had reached
+	Fault  string  `json:"fault,omitempty"`
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
+		fmt.Fprintln(os.Stderr, "fuzz:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string, out, progress io.Writer) error {
+	flags := flag.NewFlagSet("fuzz", flag.ContinueOnError)
+	flags.SetOutput(progress)
+	length := flags.Duration("time", 10*time.Second, "how long each test runs")
+	pattern := flags.String("only", "", "run tests whose DIR.NAME matches this regular expression")
+	format := flags.String("o", "text", "print text or json")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	only, err := regexp.Compile(*pattern)
+	switch {
+	case err != nil:
+		return fmt.Errorf("-only: %w", err)
+	case flags.NArg() > 0:
+		return fmt.Errorf("given argument %q, want flags only", flags.Arg(0))
+	case *length < time.Second:
+		return fmt.Errorf("-time: given %v, want at least 1s", *length)
+	case *format != "text" && *format != "json":
+		return fmt.Errorf("-o: given %q, want text or json", *format)
+	}
+	all, err := targets(".", only)
+	if err != nil {
+		return err
+	}
+	if len(all) == 0 {
+		return fmt.Errorf("-only: given %q, want a regular expression that some DIR.NAME matches", *pattern)
+	}
+	results := make([]result, 0, len(all))
+	for i, t := range all {
+		fmt.Fprintf(progress, "%d/%d %v\n", i+1, len(all), t)
+		r := fuzz(ctx, t, *length)
+		if ctx.Err() != nil {
+			break
+		}
+		results = append(results, r)
+	}
+	if err := write(out, *format, results); err != nil {
+		return err
+	}
+	faults := 0
+	for _, r := range results {
+		if r.Fault != "" {
+			faults++
+		}
+	}
+	switch {
+	case faults > 0:
+		return fmt.Errorf("%d of %d tests have a fault", faults, len(results))
+	case len(results) < len(all):
+		return fmt.Errorf("interrupted after %d of %d tests", len(results), len(all))
+	}
+	return nil
+}
+
+// grace is how long a test may take to start and to end.
+const grace = 5 * time.Minute
+
+// fuzz runs a target. Few attempts to make a new input smaller are enough: they cost executions.
+func fuzz(ctx context.Context, t target, length time.Duration) result {
+	ctx, cancel := context.WithTimeout(ctx, length+grace)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-fuzz", "^"+t.name+"$", "-fuzztime", length.String(), "-fuzzminimizetime", "20x", "./"+t.dir)
+	cmd.WaitDelay = 10 * time.Second
+	text, err := cmd.CombinedOutput()
+	r := read(t, text)
+	switch {
+	case ctx.Err() != nil:
+		r.Fault = fmt.Sprintf("given %v, want an end within %v after it", length, grace)
+	case err != nil:
+		r.Fault = fault(text)
+	case r.Rate < t.floor:
+		r.Fault = fmt.Sprintf("given %.0f executions a second, want %.0f", r.Rate, t.floor)
+	}
+	return r
+}
+
+// status is what go test prints every few seconds.
+var status = regexp.MustCompile(`^fuzz: elapsed: (\S+), execs: (\d+) .*?(?:new interesting: (\d+))?(?: \(total: \d+\))?$`)
+
+// read returns the numbers of the last status of a run. The rate is that of the whole run, as that
+// of its last line is of a moment.
+func read(t target, text []byte) result {
+	r := result{Target: t.String(), Floor: t.floor}
+	lines := bufio.NewScanner(bytes.NewReader(text))
+	for lines.Scan() {
+		m := status.FindStringSubmatch(lines.Text())
+		if m == nil {
+			continue
+		}
+		r.Execs, _ = strconv.ParseInt(m[2], 10, 64)
+		r.New, _ = strconv.ParseInt(m[3], 10, 64)
+		if elapsed, err := time.ParseDuration(m[1]); err == nil && elapsed > 0 {
+			r.Rate = float64(r.Execs) / elapsed.Seconds()
+		}
+	}
+	return r
+}
+
+// fault returns the lines of a failed run that are not its status.
+func fault(text []byte) string {
+	var kept []byte
+	lines := bufio.NewScanner(bytes.NewReader(text))
+	for lines.Scan() {
+		if !bytes.HasPrefix(lines.Bytes(), []byte("fuzz: ")) {
+			kept = append(append(kept, bytes.TrimSpace(lines.Bytes())...), '\n')
+		}
+	}
+	const most = 2000
+	return string(bytes.TrimSpace(kept[:min(len(kept), most)]))
+}
+
+func write(out io.Writer, format string, results []result) error {
+	if format == "json" {
+		enc := json.NewEncoder(out)
+		enc.SetIndent("", "  ")
+		return enc.Encode(results)
+	}
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "target\texecs\texecs/s\tfloor\tnew\tresult")
+	for _, r := range results {
+		word := "ok"
+		if r.Fault != "" {
+			word = "fault"
+		}
+		fmt.Fprintf(w, "%s\t%d\t%.0f\t%.0f\t%d\t%s\n", r.Target, r.Execs, r.Rate, r.Floor, r.New, word)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for _, r := range results {
+		if r.Fault != "" {
+			fmt.Fprintf(out, "\n%s:\n%s\n", r.Target, r.Fault)
+		}
+	}
+	return nil
+}

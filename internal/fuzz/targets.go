@@ -1,0 +1,63 @@
+package main
+
+import (
+	"cmp"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// target is a fuzz test.
+type target struct {
+	dir, name string
+	floor     float64 // executions a second below which it tests too little
+}
+
+func (t target) String() string { return t.dir + "." + t.name }
+
+// floor is that of targets that do not say another one.
+const floor = 100
+
+// declaration matches a fuzz test, and the line before it that gives another floor.
+var declaration = regexp.MustCompile(`(?m)(?:^// Floor: (\d+) executions a second\.\n)?^func (Fuzz\w+)\(\w+ \*testing\.F\)`)
+
+// targets returns the fuzz tests below a directory whose names match, in order.
+func targets(root string, only *regexp.Regexp) ([]target, error) {
+	var found []target
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && path != root && (d.Name() == "testdata" || strings.HasPrefix(d.Name(), ".")):
+			return filepath.SkipDir
+		case d.IsDir() || !strings.HasSuffix(path, "_test.go"):
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		dir, err := filepath.Rel(root, filepath.Dir(path))
+		if err != nil {
+			return err
+		}
+		for _, m := range declaration.FindAllStringSubmatch(string(text), -1) {
+			t := target{dir: filepath.ToSlash(dir), name: m[2], floor: floor}
+			if m[1] != "" {
+				if t.floor, err = strconv.ParseFloat(m[1], 64); err != nil {
+					return err
+				}
+			}
+			if only.MatchString(t.String()) {
+				found = append(found, t)
+			}
+		}
+		return nil
+	})
+	slices.SortFunc(found, func(a, b target) int { return cmp.Compare(a.String(), b.String()) })
+	return found, err
+}
