@@ -3,6 +3,7 @@ package mpi
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -158,12 +159,15 @@ func judge(states map[int]string, ranks int) string {
 		if rank < 0 || rank >= ranks || json.Unmarshal([]byte(text), &all[rank]) != nil {
 			return ""
 		}
+		if slices.ContainsFunc(all[rank], func(e entry) bool { return !e.inside(ranks) }) {
+			return ""
+		}
 	}
 	earliest := map[what]entry{} // by group, of those in which ranks are
 	var groups []what            // in the order of the ranks
 	for rank := range ranks {
 		now, waits := current(all[rank])
-		if !waits || !now.inside(ranks) {
+		if !waits {
 			continue
 		}
 		group := what{First: now.First, Stride: now.Stride, Ranks: now.Ranks}
