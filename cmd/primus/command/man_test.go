@@ -63,7 +63,7 @@ func TestManual(t *testing.T) {
 func rendered(t *testing.T, man, file string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), man, "--warnings", "--nh", "--nj", "-l", file)
-	cmd.Env = append(os.Environ(), "MANWIDTH=400", "MANPAGER=cat", "MANROFFOPT=", "LC_ALL=C.UTF-8")
+	cmd.Env = append(os.Environ(), "MANWIDTH=4000", "MANPAGER=cat", "MANROFFOPT=", "LC_ALL=C.UTF-8")
 	var complaints bytes.Buffer
 	cmd.Stderr = &complaints
 	text, err := cmd.Output()
