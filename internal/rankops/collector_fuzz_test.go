@@ -9,8 +9,8 @@ import (
 	"github.com/primus-fl/primus/runtime/backend"
 )
 
-// FuzzCollector reads what a process may send: no line ends the collector, and what reaches the sink
-// is bounded by what was sent.
+// FuzzCollector reads what a process may send: no line ends the collector, and what reaches the
+// sink is bounded by what was sent.
 func FuzzCollector(f *testing.F) {
 	f.Add([]byte(`{"protocol":1,"version":"1","rank":"3"}` + "\n" + `{"events":[{"event":"selected","op":"add","times":3}],"calls":[{}]}` + "\n"))
 	f.Add([]byte(`{"protocol":2}` + "\n"))
