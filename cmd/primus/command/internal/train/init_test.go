@@ -184,10 +184,11 @@ func TestInitStandardInput(t *testing.T) {
 		assert.FileExists(t, name[:1]+".yaml")
 	}
 	for input, want := range map[string]string{
-		"":               "standard input is empty",
-		prose(20_000):    "a.txt is there already: primus train a.txt trains on it",
-		"PAR1 but not ":  "a.parquet",
-		"\x1f\x8b\x08 x": "a.txt is there already",
+		"":                "standard input is empty",
+		"\x7fELF\x00\x01": "standard input is binary, want text",
+		prose(20_000):     "a.txt is there already: primus train a.txt trains on it",
+		"PAR1 but not ":   "a.parquet",
+		"\x1f\x8b\x08 x":  "a.txt is there already",
 	} {
 		got := run(input, "train", "-", "exp_name=a", "--time", "1s")
 		assert.Equal(t, 1, got.Code, "%.20q: %s", input, got.Stderr)

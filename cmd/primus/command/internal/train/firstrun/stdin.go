@@ -2,6 +2,7 @@ package firstrun
 
 import (
 	"bufio"
+	"bytes"
 	"compress/gzip"
 	"errors"
 	"fmt"
@@ -46,7 +47,11 @@ func SaveInput(prog cli.Program, stdin io.Reader, texts []string, dir, run strin
 	if len(head) == 0 {
 		return nil, errors.New("standard input is empty, want the text to train on")
 	}
-	file := filepath.Join(dir, run+extension(head))
+	kind := extension(head)
+	if kind == ".txt" && bytes.IndexByte(head, 0) >= 0 {
+		return nil, errors.New("standard input is binary, want text, JSON lines or Parquet, compressed with gzip or zstd or not")
+	}
+	file := filepath.Join(dir, run+kind)
 	err = durable.Create(file, func(w io.Writer) error {
 		_, err := from.WriteTo(w)
 		return err
