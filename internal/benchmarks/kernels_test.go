@@ -47,7 +47,7 @@ func TestKernelFlags(t *testing.T) {
 			}
 		})
 	}
-	assert.ErrorContains(t, run(t.Context(), []string{"kernel"}, io.Discard, io.Discard), `given ["kernel"], want one of generate, kernels, opencl`)
+	assert.ErrorContains(t, run(t.Context(), []string{"kernel"}, io.Discard, io.Discard), `given ["kernel"], want one of dispatch, expect, generate, kernels, opencl, `)
 }
 
 func TestTrafficAndLoop(t *testing.T) {

@@ -71,7 +71,7 @@ func (e *engine) traceCalls(batch model.Batch, prompt []int32, backend device.Ba
 func (t *tracer) gradients() error {
 	for i := range min(2, t.own()) {
 		t.pass.Drop(uint64(t.args.Seed), uint64(i))
-		if err := t.loss(t.points.loss.Func()); err != nil {
+		if err := t.loss(); err != nil {
 			return err
 		}
 		if err := t.pass.Backward(1, i > 0); err != nil {
@@ -83,23 +83,24 @@ func (t *tracer) gradients() error {
 
 func (t *tracer) evaluate() error {
 	t.pass.KeepAll()
-	return t.loss(t.points.loss.Original())
+	return t.loss()
 }
 
-func (t *tracer) loss(of model.Loss) error {
+// loss makes the calls of a forward pass, with the loss of evaluations: a patch of the loss is
+// called for micro batches only.
+func (t *tracer) loss() error {
 	if err := t.pass.SetBatch(t.batch); err != nil {
 		return err
 	}
-	t.pass.SetLoss(of)
+	t.pass.SetLoss(t.points.loss.Original())
 	_, err := t.pass.Loss()
 	return err
 }
 
 // update makes the calls that change weights.
 func (t *tracer) update() (err error) {
-	params := t.updated()
 	var grads []*tensor.Tensor
-	for _, p := range params {
+	for _, p := range t.params {
 		grads = append(grads, p.Grad)
 	}
 	g, err := optim.NewGradients(t.args.ClipGrad, grads, t.manager, t.backend)
@@ -111,7 +112,7 @@ func (t *tracer) update() (err error) {
 		return err
 	}
 	if t.args.EMADecay > 0 {
-		a, err := optim.NewAverage(t.args.EMADecay, params, t.manager, t.backend)
+		a, err := optim.NewAverage(t.args.EMADecay, t.params, t.manager, t.backend)
 		if err != nil {
 			return err
 		}
@@ -119,7 +120,7 @@ func (t *tracer) update() (err error) {
 			return err
 		}
 	}
-	o, err := optim.New(t.args.OptimizerConfig, params, t.manager, t.backend)
+	o, err := optim.New(t.args.OptimizerConfig, t.params, t.manager, t.backend)
 	if err != nil {
 		return err
 	}

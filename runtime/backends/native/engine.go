@@ -40,7 +40,8 @@ type engine struct {
 
 	model     *model.Model
 	pass      *model.Pass
-	conveyor  *conveyor // of a pipeline; nil without one
+	conveyor  *conveyor     // of a pipeline; nil without one
+	params    []optim.Param // that this rank updates
 	optimizer optim.Optimizer
 	gradients *optim.Gradients
 	lossScale *optim.LossScale // nil without fp16
@@ -72,12 +73,12 @@ func (e *engine) build(on device.Backend) (err error) {
 	if err := e.makePasses(); err != nil {
 		return err
 	}
-	params := e.updated()
+	e.params = e.updated()
 	var grads []*tensor.Tensor
-	for _, p := range params {
+	for _, p := range e.params {
 		grads = append(grads, p.Grad)
 	}
-	if e.optimizer, err = optim.New(e.args.OptimizerConfig, params, e.manager, on); err != nil {
+	if e.optimizer, err = optim.New(e.args.OptimizerConfig, e.params, e.manager, on); err != nil {
 		return err
 	}
 	if e.gradients, err = optim.NewGradients(e.args.ClipGrad, grads, e.manager, on); err != nil {
@@ -87,7 +88,7 @@ func (e *engine) build(on device.Backend) (err error) {
 		e.gradients.Spread(e.counted(), func(square *float64) error { return e.world.Sum("add up the norms", square) })
 	}
 	if e.args.EMADecay > 0 {
-		if e.average, err = optim.NewAverage(e.args.EMADecay, params, e.manager, on); err != nil {
+		if e.average, err = optim.NewAverage(e.args.EMADecay, e.params, e.manager, on); err != nil {
 			return err
 		}
 	}

@@ -6,8 +6,6 @@ import (
 	"context"
 	"net/http"
 	"os"
-	"strconv"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -23,18 +21,14 @@ import (
 	"go.uber.org/fx"
 )
 
-// roleHang is primus with an impl of swiglu that hangs in the call that hangVariable counts.
+// roleHang is primus with an impl of swiglu that hangs in the first call after the run has saved the
+// checkpoint that hangVariable names.
 const (
 	roleHang     = "hang"
-	hangVariable = "PRIMUS_TEST_HANG_AT"
+	hangVariable = "PRIMUS_TEST_HANG_AFTER"
 )
 
 func hanging(args []string) int {
-	at, err := strconv.ParseInt(os.Getenv(hangVariable), 10, 64)
-	if err != nil {
-		panic(err)
-	}
-	var calls atomic.Int64
 	var source opregistry.Source
 	for _, impl := range flagos.Source().Impls {
 		run, ok := impl.Run.(opregistry.Func[activation.SwiGLUArgs])
@@ -46,7 +40,7 @@ func hanging(args []string) int {
 		}
 		impl.ID, impl.Kind, impl.Vendor = "vendor.stuck", opregistry.KindVendor, "stuck"
 		impl.Run = opregistry.Func[activation.SwiGLUArgs](func(x *opregistry.Exec, a activation.SwiGLUArgs) error {
-			if calls.Add(1) == at {
+			if _, err := os.Stat(os.Getenv(hangVariable)); err == nil {
 				hangHere()
 			}
 			return run(x, a)
@@ -68,11 +62,11 @@ func roles(role string, args []string) int {
 	return mounted(role, args)
 }
 
-// startHanging starts a run that hangs in a call of swiglu, after step 5.
+// startHanging starts a run that hangs in a call of swiglu in step 5.
 func startHanging(t *testing.T, l *commandtest.Lab, more ...string) *primustest.Program {
 	t.Helper()
-	env := []string{hangVariable + "=12", commandtest.RoleEnv + "=" + roleHang, "TE_FL_PER_OP=swiglu=vendor:stuck"}
-	args := append([]string{"save_interval=2", "train_iters=1000"}, more...)
+	env := []string{hangVariable + "=" + l.Path("checkpoints", "step-00000004"), commandtest.RoleEnv + "=" + roleHang, "TE_FL_PER_OP=swiglu=vendor:stuck"}
+	args := append([]string{"save_interval=2", "async_save=false", "train_iters=1000"}, more...)
 	run := l.Program(commandtest.Child(t.Context(), env, l.Args(args...)...))
 	require.NoError(t, run.Start())
 	return run
