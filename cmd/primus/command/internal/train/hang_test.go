@@ -21,8 +21,8 @@ import (
 	"go.uber.org/fx"
 )
 
-// roleHang is primus with an impl of swiglu that hangs in the first call after the run has saved the
-// checkpoint that hangVariable names.
+// roleHang is primus with an impl of swiglu that hangs in the first call after the run has saved
+// the checkpoint that hangVariable names.
 const (
 	roleHang     = "hang"
 	hangVariable = "PRIMUS_TEST_HANG_AFTER"
