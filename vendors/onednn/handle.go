@@ -94,6 +94,15 @@ func (h *handle) Info() string {
 // Version is that of the library.
 func (h *handle) Version() string { return h.release }
 
+// primitivesBF16 returns an error if this package does not know the API for primitives, or oneDNN has
+// none in bf16 for the CPU.
+func (h *handle) primitivesBF16() error {
+	if h.noPrimitives == nil && h.isa&isaAVX512 != isaAVX512 {
+		return fmt.Errorf("%s uses %s on this machine, want avx512 or better for primitives in bf16", h.file, isaName(h.isa))
+	}
+	return h.noPrimitives
+}
+
 // isaName returns words for the mask that dnnl_get_effective_cpu_isa returns: the largest known set
 // of instructions that the mask contains.
 func isaName(mask int32) string {
@@ -101,7 +110,7 @@ func isaName(mask int32) string {
 	for _, isa := range [...]struct {
 		mask int32
 		name string
-	}{{0x1, "sse4.1"}, {0x3, "avx"}, {0x7, "avx2"}, {0x27, "avx512"}, {0x67, "avx512 vnni"}, {isaBF16, "avx512 bf16"}, {0x1ef, "avx512 fp16"}} {
+	}{{0x1, "sse4.1"}, {0x3, "avx"}, {0x7, "avx2"}, {isaAVX512, "avx512"}, {0x67, "avx512 vnni"}, {isaBF16, "avx512 bf16"}, {0x1ef, "avx512 fp16"}} {
 		if mask&isa.mask == isa.mask {
 			name = isa.name
 		}

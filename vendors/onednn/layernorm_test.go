@@ -165,7 +165,7 @@ func (c *normCall) compare(t *testing.T, seed uint64) {
 func TestLayerNormDifferential(t *testing.T) {
 	h := openedWithPrimitives(t)
 	x := opregistry.NewExec(nil, 0)
-	for _, d := range []tensor.DType{tensor.F32, tensor.BF16} {
+	for _, d := range dtypes(t, h) {
 		t.Run(d.String(), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(uint64(d), 2))
 			for seed := range uint64(40) {
@@ -187,7 +187,7 @@ func TestLayerNormOfLargeRows(t *testing.T) {
 	h := openedWithPrimitives(t)
 	x := opregistry.NewExec(nil, 0)
 	served := 0
-	for _, d := range []tensor.DType{tensor.F32, tensor.BF16} {
+	for _, d := range dtypes(t, h) {
 		for seed := range uint64(12) {
 			large := func() normCall {
 				c := newNormCall(t, seed, d, 5, 300)
@@ -230,8 +230,9 @@ func TestNormsAtOnce(t *testing.T) {
 	x := opregistry.NewExec(nil, 0)
 	var calls []normCall
 	var seeds []uint64
+	served := dtypes(t, h)
 	for seed := uint64(0); len(calls) < goroutines; seed++ {
-		c := newNormCall(t, seed, []tensor.DType{tensor.F32, tensor.BF16}[seed%2], 64+int(seed%3), 512)
+		c := newNormCall(t, seed, served[seed%uint64(len(served))], 64+int(seed%3), 512)
 		if c.forward.Output != c.forward.Input { // the call can be repeated
 			calls, seeds = append(calls, c), append(seeds, seed)
 		}

@@ -90,11 +90,12 @@ func impl[A any](l *Library, op *opregistry.Op[A], run func(*handle, *opregistry
 	}
 }
 
-// primitives returns the library, or an error if this package does not know its API for primitives.
+// primitives returns the library, or an error if it has no primitives for bf16, which are those that
+// the impls declare.
 func (l *Library) primitives() (*handle, error) {
 	h, err := l.open()
 	if err == nil {
-		err = h.noPrimitives
+		err = h.primitivesBF16()
 	}
 	if err != nil {
 		return nil, fmt.Errorf("onednn: %w", err)

@@ -31,12 +31,15 @@ func opened(t *testing.T) *handle {
 	return h
 }
 
-// openedForBF16 returns oneDNN for products in bf16. A CPU without instructions for bf16 has them
-// emulated, so that the results can be checked on any CPU.
+// openedForBF16 returns oneDNN for products in bf16. A CPU with AVX-512 and without instructions for
+// bf16 has them emulated, so that the results can be checked there.
 func openedForBF16(t *testing.T) *handle {
 	h := opened(t)
 	if h.bgemm == nil {
 		t.Skip("no product in bf16")
+	}
+	if h.isa&isaAVX512 != isaAVX512 {
+		t.Skip("oneDNN has no product in bf16 for ", isaName(h.isa))
 	}
 	h.isa |= isaBF16
 	return h
@@ -51,6 +54,14 @@ func TestBF16IsDeclinedWhereItIsSlow(t *testing.T) {
 	assert.NoError(t, h.BF16())
 	h.bgemm = nil
 	assert.ErrorIs(t, h.BF16(), opregistry.ErrUnsupported)
+}
+
+func TestPrimitivesNeedAVX512(t *testing.T) {
+	h := openedWithPrimitives(t)
+	h.isa = 0x7
+	require.ErrorContains(t, h.primitivesBF16(), "uses avx2 on this machine, want avx512 or better")
+	h.isa = isaAVX512
+	require.NoError(t, h.primitivesBF16())
 }
 
 // productOf returns the product of a library without limits on its size.

@@ -48,9 +48,12 @@ func (h *handle) SGEMM(p *blas.Product) error { return h.multiply("dnnl_sgemm", 
 // BF16GEMM is SGEMM for operands in bf16.
 func (h *handle) BF16GEMM(p *blas.Product) error { return h.multiply("dnnl_gemm_bf16bf16f32", p) }
 
-// isaBF16 is the set of bits in the mask of dnnl_get_effective_cpu_isa that CPUs with instructions
-// for bf16 have.
-const isaBF16 = 0xe7
+// The sets of bits in the mask of dnnl_get_effective_cpu_isa that CPUs with AVX-512, and with
+// instructions for bf16, have.
+const (
+	isaAVX512 = 0x27
+	isaBF16   = 0xe7
+)
 
 // BF16 declines on CPUs that lack instructions for bf16: oneDNN 2.6 takes 3 to 4 times as long
 // there as the default impl, which multiplies in f32.

@@ -42,7 +42,7 @@ func TestSoftmaxConformance(t *testing.T) {
 	h := openedWithPrimitives(t)
 	for _, op := range []*opregistry.Op[softmax.SoftmaxBackwardArgs]{softmax.ScaledSoftmaxBackward, softmax.ScaledMaskedSoftmaxBackward} {
 		opscases.All().Run(t, withoutFactor(unlimited(h, op, (*handle).softmaxGradient)), withoutFactor(oracle(op, softmaxGradientOracle)),
-			opstest.WithDTypes(tensor.F32, tensor.BF16), opstest.MustServe(tensor.F32, tensor.BF16))
+			opstest.WithDTypes(tensor.F32, tensor.BF16), opstest.MustServe(dtypes(t, h)...))
 	}
 }
 
@@ -56,7 +56,7 @@ func gradientCall(t testing.TB, seed uint64, d tensor.DType, shape ...int) softm
 
 func TestSoftmaxOnSeveralThreads(t *testing.T) {
 	h := openedWithPrimitives(t)
-	for _, d := range []tensor.DType{tensor.F32, tensor.BF16} {
+	for _, d := range dtypes(t, h) {
 		got, want := gradientCall(t, 1, d, 2, 3, 65, 130), gradientCall(t, 1, d, 2, 3, 65, 130)
 		require.NoError(t, h.softmaxGradient(nil, got))
 		require.NoError(t, softmaxGradientOracle(nil, want))
