@@ -94,8 +94,8 @@ func (h *handle) Info() string {
 // Version is that of the library.
 func (h *handle) Version() string { return h.release }
 
-// primitivesBF16 returns an error if this package does not know the API for primitives, or oneDNN has
-// none in bf16 for the CPU.
+// primitivesBF16 returns an error if this package does not know the API for primitives, or oneDNN
+// has none in bf16 for the CPU.
 func (h *handle) primitivesBF16() error {
 	if h.noPrimitives == nil && h.isa&isaAVX512 != isaAVX512 {
 		return fmt.Errorf("%s uses %s on this machine, want avx512 or better for primitives in bf16", h.file, isaName(h.isa))

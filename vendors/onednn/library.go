@@ -90,8 +90,8 @@ func impl[A any](l *Library, op *opregistry.Op[A], run func(*handle, *opregistry
 	}
 }
 
-// primitives returns the library, or an error if it has no primitives for bf16, which are those that
-// the impls declare.
+// primitives returns the library, or an error if it has no primitives for bf16, which are those
+// that the impls declare.
 func (l *Library) primitives() (*handle, error) {
 	h, err := l.open()
 	if err == nil {

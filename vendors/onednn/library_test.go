@@ -31,8 +31,8 @@ func opened(t *testing.T) *handle {
 	return h
 }
 
-// openedForBF16 returns oneDNN for products in bf16. A CPU with AVX-512 and without instructions for
-// bf16 has them emulated, so that the results can be checked there.
+// openedForBF16 returns oneDNN for products in bf16. A CPU with AVX-512 and without instructions
+// for bf16 has them emulated, so that the results can be checked there.
 func openedForBF16(t *testing.T) *handle {
 	h := opened(t)
 	if h.bgemm == nil {

@@ -16,6 +16,8 @@ float score(float x, float top) {
 #elif SCORE == SOFTMAX
   return exp(x - top);
 #else
+  if (x < -17.0f)
+    return exp(0.5f * x); // eˣ may be subnormal, and ln(1 + eˣ) is eˣ
   return sqrt(fmax(x, 0.0f) + log1p(exp(-fabs(x))));
 #endif
 }
