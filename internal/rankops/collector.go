@@ -41,7 +41,7 @@ type Collector struct {
 
 // Limits of what a process may send, and of how long it may leave its socket unread.
 const (
-	mostTimes = 1 << 20 // of an event in one report
+	mostTimes = 1 << 20 // that events happened, in one report
 	unread    = 5 * time.Second
 )
 
@@ -127,22 +127,26 @@ func (c *Collector) serve(conn net.Conn) {
 	}
 }
 
-// take passes a report to the sink.
+// take passes a report to the sink. Of one that cannot be taken whole the sink learns nothing.
 func (c *Collector) take(rank int, r report) error {
+	events, left := make([]opmanager.Event, len(r.Events)), uint64(mostTimes)
+	for i, wire := range r.Events {
+		var err error
+		if events[i], err = wire.decode(); err != nil {
+			return fmt.Errorf("event %d: %w", i, err)
+		}
+		if wire.Times > left {
+			return fmt.Errorf("event %d: given %q of %q %d times after %d of others, want at most %d in one report", i, wire.Event, shorten(wire.Op), wire.Times, mostTimes-left, mostTimes)
+		}
+		left -= wire.Times
+	}
 	c.told.Lock()
 	defer c.told.Unlock()
 	if r.Refused != "" {
 		c.sink.Warn(fmt.Sprintf("rank %d keeps its policy: %s", rank, r.Refused))
 	}
-	for _, wire := range r.Events {
-		e, err := wire.decode()
-		if err != nil {
-			return err
-		}
-		if wire.Times > mostTimes {
-			return fmt.Errorf("given an event %d times, want at most %d", wire.Times, mostTimes)
-		}
-		for range wire.Times {
+	for i, e := range events {
+		for range r.Events[i].Times {
 			c.sink.Event(rank, e)
 		}
 	}

@@ -212,8 +212,12 @@ func TestStrangeProcesses(t *testing.T) {
 		"primus_fl v9, which reports in another form": {`{"protocol": 99, "version": "v9", "rank": "0"}`},
 		"rank 2: a report of its ops cannot be read":  {`{"protocol": 1, "rank": "2"}`, `{"calls": 7}`},
 		`given an event "exploded"`:                   {`{"protocol": 1, "rank": "2"}`, `{"events": [{"event": "exploded", "times": 1}]}`},
-		"given an event 99999999 times":               {`{"protocol": 1, "rank": "2"}`, `{"events": [{"event": "selected", "times": 99999999}]}`},
-		"is longer than 4194304 bytes":                {`{"protocol": 1, "rank": "2"}`, strings.Repeat("x", maxLine+1)},
+		`event 0: given "selected" of "" 99999999 times after 0 of others, want at most 1048576`: {
+			`{"protocol": 1, "rank": "2"}`, `{"events": [{"event": "selected", "times": 99999999}]}`},
+		`event 2: given "failed" of "add" 2 times after 1048576 of others, want at most 1048576`: {
+			`{"protocol": 1, "rank": "2"}`,
+			`{"events": [{"event": "selected", "times": 1048575}, {"event": "selected", "times": 1}, {"event": "failed", "op": "add", "times": 2}]}`},
+		"is longer than 4194304 bytes": {`{"protocol": 1, "rank": "2"}`, strings.Repeat("x", maxLine+1)},
 	} {
 		var s seen
 		c, err := Listen("", s.sink())
@@ -231,6 +235,7 @@ func TestStrangeProcesses(t *testing.T) {
 		p.reporter.Close()
 		c.Close()
 		assert.Equal(t, uint64(1), s.use("residual_add", "default.flagos").Calls, name)
+		assert.Len(t, s.dispatch.Uses(), 1, "%s: of such a report nothing counts", name)
 		conn.Close()
 	}
 }
@@ -286,5 +291,27 @@ func TestPolicyText(t *testing.T) {
 		require.NoError(t, err, "%s", again)
 		assert.Equal(t, first.Policy.Fingerprint(), second.Policy.Fingerprint(), "%s\n%s", text, again)
 		assert.Equal(t, first.Policy.Given(), second.Policy.Given())
+	}
+}
+
+// However often events happen, all of them arrive, in reports of a size that a Collector takes.
+func TestManyEvents(t *testing.T) {
+	var s seen
+	c := &Collector{sink: s.sink()}
+	rng := rand.New(rand.NewPCG(3, 4))
+	for range 100 {
+		left := make([]event, 1+rng.IntN(6))
+		want, got := uint64(0), uint64(0)
+		for i := range left {
+			left[i] = event{Event: "selected", Times: 1 + rng.Uint64N([]uint64{3, mostTimes, 3 * mostTimes}[rng.IntN(3)])}
+			want += left[i].Times
+		}
+		c.sink.Event = func(int, opmanager.Event) { got++ }
+		for now := []event(nil); len(left) > 0; {
+			now, left = split(left)
+			require.NotEmpty(t, now)
+			require.NoError(t, c.take(0, report{Events: now}))
+		}
+		require.Equal(t, want, got)
 	}
 }

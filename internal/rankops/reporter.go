@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -153,16 +154,41 @@ func (r *Reporter) report(refused string) {
 	}
 	out := report{Refused: refused, Calls: r.calls()}
 	r.mu.Lock()
-	out.Events, r.events, r.at = r.events, nil, nil
+	events := r.events
+	r.events, r.at = nil, nil
 	r.mu.Unlock()
-	if refused == "" && len(out.Events)+len(out.Calls) == 0 {
-		return
+	for {
+		out.Events, events = split(events)
+		if out.Refused == "" && len(out.Events)+len(out.Calls) == 0 {
+			return
+		}
+		r.conn.SetWriteDeadline(time.Now().Add(answer))
+		if err := r.send(out); err != nil {
+			r.ended.Store(true)
+			r.warn(fmt.Sprintf("primus no longer learns what ops this process calls: %v", err))
+			return
+		}
+		out = report{}
 	}
-	r.conn.SetWriteDeadline(time.Now().Add(answer))
-	if err := r.send(out); err != nil {
-		r.ended.Store(true)
-		r.warn(fmt.Sprintf("primus no longer learns what ops this process calls: %v", err))
+}
+
+// split returns the events that one report may hold, and those that are left.
+func split(events []event) (now, later []event) {
+	left := uint64(mostTimes)
+	for i, e := range events {
+		if e.Times <= left {
+			left -= e.Times
+			continue
+		}
+		now, later = slices.Clone(events[:i]), slices.Clone(events[i:])
+		if left > 0 {
+			e.Times = left
+			now = append(now, e)
+			later[0].Times -= left
+		}
+		return now, later
 	}
+	return events, nil
 }
 
 // calls returns the counts that have changed since the last report.
