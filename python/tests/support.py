@@ -18,6 +18,8 @@ def module(name: str) -> Any:
 
 
 torch, numpy = module("torch"), module("numpy")
+if torch:
+    torch.manual_seed(1)  # the same numbers in each run
 needs_torch = unittest.skipUnless(torch, "needs torch")
 needs_numpy = unittest.skipUnless(numpy, "needs numpy")
 

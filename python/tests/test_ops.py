@@ -21,6 +21,7 @@ def rmsnorm(x: Any, weight: Any, eps: float) -> Any:
 @needs_torch
 class Torch(unittest.TestCase):
     def test_views_are_used_as_they_are(self) -> None:
+        eps = 2.0**-16  # an f32, as the op reads it
         for dtype, tolerance in (
             (torch.float32, 1e-5),
             (torch.float64, 1e-12),
@@ -32,11 +33,11 @@ class Torch(unittest.TestCase):
             for view in (wide, wide[1:5, :, :], wide[:, ::2], wide.transpose(0, 1), wide[0, 0], wide[..., 3:11]):
                 with self.subTest(dtype=dtype, shape=view.shape, strides=view.stride()):
                     w = weight[: view.shape[-1]]
-                    y, rsigma = ops.rmsnorm_fwd(view, w, eps=1e-5)
+                    y, rsigma = ops.rmsnorm_fwd(view, w, eps=eps)
                     self.assertEqual(y.dtype, dtype)
                     self.assertEqual(y.shape, view.shape)
                     self.assertEqual(rsigma.numel(), view.numel() // view.shape[-1])
-                    torch.testing.assert_close(y.double(), rmsnorm(view, w, 1e-5), rtol=tolerance, atol=tolerance)
+                    torch.testing.assert_close(y.double(), rmsnorm(view, w, eps), rtol=tolerance, atol=tolerance)
 
     def test_results_are_written_where_the_call_says(self) -> None:
         x, weight = torch.randn(4, 8), torch.ones(8)
