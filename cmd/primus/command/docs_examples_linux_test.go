@@ -16,6 +16,7 @@ import (
 // TestConsoleExamples runs. A test named here runs every sh block of its page.
 var guides = map[string]func(*testing.T){
 	"README.md":                              TestReadme,
+	"docs/tutorials/a-policy-for-a-fleet.md": TestPolicyForAFleet,
 	"docs/howto/backends.md":                 TestBackendsCommands,
 	"docs/howto/before-a-run.md":             TestBeforeARun,
 	"docs/reference/compatibility.md":        TestCompatibilityCommands,

@@ -7,6 +7,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -24,6 +26,39 @@ func TestOperations(t *testing.T) {
 	t.Parallel()
 	commandtest.Tools(t, "bash", "curl", "jq", "openssl", "prometheus", "promtool", "etcd")
 	assert.GreaterOrEqual(t, followGuide(t, "howto/operations.md"), 9)
+}
+
+// TestPolicyForAFleet follows the tutorial. Its lines have the form of those that are printed, and
+// those that end in … are the beginning of one.
+func TestPolicyForAFleet(t *testing.T) {
+	primustest.Long(t, "it types the commands of a page")
+	t.Parallel()
+	commandtest.Tools(t, "bash", "etcd", "go")
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "tutorials", "a-policy-for-a-fleet.md"))
+	require.NoError(t, err)
+	host, err := os.Hostname()
+	require.NoError(t, err)
+	names := regexp.MustCompile(`(one|two)-0-[0-9a-f]{8}|\b\w+@\w[\w.-]*|\b(vm|` + regexp.QuoteMeta(host) + `)\b`)
+	plain := func(line string) string {
+		return form(names.ReplaceAllStringFunc(line, func(name string) string {
+			if run, _, found := strings.Cut(name, "-0-"); found {
+				return run
+			}
+			return "name"
+		}))
+	}
+	outputs := typeCommands(t, t.TempDir(), string(text), strings.NewReplacer(freePorts(t, "2379", "2380")...))
+	for _, o := range outputs {
+		for _, line := range o.shown {
+			begin, cut := strings.CutSuffix(plain(line), " …")
+			found := slices.ContainsFunc(strings.Split(o.printed, "\n"), func(printed string) bool {
+				printed = plain(printed)
+				return printed == begin || cut && strings.HasPrefix(printed, begin)
+			})
+			assert.True(t, found || line == "…", "%q in\n%s", line, o.printed)
+		}
+	}
+	assert.Len(t, outputs, 6)
 }
 
 // TestServiceGuide follows what the guide of the service shows of its API.
@@ -71,18 +106,42 @@ func freePorts(t *testing.T, ports ...string) (changes []string) {
 // the text shows after them. It returns how many outputs the text shows.
 func runCommands(t *testing.T, dir, text string, here *strings.Replacer) int {
 	t.Helper()
+	outputs := typeCommands(t, dir, text, here)
+	for _, o := range outputs {
+		printed := commandtest.OneSpace(o.printed)
+		for _, line := range o.shown {
+			_, left, found := strings.Cut(printed, commandtest.OneSpace(here.Replace(line)))
+			require.True(t, found, "%q in this order in\n%s", line, printed)
+			printed = left
+		}
+	}
+	return len(outputs)
+}
+
+// output is what a text shows after commands, and what they printed.
+type output struct {
+	shown   []string
+	printed string
+}
+
+// typeCommands types the commands of a text into one shell in a directory, and returns what they
+// print where the text shows it. They succeed, but for the last one of a block marked exit=1.
+func typeCommands(t *testing.T, dir, text string, here *strings.Replacer) []output {
+	t.Helper()
 	self, err := os.Executable()
 	require.NoError(t, err)
 	require.NoError(t, os.Symlink(self, filepath.Join(dir, "primus")))
 	var script strings.Builder
-	var want [][]string
+	var outputs []output
 	for _, b := range commandtest.Blocks(text) {
 		switch b.Language {
 		case "sh":
 			script.WriteString(here.Replace(strings.Join(b.Lines, "\n")) + "\n")
+		case "sh exit=1":
+			fmt.Fprintf(&script, "code=0\n%s || code=$?\ntest $code = 1\n", here.Replace(strings.Join(b.Lines, "\n")))
 		case "text":
-			fmt.Fprintf(&script, "echo 'end of block %d'\n", len(want))
-			want = append(want, b.Lines)
+			fmt.Fprintf(&script, "echo 'end of block %d'\n", len(outputs))
+			outputs = append(outputs, output{shown: b.Lines})
 		}
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
@@ -94,26 +153,22 @@ func runCommands(t *testing.T, dir, text string, here *strings.Replacer) int {
 	out, err := cmd.CombinedOutput()
 	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // what a failed script has left
 	if err != nil {
-		logs, _ := filepath.Glob(filepath.Join(dir, "*", "*.log"))
-		for _, name := range logs {
-			log, err := os.ReadFile(name)
-			require.NoError(t, err)
-			t.Logf("%s:\n%s", name, log)
+		for _, pattern := range []string{"*.log", "*/*.log"} {
+			logs, _ := filepath.Glob(filepath.Join(dir, pattern))
+			for _, name := range logs {
+				log, err := os.ReadFile(name)
+				require.NoError(t, err)
+				t.Logf("%s:\n%s", name, log)
+			}
 		}
 	}
 	require.NoError(t, err, "%s", out)
 
 	rest := string(out)
-	for i, lines := range want {
-		printed, after, found := strings.Cut(rest, fmt.Sprintf("end of block %d\n", i))
+	for i := range outputs {
+		var found bool
+		outputs[i].printed, rest, found = strings.Cut(rest, fmt.Sprintf("end of block %d\n", i))
 		require.True(t, found, rest)
-		rest = after
-		printed = commandtest.OneSpace(printed)
-		for _, line := range lines {
-			_, left, found := strings.Cut(printed, commandtest.OneSpace(here.Replace(line)))
-			require.True(t, found, "%q in this order in\n%s", line, printed)
-			printed = left
-		}
 	}
-	return len(want)
+	return outputs
 }
