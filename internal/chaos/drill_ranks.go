@@ -69,48 +69,87 @@ func (l *lab) startRanks(ctx context.Context, launcher, ranks int, more ...strin
 	return all, nil
 }
 
+// rankPhases are the phases of a job in which it is interrupted, some milliseconds after a text.
+var rankPhases = []struct {
+	name, text string
+	ranks      int // that are started by variables
+	args       []string
+}{
+	{"start", "", 2, nil},
+	{"rendezvous", "", 1, nil},
+	{"training", "step 3/", 2, nil},
+	{"saving", "saved checkpoint step=2", 2, nil},
+	{"evaluation", "step 3/", 2, []string{"eval_iters=100000"}},
+}
+
+// interruption is a signal for a job of two ranks.
+type interruption struct {
+	phase, launcher int
+	signal          os.Signal
+}
+
+// interruptions are all that there are. One rank waits for the other at the rendezvous only where
+// variables start them.
+func interruptions() []interruption {
+	var all []interruption
+	for phase, at := range rankPhases {
+		for launcher := range rankLaunchers {
+			if at.ranks == 2 || launcher == 0 {
+				all = append(all, interruption{phase, launcher, syscall.SIGINT}, interruption{phase, launcher, syscall.SIGTERM})
+			}
+		}
+	}
+	return all
+}
+
+func (i interruption) String() string {
+	return fmt.Sprintf("%v in %s, ranks by %s", i.signal, rankPhases[i.phase].name, rankLaunchers[i.launcher].name)
+}
+
 // interruptRanks sends a signal to a job of two ranks in one of its phases. All its processes have
 // to end, and the job has to go on from what it has saved.
 func interruptRanks(ctx context.Context, l *lab, random *rand.Rand) (int, error) {
 	if _, err := exec.LookPath("mpiexec.hydra"); err != nil {
 		return 0, fmt.Errorf("%w: no MPICH", errSkip)
 	}
+	all := interruptions()
+	if !l.sweep {
+		return 1, l.interrupt(ctx, all[random.IntN(len(all))], random)
+	}
+	var broken []error
+	for n, i := range all {
+		each, err := l.newLab(fmt.Sprintf("ranks-each-%d", n))
+		if err == nil {
+			err = each.interrupt(ctx, i, random)
+		}
+		broken = append(broken, err)
+	}
+	return len(all), errors.Join(broken...)
+}
+
+// interrupt sends a signal to a job. A process that no launcher of MPI has started ends with 130,
+// unless it had done its work, or expected no signals yet.
+func (l *lab) interrupt(ctx context.Context, i interruption, random *rand.Rand) error {
 	if err := l.setPolicy(rankPolicy); err != nil {
-		return 0, err
+		return err
 	}
 	l.args = []string{"log_interval=1"}
-	phases := []struct {
-		name, text string // the signal comes some milliseconds after this text
-		ranks      int    // that are started by variables
-		args       []string
-	}{
-		{"start", "", 2, nil},
-		{"rendezvous", "", 1, nil},
-		{"training", "step 3/", 2, nil},
-		{"saving", "saved checkpoint step=2", 2, nil},
-		{"evaluation", "step 3/", 2, []string{"eval_iters=100000"}},
-	}
-	at, launcher := phases[random.IntN(len(phases))], random.IntN(len(rankLaunchers))
-	if at.ranks == 1 {
-		launcher = 0
-	}
-	signal := []os.Signal{syscall.SIGINT, syscall.SIGTERM}[random.IntN(2)]
-	where := fmt.Sprintf("%v in %s, ranks by %s", signal, at.name, rankLaunchers[launcher].name)
-	all, err := l.startRanks(ctx, launcher, at.ranks, at.args...)
+	at := rankPhases[i.phase]
+	all, err := l.startRanks(ctx, i.launcher, at.ranks, at.args...)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	all[0].Reach(at.text)
-	time.Sleep(time.Duration(random.Int64N(int64(time.Second / 2))))
+	time.Sleep(time.Duration(random.Int64N(int64(time.Second))))
 	for _, p := range all {
 		if p.Running() {
-			p.Process.Process.Signal(signal)
+			p.Process.Process.Signal(i.signal)
 		}
 	}
 	for _, p := range all {
 		code, failed := p.wait()
-		early := code == -1 && at.name == "start" // no handler yet: nothing was trained
-		if failed == nil && code != 130 && code != 0 && !early && rankLaunchers[launcher].before == nil && len(all) == 1 {
+		early := code == -1 && at.name == "start"
+		if failed == nil && code != 130 && code != 0 && !early && rankLaunchers[i.launcher].before == nil {
 			failed = fmt.Errorf("exit code %d, want 130\n%s", code, p.Tail())
 		}
 		err = errors.Join(err, failed)
@@ -119,9 +158,9 @@ func interruptRanks(ctx context.Context, l *lab, random *rand.Rand) (int, error)
 		err = l.ranksGoOn(ctx)
 	}
 	if err != nil {
-		err = fmt.Errorf("after %s: %w", where, err)
+		err = fmt.Errorf("after %v: %w", i, err)
 	}
-	return 1, err
+	return err
 }
 
 // ranksGoOn lets two ranks finish the run, and compares its losses with those of an undisturbed

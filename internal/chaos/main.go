@@ -43,7 +43,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	flags := newFlags("chaos", &o, progress)
 	flags.Uint64Var(&o.seed, "seed", o.seed, "what moments and faults are drawn from; another one each time without it")
 	flags.BoolVar(&o.short, "short", false, "a few tries of each drill")
-	flags.BoolVar(&o.sweep, "sweep", false, "in the drills calls and power, attack at every call instead of a sample: an hour")
+	flags.BoolVar(&o.sweep, "sweep", false, "in the drills ranks, calls and power, attack in every way and at every call instead of a sample: an hour")
 	flags.StringVar(&o.only, "only", "", "the drills to run, with commas: "+strings.Join(names(drills), ", "))
 	if err := o.parse(flags, args); err != nil {
 		return err

@@ -56,7 +56,8 @@ type Settings struct {
 }
 
 // Run trains a module of an experiment. When ctx ends, the run finishes the current step and saves,
-// and the error wraps backend.ErrInterrupted.
+// and the error wraps backend.ErrInterrupted. Before the first step it also wraps the error of ctx:
+// other ranks of the job may not know yet.
 func Run(ctx context.Context, s Settings) (err error) {
 	r, err := open(s)
 	if err != nil {
@@ -75,11 +76,20 @@ func Run(ctx context.Context, s Settings) (err error) {
 		r.tc.Log.Info(interruptedBy(ctx))
 		return err
 	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
-		return fmt.Errorf("%w before the first step: nothing was trained or saved", backend.ErrInterrupted)
+		return &earlyEnd{cause: err}
 	}
 	//lint:ignore ST1005 users of Primus search for this text
 	return fmt.Errorf("Training execution failed: %w", err)
 }
+
+// earlyEnd says that ctx has ended before the first step.
+type earlyEnd struct{ cause error }
+
+func (e *earlyEnd) Error() string {
+	return fmt.Sprintf("%v before the first step: nothing was trained or saved", backend.ErrInterrupted)
+}
+
+func (e *earlyEnd) Unwrap() []error { return []error{backend.ErrInterrupted, e.cause} }
 
 // interruptedBy describes what ended ctx: its cause or, without one, an interrupt from the
 // keyboard.

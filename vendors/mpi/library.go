@@ -192,6 +192,19 @@ func (l *Library) Close() error {
 	return errors.Join(err, l.meeting.close())
 }
 
+// Leave ends the job for all ranks, for one that ends while the others do not expect it: they hear
+// why, and none is waited for. The process has to end. Leave does nothing when MPI was not
+// initialised.
+func (l *Library) Leave(why error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.world == nil || l.failure != nil || l.closed {
+		return
+	}
+	l.closed = true
+	l.meeting.leave(why)
+}
+
 // impls returns the impls of a dialect.
 func (l *Library) impls(d *dialect) []opregistry.Impl {
 	return []opregistry.Impl{

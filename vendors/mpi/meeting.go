@@ -276,15 +276,15 @@ func named(ranks []int) string {
 	return "ranks " + pmi.Numbers(ranks)
 }
 
-// leave ends a meeting that has failed. The other ranks hear why.
+// leave ends the job. The other ranks hear why. The client is kept for MPICH, whose call may not
+// have returned.
 func (m *meeting) leave(why error) {
 	if m.client != nil {
 		_ = m.client.Leave(why.Error()) // the job has failed already
 	}
 	if m.server != nil {
-		_ = m.server.Abandon()
+		_ = m.server.End(fmt.Sprintf("rank 0 has left: %v", why))
 	}
-	m.client, m.server = nil, nil
 }
 
 // close ends the meeting, after MPI has ended.

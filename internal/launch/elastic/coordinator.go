@@ -191,6 +191,9 @@ func (c *coordinator) note(o outcome) {
 // endRound begins another round or ends the job.
 func (c *coordinator) endRound() {
 	o := worst(c.ends)
+	if c.stopped && o.Follows {
+		o = outcome{Kind: interrupted} // before the first step some ranks are told so by those that have left
+	}
 	c.running, c.ends = false, nil
 	if o.Kind != failed || o.Usage || c.stopped || c.round > c.MaxRestarts {
 		c.finish(o)

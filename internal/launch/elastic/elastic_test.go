@@ -7,11 +7,13 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -22,8 +24,12 @@ import (
 )
 
 // envScript is what a process of this program does as a rank: words such as 0:1:exit=3, each for a
-// round and a rank, of which * is any.
+// round and a rank, of which * is any. With asked= before it a rank does so when it is asked to
+// end.
 const envScript = "PRIMUS_ELASTIC_TEST"
+
+// envBegan names a file that a rank writes when it expects signals, or waits without doing so.
+const envBegan = "PRIMUS_ELASTIC_BEGAN"
 
 func TestMain(m *testing.M) {
 	if script := os.Getenv(envScript); script != "" {
@@ -40,6 +46,19 @@ func act(script string) int {
 			continue
 		}
 		what, value, _ := strings.Cut(part[2], "=")
+		asked := make(chan os.Signal, 1)
+		if what == "asked" {
+			signal.Notify(asked, syscall.SIGTERM)
+		}
+		if began := os.Getenv(envBegan); began != "" {
+			if err := os.WriteFile(began, nil, 0o600); err != nil {
+				panic(err)
+			}
+		}
+		if what == "asked" {
+			<-asked
+			what, value, _ = strings.Cut(value, "=")
+		}
 		switch what {
 		case "kill":
 			self, err := os.FindProcess(os.Getpid())
@@ -145,15 +164,48 @@ func TestRestarts(t *testing.T) {
 	}
 }
 
+// Ranks that were asked to end have ended for that reason, also one that another has told so first,
+// and one that did not expect the signal yet.
 func TestInterrupt(t *testing.T) {
-	r := &record{}
-	s := r.settings("*:*:wait", 0, 1, 2)
-	s.MaxRestarts = 3
-	ctx, cancel := context.WithCancel(t.Context())
-	time.AfterFunc(100*time.Millisecond, cancel)
-	var failed *elastic.Failure
-	require.ErrorAs(t, elastic.Run(ctx, s), &failed, "these ranks do not end well when they are asked to")
-	assert.Len(t, r.places, 2, "what was asked to end does not start again")
+	for script, want := range map[string]string{
+		"*:0:asked=exit=130 *:1:asked=follow=rank_0_has_left": "",
+		"*:0:asked=exit=130 *:1:wait":                         "",
+		"*:*:wait":                                            "",
+		"*:*:asked=follow=the_other_has_left":                 "",
+		"*:0:asked=exit=130 *:1:asked=error=disk_full":        "rank 1 of 2 has failed: disk full",
+		"*:0:asked=exit=130 *:1:asked=exit=15":                "rank 1 of 2 has failed: exit status 15",
+	} {
+		t.Run(script, func(t *testing.T) {
+			t.Parallel()
+			r := &record{}
+			s := r.settings(script, 0, 1, 2)
+			s.MaxRestarts, s.Grace = 3, time.Minute
+			began := filepath.Join(t.TempDir(), "rank-")
+			start := s.Command
+			s.Command = func(p elastic.Place) *exec.Cmd {
+				cmd := start(p)
+				cmd.Env = append(cmd.Env, envBegan+"="+began+strconv.Itoa(p.Rank))
+				return cmd
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			go func() {
+				defer cancel()
+				for rank := range 2 {
+					for _, err := os.Stat(began + strconv.Itoa(rank)); err != nil && ctx.Err() == nil; _, err = os.Stat(began + strconv.Itoa(rank)) {
+						time.Sleep(time.Millisecond)
+					}
+				}
+			}()
+			err := elastic.Run(ctx, s)
+			if want == "" {
+				require.ErrorIs(t, err, elastic.ErrInterrupted)
+				assert.Empty(t, r.lines)
+			} else {
+				require.EqualError(t, err, want)
+			}
+			assert.Len(t, r.places, 2)
+		})
+	}
 }
 
 // address returns one at which nobody listens.

@@ -197,7 +197,7 @@ func (m *member) end(e end) {
 // explain logs why ranks have failed, except for the reason that is printed for the whole job.
 func (m *member) explain(printed string) {
 	for _, o := range m.ends {
-		if o.Kind == failed && o.Reason != endedByMember && (printed == "" || !strings.Contains(printed, firstLine(o.Reason))) {
+		if o.Kind == failed && o.Reason != endedByMember && !(m.asked && o.Follows) && (printed == "" || !strings.Contains(printed, firstLine(o.Reason))) {
 			m.Log(o.text())
 		}
 	}
@@ -224,9 +224,13 @@ func (m *member) outcomeOf(e end) outcome {
 		case exitInterrupted:
 			return outcome{Kind: interrupted}
 		case -1: // a signal
-			if m.killed.Load() {
+			status, _ := exit.Sys().(syscall.WaitStatus)
+			switch {
+			case m.killed.Load():
 				o.Reason, o.Follows = endedByMember, true
-			} else if status, ok := exit.Sys().(syscall.WaitStatus); ok {
+			case m.asked && status.Signal() == syscall.SIGTERM: // it came before the rank expects signals
+				return outcome{Kind: interrupted}
+			default:
 				o.Killed = status.Signal() == syscall.SIGKILL
 			}
 		}

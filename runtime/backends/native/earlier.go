@@ -122,7 +122,7 @@ func (t *trainer) checkRemaining(c *checkpoint.Checkpoint, step int) error {
 
 // howToGoOn returns the command that continues from the last checkpoint.
 func (t *trainer) howToGoOn() string {
-	if t.args.Load == "" || sameDir(t.args.Load, t.store.Dir()) {
+	if t.args.Load == "" || sameDir(t.args.Load, t.saveDir()) {
 		return "the same command goes on from there"
 	}
 	return fmt.Sprintf("the same command with load=null added goes on from there, because load is %s", t.args.Load)

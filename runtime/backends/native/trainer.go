@@ -214,10 +214,14 @@ func variables(tc *backend.TrainContext) func(name string) string {
 	}
 }
 
+// saveDir is where the first rank saves, the only one that has a Store.
+func (t *trainer) saveDir() string {
+	return cmp.Or(t.args.Save, filepath.Join(t.location().Path(), checkpointsName))
+}
+
 // openStore makes the Store of checkpoints. It accesses no file.
 func (t *trainer) openStore() (err error) {
-	own := filepath.Join(t.location().Path(), checkpointsName)
-	t.store, err = checkpoint.NewStore(cmp.Or(t.args.Save, own), checkpoint.Settings{
+	t.store, err = checkpoint.NewStore(t.saveDir(), checkpoint.Settings{
 		Keep: t.args.KeepLast, KeepEvery: int64(t.args.KeepEvery), KeepBest: t.args.KeepBest, Check: checkState,
 	})
 	return err

@@ -7,6 +7,7 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/primus-fl/primus/internal/heartbeat"
 )
@@ -93,11 +94,18 @@ func (c *Client) Came() string {
 	return ""
 }
 
-// Leave ends the part of the rank in a job that has not begun, and the job with it. The others hear
-// why.
+// Leave ends the job for all ranks, which hear why. FD is not closed: MPICH, which may wait in
+// MPI_Init_thread, would end the process.
 func (c *Client) Leave(why string) error {
+	c.closing.Store(true)
 	c.link.Send(lineLeave, why)
-	return c.Close()
+	c.link.Close()
+	var err error
+	if c.local != nil {
+		err = c.local.SetReadDeadline(time.Now()) // ends forward
+	}
+	c.serving.Wait()
+	return err
 }
 
 // Stuck says that this rank waits too long somewhere. The server finds out which ranks hang, and

@@ -9,8 +9,10 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -193,6 +195,7 @@ func TestSilentRank(t *testing.T) {
 	left := join(t, address, 0, 2, "")
 	silent, err := net.Dial("tcp", address)
 	require.NoError(t, err)
+	defer silent.Close() // not earlier, by the garbage collector
 	greet(t, silent, 1, 2)
 	assert.EqualError(t, <-left.lost, "rank 1 is gone: nothing was heard of it for 15s")
 }
@@ -269,6 +272,29 @@ func TestWaitingRanks(t *testing.T) {
 		assert.EqualError(t, <-r.lost, "rank 3 has left: it has no text")
 	}
 	assert.Empty(t, last.lost, "who leaves knows it")
+}
+
+// A rank that leaves, and the end of the server, close no connection of MPICH: it may wait in
+// MPI_Init_thread, and would end the process.
+func TestLeaving(t *testing.T) {
+	t.Parallel()
+	server, address := serve(t, 2, "")
+	first, second := join(t, address, 0, 2, ""), join(t, address, 1, 2, "")
+	<-first.All()
+	<-second.All()
+	first.say(t, "cmd=barrier_in") // no answer comes before both have said so
+	require.NoError(t, first.Leave("it was interrupted"))
+	require.NoError(t, server.End("rank 0 has left: it was interrupted"))
+	assert.EqualError(t, <-second.lost, "rank 0 has left: it was interrupted")
+	require.NoError(t, second.Leave("so has the other"))
+	for _, r := range []*rank{first, second} {
+		fd := r.FD()
+		require.NoError(t, syscall.SetNonblock(fd, true))
+		_, err := syscall.Read(fd, make([]byte, 1))
+		assert.ErrorIs(t, err, syscall.EAGAIN, "it is open, and says nothing")
+	}
+	runtime.KeepAlive(first)
+	runtime.KeepAlive(second)
 }
 
 // Whatever numbers are written, the same are read.

@@ -129,6 +129,14 @@ func (s *Server) Abandon() error {
 	return s.Close()
 }
 
+// End ends the job for all ranks, which hear why, unless they know that it has ended.
+func (s *Server) End(why string) error {
+	s.mu.Lock()
+	s.giveUp(nobody, why)
+	s.mu.Unlock()
+	return s.Abandon()
+}
+
 func (s *Server) accept() {
 	for {
 		conn, err := s.listener.Accept()

@@ -47,6 +47,9 @@ type Config struct {
 	LocalRank   int               // of this process among those of its node
 	Extras      []fx.Option       // of Main
 
+	// Interrupted reports whether the process was asked to end. It may be nil.
+	Interrupted func() bool
+
 	// ProbeDevices finds out whether the impls for devices can run, which opens drivers.
 	ProbeDevices bool
 }

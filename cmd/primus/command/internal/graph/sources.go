@@ -41,6 +41,10 @@ func opSources() fx.Option {
 	mpiLibrary := func(set Config) *mpi.Library {
 		return mpi.New(mpi.Options{Names: libraryFiles("PRIMUS_MPI"), Lost: func(err error) {
 			text := fmt.Sprintf("the run cannot go on: %v", err)
+			if set.Interrupted != nil && set.Interrupted() { // as were the others
+				set.Log.Info(text)
+				os.Exit(cli.ExitInterrupted)
+			}
 			left := elastic.WriteError(os.Getenv(elastic.EnvErrorFile), elastic.RankError{Message: text, Follows: true})
 			if left == nil && os.Getenv(elastic.EnvPrints) != "" {
 				backend.Detail(set.Log, text) // the program that started the ranks prints one error for all

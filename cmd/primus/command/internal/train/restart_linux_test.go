@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/commandtest"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/train"
@@ -180,7 +181,7 @@ func TestRanksThatDoNotFit(t *testing.T) {
 func TestInterruptedRanksOfPrimus(t *testing.T) {
 	needMPICH(t)
 	l := commandtest.NewLab(t)
-	j := start(t, l, nil, append([]string{"--nproc", "2", "--max-restarts", "2"}, endless...)...)
+	j := start(t, l, nil, append([]string{"--nproc", "2", "--max-restarts", "2", "load=none"}, endless...)...)
 	j.WaitFor("step 1/")
 	require.NoError(t, j.Process.Signal(syscall.SIGTERM))
 	assert.Equal(t, 130, commandtest.ExitCode(t, j.Wait()), j.Log.String())
@@ -188,6 +189,23 @@ func TestInterruptedRanksOfPrimus(t *testing.T) {
 	require.Len(t, saved, 1, j.Log.String())
 	assert.Equal(t, fmt.Sprintf("step-%08d", records[len(records)-1].Step), filepath.Base(saved[0]))
 	assert.NotContains(t, j.Log.String(), "start again")
+	assert.Contains(t, j.Log.String(), "the same command with load=null added goes on from there")
+}
+
+// Before the first step each rank finds out by itself that it is to end, at any place between and
+// inside collectives. None waits for another one.
+func TestRanksOfPrimusInterruptedEarly(t *testing.T) {
+	needMPICH(t)
+	l := commandtest.NewLab(t)
+	for moment := range 12 {
+		j := start(t, l, nil, append([]string{"--nproc", "2", "load=none"}, endless...)...)
+		time.Sleep(time.Duration(moment) * 75 * time.Millisecond)
+		require.NoError(t, j.Process.Signal(syscall.SIGTERM))
+		if code := commandtest.ExitCode(t, j.Wait()); code != -1 { // it did not expect signals yet
+			assert.Equal(t, 130, code, j.Log.String())
+		}
+		assert.NotContains(t, j.Log.String(), "has failed")
+	}
 }
 
 // After a failure as many ranks train as the batch and the parallel groups allow.

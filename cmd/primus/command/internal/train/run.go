@@ -130,7 +130,8 @@ func trainHere(ctx context.Context, prog cli.Program, s experiments.Stage, opts 
 	show := report.NewProgress(report.Screen{SetStatus: screen.Status(), Width: prog.Width, Log: log, FileLog: slog.New(toFile), Out: prog.Out})
 	set := graph.Config{
 		Threads: place.threads(opts.Threads), Log: log, Policy: opts.PolicySources(module), Extras: prog.Extras, Module: module, LocalRank: place.LocalRank,
-		OpLog: slog.NewMultiHandler(opScreen, opFile),
+		Interrupted: func() bool { return ctx.Err() != nil },
+		OpLog:       slog.NewMultiHandler(opScreen, opFile),
 	}
 	services := service.Config{
 		Log: log, Metrics: opts.metrics.Config(experiment), Serve: opts.serve.Config, Trains: true,
@@ -190,7 +191,10 @@ func trainHere(ctx context.Context, prog cli.Program, s experiments.Stage, opts 
 		settings.Progress.Waits(library.Waits)
 		defer watchdog.Start(opts.watch(prog, settings, place, library.Recent, member))()
 		err = errors.Join(train.Run(ctx, settings), around.close(), show.Err())
-		if err == nil || errors.Is(err, backend.ErrInterrupted) || common(err) {
+		switch {
+		case errors.Is(err, backend.ErrInterrupted) && errors.Is(err, context.Canceled): // this rank alone knows
+			library.Leave(err)
+		case err == nil, errors.Is(err, backend.ErrInterrupted), common(err):
 			err = errors.Join(err, library.Close()) // after another error the launcher ends the other ranks
 		}
 		member.Ended(cli.ExitCode(ctx, err), err)
@@ -202,7 +206,7 @@ func trainHere(ctx context.Context, prog cli.Program, s experiments.Stage, opts 
 	if place.WorldSize > 1 && err != nil {
 		err = fmt.Errorf("rank %d of %d: %w", place.Rank, place.WorldSize, err)
 	}
-	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) && !errors.Is(err, backend.ErrInterrupted) {
 		return fmt.Errorf("%w before the run began", backend.ErrInterrupted)
 	}
 	return err
