@@ -3,6 +3,7 @@ package weights
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -44,8 +45,8 @@ type Folder struct {
 	description
 	path  string
 	text  []byte // of config.json
-	files []*safetensors.File
-	where map[string]*safetensors.File // by the name of a tensor in its file
+	files []io.Closer
+	where map[string]source // by the name of a tensor in its file
 }
 
 // Open opens a checkpoint, the newest checkpoint of a run directory or of a directory of
@@ -56,17 +57,25 @@ func Open(dir string, s Settings) (*Folder, error) {
 		return nil, err
 	}
 	f := &Folder{Settings: s, path: path}
-	name := filepath.Join(path, configName)
-	if f.text, err = durable.ReadRegular(name, maxJSON); err != nil {
-		return nil, fmt.Errorf("weights: read the architecture: %w", durable.Explain(err))
-	}
-	if f.description, err = parseConfig(f.text); err != nil {
-		return nil, fmt.Errorf("weights: %s: %w", name, err)
+	if err := f.describe(); err != nil {
+		return nil, err
 	}
 	if err := f.open(); err != nil {
 		return nil, errors.Join(fmt.Errorf("weights: %w", err), f.Close())
 	}
 	return f, nil
+}
+
+// describe reads config.json.
+func (f *Folder) describe() (err error) {
+	name := filepath.Join(f.path, configName)
+	if f.text, err = durable.ReadRegular(name, maxJSON); err != nil {
+		return fmt.Errorf("weights: read the architecture: %w", durable.Explain(err))
+	}
+	if f.description, err = parseConfig(f.text); err != nil {
+		return fmt.Errorf("weights: %s: %w", name, err)
+	}
+	return nil
 }
 
 // find returns the directory with the weights that dir stands for.
@@ -106,7 +115,7 @@ func (f *Folder) open() error {
 	if err != nil {
 		return err
 	}
-	f.where = map[string]*safetensors.File{}
+	f.where = map[string]source{}
 	for _, shard := range shards {
 		file, err := safetensors.Open(filepath.Join(f.path, shard.name))
 		if err != nil {
@@ -117,10 +126,11 @@ func (f *Folder) open() error {
 			shard.tensors = file.Names()
 		}
 		for _, name := range shard.tensors {
-			if _, ok := file.Info(name); !ok {
+			info, ok := file.Info(name)
+			if !ok {
 				return fmt.Errorf("%s: no tensor %q, which %s says it has", file.Name(), name, indexName)
 			}
-			f.where[name] = file
+			f.where[name] = source{name, info.DType, info.Shape, func() (*io.SectionReader, error) { return file.Section(name) }}
 		}
 	}
 	return nil

@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/primus-fl/primus/internal/native/model"
-	"github.com/primus-fl/primus/internal/safetensors"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -115,37 +114,41 @@ func (f *Folder) tensors(m *model.Model) ([]Tensor, error) {
 		if err != nil {
 			return nil, fmt.Errorf("weights: %w", err)
 		}
-		info := s.info()
-		all = append(all, Tensor{n.Name, info.DType, info.Shape, data})
+		all = append(all, Tensor{n.Name, s.dtype, s.shape, data})
 	}
 	return all, nil
 }
 
 // source is where the values of a weight are: a tensor, or some of its rows.
 type source struct {
-	file        *safetensors.File
-	name        string
-	first, rows int // 0 rows mean all
+	name    string // of the tensor
+	dtype   tensor.DType
+	shape   tensor.Shape
+	section func() (*io.SectionReader, error) // the elements
 }
 
-// info returns dtype and shape of the weight.
-func (s source) info() safetensors.Info {
-	info, _ := s.file.Info(s.name)
-	if s.rows > 0 {
-		info.Shape = append(tensor.Shape{s.rows}, info.Shape[1:]...)
+// cut returns some rows of a matrix.
+func (s source) cut(first, rows int) source {
+	all, whole := s.section, s.shape[0]
+	s.shape = append(tensor.Shape{rows}, s.shape[1:]...)
+	s.section = func() (*io.SectionReader, error) {
+		data, err := all()
+		if err != nil {
+			return nil, err
+		}
+		row := data.Size() / int64(whole)
+		return io.NewSectionReader(data, row*int64(first), row*int64(rows)), nil
 	}
-	return info
+	return s
 }
 
-// section returns the elements of the weight.
-func (s source) section() (*io.SectionReader, error) {
-	data, err := s.file.Section(s.name)
-	if err != nil || s.rows == 0 {
-		return data, err
+// bytes returns the elements.
+func (s source) bytes() ([]byte, error) {
+	data, err := s.section()
+	if err != nil {
+		return nil, err
 	}
-	info, _ := s.file.Info(s.name)
-	row := data.Size() / int64(info.Shape[0])
-	return io.NewSectionReader(data, row*int64(s.first), row*int64(s.rows)), nil
+	return io.ReadAll(data)
 }
 
 // parts returns the weights that a tensor holds, by name: several if the class of the folder joins
@@ -167,14 +170,18 @@ func (f *Folder) parts(name string, whole source, d *differences) map[string]sou
 	if !joined || !f.Joined() {
 		return map[string]source{name: whole}
 	}
-	sources, rows := map[string]source{}, 0
+	rows := 0
 	for _, p := range parts {
-		sources[stem+p.name+".weight"] = source{whole.file, whole.name, rows, p.rows}
 		rows += p.rows
 	}
-	if shape := whole.info().Shape; len(shape) != 2 || shape[0] != rows {
-		d.add("tensor %q has the shape %v, want %d rows as %s says", whole.name, shape, rows, configName)
+	if len(whole.shape) != 2 || whole.shape[0] != rows {
+		d.add("tensor %q has the shape %v, want %d rows as %s says", whole.name, whole.shape, rows, configName)
 		return nil
+	}
+	sources, first := map[string]source{}, 0
+	for _, p := range parts {
+		sources[stem+p.name+".weight"] = whole.cut(first, p.rows)
+		first += p.rows
 	}
 	return sources
 }
@@ -184,7 +191,7 @@ func (f *Folder) match(weights []model.Named) (map[string]source, error) {
 	sources, d := map[string]source{}, &differences{}
 	for _, name := range slices.Sorted(maps.Keys(f.where)) {
 		if !ignored.MatchString(name) {
-			maps.Copy(sources, f.parts(f.prefix()+name, source{file: f.where[name], name: name}, d))
+			maps.Copy(sources, f.parts(f.prefix()+name, f.where[name], d))
 		}
 	}
 	found := map[string]bool{}
@@ -195,12 +202,11 @@ func (f *Folder) match(weights []model.Named) (map[string]source, error) {
 			continue
 		}
 		found[w.Name] = true
-		info := s.info()
-		if !info.Shape.Equal(w.Tensor.Shape()) {
-			d.add("tensor %q has the shape %v, want %v as %s says", s.name, info.Shape, w.Tensor.Shape(), configName)
+		if !s.shape.Equal(w.Tensor.Shape()) {
+			d.add("tensor %q has the shape %v, want %v as %s says", s.name, s.shape, w.Tensor.Shape(), configName)
 		}
-		if !slices.Contains(dtypes(), info.DType) {
-			d.add("tensor %q has the dtype %v, want f32, bf16 or f16", s.name, info.DType)
+		if !slices.Contains(dtypes(), s.dtype) {
+			d.add("tensor %q has the dtype %v, want f32, bf16 or f16", s.name, s.dtype)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(sources)) {
@@ -230,8 +236,8 @@ func (f *Folder) headIsEmbedding(head source, embedding string, sources map[stri
 	if f.config.Untie || !ok {
 		return false
 	}
-	a, errA := head.file.Bytes(head.name)
-	b, errB := e.file.Bytes(e.name)
+	a, errA := head.bytes()
+	b, errB := e.bytes()
 	return errors.Join(errA, errB) == nil && bytes.Equal(a, b)
 }
 

@@ -55,23 +55,36 @@ Existing files are not replaced.`,
 			if err := o.check(cmd); err != nil {
 				return err
 			}
-			return o.run(cmd, prog)
+			return o.convert(prog, func() (*weights.Folder, error) { return weights.Open(o.checkpoint, o.weights) })
 		},
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&o.checkpoint, "checkpoint", "", "`DIR` with the weights: a checkpoint, a run, whose newest checkpoint is used, or a folder of Hugging Face")
 	AddWeightsFlags(cmd, &o.weights)
 	flags.StringVar(&o.format, "format", formatHF, "`FORMAT`: hf or gguf")
-	flags.StringVar(&o.dtype, "dtype", "", "`TYPE` of the weights: keep, f32, bf16 or f16, and with gguf f32, f16, bf16 or q8_0")
-	flags.StringVar(&o.maxShard, "max-shard-size", "5GB", "with hf, weights of at most this `SIZE` in a file")
-	flags.StringVarP(&o.output, "output", "o", "", "`PATH` of what is written: a directory, and with gguf a file *.gguf")
-	cli.WithoutVariable(flags, "format", "dtype", "max-shard-size", "output")
-	for name, values := range map[string][]string{"format": {formatHF, formatGGUF}, "dtype": {keep, "f32", "bf16", "f16", "q8_0"}} {
-		if err := cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
-			panic("BUG: " + err.Error())
-		}
-	}
+	o.addTargetFlags(cmd, "`TYPE` of the weights: keep, f32, bf16 or f16, and with gguf f32, f16, bf16 or q8_0",
+		"`PATH` of what is written: a directory, and with gguf a file *.gguf", keep, "f32", "bf16", "f16", "q8_0")
+	cli.WithoutVariable(flags, "format")
+	complete(cmd, "format", formatHF, formatGGUF)
 	return cmd
+}
+
+// addTargetFlags gives a command the flags that say what is written: the texts of --dtype and
+// --output, and the values of --dtype.
+func (o *exportOptions) addTargetFlags(cmd *cobra.Command, dtype, output string, types ...string) {
+	flags := cmd.Flags()
+	flags.StringVar(&o.dtype, "dtype", "", dtype)
+	flags.StringVar(&o.maxShard, "max-shard-size", "5GB", "weights of at most this `SIZE` in a safetensors file")
+	flags.StringVarP(&o.output, "output", "o", "", output)
+	cli.WithoutVariable(flags, "dtype", "max-shard-size", "output")
+	complete(cmd, "dtype", types...)
+}
+
+// complete makes a shell complete the values of a flag.
+func complete(cmd *cobra.Command, flag string, values ...string) {
+	if err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		panic("BUG: " + err.Error())
+	}
 }
 
 // check returns the first mistake in the flags, and completes them.
@@ -104,8 +117,9 @@ func (o *exportOptions) check(cmd *cobra.Command) error {
 	return nil
 }
 
-func (o *exportOptions) run(cmd *cobra.Command, prog cli.Program) (err error) {
-	folder, err := weights.Open(o.checkpoint, o.weights)
+// convert writes the model in a folder, which it closes.
+func (o *exportOptions) convert(prog cli.Program, open func() (*weights.Folder, error)) (err error) {
+	folder, err := open()
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,121 @@
+"""Writes a small Llama as transformers, TorchTitan and Megatron save it.
+
+python3 foreign.py DIR, with torch 2.6 or later. Two processes write checkpoints with
+torch.distributed.checkpoint, each a half of every tensor. DIR/hf/model.safetensors has the same
+weights.
+"""
+
+import json
+import pathlib
+import struct
+import sys
+
+import torch
+import torch.distributed as dist
+import torch.distributed.checkpoint as dcp
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor import Shard, distribute_tensor
+
+HIDDEN, HEADS, GROUPS, FFN, LAYERS, VOCAB = 16, 4, 2, 24, 2, 257
+HEAD = HIDDEN // HEADS
+CONFIG = {
+    "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": HIDDEN, "num_attention_heads": HEADS,
+    "num_key_value_heads": GROUPS, "intermediate_size": FFN, "num_hidden_layers": LAYERS, "vocab_size": VOCAB,
+    "max_position_embeddings": 64, "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "hidden_act": "silu",
+    "tie_word_embeddings": False, "torch_dtype": "bfloat16",
+}
+
+
+def weights():
+    g = torch.Generator().manual_seed(1)
+    shapes = {"model.embed_tokens": (VOCAB, HIDDEN), "model.norm": (HIDDEN,), "lm_head": (VOCAB, HIDDEN)}
+    for i in range(LAYERS):
+        layer = f"model.layers.{i}."
+        shapes |= {
+            layer + "input_layernorm": (HIDDEN,), layer + "post_attention_layernorm": (HIDDEN,),
+            layer + "self_attn.q_proj": (HIDDEN, HIDDEN), layer + "self_attn.k_proj": (GROUPS * HEAD, HIDDEN),
+            layer + "self_attn.v_proj": (GROUPS * HEAD, HIDDEN), layer + "self_attn.o_proj": (HIDDEN, HIDDEN),
+            layer + "mlp.gate_proj": (FFN, HIDDEN), layer + "mlp.up_proj": (FFN, HIDDEN), layer + "mlp.down_proj": (HIDDEN, FFN),
+        }
+    return {name + ".weight": torch.randn(shape, generator=g).bfloat16() for name, shape in shapes.items()}
+
+
+def interleaved(w, heads):
+    """Puts the two numbers of a pair that is rotated side by side, as TorchTitan has them."""
+    return w.view(heads, 2, HEAD // 2, -1).transpose(1, 2).reshape(w.shape)
+
+
+def titan(hf):
+    parts = {
+        "self_attn.q_proj": "attention.wq", "self_attn.k_proj": "attention.wk", "self_attn.v_proj": "attention.wv", "self_attn.o_proj": "attention.wo",
+        "mlp.gate_proj": "feed_forward.w1", "mlp.up_proj": "feed_forward.w3", "mlp.down_proj": "feed_forward.w2",
+        "input_layernorm": "attention_norm", "post_attention_layernorm": "ffn_norm",
+        "model.embed_tokens": "tok_embeddings", "model.norm": "norm", "lm_head": "output", "model.layers": "layers",
+    }
+    state = {}
+    for name, w in hf.items():
+        if "q_proj" in name:
+            w = interleaved(w, HEADS)
+        if "k_proj" in name:
+            w = interleaved(w, GROUPS)
+        for old, new in parts.items():
+            name = name.replace(old, new)
+        state[name] = w
+    return state
+
+
+def megatron(hf):
+    """Every weight of a layer is one tensor for all layers, as with the format torch_dist."""
+    vocab = VOCAB + 7  # rows that nothing uses make the size a multiple
+    pad = lambda w: torch.cat([w, torch.zeros(vocab - VOCAB, HIDDEN, dtype=w.dtype)])
+
+    def of(i):
+        w = lambda name: hf[f"model.layers.{i}.{name}.weight"]
+        q, k, v = (w(f"self_attn.{p}_proj") for p in "qkv")
+        qkv = torch.cat([q.view(GROUPS, -1, HIDDEN), k.view(GROUPS, -1, HIDDEN), v.view(GROUPS, -1, HIDDEN)], dim=1)
+        return {
+            "self_attention.linear_qkv.weight": qkv.reshape(-1, HIDDEN), "self_attention.linear_proj.weight": w("self_attn.o_proj"),
+            "self_attention.linear_qkv.layer_norm_weight": w("input_layernorm"), "mlp.linear_fc1.layer_norm_weight": w("post_attention_layernorm"),
+            "mlp.linear_fc1.weight": torch.cat([w("mlp.gate_proj"), w("mlp.up_proj")]), "mlp.linear_fc2.weight": w("mlp.down_proj"),
+        }
+
+    layers = [of(i) for i in range(LAYERS)]
+    state = {"decoder.layers." + name: torch.stack([layer[name] for layer in layers]) for name in layers[0]}
+    state |= {
+        "embedding.word_embeddings.weight": pad(hf["model.embed_tokens.weight"]), "output_layer.weight": pad(hf["lm_head.weight"]),
+        "decoder.final_layernorm.weight": hf["model.norm.weight"],
+    }
+    return state
+
+
+def safetensors(path, hf):
+    header, data = {}, b""
+    for name, w in sorted(hf.items()):
+        raw = w.contiguous().view(torch.int16).numpy().tobytes()
+        header[name] = {"dtype": "BF16", "shape": list(w.shape), "data_offsets": [len(data), len(data) + len(raw)]}
+        data += raw
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    path.write_bytes(struct.pack("<Q", len(text)) + text + data)
+
+
+def save(rank, root):
+    dist.init_process_group("gloo", init_method=f"file://{root}/rendezvous", rank=rank, world_size=2)
+    mesh, hf = init_device_mesh("cpu", (2,)), weights()
+    spread = lambda state: {name: distribute_tensor(w, mesh, [Shard(0)]) for name, w in state.items()}
+    dcp.save({**spread(titan(hf)), "train_state": {"step": torch.tensor(3)}, "lr_scheduler": {"last_epoch": 3}}, checkpoint_id=root / "torchtitan")
+    extra = {"decoder.layers.self_attention.linear_qkv._extra_state": {"recipe": None}, "optimizer.state.exp_avg.output_layer.weight": torch.ones(2)}
+    dcp.save({**spread(megatron(hf)), **extra}, checkpoint_id=root / "megatron")
+    if rank == 0:
+        (root / "hf").mkdir(exist_ok=True)
+        (root / "hf" / "config.json").write_text(json.dumps(CONFIG, indent=2) + "\n")
+        safetensors(root / "hf" / "model.safetensors", hf)
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    root = pathlib.Path(sys.argv[1]).resolve()
+    root.mkdir(parents=True, exist_ok=True)
+    torch.multiprocessing.spawn(save, args=(root,), nprocs=2)
+    (root / "rendezvous").unlink(missing_ok=True)
