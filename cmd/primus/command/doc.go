@@ -20,8 +20,6 @@
 //
 // # Errors
 //
-// A command returns one error, which Main prints once. The exit codes are 0 for success, 1 for a
-// failure, 2 for a mistake on the command line or in a variable of the environment, and 130 for a
-// command that was interrupted. With -o json, ops resolve prints its failures as its result, and
-// their exit code is 1.
+// A command returns one error, which Main prints once. The exit codes are in
+// docs/reference/exit-codes.md.
 package command
