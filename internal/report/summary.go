@@ -58,6 +58,9 @@ func Summary(out io.Writer, r backend.Result) error {
 	if r.TestLoss != nil {
 		fmt.Fprintf(&b, "test        %.4f%s\n", *r.TestLoss, evaluated(r.TestTokens))
 	}
+	if r.BadRecords > 0 {
+		fmt.Fprintf(&b, "data        %s left out (on_bad_record=skip)\n", plaintext.Quantity(r.BadRecords, "bad line", "bad lines"))
+	}
 	if len(r.Ignored) > 0 {
 		fmt.Fprintf(&b, "no effect   %s (no parameters of this backend)\n", strings.Join(r.Ignored, ", "))
 	}

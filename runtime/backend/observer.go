@@ -273,22 +273,23 @@ func (u *DeviceUse) Outside() float64 {
 type Result struct {
 	Run
 	RunLosses
-	LastStep  int
-	Duration  time.Duration
-	Impls     []opmanager.ImplStats     // what each impl did in training
-	Reference []opmanager.ReferenceCost // the ops that made steps slow because they ran on the reference
-	Unusable  []opmanager.UnusableImpl  // see opmanager.Manager.Unusable
-	PutBack   []opmanager.PolicyPutBack // see opmanager.PolicyStack.PutBack
-	Prompt    string                    // the prompt of Sample
-	Sample    string                    // generated text, which begins with the prompt
-	Err       error                     // nil if the run reached its last step
-	Ignored   []string                  // the names of parameters that have no effect
-	Ranks     []RankUse                 // the impls that the processes of a framework use
-	Device    *DeviceUse                // nil for a run in host memory
-	Job       *Job                      // of the ranks that trained together; nil for one rank
-	Restarts  Restarts                  // of the ranks
-	Health    Health                    // of the losses
-	Tracking  []string                  // what became of the run at its trackers, a line each
-	Patches   []PatchResult
-	Versions  []Version // of what a framework runs with
+	LastStep   int
+	Duration   time.Duration
+	Impls      []opmanager.ImplStats     // what each impl did in training
+	Reference  []opmanager.ReferenceCost // the ops that made steps slow because they ran on the reference
+	Unusable   []opmanager.UnusableImpl  // see opmanager.Manager.Unusable
+	PutBack    []opmanager.PolicyPutBack // see opmanager.PolicyStack.PutBack
+	Prompt     string                    // the prompt of Sample
+	Sample     string                    // generated text, which begins with the prompt
+	Err        error                     // nil if the run reached its last step
+	Ignored    []string                  // the names of parameters that have no effect
+	Ranks      []RankUse                 // the impls that the processes of a framework use
+	Device     *DeviceUse                // nil for a run in host memory
+	Job        *Job                      // of the ranks that trained together; nil for one rank
+	Restarts   Restarts                  // of the ranks
+	Health     Health                    // of the losses
+	BadRecords int                       // lines of the data that were left out because they could not be read
+	Tracking   []string                  // what became of the run at its trackers, a line each
+	Patches    []PatchResult
+	Versions   []Version // of what a framework runs with
 }

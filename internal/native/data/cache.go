@@ -27,12 +27,13 @@ import (
 //	12  width    u32  bytes of a token id
 //	16  count    u64  tokens
 //	24  key      32 bytes
-//	56  crc      u32  CRC-32C of the tokens
-//	60  check    u32  CRC-32C of the 60 bytes before
+//	56  bad      u64  lines that were left out
+//	64  crc      u32  CRC-32C of the tokens
+//	68  check    u32  CRC-32C of the 68 bytes before
 const (
 	cacheMagic   = "PRIMTOKS"
-	cacheVersion = 2
-	cacheFooter  = 64
+	cacheVersion = 3
+	cacheFooter  = 72
 )
 
 type key [sha256.Size]byte
@@ -42,15 +43,15 @@ const cacheName = "the token cache"
 
 // cacheKey depends on everything that decides the stream, as far as it is known
 // without reading the files.
-func cacheKey(c *corpus.Corpus, e Encoding, width int) key {
+func cacheKey(c *corpus.Corpus, e Encoding, width int) (key, error) {
 	h := sha256.New()
 	between := corpus.Separator
 	if !e.Separate {
 		between = fmt.Sprint(e.EOD)
 	}
 	fmt.Fprintf(h, "v%d %q %d %q\n", cacheVersion, e.Tokenizer.Name(), width, between)
-	c.Identify(h)
-	return key(h.Sum(nil))
+	err := c.Identify(h)
+	return key(h.Sum(nil)), err
 }
 
 // cache is one token cache file.
@@ -64,21 +65,22 @@ func newCache(dir string, k key, width int) cache {
 	return cache{path: filepath.Join(dir, "tokens-"+hex.EncodeToString(k[:8])+".bin"), key: k, width: width}
 }
 
-// write creates the file with the output of encode. It distinguishes errors of encode, which
-// concern the corpus, from errors of the cache.
-func (c cache) write(encode func(io.Writer) error) (corpusErr, cacheErr error) {
+// write creates the file with the output of encode, which returns how many lines it has left out.
+// It distinguishes errors of encode, which concern the corpus, from errors of the cache.
+func (c cache) write(encode func(io.Writer) (bad int, err error)) (corpusErr, cacheErr error) {
 	if err := durable.MkdirAll(filepath.Dir(c.path)); err != nil {
 		return nil, err
 	}
 	cacheErr = durable.WriteFile(c.path, func(w io.Writer) error {
 		s := &sink{w: w, crc: crc32.New(castagnoli())}
-		if err := encode(s); err != nil {
+		bad, err := encode(s)
+		if err != nil {
 			if s.err == nil {
 				corpusErr = err
 			}
 			return err
 		}
-		_, err := w.Write(c.footer(s.size/uint64(c.width), s.crc.Sum32()))
+		_, err = w.Write(c.footer(s.size/uint64(c.width), uint64(bad), s.crc.Sum32()))
 		return err
 	})
 	return corpusErr, cacheErr
@@ -100,13 +102,14 @@ func (s *sink) Write(p []byte) (n int, err error) {
 	return n, s.err
 }
 
-func (c cache) footer(count uint64, crc uint32) []byte {
+func (c cache) footer(count, bad uint64, crc uint32) []byte {
 	f := make([]byte, 0, cacheFooter)
 	f = append(f, cacheMagic...)
 	f = binary.LittleEndian.AppendUint32(f, cacheVersion)
 	f = binary.LittleEndian.AppendUint32(f, uint32(c.width))
 	f = binary.LittleEndian.AppendUint64(f, count)
 	f = append(f, c.key[:]...)
+	f = binary.LittleEndian.AppendUint64(f, bad)
 	f = binary.LittleEndian.AppendUint32(f, crc)
 	return binary.LittleEndian.AppendUint32(f, crc32.Checksum(f, castagnoli()))
 }
@@ -142,7 +145,7 @@ func (c cache) decode(ctx context.Context, content []byte) (*Tokens, error) {
 	if string(f[:8]) != cacheMagic {
 		return nil, fmt.Errorf("given the magic %q, want %q", f[:8], cacheMagic)
 	}
-	if got, want := binary.LittleEndian.Uint32(f[60:]), crc32.Checksum(f[:60], castagnoli()); got != want {
+	if got, want := binary.LittleEndian.Uint32(f[68:]), crc32.Checksum(f[:68], castagnoli()); got != want {
 		return nil, fmt.Errorf("given the footer checksum %08x, want %08x", got, want)
 	}
 	version, width := binary.LittleEndian.Uint32(f[8:]), binary.LittleEndian.Uint32(f[12:])
@@ -156,14 +159,18 @@ func (c cache) decode(ctx context.Context, content []byte) (*Tokens, error) {
 	if count > math.MaxInt64/2 || int64(count)*int64(c.width) != int64(size) {
 		return nil, fmt.Errorf("given %d bytes of tokens, want %d tokens of %d", size, count, c.width)
 	}
+	bad := binary.LittleEndian.Uint64(f[56:])
+	if bad > math.MaxInt64 {
+		return nil, fmt.Errorf("given %d lines that were left out, want at most %d", bad, int64(math.MaxInt64))
+	}
 	crc, err := checksum(ctx, tokens)
 	if err != nil {
 		return nil, err
 	}
-	if want := binary.LittleEndian.Uint32(f[56:]); crc != want {
+	if want := binary.LittleEndian.Uint32(f[64:]); crc != want {
 		return nil, fmt.Errorf("given the checksum %08x, want %08x", crc, want)
 	}
-	return &Tokens{bytes: tokens, width: c.width, crc: crc, what: cacheName}, nil
+	return &Tokens{bytes: tokens, width: c.width, crc: crc, bad: int(bad), what: cacheName}, nil
 }
 
 // checksum returns the CRC-32C of b, which may be mapped and long.

@@ -24,6 +24,9 @@ type SourceConfig struct {
 	TrainDataFormat corpus.Format `param:"train_data_format"` // "" means auto
 	TextKey         string        `param:"text_key"`          // "" means text
 
+	OnBadRecord corpus.OnBad `param:"on_bad_record"` // "" means error
+	VerifyData  bool         `param:"verify_data"`   // read the files though their tokens are in a cache
+
 	ValidFraction float64 `param:"valid_fraction"`
 	Split         string  `param:"split"` // "" means valid_fraction
 }
@@ -39,6 +42,9 @@ func (c SourceConfig) Validate() error {
 	}
 	if c.TrainDataFormat != "" && !slices.Contains(c.TrainDataFormat.Values(), string(c.TrainDataFormat)) {
 		faults = append(faults, fmt.Errorf("train_data_format: given %q, want %s", c.TrainDataFormat, strings.Join(c.TrainDataFormat.Values(), ", ")))
+	}
+	if c.OnBadRecord != "" && !slices.Contains(c.OnBadRecord.Values(), string(c.OnBadRecord)) {
+		faults = append(faults, fmt.Errorf("on_bad_record: given %q, want %s", c.OnBadRecord, strings.Join(c.OnBadRecord.Values(), " or ")))
 	}
 	if _, _, err := c.fractions(); err != nil {
 		faults = append(faults, err)
@@ -133,8 +139,8 @@ func NewPlan(ctx context.Context, c SourceConfig, s PlanSettings) (*Plan, error)
 		}
 		for _, component := range components {
 			source, err := Find(ctx, Settings{
-				Settings: corpus.Settings{Key: param.key, Path: component.Path, MaxBytes: c.TrainDataMax, Format: c.TrainDataFormat, TextKey: c.TextKey},
-				CacheDir: s.CacheDir, Tokenizer: s.Tokenizer, Progress: s.Progress,
+				Settings: corpus.Settings{Key: param.key, Path: component.Path, MaxBytes: c.TrainDataMax, Format: c.TrainDataFormat, TextKey: c.TextKey, OnBad: c.OnBadRecord},
+				CacheDir: s.CacheDir, Verify: c.VerifyData, Tokenizer: s.Tokenizer, Progress: s.Progress,
 			})
 			if err != nil {
 				return nil, err
@@ -154,6 +160,18 @@ func (p *Plan) Reports() []Report {
 		}
 	}
 	return all
+}
+
+// Paths returns the paths of the files of all sources.
+func (p *Plan) Paths() []string {
+	var all []string
+	for _, set := range p.sets {
+		for _, s := range set {
+			all = append(all, s.Paths()...)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // Check returns a *TooShortError if a source is certainly too short, without reading it.

@@ -26,6 +26,9 @@ type Settings struct {
 	// Tokenizer encodes the text; nil stands for tokenizer.Byte.
 	Tokenizer tokenizer.Tokenizer
 
+	// Verify reads the files though there is a cache, which is compared and written again.
+	Verify bool
+
 	// Progress, if it is not nil, is called while text is encoded, with the bytes of the files that
 	// were read, and of all.
 	Progress func(read, total int64)
@@ -48,6 +51,7 @@ type Report struct {
 	Tokens    int
 	CachePath string // "" without a cache
 	FromCache bool
+	Bad       corpus.Bad // what was left out
 	Warnings  []string
 }
 
@@ -132,6 +136,15 @@ func (f *Source) key() string {
 // Report says what the source holds; the Tokens of text are 0 until it is loaded.
 func (f *Source) Report() Report { return f.report }
 
+// Paths returns the paths of the files.
+func (f *Source) Paths() []string {
+	if f.prefix != "" {
+		bin, idx := indexed.Paths(filepath.Clean(f.prefix))
+		return []string{bin, idx}
+	}
+	return f.corpus.Paths()
+}
+
 // MostTokens returns a number that the tokens do not exceed, as far as it is known without reading
 // the files; known is false if it is not.
 func (f *Source) MostTokens() (n int64, known bool) {
@@ -170,6 +183,7 @@ func (f *Source) load(ctx context.Context, r *Report) (*Tokens, error) {
 	tokens, err := f.throughCache(ctx, r)
 	if tokens == nil && err == nil {
 		tokens, err = f.inMemory(ctx)
+		r.Bad = f.corpus.Bad()
 	}
 	return tokens, err
 }
@@ -180,24 +194,53 @@ func (f *Source) throughCache(ctx context.Context, r *Report) (*Tokens, error) {
 	if f.settings.CacheDir == "" {
 		return nil, nil
 	}
-	cached := newCache(f.settings.CacheDir, cacheKey(f.corpus, f.encoding(), f.width), f.width)
-	tokens, err := cached.open(ctx)
-	if err == nil {
-		r.CachePath, r.FromCache = cached.path, true
-		return tokens, nil
-	}
-	if ctx.Err() != nil {
+	key, err := cacheKey(f.corpus, f.encoding(), f.width)
+	if err != nil {
 		return nil, err
 	}
-	if !errors.Is(err, os.ErrNotExist) {
+	cached := newCache(f.settings.CacheDir, key, f.width)
+	tokens, err := cached.open(ctx)
+	switch {
+	case err == nil && f.settings.Verify:
+		return f.verify(ctx, cached, tokens, r)
+	case err == nil:
+		r.CachePath, r.FromCache, r.Bad.Lines = cached.path, true, tokens.bad
+		return tokens, nil
+	case ctx.Err() != nil:
+		return nil, err
+	case !errors.Is(err, os.ErrNotExist):
 		r.Warnings = append(r.Warnings, "the token cache is built again: "+err.Error())
 	}
-	corpusErr, cacheErr := cached.write(func(w io.Writer) error {
-		return f.encoding().writeTokens(ctx, f.corpus, w, f.width, f.settings.Progress)
+	return f.fill(ctx, cached, r)
+}
+
+// verify fills a cache again and warns if it held other tokens than the files have.
+func (f *Source) verify(ctx context.Context, cached cache, had *Tokens, r *Report) (*Tokens, error) {
+	before := had.identity()
+	if err := had.Close(); err != nil {
+		return nil, err
+	}
+	tokens, err := f.fill(ctx, cached, r)
+	if tokens == nil || err != nil {
+		return nil, err
+	}
+	if now := tokens.identity(); now != before {
+		r.Warnings = append(r.Warnings, fmt.Sprintf("verify_data: the token cache %s held %s, and the files have %s: a file was changed without a change of its size and time, or the cache was; it is written again", cached.path, before, now))
+	}
+	return tokens, nil
+}
+
+// fill writes a cache and returns its tokens, and none if it cannot be written.
+func (f *Source) fill(ctx context.Context, cached cache, r *Report) (*Tokens, error) {
+	corpusErr, cacheErr := cached.write(func(w io.Writer) (int, error) {
+		err := f.encoding().writeTokens(ctx, f.corpus, w, f.width, f.settings.Progress)
+		r.Bad = f.corpus.Bad()
+		return r.Bad.Lines, err
 	})
 	if corpusErr != nil {
 		return nil, corpusErr
 	}
+	var tokens *Tokens
 	if cacheErr == nil {
 		tokens, cacheErr = cached.open(ctx)
 	}

@@ -222,6 +222,71 @@ func TestCacheIsUsedAndRebuilt(t *testing.T) {
 	assert.Equal(t, []int32{'e' + 1000, 'l' + 1000}, ids)
 }
 
+// A cache remembers how many lines were left out, and serves only those who ask for the same.
+func TestBadLinesAndTheCache(t *testing.T) {
+	t.Parallel()
+	root := tree(t, map[string]string{"a.jsonl": "{\"text\": \"hello\"}\nno\n{\"text\": \"world\"}\n"})
+	s := data.Settings{Settings: corpus.Settings{Path: root, OnBad: corpus.BadSkip}, CacheDir: t.TempDir()}
+	for _, fromCache := range []bool{false, true} {
+		got, report := load(t, s)
+		assert.Equal(t, "hello\n\nworld", got)
+		assert.Equal(t, fromCache, report.FromCache)
+		assert.Equal(t, 1, report.Bad.Lines)
+		assert.Equal(t, !fromCache, len(report.Bad.First) == 1)
+	}
+	s.Verify = true
+	_, report := load(t, s)
+	assert.Contains(t, report.Bad.String(), "a.jsonl: line 2 (byte 18): ")
+	assert.Empty(t, report.Warnings)
+	s.Verify, s.CacheDir = false, ""
+	_, report = load(t, s)
+	assert.Equal(t, 1, report.Bad.Lines)
+	s.OnBad = ""
+	_, _, err := loadCorpus(t.Context(), s)
+	assert.ErrorContains(t, err, "line 2")
+}
+
+// A file that was changed without a change of its size and time is noticed by its blocks, or by
+// reading it whole.
+func TestACorpusThatWasChangedInPlace(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("hello world\n", 10_000)
+	root := tree(t, map[string]string{"a.txt": long})
+	path := filepath.Join(root, "a.txt")
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	change := func(at int) string {
+		changed := long[:at] + "X" + long[at+1:]
+		require.NoError(t, os.WriteFile(path, []byte(changed), 0o644))
+		require.NoError(t, os.Chtimes(path, info.ModTime(), info.ModTime()))
+		return changed
+	}
+	s := data.Settings{Settings: corpus.Settings{Path: root}, CacheDir: t.TempDir()}
+	load(t, s)
+	changed := change(len(long) - 1)
+	got, report := load(t, s)
+	assert.Equal(t, changed, got)
+	assert.False(t, report.FromCache)
+
+	change(len(long) / 4) // which is in none of the blocks
+	s.CacheDir = t.TempDir()
+	load(t, s)
+	changed = change(len(long)/4 + 1)
+	got, report = load(t, s)
+	assert.NotEqual(t, changed, got)
+	assert.True(t, report.FromCache)
+	s.Verify = true
+	got, report = load(t, s)
+	assert.Equal(t, changed, got)
+	assert.False(t, report.FromCache)
+	require.Len(t, report.Warnings, 1)
+	assert.Contains(t, report.Warnings[0], "verify_data: the token cache "+report.CachePath+" held tokens=120000 crc32c=")
+	s.Verify = false
+	got, report = load(t, s)
+	assert.Equal(t, changed, got, "the cache is written again")
+	assert.True(t, report.FromCache)
+}
+
 // shifted has a vocabulary that needs two bytes.
 type shifted struct{ tokenizer.Byte }
 

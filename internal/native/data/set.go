@@ -155,7 +155,7 @@ func (s *Set) Fingerprint() string {
 
 // Corpus identifies the content of the stream; the Fingerprint begins with it.
 func (s *Set) Corpus() string {
-	return fmt.Sprintf("tokens=%d crc32c=%08x", s.tokens.Len(), s.tokens.crc)
+	return s.tokens.identity()
 }
 
 // window fills dst, which holds seq+1 tokens, with window i of the given blocks.

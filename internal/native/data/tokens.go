@@ -16,6 +16,7 @@ type Tokens struct {
 	bytes []byte // little-endian
 	width int    // bytes of an id: 1, 2 or 4
 	crc   uint32
+	bad   int    // lines that were left out when a cache was written
 	what  string // the file, for errors
 
 	release func() error // ends the mapping; nil for a stream in memory
@@ -38,6 +39,9 @@ func widthOf(vocabSize int) (int, error) {
 func newTokens(data []byte, width int) *Tokens {
 	return &Tokens{bytes: data, width: width, crc: crc32.Checksum(data, castagnoli())}
 }
+
+// identity identifies the stream.
+func (t *Tokens) identity() string { return fmt.Sprintf("tokens=%d crc32c=%08x", t.Len(), t.crc) }
 
 // Len returns the number of tokens.
 func (t *Tokens) Len() int { return len(t.bytes) / t.width }

@@ -25,7 +25,7 @@ func file(t *testing.T, lines ...string) string {
 
 func read(t *testing.T, c posttrain.Tuning, pairs bool, lines ...string) (*posttrain.Source, error) {
 	t.Helper()
-	r, err := posttrain.NewReader(c, tokenizer.Byte{}, pairs)
+	r, err := posttrain.NewReader(c, tokenizer.Byte{}, pairs, "")
 	require.NoError(t, err)
 	return r.Read(t.Context(), []string{file(t, lines...)})
 }
@@ -114,11 +114,11 @@ func TestBadExamples(t *testing.T) {
 	}
 	_, err := read(t, posttrain.Tuning{}, true, `{"prompt": "x", "chosen": "y"}`)
 	assert.ErrorContains(t, err, "given no rejected, want chosen and rejected")
-	_, err = posttrain.NewReader(posttrain.Tuning{ChatTemplate: "chatlm"}, tokenizer.Byte{}, false)
+	_, err = posttrain.NewReader(posttrain.Tuning{ChatTemplate: "chatlm"}, tokenizer.Byte{}, false, "")
 	assert.ErrorContains(t, err, `did you mean "chatml"?`)
 	broken := filepath.Join(t.TempDir(), "broken.jinja")
 	require.NoError(t, os.WriteFile(broken, []byte("{% if %}"), 0o600))
-	_, err = posttrain.NewReader(posttrain.Tuning{ChatTemplate: broken}, tokenizer.Byte{}, false)
+	_, err = posttrain.NewReader(posttrain.Tuning{ChatTemplate: broken}, tokenizer.Byte{}, false, "")
 	assert.ErrorContains(t, err, "line 1, column 7")
 	assert.ErrorContains(t, posttrain.Tuning{DPOBeta: -1, PromptKey: "x"}.Validate(), "dpo_beta: given -1")
 	assert.ErrorContains(t, posttrain.Tuning{PromptKey: "x"}.Validate(), "want both or none")
@@ -140,7 +140,7 @@ func TestFind(t *testing.T) {
 		files, err := posttrain.Find(path)
 		require.NoError(t, err)
 		assert.Equal(t, []string{plain, packed}, files)
-		r, err := posttrain.NewReader(posttrain.Tuning{}, tokenizer.Byte{}, false)
+		r, err := posttrain.NewReader(posttrain.Tuning{}, tokenizer.Byte{}, false, "")
 		require.NoError(t, err)
 		s, err := r.Read(t.Context(), files)
 		require.NoError(t, err)

@@ -32,9 +32,10 @@ type Pair struct{ Chosen, Rejected Example }
 type Source struct {
 	Files       []string
 	Examples    []Example
-	Pairs       []Pair // for preferences in place of Examples
-	Fingerprint string // of tokenizer, template and files
-	Template    string // the chat template that conversations were rendered with; "" without any
+	Pairs       []Pair     // for preferences in place of Examples
+	Fingerprint string     // of tokenizer, template and files
+	Bad         corpus.Bad // the lines that were left out
+	Template    string     // the chat template that conversations were rendered with; "" without any
 }
 
 // Reader reads examples.
@@ -42,19 +43,21 @@ type Reader struct {
 	config    Tuning
 	tokenizer tokenizer.Tokenizer
 	template  *chat.Template
+	onBad     corpus.OnBad
 	source    string // of template
 	talks     bool   // a conversation was read
 	bos, eos  string
 	pairs     bool
 }
 
-// NewReader returns a Reader of examples, or with pairs one of preferences.
-func NewReader(c Tuning, t tokenizer.Tokenizer, pairs bool) (*Reader, error) {
+// NewReader returns a Reader of examples, or with pairs one of preferences. onBad says what becomes
+// of lines without any.
+func NewReader(c Tuning, t tokenizer.Tokenizer, pairs bool, onBad corpus.OnBad) (*Reader, error) {
 	template, source, err := c.template(t)
 	if err != nil {
 		return nil, err
 	}
-	r := &Reader{config: c, tokenizer: t, template: template, source: source, pairs: pairs}
+	r := &Reader{config: c, tokenizer: t, template: template, source: source, pairs: pairs, onBad: onBad}
 	if f, ok := t.(*tokenizer.File); ok {
 		r.bos, r.eos = special(f, f.BOS()), special(f, f.EOS())
 	}
@@ -118,7 +121,7 @@ func (r *Reader) Read(ctx context.Context, files []string) (*Source, error) {
 		}
 	}
 	if len(s.Examples)+len(s.Pairs) == 0 {
-		return nil, fmt.Errorf("train_data_path: %s: given no examples, want a JSON object per line", strings.Join(files, ", "))
+		return nil, fmt.Errorf("train_data_path: %s: given no examples, want a JSON object per line%s", strings.Join(files, ", "), also(s.Bad.String()))
 	}
 	if r.talks {
 		s.Template = r.source
@@ -127,13 +130,22 @@ func (r *Reader) Read(ctx context.Context, files []string) (*Source, error) {
 	return s, nil
 }
 
+// also returns a text as the second part of a sentence, "" for none.
+func also(text string) string {
+	if text == "" {
+		return ""
+	}
+	return "; " + text
+}
+
 func (r *Reader) readFile(ctx context.Context, file string, s *Source, sum hash.Hash) error {
-	err := corpus.Lines(ctx, file, func(line []byte) error {
-		fmt.Fprintf(sum, "%s\n", line)
-		if len(line) == 0 {
-			return nil
+	err := corpus.Lines(ctx, file, func(line corpus.Line) error {
+		fmt.Fprintf(sum, "%s\n", line.Text)
+		fault := line.Check()
+		if fault == nil && len(line.Text) > 0 {
+			fault = r.readLine(ctx, line.Text, s)
 		}
-		return r.readLine(ctx, line, s)
+		return r.onBad.Skip(ctx, &s.Bad, line.At(fault))
 	})
 	if err != nil {
 		return fmt.Errorf("train_data_path: %w", err)

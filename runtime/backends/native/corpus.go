@@ -103,8 +103,12 @@ func (t *trainer) loadData(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := t.describeFiles(plan.Paths()); err != nil {
+		return describe(t.tc, err)
+	}
 	set, err := plan.Load(ctx, func(r data.Report) {
 		t.warn(r.Warnings)
+		t.left(r.Bad)
 		if r.Tokens > 0 {
 			t.tc.Log.Info(r.String())
 		}

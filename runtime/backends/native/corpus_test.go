@@ -156,3 +156,57 @@ func TestBadTokenizers(t *testing.T) {
 		assert.ErrorContains(t, err, want, args)
 	}
 }
+
+// Lines without a document are an error with their place, or are left out and counted at the end.
+func TestBadRecords(t *testing.T) {
+	l := newLab(t)
+	end := &ended{}
+	l.observer = end
+	lines := filepath.Join(l.dir, "lines.jsonl")
+	content := strings.Repeat("{\"text\": \"func g(x int) int { return x * x }\"}\n", 200)
+	require.NoError(t, os.WriteFile(lines, []byte(content+"oops\n"+content+"{\"text\": 1}\n"), 0o644))
+	args := []string{"train_data_path=" + lines, "train_iters=2"}
+	err := l.train(t.Context(), "run", args...)
+	require.ErrorContains(t, err, "train_data_path: "+lines+": line 201 (byte ")
+	require.ErrorContains(t, l.train(t.Context(), "run", append(args, "on_bad_record=ignore")...), `on_bad_record: given "ignore", want error or skip`)
+	args = append(args, "on_bad_record=skip")
+	require.NoError(t, l.train(t.Context(), "run", args...))
+	assert.Contains(t, l.log.String(), "bad lines left out (on_bad_record=skip): 2: "+lines+": line 201 (byte ")
+	assert.Equal(t, 2, end.result.BadRecords)
+	require.NoError(t, l.train(t.Context(), "run", "train_data_path="+lines, "train_iters=4", "on_bad_record=skip"))
+	assert.Equal(t, 2, end.result.BadRecords, "as the cache says")
+}
+
+// A run does not go on with files that have changed, and says which.
+func TestDataThatHasChanged(t *testing.T) {
+	l := newLab(t)
+	end := &ended{}
+	l.observer = end
+	dir := filepath.Join(l.dir, "texts")
+	require.NoError(t, os.Mkdir(dir, 0o755))
+	text := strings.Repeat("func g(x int) int { return x * x }\n", 600)
+	for _, name := range []string{"a.go", "b.go", "c.go"} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
+	}
+	args := []string{"train_data_path=" + dir, "train_iters=2"}
+	require.NoError(t, l.train(t.Context(), "run", args...))
+	path := filepath.Join(dir, "b.go")
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	change := func(at int) {
+		require.NoError(t, os.WriteFile(path, []byte(text[:at]+"X"+text[at+1:]), 0o644))
+		require.NoError(t, os.Chtimes(path, info.ModTime(), info.ModTime()))
+	}
+	args[1] = "train_iters=4"
+	change(10)
+	err = l.train(t.Context(), "run", args...)
+	require.ErrorContains(t, err, "was trained on other data: tokens=")
+	require.ErrorContains(t, err, "; of its files "+path+" has other content of the same size")
+	change(len(text) / 4) // where only reading the file shows it
+	err = l.train(t.Context(), "run", append(args, "verify_data=true")...)
+	require.ErrorContains(t, err, "was trained on other data: tokens=")
+	require.ErrorContains(t, err, "; no file has changed by its size, its time and its blocks")
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
+	require.NoError(t, l.train(t.Context(), "run", args...), "the text is what it was")
+	assert.Equal(t, 4, end.result.LastStep)
+}

@@ -17,7 +17,7 @@ import (
 // runFiles are the files of a run in its directory, except the log. Those of an earlier run are
 // kept together.
 var runFiles = []string{
-	checkpointsName, nameFile, rundir.MetricsName, rundir.PlotName, rundir.RunFileName, rundir.ConfigName, manifestFile, rundir.DispatchName, batchesFile, tensorboardName, tracking.StateName, wandb.DirName,
+	checkpointsName, nameFile, rundir.MetricsName, rundir.PlotName, rundir.RunFileName, rundir.ConfigName, dataFile, manifestFile, rundir.DispatchName, batchesFile, tensorboardName, tracking.StateName, wandb.DirName,
 	"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "chat_template.jinja", "tokenizer.model",
 }
 
@@ -79,7 +79,7 @@ func (t *trainer) checkSame(c *checkpoint.Checkpoint, s *state) error {
 	case strings.HasPrefix(s.Data, t.data.Corpus()+" "):
 		differs, other = fmt.Sprintf("was trained on other windows of the corpus: %s, and this run's are %s", s.Data, data), false
 	default:
-		differs = fmt.Sprintf("was trained on other data: %s, and this run's is %s", s.Data, data)
+		differs = fmt.Sprintf("was trained on other data: %s, and this run's is %s%s", s.Data, data, t.changedFiles(s.Data))
 	}
 	s.Position = 0
 	return t.otherBatches(c, differs, other)

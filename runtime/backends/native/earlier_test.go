@@ -98,7 +98,7 @@ func TestAnotherRunInTheDirectory(t *testing.T) {
 		give []string
 		want []string
 	}{
-		{"corpus", []string{"train_data_path=" + other}, []string{"step-00000005 was trained on other data", "exp_name=NAME", "load=none", "load=" + l.path("run", "checkpoints")}},
+		{"corpus", []string{"train_data_path=" + other}, []string{"step-00000005 was trained on other data", "of its files " + other + " is new, ", "text.go is gone", "exp_name=NAME", "load=none", "load=" + l.path("run", "checkpoints")}},
 		{"seed", []string{"seed=9"}, []string{"was trained with seed 1234, and this run's is 9", "exp_name=NAME"}},
 		{"model", []string{"hidden_size=64"}, []string{"has another model", "hidden_size", "exp_name=NAME"}},
 		{"fewer steps", []string{"train_iters=3"}, []string{"train_iters: given 3", "at step 5 already", "exp_name=NAME"}},

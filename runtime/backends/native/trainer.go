@@ -37,7 +37,8 @@ type trainer struct {
 	events    *tensorboard.Writer // nil without TensorBoard
 	track     *tracking.Set       // on the first rank
 	store     *checkpoint.Store
-	data      corpus // nil before it is loaded
+	data      corpus     // nil before it is loaded
+	record    dataRecord // of the files that hold the data, on the first rank
 	sampler   feed
 	reference *model.Model   // the weights to compare with, in stage dpo
 	examples  *posttrain.Set // nil for a run that learns from text
@@ -143,6 +144,7 @@ func (t *trainer) Init(ctx context.Context) error {
 	}
 	t.progress.Enter(backend.PhaseStart, t.state.Step)
 	t.state = state{Seed: t.args.Seed, Data: t.data.Fingerprint()}
+	t.record.Fingerprint = t.state.Data
 	if t.world.Leads() {
 		if err := t.openRun(); err != nil {
 			return err
@@ -243,6 +245,9 @@ func (t *trainer) recordRun() error {
 		if err := t.dir.WriteFile(raw.Name, raw.Data); err != nil {
 			return err
 		}
+	}
+	if err := t.writeJSON(dataFile, t.record); err != nil {
+		return err
 	}
 	return t.writeJSON(manifestFile, t.tc.Manager.Manifest())
 }

@@ -90,6 +90,7 @@ func (a *Args) validateStage() error {
 	refuse(a.MaskConfig.Any(), a.firstMask(), examples)
 	refuse(a.TextKey != "", "text_key", examples)
 	refuse(a.TrainDataFormat != "" && a.TrainDataFormat != "auto", "train_data_format", examples)
+	refuse(a.VerifyData, "verify_data", "examples are read for each run")
 	refuse(a.Split != "", "split", "use valid_fraction or valid_data_path")
 	refuse(a.TestDataPath != "", "test_data_path", "use valid_data_path")
 	refuse(a.TrainDataMax != 0, "train_data_max_bytes", examples)
@@ -112,11 +113,15 @@ func (t *trainer) readExamples(ctx context.Context, path string) (*posttrain.Sou
 	if err != nil {
 		return nil, err
 	}
-	r, err := posttrain.NewReader(t.args.Tuning, t.args.tokenizer, t.args.stage == stageDPO)
+	r, err := posttrain.NewReader(t.args.Tuning, t.args.tokenizer, t.args.stage == stageDPO, t.args.OnBadRecord)
 	if err != nil {
 		return nil, err
 	}
-	return r.Read(ctx, files)
+	source, err := r.Read(ctx, files)
+	if err == nil {
+		t.left(source.Bad)
+	}
+	return source, err
 }
 
 // rows returns how examples become rows.
@@ -144,6 +149,9 @@ func (t *trainer) loadExamples(ctx context.Context) error {
 	}
 	t.warn(set.Warnings())
 	t.tc.Log.Info(set.String())
+	if err := t.describeFiles(source.Files); err != nil {
+		return describe(t.tc, err)
+	}
 	t.data, t.sampler, t.examples = set, posttrain.NewSampler(set), set
 	held := set
 	if evaluates && t.args.ValidDataPath != "" {

@@ -37,6 +37,9 @@ type Settings struct {
 	// TextKey is the key of a JSON object, or the column of Parquet, that holds the document; "" means
 	// DefaultTextKey.
 	TextKey string
+
+	// OnBad says what becomes of lines without a document; "" means BadError.
+	OnBad OnBad
 }
 
 // Report says what a corpus holds.
@@ -87,7 +90,11 @@ type Corpus struct {
 	report   Report
 	left     int64 // of text, to be counted while reading; 0 for no limit
 	read     atomic.Int64
+	bad      Bad
 }
+
+// Bad says what the last Read has left out.
+func (c *Corpus) Bad() Bad { return c.bad }
 
 // FileBytes returns the bytes of the files.
 func (c *Corpus) FileBytes() int64 {
@@ -164,19 +171,24 @@ func (c *Corpus) find(ctx context.Context) error {
 }
 
 // Identify adds to a hash what decides the documents, as far as it is known without reading the
-// files: paths, sizes, times and settings.
-func (c *Corpus) Identify(h hash.Hash) {
+// files whole: paths, sizes, times, a few of their blocks and settings.
+func (c *Corpus) Identify(h hash.Hash) error {
 	if !c.report.Plain {
-		fmt.Fprintf(h, "%q %d\n", c.settings.TextKey, c.left)
+		fmt.Fprintf(h, "%q %d %q\n", c.settings.TextKey, c.left, cmp.Or(c.settings.OnBad, BadError))
 	}
-	for _, s := range c.sources {
+	files, err := Describe(c.Paths())
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.settings.Key, err)
+	}
+	for i, s := range c.sources {
 		path, err := filepath.Abs(s.path)
 		if err != nil {
 			path = s.path
 		}
-		fmt.Fprintf(h, "%q %d %d %d\n", path, s.size, s.whole, s.mtime.UnixNano())
+		fmt.Fprintf(h, "%q %d %d %d %08x\n", path, s.size, s.whole, s.mtime.UnixNano(), files[i].Blocks)
 		if !s.layout.plain() {
 			fmt.Fprintf(h, "%s %s\n", s.layout.format, s.layout.compression)
 		}
 	}
+	return nil
 }

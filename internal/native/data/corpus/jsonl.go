@@ -3,12 +3,12 @@ package corpus
 import (
 	"bufio"
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,21 +38,45 @@ func (e *PositionError) Error() string {
 // Unwrap returns the error without the place.
 func (e *PositionError) Unwrap() error { return e.Err }
 
-// Lines passes each line of a file, which may be compressed, to yield: without spaces around it and
-// valid until yield returns. It ends with the first error, which is a *PositionError for one of
-// yield.
-func Lines(ctx context.Context, path string, yield func(line []byte) error) error {
+// Line is a line of a file.
+type Line struct {
+	Text   []byte // without spaces around it, nil for one that is too long; valid until the next line
+	path   string
+	number int   // from 1
+	offset int64 // in the text after decompression
+	limit  int   // 0 for a line that keeps to it
+}
+
+// At returns a fault of the line with its place.
+func (l Line) At(fault error) error {
+	if fault == nil {
+		return nil
+	}
+	return &PositionError{Path: filepath.Clean(l.path), Line: l.number, Offset: l.offset, Err: fault}
+}
+
+// Check returns an error for a line that is too long to be read.
+func (l Line) Check() error {
+	if l.limit == 0 {
+		return nil
+	}
+	return fmt.Errorf("the line is longer than %d bytes: the file may not be one of JSON lines", l.limit)
+}
+
+// Lines passes each line of a file, which may be compressed, to yield. It ends with the first
+// error.
+func Lines(ctx context.Context, path string, yield func(Line) error) error {
 	f, err := durable.OpenRegular(path)
 	if err != nil {
 		return durable.Explain(err)
 	}
 	defer f.Close()
 	layout := layoutOf(path, JSONL)
-	return unpacked(f, path, layout, new(atomic.Int64), func(content io.Reader) error { return lines(ctx, content, yield) })
+	return unpacked(f, path, layout, new(atomic.Int64), func(content io.Reader) error { return lines(ctx, path, content, maxLine, yield) })
 }
 
 // lines is Lines for an open file.
-func lines(ctx context.Context, from io.Reader, yield func(line []byte) error) error {
+func lines(ctx context.Context, path string, from io.Reader, limit int, yield func(Line) error) error {
 	in := bufio.NewReaderSize(from, PieceSize)
 	var long []byte
 	offset := int64(0)
@@ -60,47 +84,57 @@ func lines(ctx context.Context, from io.Reader, yield func(line []byte) error) e
 		if err := ctx.Err(); err != nil {
 			return fmt.Errorf("read the corpus: %w", err)
 		}
-		at := func(err error) error { return &PositionError{Line: number, Offset: offset, Err: err} }
-		line, err := in.ReadSlice('\n')
-		for long = long[:0]; err == bufio.ErrBufferFull; line, err = in.ReadSlice('\n') {
-			if long = append(long, line...); len(long) > maxLine {
-				return at(fmt.Errorf("the line is longer than %d bytes: the file may not be one of JSON lines", maxLine))
+		l := Line{path: path, number: number, offset: offset}
+		text, err := in.ReadSlice('\n')
+		for long = long[:0]; err == bufio.ErrBufferFull; text, err = in.ReadSlice('\n') {
+			if err := ctx.Err(); err != nil {
+				return fmt.Errorf("read the corpus: %w", err)
+			}
+			offset += int64(len(text))
+			if len(long)+len(text) > limit {
+				l.limit = limit
+			}
+			if l.limit == 0 {
+				long = append(long, text...)
 			}
 		}
-		if len(long) > 0 {
-			long = append(long, line...)
-			line = long
-		}
+		offset += int64(len(text))
 		if err != nil && err != io.EOF {
 			return &sourceError{err}
 		}
-		if len(line) > 0 {
-			if fault := yield(bytes.TrimSpace(line)); fault != nil {
-				return at(fault)
+		if len(long) > 0 && l.limit == 0 {
+			long = append(long, text...)
+			text = long
+		}
+		if l.limit == 0 {
+			l.Text = bytes.TrimSpace(text)
+		}
+		if len(text) > 0 || l.limit > 0 {
+			if err := yield(l); err != nil {
+				return err
 			}
 		}
 		if err == io.EOF {
 			return nil
 		}
-		offset += int64(len(line))
 	}
 }
 
 // lines passes on the document of each line of JSON. Blank lines are left out.
-func (r *reader) lines(from io.Reader) error {
-	var ended error // by who gets the documents, which is not about the file
-	err := lines(r.ctx, from, func(line []byte) error {
-		if len(line) == 0 {
+func (r *reader) lines(path string, from io.Reader) error {
+	return lines(r.ctx, path, from, maxLine, func(l Line) error {
+		if len(l.Text) == 0 && l.limit == 0 {
 			return nil
 		}
-		text, err := textOf(line, r.key)
-		if err != nil {
-			return err
+		text, fault := []byte(nil), l.Check()
+		if fault == nil {
+			text, fault = textOf(l.Text, r.key)
 		}
-		ended = r.document(text)
-		return ended
+		if fault != nil {
+			return r.onBad.Skip(r.ctx, r.bad, l.At(fault))
+		}
+		return r.document(text)
 	})
-	return cmp.Or(ended, err)
 }
 
 // textOf returns the text that a key of a JSON object holds.

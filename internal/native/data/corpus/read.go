@@ -27,7 +27,8 @@ type Piece struct {
 // It ends with the first error, which is that of yield or one about a file.
 func (c *Corpus) Read(ctx context.Context, yield func(Piece) error) error {
 	c.read.Store(0)
-	r := &reader{ctx: ctx, key: c.settings.TextKey, yield: yield, left: c.left, limited: c.left > 0, read: &c.read}
+	c.bad = Bad{}
+	r := &reader{ctx: ctx, key: c.settings.TextKey, onBad: c.settings.OnBad, bad: &c.bad, yield: yield, left: c.left, limited: c.left > 0, read: &c.read}
 	for _, s := range c.sources {
 		err := r.file(s)
 		if errors.Is(err, errEnough) {
@@ -47,6 +48,8 @@ var errEnough = errors.New("the limit of the text is reached")
 type reader struct {
 	ctx     context.Context
 	key     string
+	onBad   OnBad
+	bad     *Bad
 	yield   func(Piece) error
 	buf     []byte
 	left    int64 // of text
@@ -68,13 +71,13 @@ func (r *reader) file(s source) error {
 	}
 	read := r.text
 	if s.layout.format == JSONL {
-		read = r.lines
+		read = func(content io.Reader) error { return r.lines(s.path, content) }
 	}
 	return unpacked(f, s.path, s.layout, r.read, read)
 }
 
-// unpacked reads the content of a file. It counts the bytes of the file that are read and adds the
-// path to errors.
+// unpacked reads the content of a file. It counts the bytes of the file that are read, and adds the
+// path to errors about them.
 func unpacked(f *os.File, path string, l layout, total *atomic.Int64, read func(io.Reader) error) error {
 	packed := &counted{Reader: f, total: total}
 	content, err := l.decompress(packed)
@@ -89,9 +92,6 @@ func unpacked(f *os.File, path string, l layout, total *atomic.Int64, read func(
 			err = unpackError(l.compression, packed.n, err)
 		}
 		return fmt.Errorf("%s: %w", filepath.Clean(path), durable.Explain(err))
-	}
-	if at, ok := errors.AsType[*PositionError](err); ok {
-		at.Path = filepath.Clean(path)
 	}
 	return err
 }
