@@ -100,10 +100,10 @@ func measureMicro(ctx context.Context, s Settings, bench *native.Bench, limit ti
 	before := s.Manager.Stats()
 	begun := time.Now()
 	for i := range 2 + measuredSteps {
-		if i > 1 && time.Since(begun) > limit {
+		if i > 0 && time.Since(begun) > limit {
 			break
 		}
-		if i < 2 {
+		if i < 2 { // these warm up, and count only if there is no time for more
 			steps, before = nil, s.Manager.Stats()
 		}
 		at := time.Now()
@@ -123,7 +123,10 @@ func measureMicro(ctx context.Context, s Settings, bench *native.Bench, limit ti
 			update += time.Duration(o.MS * float64(time.Millisecond))
 		}
 	}
-	for range 3 {
+	for i := range 3 {
+		if i > 0 && time.Since(begun) > limit {
+			break
+		}
 		at := time.Now()
 		if _, err := bench.ValidLoss(); err != nil {
 			return 0, 0, 0, err

@@ -75,7 +75,22 @@ type Settings struct {
 	Pool          opregistry.Pool
 	Log           *slog.Logger
 	Warmup, Steps int // steps before the measured ones, and at least one measured step
+	// Limit is the time after which only steps begin that are needed: one to warm up and one that is
+	// measured. 0 is for none.
+	Limit time.Duration
 }
+
+// wants reports whether another step follows when so many were measured.
+func (s Settings) wants(measured int, past time.Duration) bool {
+	return measured == 0 || measured < s.Steps && !s.late(past)
+}
+
+// warm reports whether i steps are enough to warm up.
+func (s Settings) warm(i int, past time.Duration) bool {
+	return i >= s.Warmup || i > 0 && s.late(past)
+}
+
+func (s Settings) late(past time.Duration) bool { return s.Limit > 0 && past > s.Limit }
 
 // Measure makes steps of a module and returns what those after the warm-up took.
 func Measure(ctx context.Context, s Settings) (r Result, err error) {
@@ -92,21 +107,23 @@ func Measure(ctx context.Context, s Settings) (r Result, err error) {
 	var times []time.Duration
 	var sum time.Duration
 	var peaks []float64
-	for i := range s.Warmup + s.Steps {
+	begun := time.Now()
+	for i := 0; s.wants(len(times), time.Since(begun)); i++ {
 		if ctx.Err() != nil {
 			return r, ctx.Err()
 		}
-		if i == s.Warmup {
+		measured := len(times) > 0 || s.warm(i, time.Since(begun))
+		if measured && len(times) == 0 {
 			before = s.Manager.Stats()
 		}
-		if i >= s.Warmup {
+		if measured {
 			peaks = append(peaks, opbench.PeakFLOPS(s.Pool))
 		}
 		begin := time.Now()
 		if r.Loss, err = bench.Step(ctx); err != nil {
 			return r, err
 		}
-		if i >= s.Warmup {
+		if measured {
 			times = append(times, time.Since(begin))
 			sum += times[len(times)-1]
 		}
@@ -118,8 +135,8 @@ func Measure(ctx context.Context, s Settings) (r Result, err error) {
 	r.TokensPerSecond = float64(r.TokensPerStep) / (r.Step.Median / 1e3)
 	r.PeakFLOPS = stats.Median(peaks)
 	r.MFU = stats.Share(r.TokensPerSecond*r.FLOPsPerToken, r.PeakFLOPS)
-	r.Ops = opShares(before, s.Manager.Stats(), sum, s.Steps)
-	r.OutsideOps = 1e3 * sum.Seconds() / float64(s.Steps)
+	r.Ops = opShares(before, s.Manager.Stats(), sum, len(times))
+	r.OutsideOps = 1e3 * sum.Seconds() / float64(len(times))
 	for _, o := range r.Ops {
 		r.OutsideOps -= o.MS
 	}

@@ -25,9 +25,10 @@ func NewInit(prog cli.Program) *cobra.Command {
 		Short: "Write an experiment that trains a model on a text",
 		Long: `Write an experiment that trains a model on texts: files or folders of text, JSON lines or
 Parquet, compressed or not, or - for standard input, which is kept in stdin.txt. It trains a
-tokenizer, measures how fast this machine trains, and takes the largest model that sees two
-tokens for each of its parameters in --time; no text is seen more than six times. NAME.yaml
-and NAME-tokenizer.json are written to the working directory, and nothing is trained yet.
+tokenizer, measures for seconds how fast this machine trains, and takes the largest model
+that sees two tokens for each of its parameters in --time; no text is seen more than six
+times. NAME.yaml and NAME-tokenizer.json are written to the working directory, and nothing
+is trained yet.
 primus train TEXT does both.
 
 Without TEXT it asks, if standard input is a terminal.`,

@@ -49,7 +49,8 @@ type Choice struct {
 	TokenizerFile string
 	Steps         int
 	StepTokens    int
-	Rate          float64       // tokens in a second, measured
+	Rate          float64       // tokens in a second
+	Computed      bool          // Rate goes by that of a smaller model
 	Expected      time.Duration // of the whole run
 	tokenizer     []byte
 	evaluations   int // on the way
@@ -85,40 +86,74 @@ func choose(ctx context.Context, prog cli.Program, s Settings) (*Choice, error) 
 		return nil, fmt.Errorf("given %s bytes of text, which are %d tokens: want at least %d, for %s and a part to validate with",
 			plaintext.Count(uint64(t.bytes)), t.tokens, least, all[0].model)
 	}
-	chosen, measured, err := largest(all, t, s.Time, func(c candidate) (stepbench.Result, error) {
+	chosen, found, err := largest(all, t, s.Time, func(c candidate, sequences int) (stepbench.Result, error) {
 		say("measuring how fast this machine trains " + c.model)
-		return measure(ctx, prog, s, c, t.vocab)
+		return measure(ctx, prog, s, c, t.vocab, sequences)
 	})
 	if err != nil {
 		return nil, err
 	}
-	return finish(s, t, chosen, measured), nil
+	return finish(s, t, chosen, found), nil
+}
+
+// measurer trains a few steps of a model, each of so many sequences.
+type measurer func(c candidate, sequences int) (stepbench.Result, error)
+
+// measuringTime is how long a model is measured, about, whatever the time for training is.
+const measuringTime = 10 * time.Second
+
+// pace is how fast a model trains.
+type pace struct {
+	stepbench.Result
+	computed bool // from the rate of a smaller model
+}
+
+// rate returns how fast a model trains. It measures steps of four sequences, or of one where these
+// would take longer than measuringTime by the rate of a smaller model, and goes by that rate alone
+// where even this would take longer.
+func rate(c candidate, vocab int, smaller pace, measure measurer) (pace, error) {
+	perToken := 6 * c.parameters(vocab)
+	expected := smaller.TokensPerSecond * smaller.FLOPsPerToken / perToken
+	for _, sequences := range []int{4, 1} {
+		if 2*float64(sequences*c.seq) <= expected*measuringTime.Seconds() {
+			r, err := measure(c, sequences)
+			return pace{Result: r}, err
+		}
+	}
+	return pace{stepbench.Result{Parameters: int(c.parameters(vocab)), TokensPerSecond: expected, FLOPsPerToken: perToken}, true}, nil
 }
 
 // largest returns the model to train for a time, the largest that the rule allows or else the
 // first, and how fast it trains. It measures no model that cannot be fast enough.
-func largest(all []candidate, t *text, limit time.Duration, measure func(candidate) (stepbench.Result, error)) (chosen candidate, measured stepbench.Result, err error) {
+func largest(all []candidate, t *text, limit time.Duration, measure measurer) (chosen candidate, found pace, err error) {
 	usable := limit.Seconds() * trainingShare
+	smallest, err := measure(candidates()[0], 4)
+	if err != nil {
+		return chosen, found, err
+	}
+	found.Result = smallest
 	for i, c := range all {
 		wanted := tokensPerParameter * c.parameters(t.vocab)
 		// Larger models keep the processors busier: no rate is more than 1.5 times the one that the
 		// rate of the smaller model predicts.
-		if i > 0 && 1.5*measured.TokensPerSecond*measured.FLOPsPerToken/(6*c.parameters(t.vocab))*usable < wanted {
+		if i > 0 && 1.5*found.TokensPerSecond*found.FLOPsPerToken/(6*c.parameters(t.vocab))*usable < wanted {
 			break
 		}
 		if i > 0 && (t.tokens < int64(20*c.seq) || mostEpochs*float64(t.tokens) < wanted) {
 			break
 		}
-		r, err := measure(c)
-		if err != nil {
-			return chosen, measured, err
+		p := found
+		if c.model != candidates()[0].model {
+			if p, err = rate(c, t.vocab, found, measure); err != nil {
+				return chosen, found, err
+			}
 		}
-		if i > 0 && r.TokensPerSecond*usable < wanted {
+		if i > 0 && p.TokensPerSecond*usable < wanted {
 			break
 		}
-		chosen, measured = c, r
+		chosen, found = c, p
 	}
-	return chosen, measured, nil
+	return chosen, found, nil
 }
 
 // Models returns the model presets to choose from, the smallest first.
@@ -130,16 +165,16 @@ func Models() []string {
 	return names
 }
 
-// measure trains a few steps on random tokens.
-func measure(ctx context.Context, prog cli.Program, s Settings, c candidate, vocab int) (r stepbench.Result, err error) {
+// measure trains a few steps of so many sequences on random tokens.
+func measure(ctx context.Context, prog cli.Program, s Settings, c candidate, vocab, sequences int) (r stepbench.Result, err error) {
 	o := s.Training
 	o.Config, o.Program = c.model+"-pretrain", prog
-	overrides := []string{fmt.Sprintf("vocab_size=%d", vocab), "micro_batch_size=4", "global_batch_size=4"}
+	overrides := []string{fmt.Sprintf("vocab_size=%d", vocab), fmt.Sprintf("micro_batch_size=%d", sequences), fmt.Sprintf("global_batch_size=%[1]d", sequences)}
 	quiet := prog
 	quiet.Err = io.Discard
 	err = o.WithSteps(ctx, quiet, "init", overrides, func(p experiments.StepParams) error {
 		r, err = stepbench.Measure(ctx, stepbench.Settings{
-			Module: p.Module, Manager: p.Manager, Device: p.Device, Pool: p.Exec.Pool(), Log: slog.New(slog.DiscardHandler), Warmup: 2, Steps: 3,
+			Module: p.Module, Manager: p.Manager, Device: p.Device, Pool: p.Exec.Pool(), Log: slog.New(slog.DiscardHandler), Warmup: 2, Steps: 3, Limit: measuringTime,
 		})
 		return err
 	})
@@ -147,9 +182,9 @@ func measure(ctx context.Context, prog cli.Program, s Settings, c candidate, voc
 }
 
 // finish decides the lengths.
-func finish(s Settings, t *text, c candidate, r stepbench.Result) *Choice {
+func finish(s Settings, t *text, c candidate, r pace) *Choice {
 	choice := &Choice{
-		candidate: c, text: t, Name: s.Name, Model: c.model, Parameters: r.Parameters, Rate: r.TokensPerSecond, StepTokens: c.batch * c.seq,
+		candidate: c, text: t, Name: s.Name, Model: c.model, Parameters: r.Parameters, Rate: r.TokensPerSecond, Computed: r.computed, StepTokens: c.batch * c.seq,
 		tokenizer: t.tokenizer, validFraction: 0.05,
 	}
 	if t.tokenizer != nil {

@@ -20,9 +20,12 @@ func TestLargest(t *testing.T) {
 			for limit := time.Second; limit < 10_000*time.Hour; limit *= 4 {
 				measured := 0
 				text := &text{vocab: vocab, tokens: tokens}
-				c, r, err := largest(candidates(), text, limit, func(c candidate) (stepbench.Result, error) {
+				c, r, err := largest(candidates(), text, limit, func(c candidate, sequences int) (stepbench.Result, error) {
 					measured++
 					perToken := 6 * c.parameters(vocab)
+					if c.model != "llama_2M" {
+						assert.LessOrEqual(t, 2*float64(sequences*c.seq)*perToken/flops, measuringTime.Seconds(), "measuring takes as long whatever the limit is")
+					}
 					return stepbench.Result{TokensPerSecond: flops / perToken, FLOPsPerToken: perToken}, nil
 				})
 				require.NoError(t, err)
@@ -43,6 +46,22 @@ func TestLargest(t *testing.T) {
 	}
 }
 
+// A model that is asked for is measured for seconds, or not at all, however slow the machine is.
+func TestRateOfAModelThatIsAskedFor(t *testing.T) {
+	t.Parallel()
+	const vocab = 4096
+	for flops, computed := range map[float64]bool{1e9: true, 5e12: false} {
+		c, p, err := largest(candidates()[3:], &text{vocab: vocab, tokens: 1e9}, time.Second, func(c candidate, sequences int) (stepbench.Result, error) {
+			perToken := 6 * c.parameters(vocab)
+			return stepbench.Result{TokensPerSecond: flops / perToken, FLOPsPerToken: perToken}, nil
+		})
+		require.NoError(t, err)
+		assert.Equal(t, "llama_100M", c.model)
+		assert.Equal(t, computed, p.computed)
+		assert.InEpsilon(t, flops/(6*c.parameters(vocab)), p.TokensPerSecond, 1e-9)
+	}
+}
+
 // The steps fit into the time and the text, and there are always some.
 func TestLengths(t *testing.T) {
 	t.Parallel()
@@ -50,7 +69,7 @@ func TestLengths(t *testing.T) {
 		for _, rate := range []float64{1, 100, 1e5} {
 			for _, tokens := range []int64{int64(20 * c.seq), 1e6, 1e9} {
 				for _, limit := range []time.Duration{time.Second, 10 * time.Minute, 240 * time.Hour} {
-					choice := finish(Settings{Name: "n", Time: limit}, &text{tokens: tokens, vocab: 256}, c, stepbench.Result{TokensPerSecond: rate})
+					choice := finish(Settings{Name: "n", Time: limit}, &text{tokens: tokens, vocab: 256}, c, pace{Result: stepbench.Result{TokensPerSecond: rate}})
 					require.GreaterOrEqual(t, choice.Steps, fewestSteps)
 					trained := float64(choice.Steps * choice.StepTokens)
 					if choice.Steps > fewestSteps {

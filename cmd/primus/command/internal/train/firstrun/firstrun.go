@@ -253,10 +253,14 @@ func (c *Choice) Summary() string {
 	if c.tokenizer != nil {
 		tok = fmt.Sprintf("%s tokens of %s, which has %d", plaintext.Count(uint64(c.text.tokens)), c.TokenizerFile, c.text.vocab)
 	}
+	how := "measured here"
+	if c.Computed {
+		how = "computed from a smaller model, which was measured here"
+	}
 	fmt.Fprintf(&b, "text        %s: %s bytes, %s\n", c.text.path, plaintext.Count(uint64(c.text.bytes)), tok)
 	fmt.Fprintf(&b, "model       %s with %.1f million parameters\n", c.Model, float64(c.Parameters)/1e6)
-	fmt.Fprintf(&b, "training    %d steps of %d tokens, %.1f times the text, about %v at %.0f tokens/s, measured here\n",
-		c.Steps, c.StepTokens, c.epochs(), c.Expected.Round(time.Second), c.Rate)
+	fmt.Fprintf(&b, "training    %d steps of %d tokens, %.1f times the text, about %v at %.0f tokens/s, %s\n",
+		c.Steps, c.StepTokens, c.epochs(), c.Expected.Round(time.Second), c.Rate, how)
 	for _, note := range c.notes {
 		fmt.Fprintf(&b, "note        %s\n", note)
 	}
