@@ -143,6 +143,8 @@ type setting struct {
 	axis   func(int) int // see Stage
 	limit  int           // see Stage
 	padded func(int) bool
+
+	outline bool // see Stage
 }
 
 // scaled returns the call with other numbers among its arguments, as far as the op allows them, so

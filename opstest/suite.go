@@ -240,7 +240,7 @@ type staged struct {
 
 func (r *runner) stage(t tensortest.TB, c untypedCase, with setting) *staged {
 	t.Helper()
-	s := &Stage{T: t, Seed: with.seed, place: with.place, axis: with.axis, padded: with.padded, limit: with.limit}
+	s := &Stage{T: t, Seed: with.seed, place: with.place, axis: with.axis, padded: with.padded, limit: with.limit, outline: with.outline}
 	call := &staged{stage: s, args: c.Make(s), terms: c.Terms, recorded: c.recorded}
 	if with.scaled && r.changeable() {
 		call.args = scaled(call.args, r.op)

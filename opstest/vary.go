@@ -109,9 +109,12 @@ func (r *runner) longest(cases []untypedCase, limit int) []untypedCase {
 func (r *runner) varied(t T, name string, c untypedCase, with setting) (judged bool) {
 	t.Helper()
 	want, ok := r.made(c, with)
-	if !ok {
-		return false
-	}
+	return ok && r.variedAs(t, name, c, with, want)
+}
+
+// variedAs is varied with operands for the oracle that are made.
+func (r *runner) variedAs(t T, name string, c untypedCase, with setting, want *staged) (judged bool) {
+	t.Helper()
 	r.run(t, c.dtype.String()+"/"+name+"/"+c.Name, func(t T) {
 		if err := r.wanted(want, with); err != nil {
 			t.Skipf("not judged: the oracle: %v", err)
@@ -307,13 +310,20 @@ func (r *runner) stretchTo(t T, c untypedCase, n, least, wanted, limit int) bool
 					return other
 				}
 			}
-			found, ok := r.made(c, with)
+			outline := with
+			outline.outline = true // most of these calls are not possible
+			found, ok := r.made(c, outline)
 			if !ok {
 				continue
 			}
 			if more := r.lengthened(found, wanted, g.odd); more != nil {
-				c.Terms = max(c.Terms, to)
-				if r.varied(t, fmt.Sprintf("stretched=%d,%d", n, to), c, with) {
+				grown := c
+				grown.Terms = max(c.Terms, to)
+				want, ok := r.made(grown, with)
+				if !ok {
+					continue
+				}
+				if r.variedAs(t, fmt.Sprintf("stretched=%d,%d", n, to), grown, with, want) {
 					for _, axis := range more {
 						r.long[axis] = true
 					}

@@ -121,15 +121,16 @@ func (m miniFloat) encode(f float64) uint32 {
 	if math.IsInf(f, 0) {
 		return overflow
 	}
-	if f == 0 {
-		return sign
+	// The bits of |f| below its exponent are rounded away. A carry into the next binade must add one
+	// to the exponent field, and the addition of the integers does that.
+	size, shift := math.Float64bits(math.Abs(f)), 52-m.manBits
+	var kept uint64
+	if int(size>>52) > 1023-bias {
+		kept = (size+(1<<(shift-1)-1)+size>>shift&1)>>shift - uint64(1023-bias)<<m.manBits
+	} else { // less than the least normal number: all have the same unit
+		kept = uint64(math.RoundToEven(math.Ldexp(math.Abs(f), bias-1+m.manBits)))
 	}
-	_, e := math.Frexp(f)
-	quantum := max(e-1, 1-bias) - m.manBits
-	units := math.RoundToEven(math.Ldexp(math.Abs(f), -quantum))
-	// units counts steps of f's binade. A carry into the next binade must add one to the exponent
-	// field, and the addition of the integers does that.
-	field := uint32(quantum+m.manBits+bias-1)<<m.manBits + uint32(units)
+	field := uint32(min(kept, math.MaxUint32))
 	limit := expMax << m.manBits
 	if m.finite {
 		limit |= manMax

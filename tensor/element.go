@@ -159,12 +159,32 @@ func (t *Tensor) SetFloat64s(v []float64) error {
 	if !t.OnHost() {
 		return t.update("SetFloat64s", func(host *Tensor) error { return host.SetFloat64s(v) })
 	}
-	i := 0
-	t.each(func(p unsafe.Pointer) {
-		t.store(p, v[i])
-		i++
+	if t.elems == 0 {
+		return nil
+	}
+	run, step, shape := 1, 1, t.shape
+	if last := len(shape) - 1; last >= 0 {
+		run, step, shape = shape[last], t.strides[last], shape[:last]
+	}
+	base, size, done := t.Pointer(), t.dtype.Size(), 0
+	walk(shape, t.strides, t.strides, func(at, _ int) {
+		t.storeRun(unsafe.Add(base, at*size), step*size, v[done:done+run])
+		done += run
 	})
 	return nil
+}
+
+// storeRun stores elements at p and after it, which are stride bytes apart.
+func (t *Tensor) storeRun(p unsafe.Pointer, stride int, from []float64) {
+	if t.dtype == F32 { // the usual one, without a switch for each element
+		for i, v := range from {
+			*(*float32)(unsafe.Add(p, i*stride)) = float32(v)
+		}
+		return
+	}
+	for i, v := range from {
+		t.store(unsafe.Add(p, i*stride), v)
+	}
 }
 
 // CopyFrom copies the elements of src. Equal dtypes are copied bit for bit; others are converted
@@ -212,16 +232,6 @@ func (t *Tensor) copyElements(src *Tensor) {
 
 func (t *Tensor) notOnHost(fn string) error {
 	return &Error{Func: fn, Got: t.String(), Want: "memory that the processor can read"}
-}
-
-// each calls f with the address of every element in row-major order.
-func (t *Tensor) each(f func(unsafe.Pointer)) {
-	t.checkHost()
-	if t.elems == 0 {
-		return
-	}
-	base, size := t.Pointer(), t.dtype.Size()
-	walk(t.shape, t.strides, t.strides, func(at, _ int) { f(unsafe.Add(base, at*size)) })
 }
 
 // walk calls f for every index of a shape without axes of length 0, in row-major
