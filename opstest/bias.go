@@ -36,8 +36,10 @@ func bias(want, got *tensor.Tensor, tol tensor.Tolerance) string {
 		sum += e
 		outward += math.Copysign(e, e*w)
 		arithmetic += tol.Abs + tol.Rel*math.Abs(w)
-		half := unit * math.Exp2(math.Floor(math.Log2(math.Abs(w))))
-		squares += half * half
+		if unit > 0 {
+			half := unit * math.Float64frombits(math.Float64bits(w)&(0x7ff<<52)) // the power of two below |w|
+			squares += half * half
+		}
 	}
 	if n < minBiased {
 		return ""

@@ -2,6 +2,7 @@ package opstest
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -182,26 +183,39 @@ func (r *runner) lengthen(t T, served []untypedCase) {
 	if !slices.ContainsFunc(r.op.Params(), isList) {
 		return
 	}
-	with := setting{change: r.longer}
-	smallest, least := map[string]untypedCase{}, map[string]int{} // by the operands that are given
+	type list struct {
+		untypedCase
+		given string // names of operands
+		size  int
+	}
+	var all []list
 	for _, c := range served {
 		call, ok := r.made(c, setting{})
 		if !ok || len(call.operands) == 0 {
 			continue
 		}
-		given, n := "", size(call.operands)
+		l := list{untypedCase: c, size: size(call.operands)}
 		for _, o := range call.operands {
-			if name, _, _ := strings.Cut(o.Name, "["); !strings.HasSuffix(given, name+" ") {
-				given += name + " "
+			if name, _, _ := strings.Cut(o.Name, "["); !strings.HasSuffix(l.given, name+" ") {
+				l.given += name + " "
 			}
 		}
-		if known, ok := least[given]; n > 0 && (!ok || n < known) {
-			if longer, ok := r.made(c, with); ok && size(longer.operands) < maxStretched {
-				smallest[given], least[given] = c, n
-			}
+		if l.size > 0 {
+			all = append(all, l)
 		}
 	}
-	for i, given := range slices.SortedFunc(maps.Keys(smallest), func(a, b string) int { return len(b) - len(a) }) {
+	slices.SortStableFunc(all, func(a, b list) int { return a.size - b.size })
+	with := setting{change: r.longer}
+	smallest := map[string]untypedCase{} // by the operands that are given
+	for _, l := range all {
+		if _, found := smallest[l.given]; found {
+			continue
+		}
+		if longer, ok := r.made(l.untypedCase, with); ok && size(longer.operands) < maxStretched {
+			smallest[l.given] = l.untypedCase
+		}
+	}
+	for i, given := range slices.SortedFunc(maps.Keys(smallest), func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) }) {
 		if i == longListCases {
 			break
 		}
