@@ -56,36 +56,6 @@ if [[ -z $packer ]]; then
 	go build -modfile=internal/tools/go.mod -o "$packer" github.com/goreleaser/nfpm/v2/cmd/nfpm
 fi
 
-# blob FILE adds a file to the layout in $work/oci and prints its descriptor of a media type.
-blob() {
-	local sum
-	sum=$(sha256sum "$1" | cut -d ' ' -f 1)
-	cp "$1" "$work/oci/blobs/sha256/$sum"
-	printf '"mediaType":"application/vnd.oci.image.%s","digest":"sha256:%s","size":%d' "$2" "$sum" "$(stat -c %s "$1")"
-}
-
-# image PROGRAM ARCH FILE writes an image in OCI layout that has nothing but a static program.
-image() {
-	local layer config manifest created
-	rm -rf "$work/oci" "$work/root" && mkdir -p "$work/oci/blobs/sha256" "$work/root/run" "$work/root/tmp"
-	cp "$1" "$work/root/primus"
-	chmod 1777 "$work/root/tmp"
-	tar -C "$work/root" --sort=name --mtime="@$commit_time" --owner=0 --group=0 --numeric-owner -cf "$work/layer.tar" primus run tmp
-	created=$(date -u -d "@$commit_time" +%Y-%m-%dT%H:%M:%SZ)
-	printf '{"created":"%s","architecture":"%s","os":"linux","config":{"Entrypoint":["/primus"],"WorkingDir":"/run"},"rootfs":{"type":"layers","diff_ids":["sha256:%s"]}}' \
-		"$created" "$2" "$(sha256sum "$work/layer.tar" | cut -d ' ' -f 1)" >"$work/config.json"
-	gzip -n -9 "$work/layer.tar"
-	layer=$(blob "$work/layer.tar.gz" layer.v1.tar+gzip)
-	rm "$work/layer.tar.gz"
-	config=$(blob "$work/config.json" config.v1+json)
-	printf '{"schemaVersion":2,"mediaType":"application/vnd.oci.image.manifest.v1+json","config":{%s},"layers":[{%s}]}' "$config" "$layer" >"$work/manifest.json"
-	manifest=$(blob "$work/manifest.json" manifest.v1+json)
-	printf '{"schemaVersion":2,"mediaType":"application/vnd.oci.image.index.v1+json","manifests":[{%s,"platform":{"architecture":"%s","os":"linux"},"annotations":{"org.opencontainers.image.ref.name":"%s"}}]}' \
-		"$manifest" "$2" "$version" >"$work/oci/index.json"
-	printf '{"imageLayoutVersion":"1.0.0"}' >"$work/oci/oci-layout"
-	tar -C "$work/oci" --sort=name --mtime="@$commit_time" --owner=0 --group=0 --numeric-owner -cf "$3" oci-layout index.json blobs
-}
-
 archives=()
 for target in $targets; do
 	IFS=/ read -r os arch kind <<<"$target"
@@ -103,7 +73,7 @@ for target in $targets; do
 		gzip -n -9 >"$dir/$name.tar.gz"
 	archives+=("$name.tar.gz" "$name.cdx.json")
 	if [[ $os == linux && $kind == static ]]; then
-		image "$work/$name/$program" "$arch" "$dir/primus_${version#v}_linux_${arch}_oci.tar"
+		scripts/image.sh "$work/$name/$program" "$arch" "$version" "$commit_time" "$dir/primus_${version#v}_linux_${arch}_oci.tar"
 		archives+=("primus_${version#v}_linux_${arch}_oci.tar")
 	elif [[ $os == linux ]]; then
 		for format in deb rpm; do

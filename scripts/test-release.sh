@@ -46,8 +46,22 @@ for image in "$dir"/*_oci.tar; do
 	[[ -e $image ]] || continue
 	mkdir "$work/image" && tar -C "$work/image" -xf "$image"
 	(cd "$work/image/blobs/sha256" && for f in *; do echo "$f  $f"; done | sha256sum --quiet -c) || fail "$image: a blob is not what its name says"
-	rm -rf "$work/image"
 	echo "image: the blobs of $(basename "$image") are right"
+	if [[ $image == *_linux_${arch}_oci.tar && $(id -u) == 0 ]]; then
+		# As in a container without root, capabilities and a root file system that can be written.
+		mkdir "$work/inside"
+		for blob in "$work"/image/blobs/sha256/*; do
+			gzip -t "$blob" 2>/dev/null && tar -C "$work/inside" -xf "$blob"
+		done
+		for i in $(seq 3000); do echo "Line $i says that the kernel adds $((i * 7 % 101)) rows."; done >"$work/inside/run/text.txt"
+		env -i HOME=/run "$(command -v unshare)" --root="$work/inside" --wd=/run --setuid=65532 --setgid=65532 /primus train text.txt --time 5s >"$work/log" 2>&1 ||
+			fail "$image: the program does not train without root: $(tail -n 5 "$work/log")"
+		[[ -z $(find "$work/inside" -newer "$work/inside/run/text.txt" -not -path "$work/inside/run*" -not -path "$work/inside/tmp*") ]] ||
+			fail "$image: the program has written outside of /run and /tmp"
+		rm -rf "$work/inside"
+		echo "image: it trains without root"
+	fi
+	rm -rf "$work/image"
 done
 
 if ! command -v debootstrap >/dev/null; then
