@@ -81,9 +81,9 @@ func newRoot(prog cli.Program) *cobra.Command {
 priority and by policy (TE_FL_PREFER, TE_FL_ALLOW_VENDORS, TE_FL_PER_OP, …), and
 explains every choice.
 
-Exit codes: 0 done, 1 failure, 2 usage or a wrong policy, 3 a run that hangs (with
---on-hang abort), 130 interrupted; a Python framework that fails ends train with the
-code of the first rank that failed. The first SIGINT, SIGTERM or SIGHUP ends a command
+Exit codes: 0 done, 1 failure, 2 a wrong command line or variable, 3 a run that hangs
+(with --on-hang abort), 130 interrupted; a Python framework that fails ends train with
+the code of the first rank that failed. The first SIGINT, SIGTERM or SIGHUP ends a command
 in order, within 30 s or --grace, the second one at once.`,
 		Example: `  primus train pretrain --config examples/native/configs/llama_2M-pretrain.yaml
   TE_FL_PREFER=vendor primus train pretrain --config exp.yaml train_iters=100 lr=1e-3
