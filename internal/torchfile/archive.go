@@ -2,6 +2,7 @@ package torchfile
 
 import (
 	"archive/zip"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -80,6 +81,8 @@ type piece struct {
 	data  *io.SectionReader
 }
 
+var errNoTensor = errors.New("want a tensor")
+
 // tensor returns the tensor that a value describes.
 func (a *archive) tensor(v any) (piece, error) {
 	o, ok := v.(*object)
@@ -87,7 +90,7 @@ func (a *archive) tensor(v any) (piece, error) {
 		o, ok = o.args[0].(*object)
 	}
 	if !ok || !strings.HasPrefix(string(o.class), "torch._utils._rebuild_tensor_v") || len(o.args) < 4 {
-		return piece{}, fmt.Errorf("given %s, want a tensor", describe(v))
+		return piece{}, fmt.Errorf("given %s: %w", describe(v), errNoTensor)
 	}
 	p, _ := o.args[0].(persistent)
 	id, _ := p.id.(tuple)

@@ -16,10 +16,10 @@ import (
 // MetadataName is the file that makes a directory a Checkpoint.
 const MetadataName = ".metadata"
 
-// Checkpoint is a directory that torch.distributed.checkpoint has written: tensors in pieces, in
-// files that several ranks wrote.
+// Checkpoint is a directory that torch.distributed.checkpoint has written, with tensors in pieces,
+// in files that several ranks wrote, or a file of torch.save.
 type Checkpoint struct {
-	dir     string
+	dir     string // or the file
 	tensors map[string]*Tensor
 	files   map[string]*os.File
 }
@@ -192,9 +192,6 @@ func (c *Checkpoint) open() error {
 	return nil
 }
 
-// Dir returns the directory.
-func (c *Checkpoint) Dir() string { return c.dir }
-
 // Names returns the names of the tensors, sorted.
 func (c *Checkpoint) Names() []string { return slices.Sorted(maps.Keys(c.tensors)) }
 
@@ -211,25 +208,20 @@ func (c *Checkpoint) Close() error {
 	return errors.Join(faults...)
 }
 
-// Rows returns n rows of a tensor, which is taken as a matrix: the last dimension is a row, and a
-// vector is a column. row says which row of the matrix the i-th one is.
-func (t *Tensor) Rows(n int, row func(i int) int) *io.SectionReader {
-	width := 1
-	if len(t.Shape) > 1 {
-		width = t.Shape[len(t.Shape)-1]
-	}
-	size := int64(n) * int64(width) * int64(t.DType.Size())
-	return io.NewSectionReader(&rows{t, row, int64(width * t.DType.Size())}, 0, size)
+// Select returns n runs of width elements each, one after another. at says where the i-th run
+// begins, as an index into the elements in row-major order.
+func (t *Tensor) Select(n, width int, at func(i int) int) *io.SectionReader {
+	return io.NewSectionReader(&runs{t, width, at}, 0, int64(n)*int64(width)*int64(t.DType.Size()))
 }
 
-// rows reads rows of a tensor as one run of bytes.
-type rows struct {
+// runs reads runs of elements as one run of bytes.
+type runs struct {
 	t     *Tensor
-	row   func(i int) int
-	width int64 // bytes of a row
+	width int
+	at    func(i int) int
 }
 
-func (r *rows) ReadAt(p []byte, off int64) (n int, err error) {
+func (r *runs) ReadAt(p []byte, off int64) (n int, err error) {
 	for n < len(p) && err == nil {
 		var k int
 		k, err = r.readSome(p[n:], off+int64(n))
@@ -241,45 +233,40 @@ func (r *rows) ReadAt(p []byte, off int64) (n int, err error) {
 	return n, err
 }
 
-// readSome reads what lies together in a piece: the rest of a row of it, and the rows that follow
-// if they are whole and in order.
-func (r *rows) readSome(p []byte, off int64) (int, error) {
-	i, column := int(off/r.width), off%r.width
-	from := r.row(i)
-	k, at, left, err := r.t.find(from, int(column)/r.t.DType.Size())
-	if err != nil {
-		return 0, err
-	}
-	skip := column % int64(r.t.DType.Size()) // within an element
-	n := int64(left)*int64(r.t.DType.Size()) - skip
-	for next := int64(1); n < int64(len(p)) && n == next*r.width-column && (off+n)%r.width == 0 && r.row(i+int(next)) == from+int(next); next++ {
-		other, to, left, err := r.t.find(from+int(next), 0)
-		if err != nil || other != k || int64(left)*int64(r.t.DType.Size()) != r.width || (int64(to)-int64(at))*int64(r.t.DType.Size()) != n+skip {
+// readSome reads what lies together in a piece.
+func (r *runs) readSome(p []byte, off int64) (int, error) {
+	size := int64(r.t.DType.Size())
+	first, skip := int(off/size), off%size // of bytes in the first element
+	var from *chunk
+	var begin, n int
+	for int64(n)*size-skip < int64(len(p)) {
+		i, in := (first+n)/r.width, (first+n)%r.width
+		k, at, left, err := r.t.find(r.at(i) + in)
+		if err != nil {
+			return 0, err
+		}
+		if from == nil {
+			from, begin = k, at
+		} else if k != from || at != begin+n {
 			break
 		}
-		n += r.width
+		n += min(left, r.width-in)
 	}
-	if k.data == nil {
-		if err := r.t.load(k); err != nil {
+	if from.data == nil {
+		if err := r.t.load(from); err != nil {
 			return 0, err
 		}
 	}
-	n = min(n, int64(len(p)))
-	return k.data.ReadAt(p[:n], int64(at)*int64(r.t.DType.Size())+skip)
+	return from.data.ReadAt(p[:min(int64(len(p)), int64(n)*size-skip)], int64(begin)*size+skip)
 }
 
-// find returns the piece that holds an element of a row, the index of the element in it, and how
-// many elements of the row follow in the piece, itself included.
-func (t *Tensor) find(row, column int) (k *chunk, at, left int, err error) {
+// find returns the piece that holds an element, the index of the element in it, and how many
+// elements of the same row follow in the piece, itself included.
+func (t *Tensor) find(element int) (k *chunk, at, left int, err error) {
 	where := make([]int, len(t.Shape))
-	if len(where) == 1 {
-		where[0] = row
-	} else if len(where) > 1 {
-		where[len(where)-1] = column
-		for i := len(where) - 2; i >= 0; i-- {
-			where[i] = row % t.Shape[i]
-			row /= t.Shape[i]
-		}
+	for i := len(where) - 1; i >= 0; i-- {
+		where[i] = element % t.Shape[i]
+		element /= t.Shape[i]
 	}
 search:
 	for _, k := range t.chunks {
@@ -288,10 +275,7 @@ search:
 			if w < k.at[i] || w >= k.at[i]+k.sizes[i] {
 				continue search
 			}
-			at = at*k.sizes[i] + w - k.at[i]
-			if i > 0 && i == len(where)-1 {
-				left = k.at[i] + k.sizes[i] - w
-			}
+			at, left = at*k.sizes[i]+w-k.at[i], k.at[i]+k.sizes[i]-w
 		}
 		return k, at, left, nil
 	}

@@ -6,7 +6,7 @@
 // Both describe their content with Python's pickle format, which can name functions that are
 // called while it is loaded. This package calls nothing: an object is its class, arguments and
 // state, and a class that no checkpoint needs is refused by its name. A Tensor is read where it
-// lies, in rows, so that a checkpoint may be larger than memory.
+// lies, in parts, so that a checkpoint may be larger than memory.
 //
 // # Concurrency
 //

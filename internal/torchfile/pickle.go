@@ -42,6 +42,8 @@ var allowed = regexp.MustCompile(`^(` + strings.Join([]string{
 	`argparse\.Namespace`,
 	`pathlib\.\w*Path`,
 	`builtins\.(set|frozenset|bytearray|complex)`,
+	`numpy\.(_?core\.multiarray\._reconstruct|_?core\.multiarray\.scalar|ndarray|dtype)`,
+	`(_codecs\.encode|_io\.BytesIO|signal\.Signals)`,
 	`megatron\.[\w.]*`,
 }, "|") + `)$`)
 

@@ -33,15 +33,19 @@ func contents(t *testing.T, f *weights.Folder) map[string]string {
 
 func TestImport(t *testing.T) {
 	t.Parallel()
-	want, err := weights.Open(hfFolder, weights.Settings{})
-	require.NoError(t, err)
-	defer want.Close()
-	got, err := weights.Import("testdata/foreign/torchtitan", hfFolder)
-	require.NoError(t, err)
-	defer got.Close()
-	assert.Equal(t, contents(t, want), contents(t, got))
-	require.NoError(t, got.Close())
-	require.NoError(t, got.Close(), "again")
+	for checkpoint, like := range map[string]string{
+		"torchtitan": "hf", "megatron": "hf", "megatron/iter_0000003": "hf", "legacy": "hf", "experts/torchtitan": "experts/hf", "experts/megatron": "experts/hf",
+	} {
+		like = filepath.Join("testdata/foreign", like)
+		want, err := weights.Open(like, weights.Settings{})
+		require.NoError(t, err)
+		defer want.Close()
+		got, err := weights.Import(filepath.Join("testdata/foreign", checkpoint), like)
+		require.NoError(t, err, checkpoint)
+		assert.Equal(t, contents(t, want), contents(t, got), checkpoint)
+		require.NoError(t, got.Close())
+		require.NoError(t, got.Close(), "again")
+	}
 }
 
 // What is missing, cut short or of another model is named.
@@ -73,6 +77,14 @@ func TestImportRefuses(t *testing.T) {
 		`tensor "layers.1.ffn_norm.weight" is not part of the model`: func(t *testing.T, _, like string) {
 			replace(t, filepath.Join(like, "config.json"), `"num_hidden_layers": 2`, `"num_hidden_layers": 1`)
 		},
+		"given the parts of 2 ranks (mp_rank_*), want one": func(t *testing.T, checkpoint, _ string) {
+			for _, rank := range []string{"mp_rank_00", "mp_rank_01"} {
+				require.NoError(t, os.MkdirAll(filepath.Join(checkpoint, "iter_0000009", rank), 0o755))
+			}
+		},
+		"no mp_rank_00 and no directories step-N or iter_N": func(t *testing.T, checkpoint, _ string) {
+			require.NoError(t, os.Remove(filepath.Join(checkpoint, ".metadata")))
+		},
 		"read the architecture": func(t *testing.T, _, like string) {
 			require.NoError(t, os.Remove(filepath.Join(like, "config.json")))
 		},
@@ -101,10 +113,12 @@ func replace(t *testing.T, path, old, to string) {
 // A checkpoint in which a byte has changed loads or is refused.
 func TestImportOfDamagedCheckpoints(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	require.NoError(t, os.CopyFS(dir, os.DirFS("testdata/foreign/torchtitan")))
-	for name, stride := range map[string]int{".metadata": 29, "__0_0.distcp": 499} {
-		path := filepath.Join(dir, name)
+	root := t.TempDir()
+	require.NoError(t, os.CopyFS(root, os.DirFS("testdata/foreign")))
+	for name, stride := range map[string]int{
+		"torchtitan/.metadata": 29, "torchtitan/__0_0.distcp": 499, "megatron/iter_0000003/.metadata": 53, "legacy/iter_0000003/mp_rank_00/model_optim_rng.pt": 499,
+	} {
+		dir, path := filepath.Join(root, strings.SplitN(name, "/", 2)[0]), filepath.Join(root, name)
 		whole, err := os.ReadFile(path)
 		require.NoError(t, err)
 		for at := 0; at < len(whole); at += stride {

@@ -1,15 +1,21 @@
-"""Writes a small Llama as transformers, TorchTitan and Megatron save it.
+"""Writes small models as transformers, TorchTitan and Megatron save them.
 
 python3 foreign.py DIR, with torch 2.6 or later. Two processes write checkpoints with
-torch.distributed.checkpoint, each a half of every tensor. DIR/hf/model.safetensors has the same
-weights.
+torch.distributed.checkpoint, each a half of every tensor. The folders hf have the same weights.
 """
 
+import argparse
+import collections
+import enum
+import io
 import json
 import pathlib
+import random
+import signal
 import struct
 import sys
 
+import numpy as np
 import torch
 import torch.distributed as dist
 import torch.distributed.checkpoint as dcp
@@ -64,8 +70,8 @@ def titan(hf):
     return state
 
 
-def megatron(hf):
-    """Every weight of a layer is one tensor for all layers, as with the format torch_dist."""
+def megatron(hf, stacked):
+    """With stacked, every weight of a layer is one tensor for all layers, as in the format torch_dist."""
     vocab = VOCAB + 7  # rows that nothing uses make the size a multiple
     pad = lambda w: torch.cat([w, torch.zeros(vocab - VOCAB, HIDDEN, dtype=w.dtype)])
 
@@ -80,7 +86,10 @@ def megatron(hf):
         }
 
     layers = [of(i) for i in range(LAYERS)]
-    state = {"decoder.layers." + name: torch.stack([layer[name] for layer in layers]) for name in layers[0]}
+    if stacked:
+        state = {"decoder.layers." + name: torch.stack([layer[name] for layer in layers]) for name in layers[0]}
+    else:
+        state = {f"decoder.layers.{i}.{name}": w for i, layer in enumerate(layers) for name, w in layer.items()}
     state |= {
         "embedding.word_embeddings.weight": pad(hf["model.embed_tokens.weight"]), "output_layer.weight": pad(hf["lm_head.weight"]),
         "decoder.final_layernorm.weight": hf["model.norm.weight"],
@@ -88,11 +97,31 @@ def megatron(hf):
     return state
 
 
+class ModelType(enum.Enum):
+    encoder_or_decoder = 1
+
+
+def legacy(folder, hf):
+    """The format torch, with values of the classes that Megatron saves beside the weights."""
+    for name in ("megatron", "megatron.core", "megatron.core.enums"):
+        sys.modules[name] = sys.modules[legacy.__module__]
+    ModelType.__module__ = "megatron.core.enums"
+    folder.mkdir(parents=True, exist_ok=True)
+    args = argparse.Namespace(num_layers=LAYERS, params_dtype=torch.bfloat16, model_type=ModelType.encoder_or_decoder, exit_signal=signal.SIGTERM)
+    model = collections.OrderedDict(megatron(hf, False))
+    model["decoder.layers.0.self_attention.linear_qkv._extra_state"] = io.BytesIO(b"x")
+    torch.save({
+        "args": args, "checkpoint_version": 3.0, "iteration": 3, "model": model, "optimizer": {"param_groups": [{"lr": 1e-4}]},
+        "rng_state": [{"random_rng_state": random.getstate(), "np_rng_state": np.random.get_state(), "torch_rng_state": torch.get_rng_state()}],
+    }, folder / "model_optim_rng.pt")
+    (folder.parent.parent / "latest_checkpointed_iteration.txt").write_text("3")
+
+
 def safetensors(path, hf):
     header, data = {}, b""
     for name, w in sorted(hf.items()):
-        raw = w.contiguous().view(torch.int16).numpy().tobytes()
-        header[name] = {"dtype": "BF16", "shape": list(w.shape), "data_offsets": [len(data), len(data) + len(raw)]}
+        raw = w.contiguous().view(torch.uint8).numpy().tobytes()
+        header[name] = {"dtype": "BF16" if w.dtype == torch.bfloat16 else "F32", "shape": list(w.shape), "data_offsets": [len(data), len(data) + len(raw)]}
         data += raw
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
@@ -105,8 +134,9 @@ def save(rank, root):
     spread = lambda state: {name: distribute_tensor(w, mesh, [Shard(0)]) for name, w in state.items()}
     dcp.save({**spread(titan(hf)), "train_state": {"step": torch.tensor(3)}, "lr_scheduler": {"last_epoch": 3}}, checkpoint_id=root / "torchtitan")
     extra = {"decoder.layers.self_attention.linear_qkv._extra_state": {"recipe": None}, "optimizer.state.exp_avg.output_layer.weight": torch.ones(2)}
-    dcp.save({**spread(megatron(hf)), **extra}, checkpoint_id=root / "megatron")
+    dcp.save({**spread(megatron(hf, True)), **extra}, checkpoint_id=root / "megatron" / "iter_0000003")
     if rank == 0:
+        legacy(root / "legacy" / "iter_0000003" / "mp_rank_00", hf)
         (root / "hf").mkdir(exist_ok=True)
         (root / "hf" / "config.json").write_text(json.dumps(CONFIG, indent=2) + "\n")
         safetensors(root / "hf" / "model.safetensors", hf)
@@ -114,8 +144,51 @@ def save(rank, root):
     dist.destroy_process_group()
 
 
+def experts(root):
+    """A layer of Qwen 3 with experts, all of which are one tensor elsewhere. One process writes it."""
+    g, experts = torch.Generator().manual_seed(2), 3
+    rand = lambda *shape: torch.randn(shape, generator=g)
+    config = CONFIG | {
+        "architectures": ["Qwen3MoeForCausalLM"], "model_type": "qwen3_moe", "num_hidden_layers": 1, "head_dim": HEAD, "moe_intermediate_size": FFN,
+        "num_experts": experts, "num_experts_per_tok": 2, "norm_topk_prob": True, "tie_word_embeddings": True, "torch_dtype": "float32",
+    }
+    q, k, v, o = rand(HIDDEN, HIDDEN), rand(GROUPS * HEAD, HIDDEN), rand(GROUPS * HEAD, HIDDEN), rand(HIDDEN, HIDDEN)
+    gate, up, down = rand(experts, FFN, HIDDEN), rand(experts, FFN, HIDDEN), rand(experts, HIDDEN, FFN)
+    embedding, norm, before, after, qnorm, knorm, router = rand(VOCAB, HIDDEN), rand(HIDDEN), rand(HIDDEN), rand(HIDDEN), rand(HEAD), rand(HEAD), rand(experts, HIDDEN)
+    layer = "model.layers.0."
+    hf = {
+        "model.embed_tokens.weight": embedding, "model.norm.weight": norm, layer + "input_layernorm.weight": before, layer + "post_attention_layernorm.weight": after,
+        layer + "self_attn.q_proj.weight": q, layer + "self_attn.k_proj.weight": k, layer + "self_attn.v_proj.weight": v, layer + "self_attn.o_proj.weight": o,
+        layer + "self_attn.q_norm.weight": qnorm, layer + "self_attn.k_norm.weight": knorm, layer + "mlp.gate.weight": router,
+    }
+    for e in range(experts):
+        expert = f"{layer}mlp.experts.{e}."
+        hf |= {expert + "gate_proj.weight": gate[e], expert + "up_proj.weight": up[e], expert + "down_proj.weight": down[e]}
+    titan = {
+        "tok_embeddings.weight": embedding, "output.weight": embedding, "norm.weight": norm, "layers.0.attention_norm.weight": before, "layers.0.ffn_norm.weight": after,
+        "layers.0.attention.wq.weight": q, "layers.0.attention.wk.weight": k, "layers.0.attention.wv.weight": v, "layers.0.attention.wo.weight": o,
+        "layers.0.attention.q_norm.weight": qnorm, "layers.0.attention.k_norm.weight": knorm, "layers.0.moe.router.gate.weight": router,
+        "layers.0.moe.experts.w1": gate, "layers.0.moe.experts.w2": down, "layers.0.moe.experts.w3": up,
+    }
+    qkv = torch.cat([w.view(GROUPS, -1, HIDDEN) for w in (q, k, v)], dim=1).reshape(-1, HIDDEN)
+    layers = "decoder.layers."
+    megatron = {
+        "embedding.word_embeddings.weight": embedding, "decoder.final_layernorm.weight": norm, layers + "self_attention.linear_qkv.weight": qkv[None],
+        layers + "self_attention.linear_qkv.layer_norm_weight": before[None], layers + "pre_mlp_layernorm.weight": after[None],
+        layers + "self_attention.linear_proj.weight": o[None], layers + "self_attention.q_layernorm.weight": qnorm[None],
+        layers + "self_attention.k_layernorm.weight": knorm[None], layers + "mlp.router.weight": router[None],
+        layers + "mlp.experts.experts.linear_fc1.weight": torch.cat([gate, up], dim=1)[None], layers + "mlp.experts.experts.linear_fc2.weight": down[None],
+    }
+    for name, state in {"torchtitan": titan, "megatron": megatron}.items():
+        dcp.save(state, checkpoint_id=root / name)
+    (root / "hf").mkdir()
+    (root / "hf" / "config.json").write_text(json.dumps(config, indent=2) + "\n")
+    safetensors(root / "hf" / "model.safetensors", hf)
+
+
 if __name__ == "__main__":
     root = pathlib.Path(sys.argv[1]).resolve()
     root.mkdir(parents=True, exist_ok=True)
     torch.multiprocessing.spawn(save, args=(root,), nprocs=2)
     (root / "rendezvous").unlink(missing_ok=True)
+    experts(root / "experts")

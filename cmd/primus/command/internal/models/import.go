@@ -12,15 +12,17 @@ func NewImport(prog cli.Program) *cobra.Command {
 	var like string
 	cmd := &cobra.Command{
 		Use:   "import --checkpoint DIR --like DIR -o DIR",
-		Short: "Read a checkpoint of TorchTitan",
-		Long: `Read a checkpoint of TorchTitan and write its weights as a folder that primus and Hugging
-Face's transformers load. Python and PyTorch are not needed, and nothing in the
-checkpoint is carried out: one that names other classes than weights need is refused.
+		Short: "Read a checkpoint of TorchTitan or Megatron",
+		Long: `Read a checkpoint of TorchTitan or Megatron and write its weights as a folder that primus
+and Hugging Face's transformers load. Python and PyTorch are not needed, and nothing in
+the checkpoint is carried out: one that names other classes than checkpoints need is
+refused.
 
-A checkpoint of TorchTitan is a directory step-N with the file .metadata. It does not say
-the architecture, which is that of --like: a folder of Hugging Face with config.json and
-the files of the tokenizer, such as the hf_assets_path of the run. Every weight of the
-architecture must be there, in its shape. The states of the optimizer are left.
+A checkpoint is a directory step-N of TorchTitan or iter_N of Megatron. Of a directory
+with several, the newest is read. It does not say the architecture, which is that of
+--like: a folder of Hugging Face with config.json and the files of the tokenizer. Every
+weight of the architecture must be there, in its shape. The states of the optimizer are
+left.
 
 Existing files are not replaced.`,
 		Example: `  primus import --checkpoint outputs/checkpoint/step-1000 --like assets/hf/Llama-3.1-8B -o llama
@@ -37,7 +39,7 @@ Existing files are not replaced.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.checkpoint, "checkpoint", "", "`DIR` that torch.distributed.checkpoint has written, such as step-1000 of TorchTitan")
+	flags.StringVar(&o.checkpoint, "checkpoint", "", "`DIR` with the weights: step-N of TorchTitan, iter_N of Megatron, or the directory with them")
 	flags.StringVar(&like, "like", "", "`DIR` of Hugging Face whose architecture and tokenizer the model has")
 	o.addTargetFlags(cmd, "`TYPE` of the weights: keep, f32, bf16 or f16", "`DIR` that is written", exportTypes[formatHF]...)
 	return cmd

@@ -34,7 +34,7 @@ func TestImport(t *testing.T) {
 		"want --like DIR":                             {"--checkpoint", checkpoint, "-o", "x"},
 		"want --checkpoint DIR":                       {"--like", like, "-o", "x"},
 		`--dtype: given "q8_0", want keep, f32`:       {"--checkpoint", checkpoint, "--like", like, "-o", "x", "--dtype", "q8_0"},
-		"want a directory that torch.distributed.che": {"--checkpoint", like, "--like", like, "-o", "x"},
+		"want a checkpoint of TorchTitan or Megatron": {"--checkpoint", like, "--like", like, "-o", "x"},
 	} {
 		got := commandtest.Run(t, append([]string{"import"}, args...)...)
 		assert.NotZero(t, got.Code)

@@ -1,5 +1,5 @@
-// Package models has the commands that use a trained model (evaluate, export and generate), and
-// gives others the flags for a model and the model.
+// Package models has the commands that use a trained model (evaluate, export, import and generate),
+// and gives others the flags for a model and the model.
 package models
 
 import (
