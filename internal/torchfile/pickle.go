@@ -41,7 +41,7 @@ var allowed = regexp.MustCompile(`^(` + strings.Join([]string{
 	`collections\.OrderedDict`,
 	`argparse\.Namespace`,
 	`pathlib\.\w*Path`,
-	`builtins\.(set|frozenset|bytearray|complex)`,
+	`(builtins|__builtin__)\.(set|frozenset|bytearray|complex)`,
 	`numpy\.(_?core\.multiarray\._reconstruct|_?core\.multiarray\.scalar|ndarray|dtype)`,
 	`(_codecs\.encode|_io\.BytesIO|signal\.Signals)`,
 	`megatron\.[\w.]*`,

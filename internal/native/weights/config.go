@@ -1,6 +1,7 @@
 package weights
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -283,6 +284,9 @@ func decoder(r *reader, c *model.Config, d defaults) {
 // in rope_parameters. plain says that the class knows no scaling.
 func rotation(r *reader, c *model.Config, plain bool) {
 	c.RotaryBase = r.number("rope_theta", c.RotaryBase)
+	if r.has("rope_scaling") && r.has("rope_parameters") && !bytes.Equal(compact(r.keys["rope_scaling"]), compact(r.keys["rope_parameters"])) {
+		r.fault("rope_scaling", short(r.keys["rope_scaling"]), "the value of rope_parameters, or only one of the two")
+	}
 	for _, key := range []string{"rope_scaling", "rope_parameters"} {
 		inner := &reader{}
 		if !r.read(key, &inner.keys, "an object") {

@@ -60,6 +60,9 @@ func TestParseConfigNamesWhatIsNotSupported(t *testing.T) {
 		{"mixtral", "router_jitter_noise", 0.1, "router_jitter_noise: given 0.1, want 0 or 0.0"},
 		{"llama", "text_config", map[string]any{}, "text_config: given {}, want no such key"},
 		{"llama", "logit_scale", nil, ""},
+		{"linear", "rope_parameters", map[string]any{"rope_type": "linear", "factor": 4}, "want the value of rope_parameters, or only one of the two"},
+		{"llama3", "rope_parameters", map[string]any{"rope_type": "llama3", "factor": 32, "high_freq_factor": 4, "low_freq_factor": 1, "original_max_position_embeddings": 8193}, "or only one of the two"},
+		{"linear", "rope_parameters", map[string]any{"rope_type": "linear", "factor": 2}, ""},
 	} {
 		class := tt.class
 		if class == "phi 3" {

@@ -95,6 +95,9 @@ func find(dir string) (string, error) {
 		dir = filepath.Join(dir, checkpointsName)
 	}
 	c, err := checkpoint.Open(dir)
+	if errors.Is(err, checkpoint.ErrNone) && isForeign(dir) {
+		return "", fmt.Errorf("weights: given %s, a checkpoint of TorchTitan or Megatron, want a folder of weights: make one of it with primus import", dir)
+	}
 	if errors.Is(err, checkpoint.ErrNone) {
 		return "", fmt.Errorf("weights: %s has neither %s nor checkpoints: want a checkpoint, a run that has saved one, or a folder of Hugging Face", dir, configName)
 	}

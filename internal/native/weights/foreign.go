@@ -69,6 +69,13 @@ func openForeign(dir string) (*torchfile.Checkpoint, error) {
 	return torchfile.OpenSaved(filepath.Join(dir, ranks[0], "model_optim_rng.pt"), "model")
 }
 
+// isForeign reports whether openForeign takes a directory for a checkpoint, or for several.
+func isForeign(dir string) bool {
+	steps, _ := matching(dir, stepName)
+	ranks, _ := matching(dir, rankName)
+	return exists(dir, torchfile.MetadataName) || len(steps)+len(ranks) > 0
+}
+
 // matching returns the names in a directory that a pattern matches.
 func matching(dir string, pattern *regexp.Regexp) ([]string, error) {
 	files, err := os.ReadDir(dir)

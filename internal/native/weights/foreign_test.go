@@ -48,6 +48,15 @@ func TestImport(t *testing.T) {
 	}
 }
 
+// Who takes such a checkpoint for a folder of weights is told what to do.
+func TestOpenNamesForeignCheckpoints(t *testing.T) {
+	t.Parallel()
+	for _, dir := range []string{"torchtitan", "megatron", "legacy", "legacy/iter_0000003"} {
+		_, err := weights.Open(filepath.Join("testdata/foreign", dir), weights.Settings{})
+		assert.ErrorContains(t, err, "a checkpoint of TorchTitan or Megatron, want a folder of weights: make one of it with primus import", dir)
+	}
+}
+
 // What is missing, cut short or of another model is named.
 func TestImportRefuses(t *testing.T) {
 	t.Parallel()

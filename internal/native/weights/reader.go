@@ -36,11 +36,18 @@ func (r *reader) read(key string, into any, want string) bool {
 // short returns the beginning of a JSON value, in one line.
 func short(raw json.RawMessage) string {
 	const most = 80
-	var line bytes.Buffer
-	if json.Compact(&line, raw) != nil || line.Len() <= most {
-		return line.String()
+	line := string(compact(raw))
+	if len(line) <= most {
+		return line
 	}
-	return strings.ToValidUTF8(line.String()[:most], "") + "…"
+	return strings.ToValidUTF8(line[:most], "") + "…"
+}
+
+// compact returns a JSON value without spaces between its parts, empty for other text.
+func compact(raw json.RawMessage) []byte {
+	var line bytes.Buffer
+	_ = json.Compact(&line, raw) // what fails leaves nothing
+	return line.Bytes()
 }
 
 // size returns a whole number of at least 1. A default of 0 makes the key necessary.
