@@ -60,7 +60,7 @@ func TestIsolatedProcessEndsWithItsHost(t *testing.T) {
 	require.Eventually(t, func() bool {
 		state, err := os.ReadFile("/proc/" + children[0] + "/stat")
 		return err != nil || strings.Contains(string(state), ") Z ") // ended, if not yet waited for
-	}, 30*time.Second, time.Millisecond)
+	}, 2*time.Minute, time.Millisecond)
 }
 
 func childrenOf(t *testing.T, pid int) []string {

@@ -120,7 +120,7 @@ func TestManyClients(t *testing.T) {
 	require.Eventually(t, func() bool {
 		running, waiting := s.engine.Load()
 		return running == 0 && waiting == 0
-	}, 30*time.Second, time.Millisecond)
+	}, 2*time.Minute, time.Millisecond)
 	s.server.Close() // waits for the handlers
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -256,7 +256,7 @@ func TestWaitingRanks(t *testing.T) {
 	_, address := serve(t, 4, "")
 	first, last := join(t, address, 0, 4, ""), join(t, address, 3, 4, "")
 	for _, r := range []*rank{first, last} {
-		require.Eventually(t, func() bool { return r.Came() == "0, 3" }, 10*time.Second, 10*time.Millisecond)
+		require.Eventually(t, func() bool { return r.Came() == "0, 3" }, 2*time.Minute, 10*time.Millisecond)
 		select {
 		case <-r.All():
 			t.Fatal("two of four are not all")

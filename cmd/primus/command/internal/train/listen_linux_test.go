@@ -1,11 +1,11 @@
-//go:build unix
-
 package train_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -25,7 +25,7 @@ func TestEveryLongCommandListens(t *testing.T) {
 	tests := []struct {
 		name string
 		args func(*commandtest.Lab) []string
-		busy func(*commandtest.Lab) bool // that the work has begun; nil waits for a while
+		busy func(*commandtest.Lab) bool // that the work has begun; nil waits for a second of computing
 	}{
 		{"config validate", func(l *commandtest.Lab) []string { return append([]string{"config", "validate"}, many(l.Exp)...) }, nil},
 		{"policy check", func(l *commandtest.Lab) []string {
@@ -58,11 +58,12 @@ func TestEveryLongCommandListens(t *testing.T) {
 			l := commandtest.NewLab(t)
 			run := l.Program(commandtest.Child(t.Context(), nil, tt.args(l)...))
 			require.NoError(t, run.Start())
-			if tt.busy == nil {
-				time.Sleep(time.Second) // for the process to start and to be at work
-			} else {
-				run.WaitUntil("the work", func() bool { return tt.busy(l) })
-			}
+			run.WaitUntil("the work", func() bool {
+				if tt.busy == nil {
+					return computed(t, run.Process.Pid) >= time.Second
+				}
+				return tt.busy(l)
+			})
 			sent := time.Now()
 			require.NoError(t, run.Process.Signal(syscall.SIGTERM))
 			assert.Equal(t, 130, commandtest.ExitCode(t, run.Wait()), run.Log.String())
@@ -85,4 +86,19 @@ func TestInterruptedWhileWriting(t *testing.T) {
 	sent := time.Now()
 	assert.Zero(t, commandtest.ExitCode(t, run.Wait()), run.Log.String())
 	assert.Less(t, time.Since(sent), time.Minute)
+}
+
+// computed returns for how long a process that runs has computed: a machine that does other things
+// needs longer until it is at work.
+func computed(t *testing.T, pid int) time.Duration {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	require.NoError(t, err)
+	_, rest, _ := strings.Cut(string(text), ") ") // after the name of the program
+	fields := strings.Fields(rest)
+	user, err := strconv.ParseInt(fields[11], 10, 64)
+	require.NoError(t, err)
+	system, err := strconv.ParseInt(fields[12], 10, 64)
+	require.NoError(t, err)
+	return time.Duration(user+system) * (time.Second / 100)
 }
