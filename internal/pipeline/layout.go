@@ -48,7 +48,7 @@ func expandLayout(text string, depth int) (expanded, rest string, err error) {
 				end++
 			}
 			n, err := strconv.Atoi(after[:end])
-			if err != nil || n*len(part) > maxLetters {
+			if err != nil || n > maxLetters || n*len(part) > maxLetters {
 				return "", "", fmt.Errorf("want a number up to %d after *", maxLetters)
 			}
 			part, text = strings.Repeat(part, n), after[end:]

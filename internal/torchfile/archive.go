@@ -107,7 +107,7 @@ func (a *archive) tensor(v any) (piece, error) {
 	shape, okShape := ints(o.args[2])
 	strides, okStrides := ints(o.args[3])
 	if !known || !isInt || !okShape || !okStrides || len(shape) != len(strides) {
-		return piece{}, fmt.Errorf("given a tensor of type %q, offset %v, shape %v and strides %v, want numbers of a known type", kind, o.args[1], shape, strides)
+		return piece{}, fmt.Errorf("given a tensor of type %q, offset %s, shape %v and strides %v, want numbers of a known type", kind, describe(o.args[1]), shape, strides)
 	}
 	n, ok := product(shape)
 	if !ok || !slices.Equal(strides, contiguous(shape, strides)) {

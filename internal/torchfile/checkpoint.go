@@ -30,6 +30,7 @@ type Tensor struct {
 	Shape  tensor.Shape
 	name   string
 	chunks []*chunk
+	places map[string]*chunk // by where chunks begin; of several there, the first
 	of     *Checkpoint
 }
 
@@ -70,6 +71,7 @@ func (c *Checkpoint) read(root any) error {
 	if !ok {
 		return fmt.Errorf("given %s, want the Metadata of torch.distributed.checkpoint", describe(root))
 	}
+	left := maxChunks
 	for _, pair := range described {
 		size := field(pair[1], "size")
 		name, ok := pair[0].(string)
@@ -79,6 +81,9 @@ func (c *Checkpoint) read(root any) error {
 		t, err := readTensor(pair[1])
 		if err != nil {
 			return fmt.Errorf("tensor %q: %w", name, err)
+		}
+		if left -= len(t.chunks); left < 0 {
+			return fmt.Errorf("tensor %q: given more than %d pieces of tensors, want fewer", name, maxChunks)
 		}
 		t.name, t.of = name, c
 		c.tensors[name] = t
@@ -110,9 +115,9 @@ func (c *Checkpoint) read(root any) error {
 func readTensor(v any) (*Tensor, error) {
 	shape, ok := ints(field(v, "size"))
 	if _, small := product(shape); !ok || !small {
-		return nil, fmt.Errorf("given the size %v, want whole numbers", field(v, "size"))
+		return nil, fmt.Errorf("given the size %s, want at most %d whole numbers", describe(field(v, "size")), maxDims)
 	}
-	t := &Tensor{Shape: shape}
+	t := &Tensor{Shape: shape, places: map[string]*chunk{}}
 	kind := field(field(v, "properties"), "dtype")
 	if o, ok := field(v, "properties").(*object); ok && kind == nil {
 		if state, ok := o.state.(tuple); ok && len(state) > 0 {
@@ -127,6 +132,9 @@ func readTensor(v any) (*Tensor, error) {
 	if !ok {
 		return nil, fmt.Errorf("given chunks of %s, want a list", describe(field(v, "chunks")))
 	}
+	if len(pieces.items) > maxChunks {
+		return nil, fmt.Errorf("given %d pieces, want at most %d", len(pieces.items), maxChunks)
+	}
 	for _, p := range pieces.items {
 		at, okAt := ints(field(p, "offsets"))
 		sizes, okSizes := ints(field(p, "sizes"))
@@ -138,7 +146,11 @@ func readTensor(v any) (*Tensor, error) {
 				return nil, fmt.Errorf("given a piece %v at %v beyond the shape %v", sizes, at, shape)
 			}
 		}
-		t.chunks = append(t.chunks, &chunk{at: at, sizes: sizes})
+		k := &chunk{at: at, sizes: sizes}
+		t.chunks = append(t.chunks, k)
+		if where := fmt.Sprint(at); t.places[where] == nil {
+			t.places[where] = k
+		}
 	}
 	return t, nil
 }
@@ -153,16 +165,14 @@ func (t *Tensor) place(index, info any) error {
 	begin, okBegin := field(info, "offset").(int64)
 	bytes, okBytes := field(info, "length").(int64)
 	if !filepath.IsLocal(file) || !okBegin || !okBytes || begin < 0 || bytes < 1 || begin+bytes < begin {
-		return fmt.Errorf("given %v bytes from %v on in the file %q, want a part of a file in the same directory", field(info, "length"), field(info, "offset"), file)
+		return fmt.Errorf("given %s bytes from %s on in the file %q, want a part of a file in the same directory", describe(field(info, "length")), describe(field(info, "offset")), file)
 	}
 	if changed, ok := field(info, "transform_descriptors").(*list); ok && len(changed.items) > 0 {
-		return fmt.Errorf("given a piece that is compressed or encrypted (%v), want it plain", changed.items)
+		return fmt.Errorf("given a piece that is compressed or encrypted in %d steps, want it plain", len(changed.items))
 	}
-	for _, k := range t.chunks {
-		if slices.Equal(k.at, at) {
-			k.file, k.begin, k.bytes = file, begin, bytes
-			return nil
-		}
+	if k := t.places[fmt.Sprint(at)]; k != nil {
+		k.file, k.begin, k.bytes = file, begin, bytes
+		return nil
 	}
 	return fmt.Errorf("given the place of a piece at %v, want one of those that are described", at)
 }

@@ -273,6 +273,9 @@ func (m *machine) build(op byte) error {
 
 // global notes a class, unless no checkpoint needs it.
 func (m *machine) global(module, name string) error {
+	if len(module)+len(name) > maxClass { // which instructions of a few bytes could repeat
+		return fmt.Errorf("given a class whose name has %d bytes, want at most %d", len(module)+len(name), maxClass)
+	}
 	full := class(module + "." + name)
 	if !allowed.MatchString(string(full)) {
 		return fmt.Errorf("given the class %q, want one that holds weights: torch would call it, so do not load this file there", full)

@@ -9,8 +9,14 @@ import (
 	"strings"
 )
 
-// maxPickle is the largest pickle that is read.
-const maxPickle = 64 << 20
+// Limits of a pickle. Its instructions may use a value as often as they like, so that what is made
+// of values has limits of its own.
+const (
+	maxPickle = 64 << 20 // bytes
+	maxClass  = 512      // bytes of the name of a class
+	maxDims   = 32       // of a tensor
+	maxChunks = 1 << 20  // of all tensors
+)
 
 type (
 	class string // module and name

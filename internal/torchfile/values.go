@@ -2,6 +2,7 @@ package torchfile
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/primus-fl/primus/tensor"
@@ -50,7 +51,7 @@ func ints(v any) ([]int, bool) {
 		v = o.args[0]
 	}
 	t, ok := v.(tuple)
-	if !ok {
+	if !ok || len(t) > maxDims {
 		return nil, false
 	}
 	all := make([]int, len(t))
@@ -88,14 +89,16 @@ func product(shape []int) (int, bool) {
 	return n, true
 }
 
-// describe returns the kind of a value, for errors.
+// describe returns the kind of a value, or a number, for errors. A value as a whole may be endless.
 func describe(v any) string {
 	switch v := v.(type) {
+	case int64:
+		return strconv.FormatInt(v, 10)
 	case *object:
 		return "an object of class " + string(v.class)
 	case nil:
 		return "nothing"
 	default:
-		return strings.TrimPrefix(fmt.Sprintf("%T", v), "*torchfile.")
+		return strings.TrimPrefix(strings.TrimPrefix(fmt.Sprintf("%T", v), "*"), "torchfile.")
 	}
 }

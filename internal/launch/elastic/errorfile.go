@@ -6,6 +6,8 @@ import (
 	"os"
 	"strconv"
 	"time"
+
+	"github.com/primus-fl/primus/internal/durable"
 )
 
 // The variables that ranks read: those of torchrun, the reason why they were started again, and who
@@ -69,9 +71,12 @@ func WriteError(file string, e RankError) error {
 	return w.Close()
 }
 
+// maxErrorFile bounds what is read of what a rank has left.
+const maxErrorFile = 16 << 20
+
 // ReadError reads the error that a rank has left.
 func ReadError(file string) (RankError, error) {
-	text, err := os.ReadFile(file)
+	text, err := durable.ReadRegular(file, maxErrorFile)
 	if err != nil {
 		return RankError{}, err
 	}

@@ -23,9 +23,10 @@ func Numbers(all []int) string {
 	return strings.Join(parts, ", ")
 }
 
-// Parse returns the numbers of a list that Numbers has written.
+// Parse returns the numbers of a list that Numbers has written. Of a list with more than maxRanks
+// it returns those before.
 func Parse(list string) map[int]bool {
-	all := map[int]bool{}
+	all, left := map[int]bool{}, maxRanks
 	for part := range strings.SplitSeq(list, ", ") {
 		first, last, several := strings.Cut(part, "-")
 		lo, err := strconv.Atoi(first)
@@ -33,8 +34,11 @@ func Parse(list string) map[int]bool {
 		if several && err == nil {
 			hi, err = strconv.Atoi(last)
 		}
-		if err != nil || hi-lo > maxRanks {
+		if err != nil || lo < 0 || lo > hi || hi >= maxRanks {
 			continue
+		}
+		if left -= hi - lo + 1; left < 0 {
+			break
 		}
 		for n := lo; n <= hi; n++ {
 			all[n] = true
@@ -43,5 +47,5 @@ func Parse(list string) map[int]bool {
 	return all
 }
 
-// maxRanks is the largest number of ranks that Parse reads.
-const maxRanks = 1 << 20
+// maxRanks is the largest number of ranks that Parse reads, in one list and altogether.
+const maxRanks = 1 << 16
