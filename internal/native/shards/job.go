@@ -258,7 +258,12 @@ func (s *Job) gather() ([][]checkpoint.Written, error) {
 	if err != nil || s.err != nil {
 		return nil, errors.Join(err, s.err)
 	}
-	all := make([][]checkpoint.Written, len(s.files))
+	return written(texts, len(s.files))
+}
+
+// written returns what all ranks say that they have written of each file.
+func written(texts [][]byte, files int) ([][]checkpoint.Written, error) {
+	all := make([][]checkpoint.Written, files)
 	for rank, text := range texts {
 		var of result
 		if err := json.Unmarshal(text, &of); err != nil {
@@ -267,8 +272,11 @@ func (s *Job) gather() ([][]checkpoint.Written, error) {
 		if of.Failure != "" {
 			return nil, fmt.Errorf("rank %d: %s", rank, of.Failure)
 		}
-		for i := range all {
-			all[i] = append(all[i], of.Written[i]...)
+		if len(of.Written) != files {
+			return nil, fmt.Errorf("%s: rank %d: given what was written of %d files, want %d", saving, rank, len(of.Written), files)
+		}
+		for i, pieces := range of.Written {
+			all[i] = append(all[i], pieces...)
 		}
 	}
 	return all, nil
