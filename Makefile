@@ -126,6 +126,10 @@ bench-scale: build ## measure several ranks beside C, gloo and PyTorch DDP (ARGS
 bench-expect: build ## compare the time that dry runs expect with that of the runs (ARGS='-only llama_2M -o json')
 	CGO_ENABLED=0 go run ./internal/benchmarks expect $(ARGS)
 
+.PHONY: bench-save
+bench-save: build ## compare how long saves stop training with a copy of what is saved (ARGS='-only llama_6M -o json')
+	CGO_ENABLED=0 go run ./internal/benchmarks save $(ARGS)
+
 .PHONY: bench-tokenize
 bench-tokenize: ## train a tokenizer and encode beside @huggingface/tokenizers (ARGS='-input FILE -vocab-size 8192')
 	@CGO_ENABLED=0 go run ./internal/benchmarks tokenize $(ARGS)

@@ -57,12 +57,12 @@ func expect(ctx context.Context, args []string, out, progress io.Writer) error {
 		fmt.Fprintln(progress, "expect:", r[0])
 		line := append([]string{"train", "--config", r[0], "final_eval_windows=16", "save_interval=1000000"}, r[1:]...)
 		e := expectation{Model: strings.TrimSuffix(r[0], "-pretrain")}
-		text, err := primusSays(ctx, primus, dir, append(line, "--dry-run")...)
+		text, _, err := primusSays(ctx, primus, dir, append(line, "--dry-run")...)
 		if err == nil {
 			e.Expected, err = secondsIn(text, `(?m)^  time +about (\S+) at `)
 		}
 		if err == nil {
-			text, err = primusSays(ctx, primus, dir, line...)
+			text, _, err = primusSays(ctx, primus, dir, line...)
 		}
 		if err == nil {
 			e.Took, err = secondsIn(text, `(?m)^steps .* in (\S+)$`)
@@ -83,17 +83,18 @@ func expect(ctx context.Context, args []string, out, progress io.Writer) error {
 	})
 }
 
-// primusSays runs primus in a folder and returns what it writes to standard output.
-func primusSays(ctx context.Context, primus, dir string, args ...string) (string, error) {
+// primusSays runs primus in a folder and returns what it writes to standard output and to standard
+// error.
+func primusSays(ctx context.Context, primus, dir string, args ...string) (out, log string, err error) {
 	cmd := exec.CommandContext(ctx, primus, args...)
 	cmd.Dir = dir
-	var fault strings.Builder
-	cmd.Stderr = &fault
+	var logged strings.Builder
+	cmd.Stderr = &logged
 	text, err := cmd.Output()
 	if err != nil {
-		return "", fmt.Errorf("primus %s: %w\n%s", strings.Join(args, " "), err, fault.String())
+		return "", "", fmt.Errorf("primus %s: %w\n%s", strings.Join(args, " "), err, logged.String())
 	}
-	return string(text), nil
+	return string(text), logged.String(), nil
 }
 
 // secondsIn returns the duration that a pattern finds.

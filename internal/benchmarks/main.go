@@ -9,6 +9,7 @@
 //	tokenize  a tokenizer beside @huggingface/tokenizers
 //	serve     training that clients watch beside training that nobody watches
 //	expect    the time that a dry run expects beside that of the run
+//	save      how long saves stop training beside a copy of what they save
 //	soak      a long run, which must not grow
 //
 // Contenders take turns, so that a machine that becomes slower affects all of them, and ratios are
@@ -35,7 +36,7 @@ type command func(ctx context.Context, args []string, out, progress io.Writer) e
 
 func commands() map[string]command {
 	return map[string]command{
-		"dispatch": dispatch, "kernels": kernels, "opencl": openCL, "train": train, "scale": scale, "generate": generate, "tokenize": tokenize, "serve": serve, "soak": soak, "expect": expect,
+		"dispatch": dispatch, "kernels": kernels, "opencl": openCL, "train": train, "scale": scale, "generate": generate, "tokenize": tokenize, "serve": serve, "soak": soak, "expect": expect, "save": save,
 	}
 }
 
