@@ -114,13 +114,20 @@ func (p Placement) Guarded(t TB, d tensor.DType, shape, strides []int) (*tensor.
 		fill(mem[before*size:(before+inner)*size], content)
 	} else {
 		guarded = slices.Repeat([]bool{true}, inner)
-		eachIndex(shape, func(index []int) {
+		outer, run, step := shape, 1, 1
+		if last := len(shape) - 1; last >= 0 {
+			outer, run, step = shape[:last], shape[last], strides[last]
+		}
+		eachIndex(outer, func(index []int) {
 			at := 0
 			for axis, k := range index {
 				at += k * strides[axis]
 			}
-			guarded[at] = false
-			copy(mem[(before+at)*size:], content)
+			for range run {
+				guarded[at] = false
+				copy(mem[(before+at)*size:], content)
+				at += step
+			}
 		})
 	}
 	return x, func(t TB) {
