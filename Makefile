@@ -11,9 +11,9 @@ CONFIG  ?= examples/native/configs/llama_2M-pretrain.yaml
 RACE ?= $$(./scripts/concurrent.sh)
 
 # What the race detector has nothing to see in: programs that a test builds without it, arithmetic,
-# also that of a device (the conformance of products stands for all of it), and dozens of training
-# runs in a row that differ in their files only.
-RACE_SKIP ?= ^(TestReadme|TestWritingAVendor|TestPluginsBuild.*|TestPluginsNewLibraries|TestKindsAgree|TestRecordedExperiments|TestWaysToWriteAnOverride|TestTheNextCommand|TestCheckpointsThatCannotBeUsed|TestLastEvaluation|TestWhatTheOptimizerSpoilsIsNotSaved|TestFromTextToAnswers|TestPyTorchReplaysARun|TestLossesIn.*|TestOptimizersTrainAndResume|TestTrainOn.*|TestVariantsOnADevice|Test(Activation|Attention|Dropout|Embedding|Loss|Moe|Norm|Optim|Quant|Rope|Softmax)Conformance)$$
+# also that of a device (the conformance of products stands for all of it), commands of guides one
+# after the other, and dozens of training runs in a row that differ in their files or policies only.
+RACE_SKIP ?= ^(TestReadme|Test.*Guide|TestByLossRanksAPlantedImplFirst|TestBisectFindsAPlantedFault|TestWritingAVendor|TestPluginsBuild.*|TestPluginsNewLibraries|TestKindsAgree|TestRecordedExperiments|TestWaysToWriteAnOverride|TestTheNextCommand|TestCheckpointsThatCannotBeUsed|TestContradictingCheckpoints|TestNamedPipesInTheRunDirectory|TestFamiliesLearn|TestPrecisionsOn.*|TestLastEvaluation|TestWhatTheOptimizerSpoilsIsNotSaved|TestFromTextToAnswers|TestPyTorchReplaysARun|TestLossesIn.*|TestOptimizersTrainAndResume|TestTrainOn.*|TestVariantsOnADevice|Test(Activation|Attention|Dropout|Embedding|Loss|Moe|Norm|Optim|Quant|Rope|Softmax)Conformance)$$
 
 PKG       ?= ./...
 PYTHON    ?= python3

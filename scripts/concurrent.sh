@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Prints the packages that the race detector has something to see in: those whose own files start
 # goroutines or synchronise them, and the native backend, whose steps run through all of them. Not
-# the kernels in impls, which is arithmetic, not the programs that measure, attack and break, and not the
-# command train, whose tests kill and time whole programs. Nor the model: it computes in one
+# the kernels in impls, which is arithmetic, not the programs that measure, attack and break, and
+# not the command train, whose tests kill and time whole programs. Nor the model: it computes in one
 # goroutine, the native backend runs its steps, and make race tests it with invariants.
 set -euo pipefail
 cd "$(dirname "$0")/.."
