@@ -32,29 +32,8 @@ func expectRuns() [][]string {
 
 // expect trains models after a dry run of each.
 func expect(ctx context.Context, args []string, out, progress io.Writer) error {
-	var primus, format, only string
-	flags := newFlags("expect", progress)
-	primusFlag(flags, &primus)
-	formatFlag(flags, &format)
-	flags.StringVar(&only, "only", "", "only models whose names begin so")
-	if err := parse(flags, args); err != nil {
-		return err
-	}
-	primus, err := filepath.Abs(primus)
-	if err != nil {
-		return err
-	}
-	dir, err := os.MkdirTemp("", "primus-expect-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
 	var all []expectation
-	for _, r := range expectRuns() {
-		if !strings.HasPrefix(r[0], only) {
-			continue
-		}
-		fmt.Fprintln(progress, "expect:", r[0])
+	format, err := eachRun("expect", args, progress, expectRuns(), func(primus, dir string, r []string) error {
 		line := append([]string{"train", "--config", r[0], "final_eval_windows=16", "save_interval=1000000"}, r[1:]...)
 		e := expectation{Model: strings.TrimSuffix(r[0], "-pretrain")}
 		text, _, err := primusSays(ctx, primus, dir, append(line, "--dry-run")...)
@@ -72,6 +51,10 @@ func expect(ctx context.Context, args []string, out, progress io.Writer) error {
 		}
 		e.Ratio = e.Expected / e.Took
 		all = append(all, e)
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	return write(out, format, all, func(w io.Writer) error {
 		t := plaintext.NewTable(table.Row{"model", "expected", "took", "ratio"})
@@ -81,6 +64,37 @@ func expect(ctx context.Context, args []string, out, progress io.Writer) error {
 		_, err := fmt.Fprintln(w, plaintext.Render(t))
 		return err
 	})
+}
+
+// eachRun reads the flags of a command, and calls f for each run whose model is asked for, with the
+// program and a folder that is removed afterwards. It returns the format of the result.
+func eachRun(name string, args []string, progress io.Writer, runs [][]string, f func(primus, dir string, run []string) error) (format string, err error) {
+	var primus, only string
+	flags := newFlags(name, progress)
+	primusFlag(flags, &primus)
+	formatFlag(flags, &format)
+	flags.StringVar(&only, "only", "", "only models whose names begin so")
+	if err := parse(flags, args); err != nil {
+		return "", err
+	}
+	if primus, err = filepath.Abs(primus); err != nil {
+		return "", err
+	}
+	dir, err := os.MkdirTemp("", "primus-"+name+"-")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(dir)
+	for _, r := range runs {
+		if !strings.HasPrefix(r[0], only) {
+			continue
+		}
+		fmt.Fprintf(progress, "%s: %s\n", name, r[0])
+		if err := f(primus, dir, r); err != nil {
+			return "", err
+		}
+	}
+	return format, nil
 }
 
 // primusSays runs primus in a folder and returns what it writes to standard output and to standard

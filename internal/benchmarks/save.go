@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -37,29 +35,8 @@ func saveRuns() [][]string {
 
 // save trains models that save in the background, and with training that waits.
 func save(ctx context.Context, args []string, out, progress io.Writer) error {
-	var primus, format, only string
-	flags := newFlags("save", progress)
-	primusFlag(flags, &primus)
-	formatFlag(flags, &format)
-	flags.StringVar(&only, "only", "", "only models whose names begin so")
-	if err := parse(flags, args); err != nil {
-		return err
-	}
-	primus, err := filepath.Abs(primus)
-	if err != nil {
-		return err
-	}
-	dir, err := os.MkdirTemp("", "primus-save-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
 	var all []pauses
-	for _, r := range saveRuns() {
-		if !strings.HasPrefix(r[0], only) {
-			continue
-		}
-		fmt.Fprintln(progress, "save:", r[0])
+	format, err := eachRun("save", args, progress, saveRuns(), func(primus, dir string, r []string) error {
 		line := append([]string{"train", "--config", r[0], "load=none", "save_interval=2", "eval_interval=1000000", "final_eval_windows=1"}, r[1:]...)
 		p := pauses{Model: strings.TrimSuffix(r[0], "-pretrain")}
 		aside, parameters, err := pausesOf(ctx, primus, dir, append(line, "async_save=true")...)
@@ -74,6 +51,10 @@ func save(ctx context.Context, args []string, out, progress io.Writer) error {
 		p.Copy, p.First, p.Later, p.Waits = copyOnce(int(p.Bytes)), aside[0], median(aside[1:]), median(waits)
 		p.Copies = p.Later / p.Copy
 		all = append(all, p)
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	return write(out, format, all, func(w io.Writer) error {
 		t := plaintext.NewTable(table.Row{"model", "state", "one copy", "pause", "copies", "first pause", "async_save=false"})
