@@ -70,7 +70,7 @@ func Open(dir string, s Settings) (*Folder, error) {
 func (f *Folder) describe() (err error) {
 	name := filepath.Join(f.path, configName)
 	if f.text, err = durable.ReadRegular(name, maxJSON); err != nil {
-		return fmt.Errorf("weights: read the architecture: %w", durable.Explain(err))
+		return fmt.Errorf("weights: read the architecture: %w; want a folder of Hugging Face, with the config.json of the model", durable.Explain(err))
 	}
 	if f.description, err = parseConfig(f.text); err != nil {
 		return fmt.Errorf("weights: %s: %w", name, err)

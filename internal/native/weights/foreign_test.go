@@ -94,7 +94,7 @@ func TestImportRefuses(t *testing.T) {
 		"no mp_rank_00 and no directories step-N or iter_N": func(t *testing.T, checkpoint, _ string) {
 			require.NoError(t, os.Remove(filepath.Join(checkpoint, ".metadata")))
 		},
-		"read the architecture": func(t *testing.T, _, like string) {
+		"config.json: no such file or directory; want a folder of Hugging Face": func(t *testing.T, _, like string) {
 			require.NoError(t, os.Remove(filepath.Join(like, "config.json")))
 		},
 	} {
