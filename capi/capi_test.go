@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/primus-fl/primus/internal/primustest"
+	"github.com/primus-fl/primus/internal/rankops"
 )
 
 // built is the folder that the library of these tests was built into. It is built once.
@@ -123,14 +124,32 @@ func TestWheel(t *testing.T) {
 	}
 }
 
+// compileC returns the command that compiles a program in C with the library of a folder.
+func compileC(t *testing.T, dir, source, out string) []string {
+	return []string{look(t, "cc"), "-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-o", out, source,
+		"-I" + dir + "/include", "-L" + dir + "/lib", "-lprimus", "-lm", "-pthread", "-Wl,-rpath," + dir + "/lib"}
+}
+
+// A process that reports its ops ends well when its signal stack is gone before, as after Python's
+// faulthandler has ended.
+func TestExitWithoutSignalStack(t *testing.T) {
+	dir := libprimus(t)
+	program := filepath.Join(t.TempDir(), "host")
+	command := compileC(t, dir, "testdata/exit_without_signal_stack.c", program)
+	run(t, nil, command[0], command[1:]...)
+	collector, err := rankops.Listen("", rankops.Sink{})
+	require.NoError(t, err)
+	t.Cleanup(collector.Close)
+	for range 3 {
+		run(t, []string{rankops.Variable + "=" + collector.Socket(), "RANK=0"}, program)
+	}
+}
+
 // The examples in other languages print the same.
 func TestExamples(t *testing.T) {
 	t.Parallel()
 	compilers := map[string]func(t *testing.T, dir, source, out string) []string{
-		"c": func(t *testing.T, dir, source, out string) []string {
-			return []string{look(t, "cc"), "-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-o", out, source,
-				"-I" + dir + "/include", "-L" + dir + "/lib", "-lprimus", "-lm", "-Wl,-rpath," + dir + "/lib"}
-		},
+		"c": compileC,
 		"cpp": func(t *testing.T, dir, source, out string) []string {
 			return []string{look(t, "c++"), "-std=c++11", "-Wall", "-Wextra", "-Werror", "-pedantic", "-o", out, source,
 				"-I" + dir + "/include", "-L" + dir + "/lib", "-lprimus", "-Wl,-rpath," + dir + "/lib"}

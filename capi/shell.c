@@ -117,9 +117,20 @@ static int32_t missing(const char *what) {
     return PRIMUS_INVALID;
 }
 
+static void *last_words(void *unused) {
+    primus_go_exit();
+    return unused;
+}
+
+/*
+ * The host may have freed the signal stack of its thread, as Python's faulthandler does when the
+ * interpreter ends, and Go ends a process that gets a signal in its code without one. A thread of its
+ * own has a stack of Go's.
+ */
 static void at_exit(void) {
-    if (!forked)
-        primus_go_exit();
+    pthread_t own;
+    if (!forked && pthread_create(&own, NULL, last_words, NULL) == 0)
+        pthread_join(own, NULL);
 }
 
 static void watch_exit(void) { atexit(at_exit); }

@@ -46,8 +46,36 @@ func (f *Failure) Traceback() []string {
 	return nil
 }
 
-// Cause returns the exception that ended the rank, "" if its lines show none.
+// crashes are the beginnings of what the runtimes of Go, C++ and Python write when they end a
+// process. What follows is a long list of stacks.
+var crashes = []string{"fatal error: ", "panic: ", "terminate called ", "Fatal Python error: "}
+
+// crash returns the lines from the one on with which a runtime ended the rank, nil if there is
+// none.
+func (f *Failure) crash() []string {
+	if f.Signal == 0 {
+		return nil
+	}
+	i := slices.IndexFunc(f.Tail, func(line string) bool {
+		return slices.ContainsFunc(crashes, func(c string) bool { return strings.HasPrefix(line, c) })
+	})
+	if i < 0 {
+		return nil
+	}
+	return f.Tail[i:]
+}
+
+// Cause returns the exception or the crash that ended the rank, "" if its lines show none.
 func (f *Failure) Cause() string {
+	if crash := f.crash(); crash != nil {
+		cause := crash[0]
+		if len(crash) > 1 {
+			if text, ok := strings.CutPrefix(strings.TrimSpace(crash[1]), "what():"); ok {
+				cause += ":" + text
+			}
+		}
+		return cause
+	}
 	trace := f.Traceback()
 	if len(trace) < 2 {
 		return ""
@@ -72,6 +100,9 @@ func (f *Failure) Error() string {
 	last := f.Tail[max(0, len(f.Tail)-tailLines):]
 	if trace := f.Traceback(); len(trace) > len(last) {
 		last = trace
+	}
+	if crash := f.crash(); len(crash) > tailLines {
+		last = crash[:tailLines]
 	}
 	if len(last) > 0 {
 		fmt.Fprintf(&b, "\nits last lines (all are in %s):\n", f.File)

@@ -2,6 +2,9 @@ package launch_test
 
 import (
 	"fmt"
+	"slices"
+	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/primus-fl/primus/internal/launch"
@@ -125,4 +128,21 @@ func TestTraceback(t *testing.T) {
 	f.Tail = []string{"nothing"}
 	assert.Empty(t, f.Cause())
 	assert.EqualError(t, &f, "rank 0 exited with 1\nits last lines (all are in f):\n  | nothing")
+}
+
+// What a runtime writes before the stacks of a crash is shown, however long these are.
+func TestCrash(t *testing.T) {
+	stacks := slices.Repeat([]string{"goroutine 1 [running]:", "main.f()", "\tf.go:1"}, 40)
+	for cause, first := range map[string][]string{
+		"fatal error: no stack":                                 {"fatal error: no stack", ""},
+		"terminate called after throwing 'gloo': Socket closed": {"terminate called after throwing 'gloo'", "  what():  Socket closed"},
+	} {
+		f := launch.Failure{Rank: 1, Signal: syscall.SIGABRT, File: "f", Tail: slices.Concat([]string{"step 1"}, first, stacks)}
+		assert.Equal(t, strings.Join(strings.Fields(cause), " "), strings.Join(strings.Fields(f.Cause()), " "))
+		assert.Contains(t, f.Error(), "aborted): "+first[0])
+		assert.Contains(t, f.Error(), "  | "+first[0]+"\n")
+		assert.NotContains(t, f.Error(), "step 1")
+		f.Signal = 0
+		assert.Empty(t, f.Cause(), "a program that goes on may write the same")
+	}
 }
