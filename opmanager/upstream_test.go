@@ -21,7 +21,7 @@ import (
 )
 
 // What this file tests are defects of TransformerEngine-FL that this project has to
-// stay free of. docs/explanation/dispatch.md lists them by number with the tests of each.
+// stay free of. docs/explanation/dispatch.md lists them by number.
 
 // served returns which impl of an op served how many calls.
 func served(m *opmanager.Manager, op string) map[string]uint64 {
