@@ -10,11 +10,6 @@ CONFIG  ?= examples/native/configs/llama_2M-pretrain.yaml
 # The packages that make race tests.
 RACE ?= $$(./scripts/concurrent.sh)
 
-# What the race detector has nothing to see in: programs that a test builds without it, arithmetic,
-# also that of a device (the conformance of products stands for all of it), commands of guides one
-# after the other, and dozens of training runs in a row that differ in their files or policies only.
-RACE_SKIP ?= ^(TestReadme|Test.*Guide|TestByLossRanksAPlantedImplFirst|TestBisectFindsAPlantedFault|TestWritingAVendor|TestPluginsBuild.*|TestPluginsNewLibraries|TestKindsAgree|TestRecordedExperiments|TestWaysToWriteAnOverride|TestTheNextCommand|TestCheckpointsThatCannotBeUsed|TestContradictingCheckpoints|TestNamedPipesInTheRunDirectory|TestFamiliesLearn|TestPrecisionsOn.*|TestLastEvaluation|TestWhatTheOptimizerSpoilsIsNotSaved|TestFromTextToAnswers|TestPyTorchReplaysARun|TestLossesIn.*|TestOptimizersTrainAndResume|TestTrainOn.*|TestVariantsOnADevice|Test(Activation|Attention|Dropout|Embedding|Loss|Moe|Norm|Optim|Quant|Rope|Softmax)Conformance)$$
-
 PKG       ?= ./...
 PYTHON    ?= python3
 BENCH     ?= .
@@ -91,7 +86,7 @@ fuzz: ## run every fuzz test for a while and print a table (FUZZTIME=10s ARGS='-
 
 .PHONY: race
 race: ## run the tests of concurrent packages under the race detector, and check invariants
-	CGO_ENABLED=1 go test -race -tags invariants -shuffle=on -timeout 40m -skip '$(RACE_SKIP)' $(RACE)
+	CGO_ENABLED=1 go test -race -tags invariants -shuffle=on -timeout 40m $(RACE)
 	CGO_ENABLED=0 go test -tags invariants -shuffle=on -timeout 30m ./internal/native/model
 
 .PHONY: bench

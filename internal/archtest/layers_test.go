@@ -55,7 +55,7 @@ var layers = []layer{
 	{root: "internal/native", allowed: []string{"internal/finite", "internal/opbench", "internal/pipeline", "internal/random", "internal/recording", "internal/safetensors", "internal/tokenizer", "internal/torchfile", "internal/tuning",
 		"runtime/backend", "runtime/backends/native", "runtime/config", "runtime/patch", "document", "opmanager", "opregistry", "ops", "tensor", "device"}},
 	{root: "internal/opbench", allowed: []string{"opregistry", "ops", "tensor", "device", "internal/kernel/vector"}},
-	{root: "internal/opencltest", allowed: []string{"opregistry", "opstest", "device", "internal/loadertest"}},
+	{root: "internal/opencltest", allowed: []string{"opregistry", "opstest", "device", "internal/loadertest", "internal/primustest"}},
 	{root: "internal/loadertest", allowed: []string{"vendors/loader"}},
 	{root: "internal/plugin/check", allowed: []string{"vendors/abi", "vendors/loader", "internal/plugin", "internal/opbench", "opregistry", "ops", "opstest", "tensor", "device", "internal/parallel"}},
 	{root: "internal/plugin", allowed: []string{"vendors/abi", "vendors/loader", "opregistry", "ops", "tensor", "device"}},

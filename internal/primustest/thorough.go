@@ -27,3 +27,12 @@ func Long(t testing.TB, why string) {
 		t.Skipf("left out by -short: %s", why)
 	}
 }
+
+// Sequential skips a test under the race detector, which has nothing to see in it: arithmetic, or
+// commands and training runs one after the other. TEST_THOROUGH=1 runs it all the same.
+func Sequential(t testing.TB, what string) {
+	t.Helper()
+	if race.Enabled && os.Getenv("TEST_THOROUGH") == "" {
+		t.Skipf("left out under the race detector: %s", what)
+	}
+}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/document/formats"
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/primus-fl/primus/internal/recordtest"
 	"github.com/primus-fl/primus/runtime/config"
 )
@@ -97,6 +98,7 @@ var incomplete = map[string]bool{
 }
 
 func TestRecordedExperiments(t *testing.T) {
+	primustest.Sequential(t, "it compares hundreds of experiments")
 	t.Parallel()
 	inputs := recordtest.Inputs(t)
 	golden := os.DirFS(filepath.Join(recordtest.Dir(t), "golden"))

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/ops/opscases"
 	"github.com/primus-fl/primus/ops/softmax"
@@ -39,6 +40,7 @@ func withoutFactor(impl opregistry.Impl) opregistry.Impl {
 }
 
 func TestSoftmaxConformance(t *testing.T) {
+	primustest.Sequential(t, "it compares results")
 	h := openedWithPrimitives(t)
 	for _, op := range []*opregistry.Op[softmax.SoftmaxBackwardArgs]{softmax.ScaledSoftmaxBackward, softmax.ScaledMaskedSoftmaxBackward} {
 		opscases.All().Run(t, withoutFactor(unlimited(h, op, (*handle).softmaxGradient)), withoutFactor(oracle(op, softmaxGradientOracle)),

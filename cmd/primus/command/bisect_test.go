@@ -38,6 +38,7 @@ func brokenSource() opregistry.Source {
 // A fault that is planted in one op of one layer is found, among all other ops that run on other
 // impls, and the call that is kept shows it.
 func TestBisectFindsAPlantedFault(t *testing.T) {
+	primustest.Sequential(t, "it trains again and again")
 	primustest.Long(t, "it trains again and again")
 	l := commandtest.NewLab(t)
 	policy := l.Policy("prefer: reference\nrules:\n  - layers: 1\n    phase: forward\n    per_op:\n      residual_add: [vendor:broken]\n")

@@ -7,6 +7,7 @@ import (
 	"github.com/primus-fl/primus/cmd/primus/command"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/commandtest"
 	"github.com/primus-fl/primus/internal/native/divergence"
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/ops/norm"
 	"github.com/primus-fl/primus/tensor"
@@ -34,6 +35,7 @@ func slightlyWrong(share float32) opregistry.Source {
 // An impl whose error is within the tolerance of its op is ranked first, among all others that are
 // right.
 func TestByLossRanksAPlantedImplFirst(t *testing.T) {
+	primustest.Sequential(t, "it trains again and again")
 	l := commandtest.NewLab(t)
 	policy := l.Policy("prefer: flagos\nrules:\n  - layers: 1\n    per_op:\n      residual_add: [vendor:slight]\n")
 	args := append([]string{"ops", "bisect", "--by-loss", "--policy", policy}, l.Args("num_layers=3")[2:]...)

@@ -14,6 +14,7 @@ import (
 
 // TestFromTextToAnswers follows the walk-through: from text to a model that answers over HTTP.
 func TestFromTextToAnswers(t *testing.T) {
+	primustest.Sequential(t, "it types the commands of a page")
 	primustest.Long(t, "it types the commands of a page")
 	t.Parallel()
 	commandtest.Tools(t, "bash", "curl", "jq")

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/commandtest"
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -57,6 +58,7 @@ func TestBeforeARun(t *testing.T) {
 // TestScalingGuide runs the commands of the guide and compares the memory that they print with the
 // guide's.
 func TestScalingGuide(t *testing.T) {
+	primustest.Sequential(t, "it types the commands of a page")
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "howto", "scaling.md"))
 	require.NoError(t, err)

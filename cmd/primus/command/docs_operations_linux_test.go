@@ -31,6 +31,7 @@ func TestOperations(t *testing.T) {
 // TestPolicyForAFleet follows the tutorial. Its lines have the form of those that are printed, and
 // those that end in … are the beginning of one.
 func TestPolicyForAFleet(t *testing.T) {
+	primustest.Sequential(t, "it types the commands of a page")
 	primustest.Long(t, "it types the commands of a page")
 	t.Parallel()
 	commandtest.Tools(t, "bash", "etcd", "go")

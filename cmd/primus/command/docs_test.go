@@ -137,6 +137,7 @@ func TestTuningGuide(t *testing.T) {
 // runGuide runs what a page shows, in an empty folder with links to some files of the tree.
 func runGuide(t *testing.T, page string, links ...string) {
 	t.Helper()
+	primustest.Sequential(t, "it types the commands of a page")
 	root, err := filepath.Abs(filepath.Join("..", "..", ".."))
 	require.NoError(t, err)
 	text, err := os.ReadFile(filepath.Join(root, "docs", page))

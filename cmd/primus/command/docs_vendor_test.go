@@ -16,6 +16,7 @@ import (
 // TestWritingAVendor follows the guide in a shell: its commands succeed and print what the guide
 // shows after them, and its listings are in the files that they name.
 func TestWritingAVendor(t *testing.T) {
+	primustest.Sequential(t, "it types the commands of a page")
 	primustest.Long(t, "it types the commands of a page")
 	t.Parallel()
 	commandtest.Tools(t, "bash", "make", "cc", "go", "sed", "grep")

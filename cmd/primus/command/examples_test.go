@@ -12,6 +12,7 @@ import (
 	"github.com/primus-fl/primus/cmd/primus/command"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/commandtest"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/modes"
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -19,6 +20,7 @@ import (
 
 // Every command has examples, and each is a line that this program takes.
 func TestExamplesOfHelp(t *testing.T) {
+	primustest.Sequential(t, "it runs one command after the other")
 	t.Chdir(t.TempDir())
 	require.NoError(t, os.MkdirAll(filepath.Join("Primus", "primus", "configs"), 0o755))
 	require.NoError(t, os.Mkdir("notes", 0o755))

@@ -15,6 +15,7 @@ import (
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/commandtest"
 	"github.com/primus-fl/primus/internal/launch"
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -90,6 +91,7 @@ func TestExitCodesOfCommands(t *testing.T) {
 
 // Commands exit with the codes that the page lists, where that takes little.
 func TestExitCodesOfCommandLines(t *testing.T) {
+	primustest.Sequential(t, "it runs one command after the other")
 	dir := t.TempDir()
 	write := func(name, text string) string {
 		file := filepath.Join(dir, name)

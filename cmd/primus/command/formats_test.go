@@ -11,6 +11,7 @@ import (
 	"github.com/primus-fl/primus/cmd/primus/command/internal/commandtest"
 	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/document/formats"
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/fx"
@@ -66,6 +67,7 @@ modules.pre_trainer.overrides.train_iters = 7
 
 // A program adds a file format to those of experiments, and every command knows it.
 func TestOwnFormat(t *testing.T) {
+	primustest.Sequential(t, "it runs one command after the other")
 	file := filepath.Join(t.TempDir(), "exp.properties")
 	require.NoError(t, os.WriteFile(file, []byte(propertiesExperiment), 0o600))
 	option := grouped[document.Loader](command.Formats, properties{})

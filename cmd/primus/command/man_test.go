@@ -19,6 +19,7 @@ import (
 // TestManual writes the manual, and reads every page as a user does: man has no complaint, and no
 // word of the help is lost to the markup.
 func TestManual(t *testing.T) {
+	primustest.Sequential(t, "it runs one command after the other")
 	primustest.Long(t, "it types the commands of a page")
 	dir := filepath.Join(t.TempDir(), "man1")
 	t.Setenv("SOURCE_DATE_EPOCH", "1700000000")

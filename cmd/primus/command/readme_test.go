@@ -28,6 +28,7 @@ import (
 // shows after a command has the form of what it prints; the figures are not compared. With
 // -update, the first command trains as long as it says and its end goes into the README.
 func TestReadme(t *testing.T) {
+	primustest.Sequential(t, "it types the commands of a page")
 	primustest.Long(t, "it types the commands of a page")
 	for _, tool := range []string{"make", "git", "sh"} {
 		if _, err := exec.LookPath(tool); err != nil {

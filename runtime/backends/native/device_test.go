@@ -8,6 +8,7 @@ import (
 	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/internal/fardevice"
 	"github.com/primus-fl/primus/internal/native/checkpoint"
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/stretchr/testify/assert"
@@ -26,6 +27,7 @@ func (c *crossings) OnEvent(e opmanager.Event) {
 // A run whose tensors all lie on a device trains as one in host memory does: bit for bit where the
 // same impls serve copies of the operands.
 func TestTrainOnADevice(t *testing.T) {
+	primustest.Sequential(t, "it trains again and again")
 	for name, overrides := range families() {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t)
@@ -60,6 +62,7 @@ func weightsOf(t *testing.T, l *lab, run string) []byte {
 
 // What works in host memory works on a device, too.
 func TestVariantsOnADevice(t *testing.T) {
+	primustest.Sequential(t, "it trains again and again")
 	for name, overrides := range map[string][]string{
 		"adapters":  {"lora_rank=4"},
 		"muon":      {"optimizer=muon"},

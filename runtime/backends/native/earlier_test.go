@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/primus-fl/primus/internal/rundir"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/stretchr/testify/assert"
@@ -134,6 +135,7 @@ func TestFinishedRun(t *testing.T) {
 // from and saves to, and wherever load was written. Step 0 stands for an interrupt before the first
 // step of the run.
 func TestTheNextCommand(t *testing.T) {
+	primustest.Sequential(t, "it trains again and again")
 	const asIs, added = "the same command goes on from there", "the same command with load=null added goes on from there"
 	tests := []struct {
 		name   string

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/primus-fl/primus/impls/flagos"
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/ops/gemm"
@@ -106,6 +107,7 @@ func adamSaboteur(from int64, misbehave func(optim.MultiTensorAdamArgs) error) o
 // Numbers that the optimizer spoils, in the weights or its moments, end the run before they are
 // saved as good, whatever asks for the save, and the run goes on from the checkpoint before.
 func TestWhatTheOptimizerSpoilsIsNotSaved(t *testing.T) {
+	primustest.Sequential(t, "it trains again and again")
 	nan, inf := float32(math.NaN()), float32(math.Inf(1))
 	for name, tt := range map[string]struct {
 		list  int // 1 weights, 2 first moments, 3 second moments

@@ -8,10 +8,13 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/primus-fl/primus/internal/primustest"
 )
 
 // The last evaluation takes more windows than those before it, and says how many tokens that are.
 func TestLastEvaluation(t *testing.T) {
+	primustest.Sequential(t, "it trains again and again")
 	const seq = 32
 	l := newLab(t)
 	end := &ended{}

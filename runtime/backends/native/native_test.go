@@ -28,6 +28,7 @@ import (
 	"github.com/primus-fl/primus/internal/fardevice"
 	"github.com/primus-fl/primus/internal/native/patches"
 	"github.com/primus-fl/primus/internal/parallel"
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
@@ -215,6 +216,7 @@ func families() map[string][]string {
 
 // Every family learns, and writes text at the end of a run.
 func TestFamiliesLearn(t *testing.T) {
+	primustest.Sequential(t, "it trains again and again")
 	for name, overrides := range families() {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t)

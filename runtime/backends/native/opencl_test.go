@@ -6,6 +6,7 @@ import (
 
 	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/internal/opencltest"
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/vendors/opencl"
@@ -16,6 +17,7 @@ import (
 // Models train on an OpenCL device as on the processor, without a copy of an operand to it, and
 // twice with the same bits.
 func TestTrainOnOpenCL(t *testing.T) {
+	primustest.Sequential(t, "it trains again and again")
 	dev := opencltest.Backend(t)
 	for name, overrides := range families() {
 		t.Run(name, func(t *testing.T) {
@@ -46,6 +48,7 @@ func TestTrainOnOpenCL(t *testing.T) {
 
 // No precision needs a copy of an operand to the processor.
 func TestPrecisionsOnOpenCL(t *testing.T) {
+	primustest.Sequential(t, "it trains again and again")
 	device := opencltest.Backend(t)
 	runs := map[string][]string{
 		"llama_2M fp8 delayed": {"bf16=true", "fp8=hybrid", "fp8_recipe=delayed"},

@@ -9,12 +9,14 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/primus-fl/primus/internal/safetensors"
 	"github.com/primus-fl/primus/tensor"
 )
 
 // Every optimizer lowers the loss and goes on bit for bit; none goes on with the state of another.
 func TestOptimizersTrainAndResume(t *testing.T) {
+	primustest.Sequential(t, "it trains again and again")
 	for name, params := range map[string][]string{
 		"sgd":        {"optimizer=sgd", "lr=0.05", "min_lr=0"},
 		"muon":       {"optimizer=muon", "muon_extra_scale_factor=0.2", "muon_use_nesterov=true", "bf16=true"},

@@ -6,11 +6,14 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/primus-fl/primus/internal/primustest"
 )
 
 // In bf16 the losses stay within 1 % of those in f32, with experts and with patches of the loss,
 // too.
 func TestLossesInBF16(t *testing.T) {
+	primustest.Sequential(t, "it trains again and again")
 	for name, params := range map[string][]string{
 		"llama":   nil,
 		"experts": {"num_experts=4", "moe_aux_loss_coeff=0.1"},
@@ -45,6 +48,7 @@ func TestResumeInBF16(t *testing.T) {
 // In fp16 the first steps overflow and are skipped; then the losses are those of f32 from its
 // beginning, and a run that was interrupted goes on bit for bit.
 func TestLossesInFP16(t *testing.T) {
+	primustest.Sequential(t, "it trains again and again")
 	l := newLab(t)
 	params := []string{"train_iters=40", "lr_decay_iters=40", "eval_interval=0", "fp16=true", "loss_scale_window=8", "initial_loss_scale=16777216"}
 	require.NoError(t, l.train(t.Context(), "fp16", params...))
@@ -81,6 +85,7 @@ func TestLossesInFP16(t *testing.T) {
 
 // With every recipe of fp8 the losses stay within 1 % of those in f32, as means of ten steps.
 func TestLossesInFP8(t *testing.T) {
+	primustest.Sequential(t, "it trains again and again")
 	l := newLab(t)
 	params := []string{"train_iters=60", "lr_decay_iters=60", "eval_interval=0", "save_interval=0"}
 	require.NoError(t, l.train(t.Context(), "f32", params...))

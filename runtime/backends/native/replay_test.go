@@ -17,6 +17,7 @@ import (
 // make the same steps of the same batches: forward, gradients of accumulated
 // micro-batches, clipping, schedule and AdamW.
 func TestPyTorchReplaysARun(t *testing.T) {
+	primustest.Sequential(t, "it trains again and again")
 	python := primustest.Python(t, "torch", "numpy")
 	const steps = 20
 	labs, runs := map[string]*lab{}, []string{}

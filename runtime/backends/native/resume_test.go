@@ -11,6 +11,7 @@ import (
 
 	"github.com/primus-fl/primus/internal/cpufeat"
 	"github.com/primus-fl/primus/internal/native/checkpoint"
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -182,6 +183,7 @@ func TestAnotherClassOfCPUIsTold(t *testing.T) {
 
 // A checkpoint whose parts contradict each other is not believed.
 func TestContradictingCheckpoints(t *testing.T) {
+	primustest.Sequential(t, "it trains again and again")
 	for _, tt := range []struct {
 		name, file, from, to, want string
 	}{

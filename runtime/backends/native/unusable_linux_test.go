@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/primus-fl/primus/internal/native/checkpoint"
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -30,6 +31,7 @@ func files(t *testing.T, dir string) []string {
 // A named pipe in the place of a file of a run is told or replaced; nobody waits for it, and
 // nothing that was trained is lost.
 func TestNamedPipesInTheRunDirectory(t *testing.T) {
+	primustest.Sequential(t, "it trains again and again")
 	l := newLab(t)
 	require.NoError(t, l.train(t.Context(), "run", "train_iters=4", "disable_tensorboard=false"))
 	want := []string{"text.go"}
@@ -66,6 +68,7 @@ func TestNamedPipesInTheRunDirectory(t *testing.T) {
 
 // Damaged, unreadable and newer checkpoints have different outcomes, and none of them is removed.
 func TestCheckpointsThatCannotBeUsed(t *testing.T) {
+	primustest.Sequential(t, "it trains again and again")
 	type outcome int
 	const (
 		damaged outcome = iota
