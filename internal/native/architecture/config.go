@@ -27,12 +27,14 @@ type PositionEmbedding string
 const (
 	Rope            PositionEmbedding = "rope"             // queries and keys are rotated
 	YaRN            PositionEmbedding = "yarn"             // the same, with frequencies that are stretched as Yarn says
+	DynamicRope     PositionEmbedding = "dynamic"          // or by the length of sequences that have more than the positions of the model
+	LongRope        PositionEmbedding = "longrope"         // or as LongRope says
 	LearnedAbsolute PositionEmbedding = "learned_absolute" // a table is added to the embedding of tokens
 )
 
 // Values returns the position embeddings.
 func (PositionEmbedding) Values() []string {
-	return []string{string(Rope), string(YaRN), string(LearnedAbsolute)}
+	return []string{string(Rope), string(YaRN), string(DynamicRope), string(LongRope), string(LearnedAbsolute)}
 }
 
 // Activation is the function inside the MLP, with Megatron's names.
@@ -65,8 +67,10 @@ type Config struct {
 	PositionEmbedding     PositionEmbedding `param:"position_embedding_type"` // "" means rope
 	MaxPositionEmbeddings int               `param:"max_position_embeddings"` // 0 means seq_length
 	Activation            Activation        `param:"activation_func"`         // "" means swiglu
-	AddBiasLinear         bool              `param:"add_bias_linear"`
-	AddQKVBias            bool              `param:"add_qkv_bias"`          // of queries, keys and values alone; add_bias_linear includes it
+	AddBiasLinear         bool              `param:"add_bias_linear"`         // of attention and MLP
+	AddQKVBias            bool              `param:"add_qkv_bias"`            // of queries, keys and values alone
+	AttentionBias         bool              `param:"attention_bias"`          // of queries, keys, values and the output of attention
+	MLPBias               bool              `param:"mlp_bias"`
 	QKNorm                bool              `param:"qk_layernorm"`          // queries and keys of each head are normalised before they are rotated
 	KVChannels            int               `param:"kv_channels"`           // size of a head; 0 means hidden_size / num_attention_heads
 	Window                [2]int            `param:"window_size"`           // keys before a query that it sees, and after it, which is 0 or -1; [0, 0] and -1 before mean all
@@ -93,6 +97,7 @@ type RopeScaling struct {
 	OldContext    int     `param:"rope_scaling_original_max_position_embeddings"` // 0 means 8192
 
 	Yarn
+	LongRopeFactors
 }
 
 // Experts are the parameters of a mixture of experts in place of the MLP.
@@ -153,6 +158,7 @@ func (c Config) Validate() error {
 	}
 	c.RopeScaling.validate(f, c.Rotary())
 	c.validateYarn(f)
+	c.validateLengths(f)
 	f.probability("hidden_dropout", c.HiddenDropout)
 	f.probability("attention_dropout", c.AttentionDropout)
 	c.validateExperts(f)
@@ -200,7 +206,9 @@ func (s RopeScaling) validate(f *faults, rotary bool) {
 func (c Config) Resolved() Config {
 	c.NumQueryGroups, c.KVChannels, c.MaxPositionEmbeddings = c.Groups(), c.HeadDim(), c.Positions()
 	c.Normalization, c.PositionEmbedding = cmp.Or(c.Normalization, RMSNorm), cmp.Or(c.PositionEmbedding, Rope)
-	c.Activation, c.AddQKVBias = cmp.Or(c.Activation, SwiGLU), c.HasQKVBias()
+	c.Activation = cmp.Or(c.Activation, SwiGLU)
+	c.AddQKVBias, c.AttentionBias, c.MLPBias = c.HasQKVBias(), c.HasOutputBias(), c.HasMLPBias()
+	c.AddBiasLinear = c.AttentionBias && c.MLPBias
 	c.Window = [2]int{c.KeysBefore(), 0}
 	c.RopeScaling = c.RopeScaling.resolved()
 	c.RouterTopk, c.MoEFFNHiddenSize = c.Topk(), c.ExpertSize()
@@ -239,6 +247,9 @@ func (c Config) validateExperts(f *faults) {
 	}
 	if c.AddBiasLinear {
 		f.bad("add_bias_linear", c.AddBiasLinear, "false with num_experts")
+	}
+	if c.MLPBias {
+		f.bad("mlp_bias", c.MLPBias, "false with num_experts")
 	}
 }
 
@@ -290,7 +301,13 @@ func (c Config) KeysBeforeIn(layer int) int {
 }
 
 // HasQKVBias reports whether queries, keys and values have biases.
-func (c Config) HasQKVBias() bool { return c.AddBiasLinear || c.AddQKVBias }
+func (c Config) HasQKVBias() bool { return c.AddQKVBias || c.HasOutputBias() }
+
+// HasOutputBias reports whether the output of attention has a bias.
+func (c Config) HasOutputBias() bool { return c.AddBiasLinear || c.AttentionBias }
+
+// HasMLPBias reports whether the projections of MLPs have biases.
+func (c Config) HasMLPBias() bool { return c.AddBiasLinear || c.MLPBias }
 
 // Groups returns the number of key and value heads.
 func (c Config) Groups() int {
@@ -308,7 +325,7 @@ func (c Config) HasLayerNorm() bool { return c.Normalization == LayerNorm }
 
 // Rotary reports whether positions are rotary.
 func (c Config) Rotary() bool {
-	return slices.Contains([]PositionEmbedding{"", Rope, YaRN}, c.PositionEmbedding)
+	return slices.Contains([]PositionEmbedding{"", Rope, YaRN, DynamicRope, LongRope}, c.PositionEmbedding)
 }
 
 // LearnedPositions reports whether there is a table of positions.

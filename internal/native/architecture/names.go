@@ -27,11 +27,11 @@ func (c Config) family() family {
 	switch {
 	case llama && c.Mixture() && !c.QKNorm && !c.HasQKVBias() && !c.PreSoftmax && c.WindowLayers == nil:
 		return familyMixtral
-	case llama && c.Mixture() && c.QKNorm && !c.HasQKVBias() && !windowed:
+	case llama && c.Mixture() && c.QKNorm && c.HasQKVBias() == c.HasOutputBias() && !windowed:
 		return familyQwen3MoE
 	case llama && !c.Mixture():
 		return c.llamaFamily(windowed)
-	case c.HasLayerNorm() && c.LearnedPositions() && c.Activation == GELU && c.AddBiasLinear && c.Groups() == c.NumAttentionHeads &&
+	case c.HasLayerNorm() && c.LearnedPositions() && c.Activation == GELU && c.HasOutputBias() && c.HasMLPBias() && c.Groups() == c.NumAttentionHeads &&
 		!c.QKNorm && !windowed && c.HeadDim()*c.NumAttentionHeads == c.HiddenSize:
 		return familyGPT2
 	default:
@@ -42,17 +42,20 @@ func (c Config) family() family {
 // llamaFamily tells apart the families that differ from Llama in attention only.
 func (c Config) llamaFamily(windowed bool) family {
 	switch {
-	case c.QKNorm && !c.HasQKVBias():
+	case c.QKNorm && c.HasQKVBias() == c.HasOutputBias() && !c.HasMLPBias():
 		return familyQwen3
 	case c.QKNorm:
 		return familyOwn
-	case c.AddQKVBias && !c.AddBiasLinear:
+	case c.HasQKVBias() && !c.HasOutputBias():
+		if c.HasMLPBias() {
+			return familyOwn
+		}
 		return familyQwen2
 	case c.WindowLayers != nil:
 		return familyOwn
 	case !windowed:
 		return familyLlama
-	case !c.AddBiasLinear:
+	case !c.HasQKVBias() && !c.HasMLPBias():
 		return familyMistral
 	default:
 		return familyOwn
@@ -178,8 +181,15 @@ func (c Config) HFConfig() map[string]any {
 			"original_max_position_embeddings": s.OldContext,
 		}
 	}
-	if c.yarn() {
+	switch c.PositionEmbedding {
+	case YaRN:
 		common["rope_scaling"] = c.Yarn.hf()
+	case DynamicRope:
+		common["rope_scaling"] = map[string]any{"rope_type": "dynamic", "factor": c.RopeScaling.resolved().ScalingFactor}
+	case LongRope:
+		common["rope_scaling"] = c.longRopeHF()
+		common["original_max_position_embeddings"] = c.RopeScaling.resolved().OldContext
+	case "", Rope, LearnedAbsolute:
 	}
 	if w := c.KeysBefore(); w >= 0 {
 		common["sliding_window"] = w + 1
@@ -194,10 +204,10 @@ func (c Config) HFConfig() map[string]any {
 	case familyQwen3MoE:
 		add(map[string]any{
 			"num_experts": c.NumExperts, "moe_intermediate_size": c.ExpertSize(), "norm_topk_prob": !c.PreSoftmax,
-			"decoder_sparse_step": 1, "mlp_only_layers": []int{}, "attention_bias": false, "use_sliding_window": false, "sliding_window": nil,
+			"decoder_sparse_step": 1, "mlp_only_layers": []int{}, "attention_bias": c.HasOutputBias(), "use_sliding_window": false, "sliding_window": nil,
 		})
 	case familyLlama:
-		add(map[string]any{"attention_bias": c.AddBiasLinear, "mlp_bias": c.AddBiasLinear})
+		add(map[string]any{"attention_bias": c.HasOutputBias(), "mlp_bias": c.HasMLPBias()})
 	case familyQwen2, familyQwen3:
 		add(c.layerWindows())
 	case familyMixtral:
@@ -209,8 +219,8 @@ func (c Config) HFConfig() map[string]any {
 			"normalization":           string(c.Normalization),
 			"position_embedding_type": string(c.PositionEmbedding),
 			"activation_func":         string(c.Activation),
-			"attention_bias":          c.AddBiasLinear,
-			"mlp_bias":                c.AddBiasLinear,
+			"attention_bias":          c.HasOutputBias(),
+			"mlp_bias":                c.HasMLPBias(),
 			"add_qkv_bias":            c.AddQKVBias,
 			"qk_layernorm":            c.QKNorm,
 		})
@@ -254,7 +264,7 @@ func (c Config) layerWindows() map[string]any {
 		first = c.NumLayers
 	}
 	return map[string]any{
-		"use_sliding_window": c.KeysBefore() >= 0, "max_window_layers": first, "layer_types": kinds, "attention_bias": c.AddQKVBias,
+		"use_sliding_window": c.KeysBefore() >= 0, "max_window_layers": first, "layer_types": kinds, "attention_bias": c.HasQKVBias(),
 	}
 }
 

@@ -17,8 +17,11 @@ func (c Config) parameters() float64 {
 	if c.HasQKVBias() {
 		biases = qkv
 	}
-	if c.AddBiasLinear {
-		biases += h + up + h
+	if c.HasOutputBias() {
+		biases += h
+	}
+	if c.HasMLPBias() {
+		biases += up + h
 	}
 	mlp := h * (up + float64(c.downCols()))
 	if c.Mixture() {

@@ -37,8 +37,6 @@ func (c Config) validateYarn(f *faults) {
 			}
 		}
 		return
-	case c.UseScaling || c.interpolated():
-		f.bad("position_embedding_type", c.PositionEmbedding, "rope with use_rope_scaling or rotary_seq_len_interpolation_factor")
 	}
 	if !(y.Factor >= 1 && y.Factor <= largest) {
 		f.bad("yarn_rotary_scaling_factor", c.Factor, "a number >= 1 that f32 can hold")
@@ -87,11 +85,15 @@ func (c Config) yarnFrequency(f float64, i int) float64 {
 // AttentionScale returns what scores of attention are multiplied with, and whether it is not the
 // 1/√d of a head of d elements.
 func (c Config) AttentionScale() (scale float64, special bool) {
-	d := float64(c.HeadDim())
-	if !c.yarn() {
+	m, d := 1.0, float64(c.HeadDim())
+	switch c.PositionEmbedding {
+	case YaRN:
+		m = c.Yarn.attentionFactor()
+	case LongRope:
+		m = c.longRopeAttentionFactor()
+	case "", Rope, DynamicRope, LearnedAbsolute:
 		return 1 / math.Sqrt(d), false
 	}
-	m := c.Yarn.attentionFactor()
 	return m * m / math.Sqrt(d), true
 }
 

@@ -44,7 +44,11 @@ func architectures() map[string]model.Config {
 	llama3.RopeScaling = model.RopeScaling{UseScaling: true, ScalingFactor: 4, OldContext: 60}
 	qwen3MoE := mixtral
 	qwen3MoE.QKNorm, qwen3MoE.KVChannels, qwen3MoE.PreSoftmax = true, 6, true
-	return map[string]model.Config{"qwen3 moe": qwen3MoE, "llama": llama(), "gpt2": gpt2, "mixtral": mixtral, "qwen3 with yarn": qwen3, "windows of some layers": mistral, "llama3": llama3}
+	bias, long := llama(), llama()
+	bias.AttentionBias = true
+	long.PositionEmbedding, long.OldContext = model.LongRope, 60
+	long.LongRopeFactors = model.LongRopeFactors{ShortFactors: []float64{1, 1, 1.5, 2}, LongFactors: []float64{1, 2, 3.25, 6}}
+	return map[string]model.Config{"attention bias": bias, "longrope": long, "qwen3 moe": qwen3MoE, "llama": llama(), "gpt2": gpt2, "mixtral": mixtral, "qwen3 with yarn": qwen3, "windows of some layers": mistral, "llama3": llama3}
 }
 
 // newManager returns a manager that uses the fast impls only.

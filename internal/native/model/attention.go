@@ -274,12 +274,12 @@ func (p *rotary) Backward(r *Run) {
 }
 
 // FillFreqs writes the angles of rotary positions: position · frequency, for each half of the head
-// alike.
+// alike. The number of positions is the length of sequences.
 func FillFreqs(c architecture.Config, freqs *tensor.Tensor) error {
 	seq, d := freqs.Shape()[0], freqs.Shape().Cols()
 	return tensor.Fill(freqs, func(data []float32) {
 		for i := range d / 2 {
-			frequency := c.Frequency(i)
+			frequency := c.Frequency(i, seq)
 			for pos := range seq {
 				angle := float32(float64(pos) * frequency)
 				data[pos*d+i], data[pos*d+d/2+i] = angle, angle

@@ -14,6 +14,8 @@ type (
 	RopeScaling = architecture.RopeScaling
 	// Yarn are those of rotary positions of type yarn.
 	Yarn = architecture.Yarn
+	// LongRopeFactors are those of type longrope.
+	LongRopeFactors = architecture.LongRopeFactors
 	// LoRA are those of adapters.
 	LoRA = architecture.LoRA
 	// Normalization is the kind of norm.
@@ -30,6 +32,8 @@ const (
 	LayerNorm       = architecture.LayerNorm
 	Rope            = architecture.Rope
 	YaRN            = architecture.YaRN
+	DynamicRope     = architecture.DynamicRope
+	LongRope        = architecture.LongRope
 	LearnedAbsolute = architecture.LearnedAbsolute
 	SwiGLU          = architecture.SwiGLU
 	GELU            = architecture.GELU

@@ -369,7 +369,7 @@ func TestConfigErrorsOfParts(t *testing.T) {
 	err := cfg.Validate()
 	for _, want := range []string{
 		`normalization: given "rmsnorm", want RMSNorm or LayerNorm`,
-		`position_embedding_type: given "alibi", want rope or yarn or learned_absolute`,
+		`position_embedding_type: given "alibi", want rope or yarn or dynamic or longrope or learned_absolute`,
 		`activation_func: given "relu", want swiglu or gelu`,
 		"max_position_embeddings: given 3, want at least seq_length 6",
 		"hidden_dropout: given 1, want a number in [0, 1)",

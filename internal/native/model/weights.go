@@ -165,7 +165,7 @@ func suffixed(parts []part, suffix string) []part {
 func (b *WeightBuilder) Layer(at string) LayerWeights {
 	c, n := b.cfg, b.Names
 	h, d, heads, groups, f := c.HiddenSize, c.HeadDim(), c.NumAttentionHeads, c.Groups(), c.FFNHiddenSize
-	std, bias := c.InitMethodStd, c.AddBiasLinear
+	std, bias := c.InitMethodStd, c.HasMLPBias()
 	residual := std / math.Sqrt(2*float64(c.NumLayers))
 	var w LayerWeights
 	w.InputNorm = b.Norm(at+n.InputNorm, h)
@@ -176,7 +176,7 @@ func (b *WeightBuilder) Layer(at string) LayerWeights {
 		w.QNorm, w.KNorm = b.Norm(attention+n.QNorm, d), b.Norm(attention+n.KNorm, d)
 	}
 	w.QKV.Weight.fused = true
-	w.Out = b.linear(attention+n.Out, residual, bias, h, heads*d)
+	w.Out = b.linear(attention+n.Out, residual, c.HasOutputBias(), h, heads*d)
 	b.share(&w.QKV, heads*d, groups*d, groups*d)
 	b.share(&w.Out)
 	w.PostNorm = b.Norm(at+n.PostNorm, h)

@@ -67,7 +67,7 @@ func classes() map[string]func(*reader, *model.Config) {
 
 func llama(r *reader, c *model.Config) {
 	decoder(r, c, defaults{positions: 2048})
-	allBiases(r, c)
+	biases(r, c)
 }
 
 func mistral(r *reader, c *model.Config) {
@@ -90,15 +90,13 @@ func qwen2(r *reader, c *model.Config) {
 
 func qwen3(r *reader, c *model.Config) {
 	decoder(r, c, defaults{groups: 32, positions: 32768, headDim: 128})
-	c.QKNorm = true
-	noAttentionBias(r)
+	c.QKNorm, c.AttentionBias = true, r.flag("attention_bias", false)
 	layerWindows(r, c)
 }
 
 func qwen3MoE(r *reader, c *model.Config) {
 	decoder(r, c, defaults{groups: 4, positions: 32768})
-	c.QKNorm = true
-	noAttentionBias(r)
+	c.QKNorm, c.AttentionBias = true, r.flag("attention_bias", false)
 	c.NumExperts, c.RouterTopk = r.size("num_experts", 128), r.size("num_experts_per_tok", 8)
 	c.MoEFFNHiddenSize = r.size("moe_intermediate_size", 768)
 	c.AuxLossCoeff = r.number("router_aux_loss_coef", 0.001)
@@ -116,22 +114,15 @@ func qwen3MoE(r *reader, c *model.Config) {
 	noWindows(r, c)
 }
 
-func noAttentionBias(r *reader) {
-	if r.flag("attention_bias", false) {
-		r.fault("attention_bias", true, "false: there is no bias of the output of attention without one of the MLP")
-	}
-}
-
 // phi3Class is the class whose folders have the matrices of queries, keys and values in one, and
 // those of gate and value.
 const phi3Class = "phi3"
 
 func phi3(r *reader, c *model.Config) {
-	decoder(r, c, defaults{positions: 4096, epsilon: 1e-5, plainRotation: true})
+	decoder(r, c, defaults{positions: 4096, original: 4096, epsilon: 1e-5, scalings: []string{"default", "longrope"}})
 	window(r, c, 0)
 	oneDropout(r, c, 0)
 	wholeHeads(r)
-	r.harmless("original_max_position_embeddings") // which longrope reads
 }
 
 func wholeHeads(r *reader) {
@@ -154,7 +145,7 @@ func own(r *reader, c *model.Config) {
 	c.PositionEmbedding = model.PositionEmbedding(r.text("position_embedding_type", ""))
 	c.Activation = model.Activation(r.text("activation_func", ""))
 	decoder(r, c, defaults{})
-	allBiases(r, c)
+	biases(r, c)
 	c.AddQKVBias, c.QKNorm = r.flag("add_qkv_bias", false), r.flag("qk_layernorm", false)
 	window(r, c, 0)
 	if r.given("num_local_experts") {
@@ -167,11 +158,11 @@ func own(r *reader, c *model.Config) {
 	}
 }
 
-// allBiases reads whether the projections have biases: all of them or none.
-func allBiases(r *reader, c *model.Config) {
-	bias := r.flag("attention_bias", false)
-	if c.AddBiasLinear = r.flag("mlp_bias", false); bias != c.AddBiasLinear {
-		r.fault("attention_bias", bias, "the value of mlp_bias: a model has all biases or none")
+// biases reads which projections have biases.
+func biases(r *reader, c *model.Config) {
+	c.AttentionBias, c.MLPBias = r.flag("attention_bias", false), r.flag("mlp_bias", false)
+	if c.AttentionBias && c.MLPBias {
+		c.AddBiasLinear, c.AttentionBias, c.MLPBias = true, false, false
 	}
 }
 
@@ -252,8 +243,9 @@ func layerTypes(r *reader, windows []int) {
 // defaults are what a class has for absent keys. Zeros mean the values of Llama.
 type defaults struct {
 	groups, positions, headDim int
+	original                   int // positions of the first training, for longrope; 0 means all
 	rotaryBase, epsilon        float64
-	plainRotation              bool // the class has no scaling of positions that this program knows
+	scalings                   []string // types of positions that transformers computes in this class; nil means all
 }
 
 // decoder reads what the classes after Llama have in common.
@@ -271,29 +263,33 @@ func decoder(r *reader, c *model.Config, d defaults) {
 	c.RotaryBase = cmp.Or(d.rotaryBase, 10000)
 	c.Untie = !r.flag("tie_word_embeddings", false)
 	r.only("hidden_act", "silu", "silu", "swish")
-	rotation(r, c, d.plainRotation)
 	if r.given("head_dim") {
 		d.headDim = 0
 	}
 	if n := r.size("head_dim", cmp.Or(d.headDim, c.HeadDim(), 1)); n != c.HeadDim() || c.HiddenSize%c.NumAttentionHeads != 0 {
 		c.KVChannels = n
 	}
+	rotation(r, c, d)
 }
 
 // rotation reads the base of rotary positions and how they are scaled. Newer folders have all of it
-// in rope_parameters. plain says that the class knows no scaling.
-func rotation(r *reader, c *model.Config, plain bool) {
+// in rope_parameters.
+func rotation(r *reader, c *model.Config, d defaults) {
 	c.RotaryBase = r.number("rope_theta", c.RotaryBase)
 	if r.has("rope_scaling") && r.has("rope_parameters") && !bytes.Equal(compact(r.keys["rope_scaling"]), compact(r.keys["rope_parameters"])) {
 		r.fault("rope_scaling", short(r.keys["rope_scaling"]), "the value of rope_parameters, or only one of the two")
+	}
+	old := d.original
+	if r.has(oldContext) {
+		old = r.size(oldContext, 0)
 	}
 	for _, key := range []string{"rope_scaling", "rope_parameters"} {
 		inner := &reader{}
 		if !r.read(key, &inner.keys, "an object") {
 			continue
 		}
-		if kind := scaling(inner, c); plain && kind != "default" {
-			inner.fault("rope_type", fmt.Sprintf("%q", kind), "default in this class of models, for which transformers takes every other type as longrope or refuses it")
+		if kind := scaling(inner, c, old); d.scalings != nil && !slices.Contains(d.scalings, kind) {
+			inner.fault("rope_type", fmt.Sprintf("%q", kind), strings.Join(d.scalings, " or ")+" in this class of models")
 		}
 		inner.others()
 		for _, fault := range inner.faults {
@@ -302,34 +298,59 @@ func rotation(r *reader, c *model.Config, plain bool) {
 	}
 }
 
-// scaling returns the type of the scaling.
-func scaling(r *reader, c *model.Config) (kind string) {
+// oldContext is the key of the positions of the first training. Beside the scaling of positions, it
+// wins over the one in it.
+const oldContext = "original_max_position_embeddings"
+
+// scaling returns the type of the scaling. old are the positions of the first training, 0 if only
+// the scaling says them.
+func scaling(r *reader, c *model.Config, old int) (kind string) {
 	c.RotaryBase = r.number("rope_theta", c.RotaryBase)
 	wholeHeads(r)
 	switch kind = r.text("rope_type", r.text("type", "default")); kind {
 	case "default":
 	case "linear":
-		c.Interpolation = r.number("factor", 0)
-		r.necessary("factor")
+		c.Interpolation = r.factor("factor")
 	case "llama3":
 		c.UseScaling = true
-		c.ScalingFactor, c.LowFreq, c.HighFreq = r.number("factor", 0), r.number("low_freq_factor", 0), r.number("high_freq_factor", 0)
-		c.OldContext = r.size("original_max_position_embeddings", 0)
-		r.necessary("factor", "low_freq_factor", "high_freq_factor")
+		c.ScalingFactor, c.LowFreq, c.HighFreq = r.factor("factor"), r.number("low_freq_factor", 0), r.number("high_freq_factor", 0)
+		c.OldContext = cmp.Or(old, r.size(oldContext, old))
+		r.necessary("low_freq_factor", "high_freq_factor")
+	case "dynamic":
+		c.PositionEmbedding, c.ScalingFactor = model.DynamicRope, r.factor("factor")
+		r.harmless(oldContext) // transformers does not read it with this type
+	case "longrope":
+		longRope(r, c, cmp.Or(old, r.size(oldContext, cmp.Or(old, c.MaxPositionEmbeddings))))
 	case "yarn":
-		yarn(r, c)
+		yarn(r, c, old)
 	default:
-		r.fault("rope_type", fmt.Sprintf("%q", kind), "default, linear, llama3 or yarn")
+		r.fault("rope_type", fmt.Sprintf("%q", kind), "default, linear, llama3, yarn, dynamic or longrope")
 		r.harmless(slices.Collect(maps.Keys(r.keys))...) // as they belong to the type
 	}
 	return kind
 }
 
-func yarn(r *reader, c *model.Config) {
+func longRope(r *reader, c *model.Config, old int) {
+	c.PositionEmbedding, c.OldContext = model.LongRope, old
+	const numbers = "a list of numbers"
+	r.read("short_factor", &c.ShortFactors, numbers)
+	r.read("long_factor", &c.LongFactors, numbers)
+	r.necessary("short_factor", "long_factor")
+	factor := r.number("factor", float64(c.MaxPositionEmbeddings)/float64(old))
+	c.AttentionFactor = r.number("attention_factor", architecture.LongRopeAttention(factor, float64(old)))
+	if c.AttentionFactor == 0 {
+		r.fault("attention_factor", 0, "a number > 0")
+	}
+}
+
+func yarn(r *reader, c *model.Config, old int) {
 	c.PositionEmbedding = model.YaRN
-	c.Factor, c.BetaFast, c.BetaSlow = r.number("factor", 0), r.number("beta_fast", 32), r.number("beta_slow", 1)
-	r.necessary("factor")
-	c.Context = r.size("original_max_position_embeddings", c.MaxPositionEmbeddings)
+	c.BetaFast, c.BetaSlow = r.number("beta_fast", 32), r.number("beta_slow", 1)
+	c.Context = cmp.Or(old, r.size(oldContext, cmp.Or(old, c.MaxPositionEmbeddings)))
+	if c.Context == c.MaxPositionEmbeddings {
+		r.necessary("factor")
+	}
+	c.Factor = r.number("factor", float64(c.MaxPositionEmbeddings)/float64(c.Context)) // without one, that which the positions need
 	c.MScale = 1
 	if one, all := r.number("mscale", 0), r.number("mscale_all_dim", 0); one != 0 && all != 0 {
 		c.MScale, c.MScaleAllDim = one, all

@@ -74,6 +74,16 @@ func (r *reader) number(key string, absent float64) float64 {
 	return absent
 }
 
+// factor returns a number of at least 1, which is necessary.
+func (r *reader) factor(key string) float64 {
+	v := 1.0
+	if r.necessary(key); r.read(key, &v, "a number") && !(v >= 1) {
+		r.fault(key, v, "a number >= 1")
+		return 1
+	}
+	return v
+}
+
 func (r *reader) flag(key string, absent bool) bool {
 	r.read(key, &absent, "true or false")
 	return absent

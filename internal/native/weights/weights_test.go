@@ -68,7 +68,14 @@ func architectures() map[string]model.Config {
 	free.PreSoftmax = true
 	tied := llama()
 	tied.Untie = false
+	attentionBias, mlpBias, qwen3Bias, qwen3MoEBias, dynamic, long := llama(), llama(), qwen3, qwen3MoE, llama(), llama()
+	attentionBias.AttentionBias, mlpBias.MLPBias, qwen3Bias.AttentionBias, qwen3MoEBias.AttentionBias = true, true, true, true
+	dynamic.PositionEmbedding, dynamic.ScalingFactor = model.DynamicRope, 4
+	long.PositionEmbedding, long.OldContext = model.LongRope, 4
+	long.LongRopeFactors = model.LongRopeFactors{ShortFactors: []float64{1, 1.5}, LongFactors: []float64{2, 3.25}, AttentionFactor: 1.25}
 	return map[string]model.Config{
+		"attention bias": attentionBias, "mlp bias": mlpBias, "qwen3 with biases": qwen3Bias, "qwen3 moe with biases": qwen3MoEBias,
+		"dynamic": dynamic, "longrope": long,
 		"yarn": yarn, "windows of some layers": some, "windows of some layers, own": own, "pre softmax": early,
 		"qwen3 moe": qwen3MoE, "qwen3 moe with free weights": free,
 		"llama": llama(), "tied": tied, "gpt2": gpt2(), "mixtral": mixtral(), "mixed": mixed(),

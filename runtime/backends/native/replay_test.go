@@ -35,8 +35,14 @@ func TestPyTorchReplaysARun(t *testing.T) {
 		}},
 		"stretched positions": {"llama_2M", []string{"rotary_seq_len_interpolation_factor=4"}},
 		"mistral":             {"llama_2M", []string{"window_size=[6,0]"}},
-		"adapters":            {"llama_2M", []string{"lora_rank=4", "lora_alpha=40"}},
-		"adapters of some":    {"gpt2_10M", []string{"num_query_groups=4", "lora_rank=3", "lora_target_modules=['c_attn','c_proj']"}},
+		"attention bias":      {"llama_2M", []string{"attention_bias=true"}},
+		"mlp bias":            {"llama_2M", []string{"mlp_bias=true"}},
+		"longrope": {"llama_2M", []string{
+			"position_embedding_type=longrope", "rope_scaling_original_max_position_embeddings=16", "rope_scaling_attention_factor=1.1",
+			"kv_channels=8", "rope_scaling_short_factor=[1,1,1,1]", "rope_scaling_long_factor=[1,1.5,2.5,4]",
+		}},
+		"adapters":         {"llama_2M", []string{"lora_rank=4", "lora_alpha=40"}},
+		"adapters of some": {"gpt2_10M", []string{"num_query_groups=4", "lora_rank=3", "lora_target_modules=['c_attn','c_proj']"}},
 		"yarn": {"llama_2M", []string{
 			"position_embedding_type=yarn", "yarn_rotary_scaling_factor=4", "yarn_original_max_position_embeddings=32", "yarn_beta_fast=4", "rotary_base=500",
 		}},

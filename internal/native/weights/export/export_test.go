@@ -219,7 +219,7 @@ func join(t *testing.T, m *model.Model, dir string) {
 		require.NoError(t, err)
 		add(name, all)
 	}
-	require.NoError(t, safetensors.WriteFile(filepath.Join(dir, "model.safetensors"), rest, nil))
+	require.NoError(t, safetensors.WriteFile(filepath.Join(dir, "model.safetensors"), rest, map[string]string{"format": "pt"}))
 	setKeys(t, dir, map[string]any{"model_type": "phi3"})
 }
 
@@ -382,6 +382,10 @@ func TestWhatIsNotExported(t *testing.T) {
 	windowed.Window = [2]int{2, 0}
 	_, err = export.GGUF(target+".gguf", exported(t, newModel(t, windowed)), export.GGUFSettings{})
 	assert.ErrorContains(t, err, "without a window: given 3 tokens of 48 positions")
+	for name, want := range map[string]string{"qwen3 with biases": "attention_bias", "dynamic": "positions of type dynamic", "longrope": "positions of type longrope"} {
+		_, err = export.GGUF(target+".gguf", exported(t, newModel(t, families()[name])), export.GGUFSettings{})
+		assert.ErrorContains(t, err, want)
+	}
 
 	tensor.Data[float32](m.Params()[0].Value)[5] = 1e6
 	assert.ErrorContains(t, export.HF(target, exported(t, m), export.HFSettings{DType: tensor.F16}), `tensor "model.embed_tokens.weight": given 1e+06, which f16 cannot hold`)

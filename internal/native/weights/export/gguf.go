@@ -68,8 +68,11 @@ func (g *ggufWriter) convert() error {
 	if !ok {
 		return fmt.Errorf("llama.cpp computes no model of the type %q", kind)
 	}
-	if g.c.PositionEmbedding == model.YaRN {
-		return errors.New("rope_scaling: positions of type yarn are not exported to GGUF: export the folder with --format hf and convert that")
+	if p := g.c.PositionEmbedding; p != model.Rope && p != model.LearnedAbsolute {
+		return fmt.Errorf("rope_scaling: positions of type %s are not exported to GGUF: export the folder with --format hf and convert that", p)
+	}
+	if g.c.AttentionBias && strings.HasPrefix(arch, "qwen3") {
+		return fmt.Errorf("attention_bias: llama.cpp computes models of the type %q without biases: given true", kind)
 	}
 	if g.c.WindowLayers != nil {
 		return fmt.Errorf("layer_types: llama.cpp computes models of the type %q without windows in some layers", kind)
@@ -147,7 +150,7 @@ func (g *ggufWriter) ropeFactors() {
 	plain.UseScaling = false
 	var factors []float32
 	for i := range d / 2 {
-		factors = append(factors, float32(plain.Frequency(i)/g.c.Frequency(i)))
+		factors = append(factors, float32(plain.Frequency(i, g.c.SeqLength)/g.c.Frequency(i, g.c.SeqLength)))
 	}
 	g.tensors = append(g.tensors, Tensor{
 		Name: "rope_freqs.weight", Type: F32, Shape: tensor.Shape{d / 2},

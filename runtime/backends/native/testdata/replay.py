@@ -66,12 +66,17 @@ def frequencies(dim, config):
         low, high = max(math.floor(pair(fast)), 0), min(math.ceil(pair(slow)), dim - 1)
         part = ((torch.arange(dim // 2, dtype=torch.float64) - low) / max(high - low, 0.001)).clamp(0, 1)
         rates = rates * (1 - part) + rates / scaling["factor"] * part
+    if scaling["rope_type"] == "longrope":
+        long = config["max_position_embeddings"] > scaling["original_max_position_embeddings"]
+        rates = rates / torch.tensor(scaling["long_factor" if long else "short_factor"], dtype=torch.float64)
     return rates
 
 
 def magnitude(config):
-    """What yarn multiplies queries and keys with."""
+    """What yarn and longrope multiply queries and keys with."""
     scaling = config.get("rope_scaling") or {"rope_type": "default"}
+    if scaling["rope_type"] == "longrope":
+        return scaling["attention_factor"]
     if scaling["rope_type"] != "yarn":
         return 1
     one, all_dim = (0.1 * scaling.get(k, v) * math.log(scaling["factor"]) + 1 for k, v in (("mscale", 1), ("mscale_all_dim", 0)))
@@ -94,16 +99,13 @@ def attention(x, w, at, config, window):
     dim = config["head_dim"]
 
     def project(name, count):
-        y = x @ w[at + name + ".weight"].T
-        if at + name + ".bias" in w:
-            y = y + w[at + name + ".bias"]
-        return y.reshape(batch, seq, count, dim)
+        return linear(x, w, at + name).reshape(batch, seq, count, dim)
 
     q, k, v = project("q_proj", heads), project("k_proj", groups), project("v_proj", groups)
     if config["model_type"] in ("qwen3", "qwen3_moe"):
         eps = config["rms_norm_eps"]
         q, k = normalise(q, w[at + "q_norm.weight"], eps), normalise(k, w[at + "k_norm.weight"], eps)
-    return attend(rotate(q, config), rotate(k, config), v, window) @ w[at + "o_proj.weight"].T
+    return linear(attend(rotate(q, config), rotate(k, config), v, window), w, at + "o_proj")
 
 
 def attend(q, k, v, window=None):
@@ -120,14 +122,15 @@ def attend(q, k, v, window=None):
     return torch.cat(out, -1)
 
 
-def swiglu(x, gate, up, down):
-    gate, up = x @ gate.T, x @ up.T
-    return (gate * torch.sigmoid(gate) * up) @ down.T
+def linear(x, w, name):
+    y = x @ w[name + ".weight"].T
+    return y + w[name + ".bias"] if name + ".bias" in w else y
 
 
-def mlp(x, w, at, config):
-    at += "mlp."
-    return swiglu(x, w[at + "gate_proj.weight"], w[at + "up_proj.weight"], w[at + "down_proj.weight"]), 0
+def mlp(x, w, at, config, names=("mlp.gate_proj", "mlp.up_proj", "mlp.down_proj")):
+    gate, up, down = (at + name for name in names)
+    gate = linear(x, w, gate)
+    return linear(gate * torch.sigmoid(gate) * linear(x, w, up), w, down), 0
 
 
 def mixture(x, w, at, config):
@@ -144,7 +147,7 @@ def mixture(x, w, at, config):
     share = torch.zeros_like(logits).scatter(-1, chosen, weights)
     y = sum(
         share[..., i : i + 1]
-        * swiglu(x, *(w[f"{at}experts.{i}.{name}.weight"] for name in names))
+        * mlp(x, w, f"{at}experts.{i}.", config, names)[0]
         for i in range(count)
     )
     tokens = x.shape[0] * x.shape[1]
