@@ -217,6 +217,9 @@ func fusedScoreFwd(a moe.FusedScoreForMoEAuxLossFwdArgs) error {
 		if a.ScoreFunction == moe.SqrtSoftplusScore {
 			copy(saved[first:first+experts], x[first:])
 		}
+		for _, e := range topmost(s, all, a.Topk) {
+			chosen[first+e] = 1
+		}
 		if a.ScoreFunction != moe.SoftmaxScore && a.Topk > 1 {
 			sum := routerEpsilon
 			for _, v := range s {
@@ -227,9 +230,6 @@ func fusedScoreFwd(a moe.FusedScoreForMoEAuxLossFwdArgs) error {
 			}
 		}
 		copy(out[first:], s)
-		for _, e := range topmost(s, all, a.Topk) {
-			chosen[first+e] = 1
-		}
 	}
 	if err := a.Scores.SetFloat64s(out); err != nil {
 		return err

@@ -87,6 +87,9 @@ func TestRouterScores(t *testing.T) {
 	want(t, score(1, moe.SigmoidScore, 0, ln3, -ln3).Scores, 0.5, 0.75, 0.25)
 	want(t, score(1, moe.SoftmaxScore, 0, ln3).Scores, 0.25, 0.75)
 	want(t, score(2, moe.SqrtSoftplusScore, 5, -2).IntermediateOutput, 5, -2)
+	a = score(2, moe.SigmoidScore, 1, 2, 3, nan)
+	want(t, a.Scores, nan, nan, nan, nan)
+	want(t, a.RoutingMap, 0, 0, 1, 1)
 }
 
 func TestMoEAuxLoss(t *testing.T) {

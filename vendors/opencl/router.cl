@@ -43,8 +43,6 @@ KERNEL void router(MAT(X, logits), MAT(Y, probs), MAT(U8, map), MAT(F32, saved),
     }
 #if SCORE == SOFTMAX && defined(ALL)
     nan |= isinf(top);
-#elif defined(AUX)
-    nan &= topk > 1; // one NaN in the sum makes all scores NaN
 #else
     nan = false;
 #endif

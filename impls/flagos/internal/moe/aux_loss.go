@@ -49,13 +49,14 @@ func (c *scoreFwd) part(part int) {
 			} else {
 				copy(saved, s)
 			}
-			if c.score != moe.SoftmaxScore && c.topk > 1 {
-				vector.Scale(1/(vector.Sum(s)+epsilon), s, s)
-			}
 		}
 		best.rank(c.scores.Data[lo*c.scores.Pitch:], c.scores.Pitch, tokens, n)
 		for i := range tokens {
-			best.mark(c.routes.Piece(lo+i, 0, n), row, c.scores.Row(lo+i), i, nil, n)
+			s := c.scores.Row(lo + i)
+			best.mark(c.routes.Piece(lo+i, 0, n), row, s, i, nil, n)
+			if c.score != moe.SoftmaxScore && c.topk > 1 { // after the choice: a NaN makes all of them NaN
+				vector.Scale(1/(vector.Sum(s)+epsilon), s, s)
+			}
 		}
 	}
 	c.exec.Release(buf)

@@ -102,6 +102,16 @@ class Call:
         p = torch.softmax(wide, -1)[..., : scores.shape[-1]]
         return torch.where(total[..., None] == -torch.inf, 0.0, p), total
 
+    def outputs(self, p, v, hidden, finite):
+        """Outputs [lq, h, d] of probabilities [h, lq, lkv] and values [lkv, h, d]. PyTorch multiplies
+        those of hidden keys, and their gradients, by 0; one that is not finite would reach rows that
+        do not depend on it."""
+        wide = v.repeat_interleave(self.heads // v.shape[1] if v.shape[1] else 1, 1)
+        if finite:
+            return torch.einsum("hij,jhd->ihd", p, wide)
+        terms = p[..., None] * wide.transpose(0, 1)[:, None]
+        return torch.where(hidden[..., None], 0.0, terms).sum(2).transpose(0, 1)
+
 
 @op("fused_attn_fwd")
 def fused_attn_fwd(a):
@@ -115,8 +125,7 @@ def fused_attn_fwd(a):
         s = s.masked_fill(hidden, -torch.inf)
         p, total = call.probabilities(s)
         p = p * call.factors(b, s)
-        repeats = call.heads // v.shape[1] if v.shape[1] else 1
-        call.rows(out, b, 0).copy_(torch.einsum("hij,jhd->ihd", p, v.repeat_interleave(repeats, 1)))
+        call.rows(out, b, 0).copy_(call.outputs(p, v, hidden, v.isfinite().all()))
         if call.packed:
             call.rows(stats, b, 0)[..., 0] = total.T
         else:
@@ -138,11 +147,11 @@ def fused_attn_bwd(a):
         bias = None if a.Bias is None else leaf(a.Bias)
         s, hidden = call.scores(b, q, k, bias)
         p, total = call.probabilities(s.detach().masked_fill(hidden, -torch.inf))
-        wide = v.repeat_interleave(call.heads // v.shape[1] if v.shape[1] else 1, 1)
         factors = call.factors(b, s)
-        (gv,) = torch.autograd.grad(torch.einsum("hij,jhd->ihd", p * factors, wide), v, do)
+        (gv,) = torch.autograd.grad(call.outputs(p * factors, v, hidden, do.isfinite().all()), v, do)
+        wide = v.detach().repeat_interleave(call.heads // v.shape[1] if v.shape[1] else 1, 1)
         row = (do * o).sum(-1).T  # of the output as it was rounded, which is what the op is given
-        ds = p * (factors * torch.einsum("ihd,jhd->hij", do, wide.detach()) - row[..., None])
+        ds = p * (factors * torch.einsum("ihd,jhd->hij", do, wide) - row[..., None])
         ds = ds.masked_fill(hidden, 0.0)
         wanted = [q, k] + ([bias] if bias is not None else [])
         gradients = torch.autograd.grad(s, wanted, ds)

@@ -17,12 +17,12 @@ def rmsnorm_fwd(a):
 
 def rmsnorm_gradients(a):
     """Gradients through the root that gave rsigma, whose eps the call does not say."""
-    x, gamma = leaf(rows(a.X)), leaf(a.Gamma)
-    rsigma = a.RSigma.reshape(-1, 1)
+    x, gamma, rsigma = leaf(rows(a.X)), leaf(a.Gamma), leaf(a.RSigma.reshape(-1, 1))
+    y = x * rsigma * gain(gamma, a.ZeroCenteredGamma)
+    dx, dgamma, droot = torch.autograd.grad(y, (x, gamma, rsigma), rows(a.DZ))
     mean = x.square().mean(-1, keepdim=True)
-    root = torch.rsqrt(mean + (rsigma**-2 - mean).detach())
-    y = x * root * gain(gamma, a.ZeroCenteredGamma)
-    return torch.autograd.grad(y, (x, gamma), rows(a.DZ))
+    (through_root,) = torch.autograd.grad(mean, x, -droot * rsigma.detach() ** 3 / 2)
+    return dx + through_root, dgamma
 
 
 @op("rmsnorm_bwd")
