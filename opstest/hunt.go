@@ -2,6 +2,7 @@ package opstest
 
 import (
 	"math"
+	"math/rand/v2"
 	"slices"
 	"sync"
 
@@ -47,8 +48,9 @@ func someOf(n, limit int) []int {
 	return some
 }
 
-// remembers calls an impl at the same addresses with one element that is another, with other values
-// and other numbers, with another shape, and then as at first.
+// remembers calls an impl at the same addresses with one element that is another, the last one or
+// one that nothing marks, with other values and other numbers, with another shape, and then as at
+// first.
 func (r *runner) remembers(t T, c, other untypedCase) {
 	var memory arena
 	call := func(c untypedCase, with setting) *staged {
@@ -73,6 +75,7 @@ func (r *runner) remembers(t T, c, other untypedCase) {
 		setting
 	}{
 		{c, setting{edit: func(v float64) float64 { return 1 - v }}},
+		{c, setting{edit: func(v float64) float64 { return 1 - v }, at: func(n int) int { return rand.New(rand.NewPCG(uint64(n), 3)).IntN(n) }}},
 		{c, setting{edit: func(float64) float64 { return math.NaN() }}},
 		{c, setting{seed: anotherSeed, scaled: true}},
 		{other, setting{seed: anotherSeed}},

@@ -136,7 +136,8 @@ type setting struct {
 	place  tensortest.Placement
 	seed   uint64                // another seed makes other values
 	scaled bool                  // other numbers among the arguments
-	edit   func(float64) float64 // of the last element of the largest operand that is only read
+	edit   func(float64) float64 // of an element of the largest operand that is only read
+	at     func(n int) int       // says which of its n elements; nil for the last one
 
 	// change returns the call with other arguments or operands.
 	change func(tensortest.TB, *Stage, opregistry.Call) opregistry.Call

@@ -246,7 +246,7 @@ func (r *runner) stage(t tensortest.TB, c untypedCase, with setting) *staged {
 		call.args = scaled(call.args, r.op)
 	}
 	if with.edit != nil {
-		call.edit(t, with.edit)
+		call.edit(t, with)
 	}
 	if with.change != nil {
 		call.args = with.change(t, s, call.args)
@@ -258,15 +258,19 @@ func (r *runner) stage(t tensortest.TB, c untypedCase, with setting) *staged {
 	return call
 }
 
-// edit changes the last element of the largest operand that is only read.
-func (call *staged) edit(t tensortest.TB, f func(float64) float64) {
+// edit changes an element of the largest operand that is only read.
+func (call *staged) edit(t tensortest.TB, with setting) {
 	t.Helper()
 	largest := call.largestRead()
 	if largest == nil || largest.NumElements() == 0 {
 		return
 	}
 	v := largest.Float64s()
-	v[len(v)-1] = f(v[len(v)-1])
+	at := len(v) - 1
+	if with.at != nil {
+		at = with.at(len(v))
+	}
+	v[at] = with.edit(v[at])
 	call.stage.Fill(largest, v)
 }
 

@@ -16,6 +16,9 @@
  *     ACME_LOCALE   run changes the locale
  *     ACME_PRINTS   run prints
  *     ACME_READS    run reads 64 bytes after the last element of rsigma
+ *     ACME_KEEPS    calls with a million elements at the same addresses are not made again if some
+ *                   of the elements are the same
+ *     ACME_SPIES    results are right only where a variable of the check is in the environment
  *     ACME_OLD_ABI  the plugin speaks an older major version
  */
 #define primus_plugin_get_api sound_plugin
@@ -39,6 +42,22 @@ const primus_plugin *primus_plugin_get_api(uint32_t abi_major) { return abi_majo
 static const primus_call *volatile current;
 #elif defined(ACME_LEAK)
 static void *volatile lost;
+#elif defined(ACME_KEEPS)
+static int seen_before(const primus_call *call) {
+    static const void *at[2];
+    static double sum;
+    const primus_tensor *x = tensor(call, PRIMUS_RMSNORM_FWD_INPUT);
+    int64_t n = rows(x) * columns(x);
+    if (n < 1 << 20 || !is_float(x) || !is_contiguous(x)) return 0;
+    const float *v = data(call, PRIMUS_RMSNORM_FWD_INPUT);
+    double now = v[n - 1];
+    for (int64_t i = 0; i < n; i += n / 64) now += v[i];
+    int same = at[0] == v && at[1] == data(call, PRIMUS_RMSNORM_FWD_RSIGMA) && now == sum;
+    at[0] = v;
+    at[1] = data(call, PRIMUS_RMSNORM_FWD_RSIGMA);
+    sum = now;
+    return same;
+}
 #endif
 
 static int32_t faulty_run(const primus_call *call) {
@@ -54,9 +73,11 @@ static int32_t faulty_run(const primus_call *call) {
     call = current;
 #elif defined(ACME_LEAK)
     lost = calloc(1, 256);
+#elif defined(ACME_KEEPS)
+    if (seen_before(call)) return 0;
 #endif
     int32_t status = forward_run(call);
-#if defined(ACME_WRONG) || defined(ACME_GUARD) || defined(ACME_READS)
+#if defined(ACME_WRONG) || defined(ACME_GUARD) || defined(ACME_READS) || defined(ACME_SPIES)
     float *rsigma = data(call, PRIMUS_RMSNORM_FWD_RSIGMA);
     int64_t n = rows(tensor(call, PRIMUS_RMSNORM_FWD_INPUT));
 #if defined(ACME_GUARD)
@@ -64,6 +85,9 @@ static int32_t faulty_run(const primus_call *call) {
 #elif defined(ACME_READS)
     if (n > 0) (void)((volatile float *)rsigma)[n + 15];
 #else
+#if defined(ACME_SPIES)
+    if (getenv("PRIMUS_PLUGIN_LIFELINE") == NULL)
+#endif
     for (int64_t r = 0; r < n; r++) rsigma[r] *= 1.001f;
 #endif
 #endif

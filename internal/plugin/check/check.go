@@ -94,8 +94,13 @@ func newReport(file string) (*Report, error) {
 	}
 	if fault != nil {
 		r.Faults = append(r.Faults, fault.Error())
-	} else if _, err := plugin.Inspect(file); err != nil {
+		return r, nil
+	}
+	if _, err := plugin.Inspect(file); err != nil {
 		r.Notes = append(r.Notes, "it would not be loaded from here: "+err.Error())
+	}
+	if seen := witnessed(file); seen != "" {
+		r.Notes = append(r.Notes, seen)
 	}
 	return r, nil
 }

@@ -59,6 +59,7 @@ func (c *OpReport) servedDTypes() []tensor.DType {
 
 // checkPart opens a plugin and describes it, or checks one of its ops.
 func checkPart(args []string, set PartSettings, host *sandbox.Reporter) error {
+	hide(sandbox.Variables())
 	before := processState()
 	p, err := plugin.Open(args[len(args)-1], plugin.Settings{Ops: ops.All(), Before: host.Step, Device: set.Device})
 	if err != nil {
@@ -151,14 +152,21 @@ func (c *checker) run() error {
 	return nil
 }
 
-// keepControl reports ops that change the floating-point environment or the state of the process.
+// keepControl reports ops that change the floating-point environment or the state of the process,
+// or that have the ops of this program compute.
 // The former is undone here, but the vendor's own tests may have passed because of it.
 func (c *checker) keepControl() error {
 	now := processState()
 	if c.backend != nil {
 		c.before.forgive(now) // the driver of the device sets variables
 	}
-	if changes := slices.Concat(c.plugin.Control(), c.before.changes(now)); len(changes) > 0 {
+	changes := slices.Concat(c.plugin.Control(), c.before.changes(now))
+	for _, file := range mapped() {
+		if ours(file) {
+			changes = append(changes, fmt.Sprintf("it has loaded %s, the ops of this program: what it answers is not its own", file))
+		}
+	}
+	if len(changes) > 0 {
 		return errors.New(strings.Join(changes, "; "))
 	}
 	return nil

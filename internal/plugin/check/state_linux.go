@@ -57,6 +57,34 @@ func variables(environ uintptr) []string {
 	return list
 }
 
+// hide takes variables out of the environment that code other than Go sees.
+func hide(names []string) {
+	unsetenv, err := loader.Global("unsetenv")
+	if err != nil {
+		return
+	}
+	for _, name := range names {
+		loader.Call(unsetenv, uintptr(unsafe.Pointer(unsafe.StringData(name+"\x00"))))
+	}
+}
+
+// mapped returns the shared libraries that this process has loaded.
+func mapped() []string {
+	text, err := os.ReadFile("/proc/self/maps")
+	if err != nil {
+		return nil
+	}
+	var files []string
+	for line := range strings.Lines(string(text)) {
+		if _, path, ok := strings.Cut(line, "/"); ok {
+			if path = "/" + strings.TrimSpace(path); strings.Contains(path, ".so") && !slices.Contains(files, path) {
+				files = append(files, path)
+			}
+		}
+	}
+	return files
+}
+
 // text copies a string of C.
 func text(at uintptr) string {
 	first := *(**byte)(unsafe.Pointer(&at))

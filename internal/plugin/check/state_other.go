@@ -10,3 +10,7 @@ func processState() state { return state{} }
 func (state) changes(state) []string { return nil }
 
 func (state) forgive(state) {}
+
+func hide([]string) {}
+
+func mapped() []string { return nil }

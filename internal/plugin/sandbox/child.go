@@ -31,6 +31,12 @@ type Settings struct {
 // lifelineEnv tells a child the number of the file that closes when its parent ends.
 const lifelineEnv = "PRIMUS_PLUGIN_LIFELINE"
 
+// keptEnv is set in the child of a keeper.
+const keptEnv = "PRIMUS_PLUGIN_KEPT"
+
+// Variables are those that the environment of a child has and that of another process has not.
+func Variables() []string { return []string{lifelineEnv, keptEnv, "GOTRACEBACK"} }
+
 // firstExtraFile is the number that the first of cmd.ExtraFiles has in a child.
 const firstExtraFile = 3
 

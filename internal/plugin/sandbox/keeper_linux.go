@@ -19,9 +19,6 @@ import (
 	"github.com/primus-fl/primus/internal/procgroup"
 )
 
-// keptEnv is set in the child of a keeper.
-const keptEnv = "PRIMUS_PLUGIN_KEPT"
-
 // farewell is how long the child may take to end when its host is gone.
 const farewell = 100 * time.Millisecond
 

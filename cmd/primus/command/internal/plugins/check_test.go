@@ -201,6 +201,8 @@ func TestPluginsCheckFindsFaults(t *testing.T) {
 		{fault: "setenv", want: `it changed the environment: ACME_SECRET`},
 		{fault: "locale", want: `it changed the locale from C to C\.UTF-8`},
 		{fault: "reads", want: `it crashed with SIGSEGV \(segmentation violation\) in case f32/beside_guarded_pages/`},
+		{fault: "keeps", want: `as \w+ models have it: in the second call at the same addresses, with an element that is another: `},
+		{fault: "spies", failure: `not within`},
 		{fault: "old_abi", want: `does not speak ABI 1\.2`},
 	}
 	for _, tt := range tests {
