@@ -65,8 +65,8 @@ test: ## run all tests in random order
 	CGO_ENABLED=0 go test -shuffle=on -timeout 30m ./...
 
 .PHONY: test-short
-test-short: ## run the tests that take no longer than a few seconds each (PKG='./opmanager/... ./ops/...')
-	CGO_ENABLED=0 go test -short $(PKG)
+test-short: ## run the tests that take no longer than a few seconds each (PKG='./opmanager/... ./ops/...' RUN=Residual)
+	CGO_ENABLED=0 go test -short $(if $(RUN),-run '$(RUN)') $(PKG)
 
 .PHONY: test-arm64
 test-arm64: ## test the kernels of arm64 under QEMU, of which CI runs a part (ARGS=all)

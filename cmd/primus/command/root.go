@@ -118,7 +118,7 @@ in order, within 30 s or --grace, the second one at once.`,
 	root.SetOut(prog.Out)
 	root.SetErr(prog.Err)
 	root.SetIn(prog.In)
-	// The flag that cobra adds prints a template, see docs/explanation/rationale.md.
+	// The flag that cobra adds prints a template, which keeps every exported method of the program.
 	root.Flags().BoolVarP(&version, "version", "v", false, "version for primus")
 	root.SetFlagErrorFunc(cli.FlagError)
 	root.AddCommand(train.New(prog), train.NewInit(prog), config.New(prog, newRoot), config.NewExamples(prog), config.NewPresets(prog), ops.New(prog), policy.New(prog), plugins.New(prog),

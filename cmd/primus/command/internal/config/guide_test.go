@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -20,7 +21,7 @@ var (
 )
 
 // TestConsoleExamples writes the files that pages show, runs the commands of their console blocks
-// in turn and compares what they print; -update rewrites the pages.
+// in turn and compares what they print, with … for any lines; -update rewrites the pages.
 func TestConsoleExamples(t *testing.T) {
 	names, err := filepath.Glob(filepath.Join("..", "..", "..", "..", "..", "docs", "*", "*.md"))
 	require.NoError(t, err)
@@ -53,7 +54,8 @@ func runConsole(t *testing.T, page, text string) {
 		}
 		var out strings.Builder
 		shown := "" // the file that a cat command shows, which the page defines
-		for line := range strings.Lines(body) {
+		lines := slices.Collect(strings.Lines(body))
+		for i, line := range lines {
 			typed, isCommand := strings.CutPrefix(line, "$ ")
 			if file, ok := strings.CutPrefix(strings.TrimSpace(typed), "cat "); ok && isCommand {
 				shown = file
@@ -70,7 +72,11 @@ func runConsole(t *testing.T, page, text string) {
 			if isCommand {
 				shown = ""
 				commands++
-				out.WriteString(line + runGuide(t, strings.TrimSpace(typed)))
+				output := lines[i+1:]
+				if next := slices.IndexFunc(output, func(l string) bool { return strings.HasPrefix(l, "$ ") }); next >= 0 {
+					output = output[:next]
+				}
+				out.WriteString(line + elide(strings.Join(output, ""), runGuide(t, strings.TrimSpace(typed))))
 			}
 		}
 		return "```console\n" + out.String() + "```\n"
@@ -81,6 +87,43 @@ func runConsole(t *testing.T, page, text string) {
 		return
 	}
 	assert.Equal(t, text, rewritten)
+}
+
+// elide returns what a page shows of an output: all of it, or with lines of … that stand for any
+// lines what is shown already, if that is there.
+func elide(shown, printed string) string {
+	parts := strings.Split("\n"+shown, "\n…\n")
+	rest, found := strings.CutPrefix("\n"+printed, parts[0]+"\n")
+	for i, part := range parts[1:] {
+		if i == len(parts)-2 {
+			found = found && strings.HasSuffix("\n"+rest, "\n"+part)
+			break
+		}
+		var here bool
+		_, rest, here = strings.Cut("\n"+rest, "\n"+part+"\n")
+		found = found && here
+	}
+	if len(parts) == 1 || !found {
+		return printed
+	}
+	return shown
+}
+
+func TestElide(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ shown, printed, want string }{
+		{"a\n", "b\n", "b\n"},
+		{"a\n…\nd\n", "a\nb\nc\nd\n", "a\n…\nd\n"},
+		{"…\nd\n", "c\nd\n", "…\nd\n"},
+		{"a\n…\n", "a\nb\n", "a\n…\n"},
+		{"a\n…\nc\n…\ne\n", "a\nb\nc\nd\ne\n", "a\n…\nc\n…\ne\n"},
+		{"a\n…\nd\n…\ne\n", "a\nb\nc\ne\n", "a\nb\nc\ne\n"},
+		{"a\n…\nd\n", "a\nb\nc\n", "a\nb\nc\n"},
+		{"a\n…\nd\n", "aa\nd\n", "aa\nd\n"},
+		{"a\n…\nd\n", "a\nb\ncd\n", "a\nb\ncd\n"},
+	} {
+		assert.Equal(t, tt.want, elide(tt.shown, tt.printed), "%q", tt.shown)
+	}
 }
 
 // runGuide runs a line of a shell as far as the guide needs one: words before primus set variables,
