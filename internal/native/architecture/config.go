@@ -49,6 +49,18 @@ const (
 // Values returns the activations.
 func (Activation) Values() []string { return []string{string(SwiGLU), string(GELU)} }
 
+// NormPlacement says where the norms of a layer are.
+type NormPlacement string
+
+// The placements.
+const (
+	PreNorm  NormPlacement = "pre"  // of the input of attention and of the MLP
+	PostNorm NormPlacement = "post" // of their outputs, before these are added to the stream
+)
+
+// Values returns the placements.
+func (NormPlacement) Values() []string { return []string{string(PreNorm), string(PostNorm)} }
+
 // Config are the parameters of the architecture, with Megatron's names.
 type Config struct {
 	NumLayers         int     `param:"num_layers"`
@@ -72,6 +84,8 @@ type Config struct {
 	AttentionBias         bool              `param:"attention_bias"`          // of queries, keys, values and the output of attention
 	MLPBias               bool              `param:"mlp_bias"`
 	QKNorm                bool              `param:"qk_layernorm"`          // queries and keys of each head are normalised before they are rotated
+	QKNormWhole           bool              `param:"qk_layernorm_whole"`    // with qk_layernorm: all heads of a token are normalised in one
+	NormPlacement         NormPlacement     `param:"norm_placement"`        // "" means pre
 	KVChannels            int               `param:"kv_channels"`           // size of a head; 0 means hidden_size / num_attention_heads
 	Window                [2]int            `param:"window_size"`           // keys before a query that it sees, and after it, which is 0 or -1; [0, 0] and -1 before mean all
 	WindowLayers          []int             `param:"window_attn_skip_freq"` // 1 for each layer with the window, 0 for each without; none means all
@@ -123,6 +137,10 @@ func (c Config) Validate() error {
 	f.oneOf("normalization", string(c.Normalization), c.Normalization.Values())
 	f.oneOf("position_embedding_type", string(c.PositionEmbedding), c.PositionEmbedding.Values())
 	f.oneOf("activation_func", string(c.Activation), c.Activation.Values())
+	f.oneOf("norm_placement", string(c.NormPlacement), c.NormPlacement.Values())
+	if c.QKNormWhole && !c.QKNorm {
+		f.bad("qk_layernorm_whole", true, "false without qk_layernorm")
+	}
 	if c.NumAttentionHeads > 0 && c.HiddenSize > 0 {
 		switch {
 		case c.KVChannels < 0:
@@ -206,7 +224,7 @@ func (s RopeScaling) validate(f *faults, rotary bool) {
 func (c Config) Resolved() Config {
 	c.NumQueryGroups, c.KVChannels, c.MaxPositionEmbeddings = c.Groups(), c.HeadDim(), c.Positions()
 	c.Normalization, c.PositionEmbedding = cmp.Or(c.Normalization, RMSNorm), cmp.Or(c.PositionEmbedding, Rope)
-	c.Activation = cmp.Or(c.Activation, SwiGLU)
+	c.Activation, c.NormPlacement = cmp.Or(c.Activation, SwiGLU), cmp.Or(c.NormPlacement, PreNorm)
 	c.AddQKVBias, c.AttentionBias, c.MLPBias = c.HasQKVBias(), c.HasOutputBias(), c.HasMLPBias()
 	c.AddBiasLinear = c.AttentionBias && c.MLPBias
 	c.Window = [2]int{c.KeysBefore(), 0}
@@ -319,6 +337,12 @@ func (c Config) Groups() int {
 
 // Balanced reports whether layers have an auxiliary loss.
 func (c Config) Balanced() bool { return c.Mixture() && c.AuxLossCoeff > 0 }
+
+// HasPreNorms reports whether the inputs of attention and of MLPs are normalised.
+func (c Config) HasPreNorms() bool { return cmp.Or(c.NormPlacement, PreNorm) == PreNorm }
+
+// HasPostNorms reports whether their outputs are.
+func (c Config) HasPostNorms() bool { return c.NormPlacement == PostNorm }
 
 // HasLayerNorm reports whether norms are LayerNorm.
 func (c Config) HasLayerNorm() bool { return c.Normalization == LayerNorm }

@@ -17,6 +17,7 @@ const (
 	familyQwen2
 	familyQwen3
 	familyQwen3MoE
+	familyOLMo2
 	familyOwn // a mixture of traits that Hugging Face has no class for; the names are Llama's and Mixtral's
 )
 
@@ -25,6 +26,11 @@ func (c Config) family() family {
 	llama := c.Rotary() && c.Gated() && !c.HasLayerNorm()
 	windowed := c.KeysBefore() >= 0
 	switch {
+	case c.QKNormWhole || c.HasPostNorms():
+		if llama && !c.Mixture() && c.QKNormWhole && c.HasPostNorms() && c.HasQKVBias() == c.HasOutputBias() && !c.HasMLPBias() && !windowed {
+			return familyOLMo2
+		}
+		return familyOwn
 	case llama && c.Mixture() && !c.QKNorm && !c.HasQKVBias() && !c.PreSoftmax && c.WindowLayers == nil:
 		return familyMixtral
 	case llama && c.Mixture() && c.QKNorm && c.HasQKVBias() == c.HasOutputBias() && !windowed:
@@ -65,7 +71,8 @@ func (c Config) llamaFamily(windowed bool) family {
 // Names are the names of the weights, without ".weight" and ".bias".
 type Names struct {
 	Embedding, Positions, Layers, FinalNorm, Head string
-	InputNorm, PostNorm                           string
+	InputNorm, PostNorm                           string // of the inputs of attention and MLP
+	AttentionNorm, MLPNorm                        string // of their outputs
 	Attention, QKV, Q, K, V, QNorm, KNorm, Out    string
 	MLP, GateUp, Gate, Up, Down                   string
 	Router, Experts, ExpertsUp, ExpertsDown       string // all experts in one
@@ -80,6 +87,9 @@ func (c Config) Names() (n Names, inOut bool) {
 	case familyQwen3MoE:
 		return qwen3MoENames, false
 	default:
+		if c.HasPostNorms() {
+			return postNormNames, false
+		}
 		return llamaNames, false
 	}
 }
@@ -98,6 +108,12 @@ var llamaNames = Names{
 	Router: "block_sparse_moe.gate", Experts: "block_sparse_moe.experts.", ExpertsUp: "w1_w3", ExpertsDown: "w2",
 	ExpertGate: "w1", ExpertUp: "w3", ExpertDown: "w2",
 }
+
+var postNormNames = func() Names {
+	n := llamaNames
+	n.PostNorm, n.AttentionNorm, n.MLPNorm = "pre_feedforward_layernorm", "post_attention_layernorm", "post_feedforward_layernorm"
+	return n
+}()
 
 var qwen3MoENames = func() Names {
 	n := llamaNames
@@ -208,6 +224,8 @@ func (c Config) HFConfig() map[string]any {
 		})
 	case familyLlama:
 		add(map[string]any{"attention_bias": c.HasOutputBias(), "mlp_bias": c.HasMLPBias()})
+	case familyOLMo2:
+		common["attention_bias"] = c.HasOutputBias()
 	case familyQwen2, familyQwen3:
 		add(c.layerWindows())
 	case familyMixtral:
@@ -226,6 +244,12 @@ func (c Config) HFConfig() map[string]any {
 		})
 		if c.WindowLayers != nil {
 			common["layer_types"] = c.layerTypes()
+		}
+		if c.HasPostNorms() {
+			common["norm_placement"] = string(c.NormPlacement)
+		}
+		if c.QKNormWhole {
+			common["qk_layernorm_whole"] = true
 		}
 		if c.PreSoftmax {
 			common["moe_router_pre_softmax"] = true
@@ -249,6 +273,8 @@ func (c Config) class() (class, kind string) {
 		return "Qwen3ForCausalLM", "qwen3"
 	case familyQwen3MoE:
 		return "Qwen3MoeForCausalLM", "qwen3_moe"
+	case familyOLMo2:
+		return "Olmo2ForCausalLM", "olmo2"
 	case familyGPT2:
 		return "GPT2LMHeadModel", "gpt2"
 	default:

@@ -10,6 +10,9 @@ func (c Config) parameters() float64 {
 	norm, headNorms, biases := h, 0.0, 0.0
 	if c.QKNorm {
 		headNorms = 2 * float64(c.HeadDim())
+		if c.QKNormWhole {
+			headNorms = heads + float64(c.Groups()*c.HeadDim())
+		}
 	}
 	if c.HasLayerNorm() {
 		norm, headNorms = 2*norm, 2*headNorms

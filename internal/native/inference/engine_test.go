@@ -48,7 +48,9 @@ func architectures() map[string]model.Config {
 	bias.AttentionBias = true
 	long.PositionEmbedding, long.OldContext = model.LongRope, 60
 	long.LongRopeFactors = model.LongRopeFactors{ShortFactors: []float64{1, 1, 1.5, 2}, LongFactors: []float64{1, 2, 3.25, 6}}
-	return map[string]model.Config{"attention bias": bias, "longrope": long, "qwen3 moe": qwen3MoE, "llama": llama(), "gpt2": gpt2, "mixtral": mixtral, "qwen3 with yarn": qwen3, "windows of some layers": mistral, "llama3": llama3}
+	olmo2 := llama()
+	olmo2.NormPlacement, olmo2.QKNorm, olmo2.QKNormWhole = model.PostNorm, true, true
+	return map[string]model.Config{"olmo2": olmo2, "attention bias": bias, "longrope": long, "qwen3 moe": qwen3MoE, "llama": llama(), "gpt2": gpt2, "mixtral": mixtral, "qwen3 with yarn": qwen3, "windows of some layers": mistral, "llama3": llama3}
 }
 
 // newManager returns a manager that uses the fast impls only.

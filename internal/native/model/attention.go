@@ -60,9 +60,13 @@ func (b *Builder) attention(w LayerWeights, freqs *tensor.Tensor) *attention {
 	}
 	if c.QKNorm {
 		normed = rotated
+		rowsQ, rowsK, part := t*nq, t*c.Groups(), func(x *tensor.Tensor, lo, hi int) *tensor.Tensor { return memory.PackedHeads(x, d, lo, hi) }
+		if c.QKNormWhole {
+			rowsQ, rowsK, part = t, t, func(x *tensor.Tensor, lo, hi int) *tensor.Tensor { return memory.Columns(x, lo*d, hi*d) }
+		}
 		a.norms = &headNorms{
-			q: b.norm(w.QNorm, t*nq, b.Part.Tensor), inQ: memory.PackedHeads(a.projected, d, 0, nq), outQ: memory.PackedHeads(normed, d, 0, nq),
-			k: b.norm(w.KNorm, t*c.Groups(), b.Part.Tensor), inK: memory.PackedHeads(a.projected, d, nq, nk), outK: memory.PackedHeads(normed, d, nq, nk),
+			q: b.norm(w.QNorm, rowsQ, b.Part.Tensor), inQ: part(a.projected, 0, nq), outQ: part(normed, 0, nq), dQ: part(a.dProjected, 0, nq),
+			k: b.norm(w.KNorm, rowsK, b.Part.Tensor), inK: part(a.projected, nq, nk), outK: part(normed, nq, nk), dK: part(a.dProjected, nq, nk),
 		}
 	}
 	if freqs != nil {
@@ -188,7 +192,7 @@ func (a *attention) Backward(r *Run, x, dy, dx *tensor.Tensor) {
 		a.coreBackward(r)
 	}
 	a.rotary.Backward(r)
-	a.norms.Backward(r, a.packed[0].dq, a.packed[0].dk)
+	a.norms.Backward(r)
 	a.qkv.Backward(r, x, a.dProjected, dx)
 }
 
@@ -210,11 +214,13 @@ func (a *attention) options(r *Run, offset uint64) attentionops.AttnOptions {
 	return o
 }
 
-// headNorms normalises each head of queries and keys. The views are [T heads d].
+// headNorms normalises each head of queries and keys, or all heads in one. The views are [T heads
+// d], or [T heads·d].
 type headNorms struct {
 	q, k       Norm
 	inQ, inK   *tensor.Tensor
 	outQ, outK *tensor.Tensor
+	dQ, dK     *tensor.Tensor
 }
 
 func (n *headNorms) Forward(r *Run) {
@@ -225,10 +231,10 @@ func (n *headNorms) Forward(r *Run) {
 }
 
 // Backward replaces the gradients of the heads after the norms with those before them.
-func (n *headNorms) Backward(r *Run, dq, dk *tensor.Tensor) {
+func (n *headNorms) Backward(r *Run) {
 	if n != nil {
-		n.q.Backward(r, n.inQ, dq, dq)
-		n.k.Backward(r, n.inK, dk, dk)
+		n.q.Backward(r, n.inQ, n.dQ, n.dQ)
+		n.k.Backward(r, n.inK, n.dK, n.dK)
 	}
 }
 

@@ -34,6 +34,9 @@ func drawShared(i int) shared {
 	one := func(of ...int) int { return of[rng.IntN(len(of))] }
 	cfg := []model.Config{tiny(true), gpt2(), qwen3(), headLayerNorms()}[rng.IntN(4)]
 	cfg.Untie = true
+	if i%3 == 0 {
+		cfg.NormPlacement = model.PostNorm
+	}
 	s := shared{rows: one(1, 1, 2)}
 	w := &s.ways
 	w.ContextParallel, w.TensorParallel, w.PipelineParallel = one(2, 2, 4), one(1, 1, 2), one(1, 1, 2)

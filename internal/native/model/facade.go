@@ -22,6 +22,8 @@ type (
 	Normalization = architecture.Normalization
 	// PositionEmbedding is the way in which positions enter.
 	PositionEmbedding = architecture.PositionEmbedding
+	// NormPlacement says where norms are.
+	NormPlacement = architecture.NormPlacement
 	// Activation is the function inside the MLP.
 	Activation = architecture.Activation
 )
@@ -30,6 +32,8 @@ type (
 const (
 	RMSNorm         = architecture.RMSNorm
 	LayerNorm       = architecture.LayerNorm
+	PreNorm         = architecture.PreNorm
+	PostNorm        = architecture.PostNorm
 	Rope            = architecture.Rope
 	YaRN            = architecture.YaRN
 	DynamicRope     = architecture.DynamicRope

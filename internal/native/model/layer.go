@@ -8,14 +8,16 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// Layer is attention and an MLP. The input of each is normalised, and its output is added to the
-// residual stream.
+// Layer is attention and an MLP. The input of each is normalised, or its output, which is added to
+// the residual stream.
 type Layer struct {
 	In, mid             *tensor.Tensor // [R h], rows of the stream
-	norm1, norm2        *tensor.Tensor // [T h]
+	norm1, norm2        *tensor.Tensor // [T h], the inputs; In and mid themselves where nothing normalises or collects them
 	stream              *Stream
 	mlpStream           *Stream // of the MLP; experts work on the rows of this rank
-	inputNorm, postNorm Norm
+	inputNorm, postNorm Norm    // nil without
+	attentionNorm       *outputNorm
+	mlpNorm             *outputNorm
 	attention           *attention
 	mlp                 mlp
 	dropout1, dropout2  *dropout
@@ -25,14 +27,22 @@ type Layer struct {
 
 func (b *Builder) layer(w LayerWeights, in, freqs *tensor.Tensor) Layer {
 	t, h := b.tokens(), b.Config.HiddenSize
-	restore := b.during(architecture.Norm)
-	norm1, norm2, mlpStream := b.Act(t, h), b.Act(b.mlpRows(), h), b.stream
-	restore()
+	mid, mlpStream := b.Rows(), b.stream
 	if b.Part.Sequence && b.Config.Mixture() {
 		mlpStream = b.stream.apart()
 	}
+	norm1, norm2 := in, mid
+	restore := b.during(architecture.Norm)
+	if w.InputNorm.Gain != nil || b.stream.ranks != nil {
+		norm1 = b.Act(t, h)
+	}
+	if w.PostNorm.Gain != nil || mlpStream.ranks != nil {
+		norm2 = b.Act(b.mlpRows(), h)
+	}
+	restore()
 	return Layer{
-		In: in, norm1: norm1, mid: b.Rows(), norm2: norm2, stream: b.stream, mlpStream: mlpStream, again: b.computedAgain(),
+		In: in, norm1: norm1, mid: mid, norm2: norm2, stream: b.stream, mlpStream: mlpStream, again: b.computedAgain(),
+		attentionNorm: b.outputNorm(w.AttentionNorm), mlpNorm: b.outputNorm(w.MLPNorm),
 		inputNorm: b.StreamNorm(w.InputNorm), attention: b.attention(w, freqs), dropout1: b.dropout(),
 		postNorm: b.StreamNorm(w.PostNorm), mlp: b.mlp(w), dropout2: b.dropout(),
 		add: opmanager.MustBind(b.Fwd, norm.ResidualAdd), addBwd: opmanager.MustBind(b.Bwd, norm.ResidualAdd),
@@ -82,19 +92,19 @@ func (l *Layer) Forward(r *Run, i int, out *tensor.Tensor) {
 	s := l.stream
 	r.layer(i, "attention")
 	s.Norm(r, l.inputNorm, l.In, l.norm1)
-	l.attention.Forward(r, l.norm1, s.All)
-	y := s.Sum(r)
+	l.attention.Forward(r, l.norm1, s.into(l.attentionNorm))
+	y := s.output(r, l.attentionNorm)
 	l.dropout1.Forward(r, y)
 	Call(r, l.add, norm.ResidualAddArgs{A: l.In, B: y, Output: l.mid})
 	r.layer(i, "mlp")
 	s = l.mlpStream
 	s.Norm(r, l.postNorm, l.mid, l.norm2)
-	if out == nil && (l.dropout2 == nil || !r.Dropout.On) {
+	if out == nil && l.mlpNorm == nil && (l.dropout2 == nil || !r.Dropout.On) {
 		l.mlp.Forward(r, l.norm2, nil)
 		return
 	}
-	l.mlp.Forward(r, l.norm2, s.All)
-	y = s.Sum(r)
+	l.mlp.Forward(r, l.norm2, s.into(l.mlpNorm))
+	y = s.output(r, l.mlpNorm)
 	l.dropout2.Forward(r, y)
 	if out != nil {
 		Call(r, l.add, norm.ResidualAddArgs{A: l.mid, B: y, Output: out})
@@ -115,9 +125,11 @@ func (l *Layer) Backward(r *Run, i int, g *Gradients) {
 	if l.again.mlp {
 		l.mlp.Forward(r, l.norm2, nil)
 	}
-	l.mlp.Backward(r, l.norm2, g.whole(r, l.dropout2.Backward(r, g.Res)), g.Hidden)
+	l.mlp.Backward(r, l.norm2, g.whole(r, l.mlpNorm.Backward(r, l.dropout2.Backward(r, g.Res))), g.Hidden)
 	dx := g.Sum(r)
-	l.postNorm.Backward(r, l.mid, dx, dx)
+	if l.postNorm != nil {
+		l.postNorm.Backward(r, l.mid, dx, dx)
+	}
 	Call(r, l.addBwd, norm.ResidualAddArgs{A: g.Res, B: dx, Output: g.Res})
 	r.layer(i, "attention")
 	g = all
@@ -127,8 +139,10 @@ func (l *Layer) Backward(r *Run, i int, g *Gradients) {
 	if l.again.attention {
 		l.attention.core(r)
 	}
-	l.attention.Backward(r, l.norm1, g.whole(r, l.dropout1.Backward(r, g.Res)), g.Hidden)
+	l.attention.Backward(r, l.norm1, g.whole(r, l.attentionNorm.Backward(r, l.dropout1.Backward(r, g.Res))), g.Hidden)
 	dx = g.Sum(r)
-	l.inputNorm.Backward(r, l.In, dx, dx)
+	if l.inputNorm != nil {
+		l.inputNorm.Backward(r, l.In, dx, dx)
+	}
 	Call(r, l.addBwd, norm.ResidualAddArgs{A: g.Res, B: dx, Output: g.Res})
 }

@@ -92,8 +92,23 @@ func plain() model.Config {
 	return c
 }
 
+// olmo2 has norms of outputs, and of all heads in one.
+func olmo2() model.Config {
+	c := qwen3()
+	c.NormPlacement, c.QKNormWhole = model.PostNorm, true
+	return c
+}
+
+// postNorms has norms of outputs alone, with biases, before dropout.
+func postNorms() model.Config {
+	c := mixed()
+	c.NormPlacement, c.InitMethodStd = model.PostNorm, 1 // the norms of small outputs would be far from linear
+	return c
+}
+
 func architectures() map[string]model.Config {
 	return map[string]model.Config{
+		"olmo2": olmo2(), "norms of outputs": postNorms(),
 		"llama": tiny(false), "llama untied": tiny(true), "gpt2": gpt2(), "mixtral": mixtral(),
 		"layernorm with rope, swiglu, biases and dropout": mixed(), "rmsnorm with rope and gelu": plain(),
 		"qwen2": qwen2(), "qwen3": qwen3(), "mistral": mistral(), "llama3": llama3(), "norms of heads with learned positions": headNorms(), "layernorm of heads": headLayerNorms(),

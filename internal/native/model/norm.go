@@ -8,8 +8,11 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-// StreamNorm makes a norm of the rows of the stream.
+// StreamNorm makes a norm of the rows of the stream, nil without weights.
 func (b *Builder) StreamNorm(w NormWeights) Norm {
+	if w.Gain == nil {
+		return nil
+	}
 	if b.Part.Sequence {
 		return b.norm(w, b.rows(), b.Part.Tensor)
 	}
@@ -31,6 +34,29 @@ func (b *Builder) norm(w NormWeights, rows int, ranks *world.World) Norm {
 		gain: w.Gain, gainGrad: b.gainGrad(w.Gain).over(ranks), rsigma: rsigma, eps: eps, saved: saved(),
 		fwd: opmanager.MustBind(b.Fwd, norm.RMSNormFwd), bwd: opmanager.MustBind(b.Bwd, norm.RMSNormBwd),
 	}
+}
+
+// outputNorm is the norm of what a block adds to the stream.
+type outputNorm struct {
+	norm     Norm
+	in, grad *tensor.Tensor // [R h]: the output of the block, and the gradient of it
+}
+
+// outputNorm makes the norm of the output of a block, nil without weights.
+func (b *Builder) outputNorm(w NormWeights) *outputNorm {
+	if w.Gain == nil {
+		return nil
+	}
+	return &outputNorm{norm: b.StreamNorm(w), in: b.Rows(), grad: b.scratch(b.rows(), b.Config.HiddenSize)}
+}
+
+// Backward returns the gradient of the output of the block. It does not change dy.
+func (n *outputNorm) Backward(r *Run, dy *tensor.Tensor) *tensor.Tensor {
+	if n == nil {
+		return dy
+	}
+	n.norm.Backward(r, n.in, dy, n.grad)
+	return n.grad
 }
 
 type rmsNorm struct {

@@ -52,7 +52,7 @@ func TestRecomputeChangesNothing(t *testing.T) {
 					assert.Equal(t, want, gradients(t, cfg), way)
 					less, err := model.ActivationBytes(cfg, model.Part{}, newManager(t, opregistry.KindFlagos), 2)
 					require.NoError(t, err)
-					if way == "uniform 5" || way == "block 1" {
+					if way == "uniform 5" || way == "block 1" || way == "layernorm" && !cfg.HasPreNorms() {
 						assert.LessOrEqual(t, less, plain, way)
 					} else {
 						assert.Less(t, less, plain, way)

@@ -45,14 +45,40 @@ func (b *Builder) Rows() *tensor.Tensor { return b.Act(b.rows(), b.Config.Hidden
 // apart returns the stream for a block that works on the rows of this rank.
 func (s *Stream) apart() *Stream { return &Stream{All: s.own, own: s.own} }
 
-// Norm writes the norm of x, which are rows of the stream, to all rows of y.
+// Norm writes the norm of x, which are rows of the stream, to all rows of y. Without a norm it
+// writes x, which may be y.
 func (s *Stream) Norm(r *Run, n Norm, x, y *tensor.Tensor) {
-	if s.ranks == nil {
+	switch {
+	case n == nil && s.ranks == nil:
+		return
+	case s.ranks == nil:
 		n.Forward(r, x, y)
 		return
+	case n != nil:
+		n.Forward(r, x, s.norm)
+		x = s.norm
 	}
-	n.Forward(r, x, s.norm)
-	r.gather(s.ranks, s.norm, y)
+	r.gather(s.ranks, x, y)
+}
+
+// into returns where a block writes its output, which n normalises unless it is nil.
+func (s *Stream) into(n *outputNorm) *tensor.Tensor {
+	if n != nil && s.ranks == nil {
+		return n.in
+	}
+	return s.All
+}
+
+// output is Sum for a block whose output n normalises, unless it is nil.
+func (s *Stream) output(r *Run, n *outputNorm) *tensor.Tensor {
+	if n == nil {
+		return s.Sum(r)
+	}
+	if s.ranks != nil {
+		r.scatter(s.ranks, s.All, n.in)
+	}
+	n.norm.Forward(r, n.in, s.own)
+	return s.own
 }
 
 // Sum adds up what the blocks of all ranks have written to All and returns the rows of this rank.

@@ -35,11 +35,12 @@ type ExpertWeights struct {
 
 // LayerWeights are the weights of a layer.
 type LayerWeights struct {
-	InputNorm, PostNorm NormWeights
-	QKV, Out            LinearWeights
-	QNorm, KNorm        NormWeights   // with QK norms
-	Up, Down            LinearWeights // without experts
-	Experts             ExpertWeights
+	InputNorm, PostNorm    NormWeights // with norms of inputs
+	AttentionNorm, MLPNorm NormWeights // with norms of outputs
+	QKV, Out               LinearWeights
+	QNorm, KNorm           NormWeights   // with QK norms
+	Up, Down               LinearWeights // without experts
+	Experts                ExpertWeights
 }
 
 // Part is the part of a model that a rank has; the zero value is all of it.
@@ -168,18 +169,29 @@ func (b *WeightBuilder) Layer(at string) LayerWeights {
 	std, bias := c.InitMethodStd, c.HasMLPBias()
 	residual := std / math.Sqrt(2*float64(c.NumLayers))
 	var w LayerWeights
-	w.InputNorm = b.Norm(at+n.InputNorm, h)
+	if c.HasPreNorms() {
+		w.InputNorm = b.Norm(at+n.InputNorm, h)
+	}
 	attention := at + n.Attention
 	w.QKV = b.linear(attention+n.QKV, std, c.HasQKVBias(), c.QKVRows(), h,
 		part{Name: attention + n.Q, Rows: heads * d}, part{Name: attention + n.K, Rows: groups * d}, part{Name: attention + n.V, Rows: groups * d})
 	if c.QKNorm {
-		w.QNorm, w.KNorm = b.Norm(attention+n.QNorm, d), b.Norm(attention+n.KNorm, d)
+		q, k := d, d
+		if c.QKNormWhole {
+			q, k = heads*d, groups*d
+		}
+		w.QNorm, w.KNorm = b.Norm(attention+n.QNorm, q), b.Norm(attention+n.KNorm, k)
 	}
 	w.QKV.Weight.fused = true
 	w.Out = b.linear(attention+n.Out, residual, c.HasOutputBias(), h, heads*d)
 	b.share(&w.QKV, heads*d, groups*d, groups*d)
 	b.share(&w.Out)
-	w.PostNorm = b.Norm(at+n.PostNorm, h)
+	if c.HasPostNorms() {
+		w.AttentionNorm, w.MLPNorm = b.Norm(at+n.AttentionNorm, h), b.Norm(at+n.MLPNorm, h)
+	}
+	if c.HasPreNorms() {
+		w.PostNorm = b.Norm(at+n.PostNorm, h)
+	}
 	mlp := at + n.MLP
 	switch {
 	case c.Mixture():

@@ -61,7 +61,7 @@ func parseConfig(text []byte) (description, error) {
 func classes() map[string]func(*reader, *model.Config) {
 	return map[string]func(*reader, *model.Config){
 		"llama": llama, "mistral": mistral, "mixtral": mixtral, "qwen2": qwen2, "qwen3": qwen3, "qwen3_moe": qwen3MoE, phi3Class: phi3,
-		"gpt2": gpt2, "primus": own,
+		"olmo2": olmo2, "gpt2": gpt2, "primus": own,
 	}
 }
 
@@ -114,6 +114,12 @@ func qwen3MoE(r *reader, c *model.Config) {
 	noWindows(r, c)
 }
 
+func olmo2(r *reader, c *model.Config) {
+	decoder(r, c, defaults{positions: 2048, epsilon: 1e-5})
+	c.NormPlacement, c.QKNorm, c.QKNormWhole = model.PostNorm, true, true
+	c.AttentionBias = r.flag("attention_bias", false)
+}
+
 // phi3Class is the class whose folders have the matrices of queries, keys and values in one, and
 // those of gate and value.
 const phi3Class = "phi3"
@@ -146,7 +152,8 @@ func own(r *reader, c *model.Config) {
 	c.Activation = model.Activation(r.text("activation_func", ""))
 	decoder(r, c, defaults{})
 	biases(r, c)
-	c.AddQKVBias, c.QKNorm = r.flag("add_qkv_bias", false), r.flag("qk_layernorm", false)
+	c.AddQKVBias, c.QKNorm, c.QKNormWhole = r.flag("add_qkv_bias", false), r.flag("qk_layernorm", false), r.flag("qk_layernorm_whole", false)
+	c.NormPlacement = model.NormPlacement(r.text("norm_placement", ""))
 	window(r, c, 0)
 	if r.given("num_local_experts") {
 		mixture(r, c)

@@ -73,7 +73,11 @@ func architectures() map[string]model.Config {
 	dynamic.PositionEmbedding, dynamic.ScalingFactor = model.DynamicRope, 4
 	long.PositionEmbedding, long.OldContext = model.LongRope, 4
 	long.LongRopeFactors = model.LongRopeFactors{ShortFactors: []float64{1, 1.5}, LongFactors: []float64{2, 3.25}, AttentionFactor: 1.25}
+	olmo2, whole := qwen3Bias, mixtral()
+	olmo2.NormPlacement, olmo2.QKNormWhole = model.PostNorm, true
+	whole.NormPlacement = model.PostNorm
 	return map[string]model.Config{
+		"olmo2": olmo2, "norms of outputs": whole,
 		"attention bias": attentionBias, "mlp bias": mlpBias, "qwen3 with biases": qwen3Bias, "qwen3 moe with biases": qwen3MoEBias,
 		"dynamic": dynamic, "longrope": long,
 		"yarn": yarn, "windows of some layers": some, "windows of some layers, own": own, "pre softmax": early,

@@ -220,6 +220,9 @@ func (a *Args) validate() error {
 		if heads, groups := a.NumAttentionHeads, a.Groups(); heads%n != 0 || groups%n != 0 || a.NumExperts == 0 && a.FFNHiddenSize%n != 0 {
 			faults = append(faults, fmt.Errorf("tensor_model_parallel_size: given %d, want a divisor of num_attention_heads %d, num_query_groups %d and ffn_hidden_size %d", n, heads, groups, a.FFNHiddenSize))
 		}
+		if a.QKNormWhole {
+			faults = append(faults, fmt.Errorf("qk_layernorm_whole: given true, want false with tensor_model_parallel_size %d: a rank has some of the heads, and the norm is that of all", n))
+		}
 		if a.VocabSize > 0 && a.VocabSize < n {
 			faults = append(faults, fmt.Errorf("tensor_model_parallel_size: given %d, want at most vocab_size %d", n, a.VocabSize))
 		}

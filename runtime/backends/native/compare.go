@@ -27,7 +27,7 @@ func (s *state) check(c *checkpoint.Checkpoint) error {
 // modelKeys are the keys of config.json that determine the function that a model computes, with the
 // parameters that they come from.
 var modelKeys = map[string]string{
-	"model_type": "normalization, position_embedding_type, activation_func, add_qkv_bias, qk_layernorm or window_size", "vocab_size": "vocab_size",
+	"model_type": "normalization, position_embedding_type, activation_func, add_qkv_bias, qk_layernorm, norm_placement or window_size", "vocab_size": "vocab_size",
 	"hidden_size": "hidden_size", "n_embd": "hidden_size",
 	"intermediate_size": "ffn_hidden_size", "n_inner": "ffn_hidden_size",
 	"num_hidden_layers": "num_layers", "n_layer": "num_layers",
@@ -36,7 +36,7 @@ var modelKeys = map[string]string{
 	"rms_norm_eps":        "norm_epsilon", "layer_norm_epsilon": "norm_epsilon",
 	"rope_theta":     "rotary_base",
 	"attention_bias": "add_bias_linear or attention_bias", "mlp_bias": "add_bias_linear or mlp_bias",
-	"add_qkv_bias": "add_qkv_bias", "qk_layernorm": "qk_layernorm", "sliding_window": "window_size",
+	"add_qkv_bias": "add_qkv_bias", "qk_layernorm": "qk_layernorm", "qk_layernorm_whole": "qk_layernorm_whole", "norm_placement": "norm_placement", "sliding_window": "window_size",
 	"rope_scaling":                     "use_rope_scaling, rotary_seq_len_interpolation_factor or position_embedding_type",
 	"original_max_position_embeddings": "rope_scaling_original_max_position_embeddings",
 	"hidden_act":                       "activation_func", "activation_function": "activation_func", "activation_func": "activation_func",

@@ -36,6 +36,7 @@ func TestPyTorchReplaysARun(t *testing.T) {
 		"stretched positions": {"llama_2M", []string{"rotary_seq_len_interpolation_factor=4"}},
 		"mistral":             {"llama_2M", []string{"window_size=[6,0]"}},
 		"attention bias":      {"llama_2M", []string{"attention_bias=true"}},
+		"olmo 2":              {"llama_2M", []string{"norm_placement=post", "qk_layernorm=true", "qk_layernorm_whole=true"}},
 		"mlp bias":            {"llama_2M", []string{"mlp_bias=true"}},
 		"longrope": {"llama_2M", []string{
 			"position_embedding_type=longrope", "rope_scaling_original_max_position_embeddings=16", "rope_scaling_attention_factor=1.1",

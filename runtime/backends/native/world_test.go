@@ -64,6 +64,7 @@ func TestWhatPartsCannotDo(t *testing.T) {
 		{[]string{"tensor_model_parallel_size=3"}, "tensor_model_parallel_size: given 3, want a divisor of num_attention_heads"},
 		{[]string{"tensor_model_parallel_size=2", "attention_dropout=0.1", "seq_length=31"}, "want 1 with attention_dropout where"},
 		{[]string{"tensor_model_parallel_size=2", "lora_rank=2", "lora_dropout=0.1"}, "lora_dropout: given 0.1, want 0 with tensor_model_parallel_size 2"},
+		{[]string{"tensor_model_parallel_size=2", "qk_layernorm=true", "qk_layernorm_whole=true"}, "qk_layernorm_whole: given true, want false with tensor_model_parallel_size 2"},
 		{[]string{"tensor_model_parallel_size=2", "vocab_size=1"}, "tensor_model_parallel_size: given 2, want at most vocab_size 1"},
 		{[]string{"tensor_model_parallel_size=2", "sequence_parallel=true", "seq_length=31"}, "seq_length that tensor_model_parallel_size 2 divides, in place of 31"},
 		{[]string{"tensor_model_parallel_size=2", "sequence_parallel=true", "hidden_dropout=0.1", "seq_length=2", "hidden_size=34", "kv_channels=16"}, "a part of a sequence of 1·34 elements"},

@@ -36,8 +36,10 @@ func families() map[string]model.Config {
 	short := long
 	short.OldContext = length
 	short.LongRopeFactors = model.LongRopeFactors{ShortFactors: long.LongFactors, LongFactors: long.ShortFactors}
+	olmo2 := llama()
+	olmo2.NormPlacement, olmo2.QKNorm, olmo2.QKNormWhole, olmo2.NormEpsilon = model.PostNorm, true, true, 1e-6
 	maps.Copy(all, map[string]model.Config{
-		"attention bias": attention, "mlp bias": mlp, "qwen3 with biases": qwen3, "dynamic": dynamic, "yarn": yarn, "longrope": long, "longrope, short": short,
+		"olmo2": olmo2, "attention bias": attention, "mlp bias": mlp, "qwen3 with biases": qwen3, "dynamic": dynamic, "yarn": yarn, "longrope": long, "longrope, short": short,
 	})
 	return all
 }

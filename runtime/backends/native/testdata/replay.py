@@ -102,6 +102,11 @@ def attention(x, w, at, config, window):
         return linear(x, w, at + name).reshape(batch, seq, count, dim)
 
     q, k, v = project("q_proj", heads), project("k_proj", groups), project("v_proj", groups)
+    if config["model_type"] == "olmo2":
+        q, k = (
+            normalise(t.flatten(2), w[at + name], config["rms_norm_eps"]).reshape(t.shape)
+            for t, name in ((q, "q_norm.weight"), (k, "k_norm.weight"))
+        )
     if config["model_type"] in ("qwen3", "qwen3_moe"):
         eps = config["rms_norm_eps"]
         q, k = normalise(q, w[at + "q_norm.weight"], eps), normalise(k, w[at + "k_norm.weight"], eps)
@@ -165,8 +170,16 @@ def llama(tokens, w, config):
         window = config.get("sliding_window")
         if config.get("layer_types") and config["layer_types"][layer] == "full_attention":
             window = None
-        x = x + attention(normalise(x, w[at + "input_layernorm.weight"], eps), w, at + "self_attn.", config, window)
-        y, loss = feed(normalise(x, w[at + "post_attention_layernorm.weight"], eps), w, at, config)
+
+        def norm(x, name):
+            return normalise(x, w[at + name + ".weight"], eps)
+
+        if config["model_type"] == "olmo2":
+            x = x + norm(attention(x, w, at + "self_attn.", config, window), "post_attention_layernorm")
+            x = x + norm(feed(x, w, at, config)[0], "post_feedforward_layernorm")
+            continue
+        x = x + attention(norm(x, "input_layernorm"), w, at + "self_attn.", config, window)
+        y, loss = feed(norm(x, "post_attention_layernorm"), w, at, config)
         x, extra = x + y, extra + loss
     head = "model.embed_tokens.weight" if config["tie_word_embeddings"] else "lm_head.weight"
     return normalise(x, w["model.norm.weight"], eps) @ w[head].T, extra
