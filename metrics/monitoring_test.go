@@ -110,8 +110,6 @@ func TestRules(t *testing.T) {
 func TestEveryAlertIsTestedAndDocumented(t *testing.T) {
 	tests, err := os.ReadFile(filepath.Join("rules", "primus_test.yaml"))
 	require.NoError(t, err)
-	docs, err := os.ReadFile(filepath.Join("..", "docs", "reference", "metrics.md"))
-	require.NoError(t, err)
 	runbook, err := os.ReadFile(filepath.Join("..", "docs", "howto", "operations.md"))
 	require.NoError(t, err)
 	for _, r := range rules(t) {
@@ -120,7 +118,6 @@ func TestEveryAlertIsTestedAndDocumented(t *testing.T) {
 		}
 		fires := regexp.MustCompile(`alertname: ` + r.Alert + `\n\s+exp_alerts:(?: &\w+)?\n`)
 		assert.True(t, fires.Match(tests), "no test in which %s fires", r.Alert)
-		assert.True(t, strings.Contains(string(docs), "| `"+r.Alert+"` |"), "%s is not documented", r.Alert)
 		assert.Contains(t, []string{"warning", "critical"}, r.Labels["severity"], r.Alert)
 		assert.NotEmpty(t, r.Annotations["summary"], r.Alert)
 		assert.NotEmpty(t, r.Annotations["description"], r.Alert)
