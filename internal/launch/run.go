@@ -48,6 +48,7 @@ type group struct {
 	set     Settings
 	out     *output
 	leader  int           // the process group
+	mark    string        // a variable of all processes of the job
 	started chan struct{} // closed when no further process will be started
 	ended   chan exit
 	readers sync.WaitGroup
@@ -88,9 +89,19 @@ func Run(ctx context.Context, plan *Plan, set Settings) (err error) {
 	if err != nil {
 		return err
 	}
-	g := &group{plan: plan, set: set, out: out, started: make(chan struct{}), ended: make(chan exit, len(plan.Processes)), done: make(chan struct{})}
+	g := &group{
+		plan: plan, set: set, out: out, started: make(chan struct{}), ended: make(chan exit, len(plan.Processes)), done: make(chan struct{}),
+		mark: fmt.Sprintf("PRIMUS_JOB=%d.%d", os.Getpid(), time.Now().UnixNano()),
+	}
 	defer func() { err = errors.Join(err, out.close()) }()
 	defer close(g.done)
+	switch guard, err := procgroup.StartGuard(g.mark); {
+	case err == nil:
+		g.leader = guard.Leader()
+		defer guard.End()
+	case !errors.Is(err, errors.ErrUnsupported):
+		set.Log(fmt.Sprintf("if this program is killed, what its ranks have started goes on: %v", err))
+	}
 	startErr := g.start()
 	if startErr != nil {
 		g.signal(syscall.SIGKILL)
@@ -170,6 +181,7 @@ func (g *group) startOne(p Process) error {
 	for _, v := range slices.Concat(g.plan.Env, p.Env) {
 		cmd.Env = append(cmd.Env, v.Name+"="+v.Value)
 	}
+	cmd.Env = append(cmd.Env, g.mark)
 	read, write, err := os.Pipe()
 	if err != nil {
 		return fmt.Errorf("start rank %d: %w", p.Rank, err)
@@ -402,6 +414,9 @@ func (g *group) failureOf(e exit) *Failure {
 // sweep kills processes that are left and waits for the end of the output.
 func (g *group) sweep() {
 	g.signal(syscall.SIGKILL)
+	if n := procgroup.KillMarked(g.mark, g.leader); n > 0 {
+		g.set.Log(fmt.Sprintf("%d processes that ranks have started in sessions of their own are killed", n))
+	}
 	for _, r := range g.ranks {
 		_ = r.write.Close()   // nobody writes to it
 		_ = os.Remove(r.path) // it is of no use any more

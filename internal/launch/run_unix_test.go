@@ -79,14 +79,22 @@ func child(mode string) int {
 		}
 	case "silent":
 		fmt.Println("started", os.Getpid())
+		_ = os.WriteFile(started(rank), nil, 0o600)
 		time.Sleep(time.Minute)
-	case "parent": // of a process that keeps the output open
-		cmd := exec.Command("sleep", "60")
-		cmd.Stdout = os.Stdout
-		if err := cmd.Start(); err != nil {
-			return 1
+	case "parent", "family": // of processes that keep the output open, one of them in a session of its own
+		signal.Ignore(os.Interrupt, syscall.SIGTERM) // and so do they
+		for _, session := range []bool{false, true} {
+			cmd := exec.Command("sleep", "60")
+			cmd.Stdout, cmd.SysProcAttr = os.Stdout, &syscall.SysProcAttr{Setsid: session}
+			if err := cmd.Start(); err != nil {
+				return 1
+			}
+			fmt.Println("child", cmd.Process.Pid)
 		}
-		fmt.Println(cmd.Process.Pid)
+		if mode == "family" {
+			fmt.Println("child", os.Getpid())
+			time.Sleep(time.Minute)
+		}
 	case "-m": // torchrun
 		rank := os.Args[slices.Index(os.Args, "--no_python")+1:]
 		for local := range 2 {
@@ -97,8 +105,15 @@ func child(mode string) int {
 			cmd.Env = append(os.Environ(), fmt.Sprint("RANK=", 2+local), "WORLD_SIZE=4")
 			cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // as that of PyTorch 2 does
 			cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-			if cmd.Start() == nil && rank[len(rank)-1] != "silent" {
+			if cmd.Start() != nil {
+				return 1
+			}
+			if rank[len(rank)-1] != "silent" {
 				_ = cmd.Wait()
+				continue
+			}
+			for _, err := os.Stat(started(fmt.Sprint(2 + local))); err != nil; _, err = os.Stat(started(fmt.Sprint(2 + local))) {
+				time.Sleep(10 * time.Millisecond)
 			}
 		}
 		if rank[len(rank)-1] == "silent" {
@@ -108,7 +123,7 @@ func child(mode string) int {
 		return 1
 	case "launcher": // runs a job and is killed
 		dir := os.Args[2]
-		plan, err := launch.NewPlan(launch.Job{Program: []string{"silent"}, PerDevice: true, LogDir: dir}, options(2))
+		plan, err := launch.NewPlan(launch.Job{Program: []string{"family"}, PerDevice: true, LogDir: dir}, options(2))
 		if err != nil {
 			return 1
 		}
@@ -116,6 +131,9 @@ func child(mode string) int {
 	}
 	return 0
 }
+
+// started names the file that a silent rank writes once it has said that it has started.
+func started(rank string) string { return os.Getenv(childMode) + "-" + rank }
 
 func options(ranks int) launch.Options {
 	o, err := launch.Options{Python: os.Args[0], PerNode: ranks, Ranks: "all", Grace: 10 * time.Second}.Resolve(
@@ -357,14 +375,56 @@ func TestRunEndsAHang(t *testing.T) {
 	assert.Regexp(t, `^rank \d+\nrank \d+\n$`, string(text))
 }
 
+// However a job ends, nothing of what its ranks have started is left.
 func TestRunEndsWhatItsProcessesHaveStarted(t *testing.T) {
-	_, dir, err := run(t.Context(), t, "parent", nil)
+	t.Run("done", func(t *testing.T) {
+		_, dir, err := run(t.Context(), t, "parent", nil)
+		require.NoError(t, err)
+		allGone(t, dir, 4)
+	})
+	t.Run("interrupted", func(t *testing.T) {
+		t.Setenv(childMode, "1")
+		o, dir := options(2), t.TempDir()
+		o.Grace = 100 * time.Millisecond
+		plan, err := launch.NewPlan(launch.Job{Program: []string{"family"}, PerDevice: true, LogDir: dir}, o)
+		require.NoError(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		children := 0
+		err = launch.Run(ctx, plan, launch.Settings{Line: func(_ int, line string) bool {
+			if children++; children == 6 {
+				cancel()
+			}
+			return true
+		}})
+		require.ErrorIs(t, err, context.Canceled)
+		allGone(t, dir, 6)
+	})
+}
+
+// children returns the processes that the ranks of a job have named so far.
+func children(t *testing.T, dir string) (pids []int) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "rank-*.log"))
 	require.NoError(t, err)
-	for rank := range 2 {
-		text, err := os.ReadFile(filepath.Join(dir, fmt.Sprintf("rank-%d.log", rank)))
+	for _, file := range files {
+		text, err := os.ReadFile(file)
 		require.NoError(t, err)
-		pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
-		require.NoError(t, err)
+		for line := range strings.Lines(string(text)) {
+			if number, ok := strings.CutPrefix(strings.TrimSpace(line), "child "); ok && strings.HasSuffix(line, "\n") {
+				pid, err := strconv.Atoi(number)
+				require.NoError(t, err)
+				pids = append(pids, pid)
+			}
+		}
+	}
+	return pids
+}
+
+func allGone(t *testing.T, dir string, want int) {
+	t.Helper()
+	pids := children(t, dir)
+	assert.Len(t, pids, want)
+	for _, pid := range pids {
 		assert.Eventually(t, func() bool { return gone(pid) }, 2*time.Minute, 10*time.Millisecond)
 	}
 }
