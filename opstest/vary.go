@@ -41,7 +41,7 @@ func (r *runner) vary(t T, d tensor.DType) {
 	served := slices.DeleteFunc(slices.Clone(r.served), func(c untypedCase) bool { return c.dtype != d || c.model || c.Work > huntedWork })
 	varied, special, stretched, changed := variedCases, specialCases, stretchedCases, changedCases
 	if r.cfg.sample > 0 {
-		varied, special, stretched, changed = 1, 0, 2, 0
+		varied, special, stretched, changed = 1, 1, 2, 0
 	}
 	for _, c := range r.longest(served, varied) {
 		for _, shift := range []int{1, 2, 7} {

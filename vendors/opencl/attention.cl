@@ -213,6 +213,39 @@ __kernel void panels(BUFFER(TYPE(T), x), HEADS(x), BUFFER(float, to), int rows, 
     UNROLL for (int j = 0; j < (vectors); j++)                                                            \
       acc[i][j] = 0;
 
+// ADD_SEEN is ADD without what rows hide, whose weights HIDE has marked: 0 times NaN is NaN.
+#define ADD_SEEN(acc, vectors, weights, x, x_step, d, columns)                                     \
+  {                                                                                                \
+    VF wide[MR][vectors]; /* in memory, so that the code is short */                               \
+    UNROLL for (int i = 0; i < MR; i++)                                                            \
+      UNROLL for (int j = 0; j < (vectors); j++)                                                   \
+        wide[i][j] = acc[i][j];                                                                    \
+    for (int c = 0; c < (columns); c++)                                                            \
+      for (int j = 0; j < (vectors); j++) {                                                        \
+        const VF line = PIECE(T, (x) + (size_t)c * x_step, j * W, d);                              \
+        for (int i = 0; i < MR; i++)                                                               \
+          if (as_uint(weights[i][c]) != 0x80000000)                                                \
+            wide[i][j] = fma(line, (VF)(weights[i][c]), wide[i][j]);                               \
+      }                                                                                            \
+    UNROLL for (int i = 0; i < MR; i++)                                                            \
+      UNROLL for (int j = 0; j < (vectors); j++)                                                   \
+        acc[i][j] = wide[i][j];                                                                    \
+  }
+
+// HIDE marks the weights of columns that are hidden by the sign of a zero.
+#define HIDE(weights)                                                                              \
+  UNROLL for (int i = 0; i < MR; i++)                                                              \
+    UNROLL for (int j = 0; j < NV; j++)                                                            \
+      VSTORE(select(VLOAD(j, weights[i]), (VF)(-0.0f), HIDDEN(i, j)), j, weights[i]);
+
+// LOST sets lost to whether acc has a NaN. Then rows are computed again, with care for those that
+// do not see where it comes from.
+#define LOST(lost, acc, vectors)                                                                   \
+  bool lost = false;                                                                               \
+  UNROLL for (int i = 0; i < MR; i++)                                                              \
+    UNROLL for (int j = 0; j < (vectors); j++)                                                     \
+      lost |= any(acc[i][j] != acc[i][j]);
+
 // PUT stores scale[i] times the rows of acc.
 #define PUT(x, h, acc, vectors, d, scale)                                                          \
   for (int i = 0; i < MR && r0 + i < rows; i++)                                                    \
@@ -309,6 +342,7 @@ static inline float default_slope(int head, int heads) {
 #define SCORE(i, j) s[i][j]
 #define WEIGHT(i, j, log_sum) expo(s[i][j] - (log_sum))
 #define DROPPED(i, j, x) ((x) * VLOAD(j, factors[i]))
+#define HIDDEN(i, j) (s[i][j] == -INFINITY)
 
 // decide makes the decisions of dropout for 64 keys of a query: a bit that is set keeps a
 // probability.
@@ -431,6 +465,7 @@ __kernel void sink_gradient(BUFFER(float, sinks), BUFFER(float, rowsums), BUFFER
 #define SCORE(i, j) select((VF)(-INFINITY), s[i][j] * scale, SEES(i, j))
 #define WEIGHT(i, j, log_sum) select((VF)(0.0f), expo(fma(s[i][j], (VF)(scale), -(VF)(log_sum))), SEES(i, j))
 #define DROPPED(i, j, x) (x)
+#define HIDDEN(i, j) (!SEES(i, j))
 #endif
 
 // SEES says which columns of vector j of a tile row i sees.
@@ -455,62 +490,73 @@ __kernel void forward(BUFFER(TYPE(T), q), HEADS(q), BUFFER(float, keys), BUFFER(
   for (int r0 = first; r0 < last; r0 += MR) {
     VISIT(visible)
     ROWS_OF(query, q, h)
-    CLEAR(acc, VDV)
-    float top[MR], total[MR];
-    UNROLL for (int i = 0; i < MR; i++) {
-      top[i] = -INFINITY;
-      total[i] = 0;
-    }
-#ifdef OPTIONS
-    float peak[MR];
-    UNROLL for (int i = 0; i < MR; i++) {
-      peak[i] = -INFINITY;
-      if (options & (WITH_ONE | WITH_SINKS) && visible[((size_t)b * rows + min(r0 + i, rows - 1)) * PLACE + 4] >= 0) {
-        top[i] = options & WITH_ONE ? 0 : (sinks_memory + sinks_offset)[h];
-        total[i] = top[i] == -INFINITY ? 0 : 1;
-      }
-    }
-#endif
-    for (int t = from; t < to; t++) {
-      DOTS(s, query, panel + (size_t)t * dim_qk * NR, dim_qk)
-      PREPARE(visible)
-      float p[MR][NR];
+    for (int careful = 0; careful < 2; careful++) {
+      CLEAR(acc, VDV)
+      float top[MR], total[MR];
       UNROLL for (int i = 0; i < MR; i++) {
-        VF high = -INFINITY;
-        UNROLL for (int j = 0; j < NV; j++) {
-          s[i][j] = SCORE(i, j);
-          high = select(high, s[i][j], s[i][j] > high);
-        }
-        const float here = largest(high), now = here > top[i] ? here : top[i];
-#ifdef OPTIONS
-        peak[i] = here > peak[i] ? here : peak[i];
-#endif
-        const float safe = now == -INFINITY ? 0 : now;
-        const float fade = expo1(top[i] - safe);
-        VF part = 0;
-        UNROLL for (int j = 0; j < NV; j++) {
-          const VF e = expo(s[i][j] - safe);
-          part += e;
-          VSTORE(DROPPED(i, j, e), j, p[i]);
-        }
-        total[i] = total[i] * fade + sum(part);
-        top[i] = now;
-        UNROLL for (int j = 0; j < VDV; j++)
-          acc[i][j] *= fade;
+        top[i] = -INFINITY;
+        total[i] = 0;
       }
-      ADD(acc, VDV, p, values + (size_t)t * NR * v_row, v_row, dim_v, min(NR, columns - t * NR))
-    }
-    float inverse[MR];
-    UNROLL for (int i = 0; i < MR; i++)
-      inverse[i] = total[i] != 0 ? 1 / total[i] : 0;
-    PUT(o, h, acc, VDV, dim_v, inverse[i])
-    for (int i = 0; i < MR && r0 + i < rows; i++)
-      stats[ROW(stats, b, h) + (size_t)(r0 + i) * stats_row] = total[i] != 0 ? top[i] + log(total[i]) : -INFINITY;
 #ifdef OPTIONS
-    if (options & WITH_PEAKS)
-      for (int i = 0; i < MR && r0 + i < rows; i++)
-        (peaks_memory + peaks_offset)[((size_t)b * heads + h) * rows + r0 + i] = peak[i];
+      float peak[MR];
+      UNROLL for (int i = 0; i < MR; i++) {
+        peak[i] = -INFINITY;
+        if (options & (WITH_ONE | WITH_SINKS) && visible[((size_t)b * rows + min(r0 + i, rows - 1)) * PLACE + 4] >= 0) {
+          top[i] = options & WITH_ONE ? 0 : (sinks_memory + sinks_offset)[h];
+          total[i] = top[i] == -INFINITY ? 0 : 1;
+        }
+      }
 #endif
+      for (int t = from; t < to; t++) {
+        DOTS(s, query, panel + (size_t)t * dim_qk * NR, dim_qk)
+        PREPARE(visible)
+        float p[MR][NR];
+        UNROLL for (int i = 0; i < MR; i++) {
+          VF high = -INFINITY;
+          UNROLL for (int j = 0; j < NV; j++) {
+            s[i][j] = SCORE(i, j);
+            high = select(high, s[i][j], s[i][j] > high);
+          }
+          const float here = largest(high), now = here > top[i] ? here : top[i];
+#ifdef OPTIONS
+          peak[i] = here > peak[i] ? here : peak[i];
+#endif
+          const float safe = now == -INFINITY ? 0 : now;
+          const float fade = expo1(top[i] - safe);
+          VF part = 0;
+          UNROLL for (int j = 0; j < NV; j++) {
+            const VF e = expo(s[i][j] - safe);
+            part += e;
+            VSTORE(DROPPED(i, j, e), j, p[i]);
+          }
+          total[i] = total[i] * fade + sum(part);
+          top[i] = now;
+          UNROLL for (int j = 0; j < VDV; j++)
+            acc[i][j] *= fade;
+        }
+        if (careful) {
+          HIDE(p)
+          ADD_SEEN(acc, VDV, p, values + (size_t)t * NR * v_row, v_row, dim_v, min(NR, columns - t * NR))
+        } else {
+          ADD(acc, VDV, p, values + (size_t)t * NR * v_row, v_row, dim_v, min(NR, columns - t * NR))
+        }
+      }
+      LOST(lost, acc, VDV)
+      if (lost && !careful)
+        continue;
+      float inverse[MR];
+      UNROLL for (int i = 0; i < MR; i++)
+        inverse[i] = total[i] != 0 ? 1 / total[i] : 0;
+      PUT(o, h, acc, VDV, dim_v, inverse[i])
+      for (int i = 0; i < MR && r0 + i < rows; i++)
+        stats[ROW(stats, b, h) + (size_t)(r0 + i) * stats_row] = total[i] != 0 ? top[i] + log(total[i]) : -INFINITY;
+#ifdef OPTIONS
+      if (options & WITH_PEAKS)
+        for (int i = 0; i < MR && r0 + i < rows; i++)
+          (peaks_memory + peaks_offset)[((size_t)b * heads + h) * rows + r0 + i] = peak[i];
+#endif
+      break;
+    }
   }
 }
 
@@ -564,31 +610,43 @@ __kernel void queries(BUFFER(TYPE(T), q), HEADS(q), BUFFER(TYPE(T), k), HEADS(k)
     VISIT(visible)
     ROWS_OF(query, q, h)
     ROWS_OF(grad, d_o, h)
-    CLEAR(acc, VQK)
-    for (int t = from; t < to; t++) {
-      DOTS(s, query, keys + (head + (size_t)t * NR) * dim_qk, dim_qk)
-      DOTS(dp, grad, values + (head + (size_t)t * NR) * dim_v, dim_v)
-      PREPARE(visible)
-      float ds[MR][NR];
-      UNROLL for (int i = 0; i < MR; i++) {
-        __global const float *one = saved + (size_t)((r0 + i) / NR) * 2 * NR + (r0 + i) % NR;
-        const float log_sum = r0 + i < rows ? one[0] : 0, rowsum = r0 + i < rows ? one[NR] : 0;
-        UNROLL for (int j = 0; j < NV; j++) {
-          const VF p = WEIGHT(i, j, log_sum);
-          VSTORE(p * (DROPPED(i, j, dp[i][j]) - rowsum), j, ds[i]);
+    for (int careful = 0; careful < 2; careful++) {
+      CLEAR(acc, VQK)
+      for (int t = from; t < to; t++) {
+        DOTS(s, query, keys + (head + (size_t)t * NR) * dim_qk, dim_qk)
+        DOTS(dp, grad, values + (head + (size_t)t * NR) * dim_v, dim_v)
+        PREPARE(visible)
+        float ds[MR][NR];
+        UNROLL for (int i = 0; i < MR; i++) {
+          __global const float *one = saved + (size_t)((r0 + i) / NR) * 2 * NR + (r0 + i) % NR;
+          const float log_sum = r0 + i < rows ? one[0] : 0, rowsum = r0 + i < rows ? one[NR] : 0;
+          UNROLL for (int j = 0; j < NV; j++) {
+            const VF p = WEIGHT(i, j, log_sum);
+            VSTORE(p * (DROPPED(i, j, dp[i][j]) - rowsum), j, ds[i]);
+          }
+        }
+        if (careful)
+          HIDE(ds)
+#ifdef OPTIONS
+        if (options & WITH_GRADIENT)
+          for (int i = 0; i < MR && r0 + i < rows; i++) {
+            __global float *line = gradient_memory + gradient_offset + (((size_t)b * heads + h) * rows + r0 + i) * columns;
+            for (int j = 0; j < NV; j++)
+              PUTS(F32, line, t * NR + j * W, columns, VLOAD(j, ds[i]));
+          }
+#endif
+        if (careful) {
+          ADD_SEEN(acc, VQK, ds, key + (size_t)t * NR * k_row, k_row, dim_qk, min(NR, columns - t * NR))
+        } else {
+          ADD(acc, VQK, ds, key + (size_t)t * NR * k_row, k_row, dim_qk, min(NR, columns - t * NR))
         }
       }
-#ifdef OPTIONS
-      if (options & WITH_GRADIENT)
-        for (int i = 0; i < MR && r0 + i < rows; i++) {
-          __global float *line = gradient_memory + gradient_offset + (((size_t)b * heads + h) * rows + r0 + i) * columns;
-          for (int j = 0; j < NV; j++)
-            PUTS(F32, line, t * NR + j * W, columns, VLOAD(j, ds[i]));
-        }
-#endif
-      ADD(acc, VQK, ds, key + (size_t)t * NR * k_row, k_row, dim_qk, min(NR, columns - t * NR))
+      LOST(lost, acc, VQK)
+      if (lost && !careful)
+        continue;
+      PUT(dq, h, acc, VQK, dim_qk, scale)
+      break;
     }
-    PUT(dq, h, acc, VQK, dim_qk, scale)
   }
 }
 
@@ -615,28 +673,42 @@ __kernel void keys(BUFFER(TYPE(T), q), HEADS(q), BUFFER(TYPE(T), k), HEADS(k), B
     VISIT(seen)
     ROWS_OF(key, k, g)
     ROWS_OF(value, v, g)
-    CLEAR(sum_k, VQK)
-    CLEAR(sum_v, VDV)
-    for (int h = g * group; h < (g + 1) * group; h++) {
-      const size_t head = ((size_t)b * heads + h) * tiles;
-      for (int t = from; t < to; t++) {
-        DOTS(s, key, queries + (head + t) * dim_qk * NR, dim_qk)
-        DOTS(dp, value, grads + (head + t) * dim_v * NR, dim_v)
-        PREPARE(seen)
-        __global const float *saved = rowsums + (head + t) * 2 * NR;
-        float p[MR][NR], ds[MR][NR];
-        UNROLL for (int i = 0; i < MR; i++)
-          UNROLL for (int j = 0; j < NV; j++) {
-            const VF e = WEIGHT(i, j, VLOAD(j, saved));
-            VSTORE(DROPPED(i, j, e), j, p[i]);
-            VSTORE(e * (DROPPED(i, j, dp[i][j]) - VLOAD(j, saved + NR)), j, ds[i]);
+    for (int careful = 0; careful < 2; careful++) {
+      CLEAR(sum_k, VQK)
+      CLEAR(sum_v, VDV)
+      for (int h = g * group; h < (g + 1) * group; h++) {
+        const size_t head = ((size_t)b * heads + h) * tiles;
+        for (int t = from; t < to; t++) {
+          DOTS(s, key, queries + (head + t) * dim_qk * NR, dim_qk)
+          DOTS(dp, value, grads + (head + t) * dim_v * NR, dim_v)
+          PREPARE(seen)
+          __global const float *saved = rowsums + (head + t) * 2 * NR;
+          float p[MR][NR], ds[MR][NR];
+          UNROLL for (int i = 0; i < MR; i++)
+            UNROLL for (int j = 0; j < NV; j++) {
+              const VF e = WEIGHT(i, j, VLOAD(j, saved));
+              VSTORE(DROPPED(i, j, e), j, p[i]);
+              VSTORE(e * (DROPPED(i, j, dp[i][j]) - VLOAD(j, saved + NR)), j, ds[i]);
+            }
+          const int count = min(NR, columns - t * NR);
+          if (careful) {
+            HIDE(p)
+            HIDE(ds)
+            ADD_SEEN(sum_v, VDV, p, d_o + ROW(d_o, b, h) + (size_t)t * NR * d_o_row, d_o_row, dim_v, count)
+            ADD_SEEN(sum_k, VQK, ds, q + ROW(q, b, h) + (size_t)t * NR * q_row, q_row, dim_qk, count)
+          } else {
+            ADD(sum_v, VDV, p, d_o + ROW(d_o, b, h) + (size_t)t * NR * d_o_row, d_o_row, dim_v, count)
+            ADD(sum_k, VQK, ds, q + ROW(q, b, h) + (size_t)t * NR * q_row, q_row, dim_qk, count)
           }
-        const int count = min(NR, columns - t * NR);
-        ADD(sum_v, VDV, p, d_o + ROW(d_o, b, h) + (size_t)t * NR * d_o_row, d_o_row, dim_v, count)
-        ADD(sum_k, VQK, ds, q + ROW(q, b, h) + (size_t)t * NR * q_row, q_row, dim_qk, count)
+        }
       }
+      LOST(lost_k, sum_k, VQK)
+      LOST(lost_v, sum_v, VDV)
+      if ((lost_k || lost_v) && !careful)
+        continue;
+      PUT(dk, g, sum_k, VQK, dim_qk, scale)
+      PUT(dv, g, sum_v, VDV, dim_v, 1.0f)
+      break;
     }
-    PUT(dk, g, sum_k, VQK, dim_qk, scale)
-    PUT(dv, g, sum_v, VDV, dim_v, 1.0f)
   }
 }
