@@ -84,7 +84,7 @@ func (b *Builder) attention(w LayerWeights, freqs *tensor.Tensor) *attention {
 		a.rotary.rows, a.rotary.packed = wholeRows, wholePacked
 	}
 	if b.context != nil {
-		a.context = b.sharedAttention(rows, packed, a)
+		a.context = b.sharedAttention(packed, a.stats)
 		a.packed = []attentionCall{{attentionViews: packed}}
 		return a
 	}

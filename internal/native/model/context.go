@@ -37,11 +37,14 @@ type sharedAttention interface {
 }
 
 // sharedAttention makes the attention between the views of a layer.
-func (b *Builder) sharedAttention(rows, packed attentionViews, a *attention) sharedAttention {
-	if b.Part.Ring {
-		return b.ringAttention(rows, packed, a.stats)
+func (b *Builder) sharedAttention(views attentionViews, stats *tensor.Tensor) sharedAttention {
+	if stats != nil {
+		stats = memory.Must(stats.Reshape(b.tokens(), b.Config.NumAttentionHeads, 1))
 	}
-	return b.contextAttention(packed, a)
+	if b.Part.Ring {
+		return b.ringAttention(views, stats)
+	}
+	return b.contextAttention(views, stats)
 }
 
 func (b *Builder) contextRanks() int { return b.Part.contextRanks() }
@@ -50,11 +53,11 @@ func (b *Builder) contextRanks() int { return b.Part.contextRanks() }
 type contextPlan struct {
 	share sequence.Share // of each row
 	batch int            // rows
-	ring  bool           // documents are not told apart
 
 	starts   *tensor.Tensor        // i32: the positions with which the runs of tokens begin
 	segments []int32               // of all tokens of the batch; nil without
 	parts    map[int][]contextPart // by the keys before its own that a query sees
+	rings    map[int][][]ringBlock // likewise; those of each step of each row
 }
 
 // contextPart is the attention of a chunk of a row to the keys that it sees.
@@ -66,10 +69,7 @@ type contextPart struct {
 
 // set takes what a batch says of documents and positions, and finds the runs of positions.
 func (p *contextPlan) set(places *documents, b Batch) error {
-	if p.ring && b.Segments != nil {
-		return errors.New("cp_comm_type: given p2p, want allgather for a batch of documents that attention tells apart")
-	}
-	p.segments, p.parts = b.Segments, map[int][]contextPart{}
+	p.segments, p.parts, p.rings = b.Segments, map[int][]contextPart{}, map[int][][]ringBlock{}
 	var ends, firsts []int32
 	for row := range p.batch {
 		var positions []int32
@@ -105,11 +105,7 @@ func (p *contextPlan) of(before int) []contextPart {
 	var all []contextPart
 	for row := range p.batch {
 		first, own := row*p.share.Length, row*p.share.Tokens()
-		var segments []int32
-		if p.segments != nil {
-			segments = p.segments[first : first+p.share.Length]
-		}
-		for _, part := range p.share.Parts(segments, before) {
+		for _, part := range p.share.Parts(p.segmentsOf(row), before) {
 			all = append(all, contextPart{
 				queries: Range{own + part.Queries.Lo, own + part.Queries.Hi}, keys: Range{first + part.Keys.Lo, first + part.Keys.Hi},
 				row: Range{first, first + p.share.Length}, queryEnds: vector(part.QueryEnds), keyEnds: vector(part.KeyEnds),
@@ -118,6 +114,14 @@ func (p *contextPlan) of(before int) []contextPart {
 	}
 	p.parts[before] = all
 	return all
+}
+
+// segmentsOf returns the documents of a row, nil for one.
+func (p *contextPlan) segmentsOf(row int) []int32 {
+	if p.segments == nil {
+		return nil
+	}
+	return p.segments[row*p.share.Length : (row+1)*p.share.Length]
 }
 
 // stretchOfRows is rows that follow each other in the batch of all ranks.
@@ -163,17 +167,14 @@ type contextAttention struct {
 }
 
 // contextAttention makes the attention between the views of a layer.
-func (b *Builder) contextAttention(views attentionViews, a *attention) *contextAttention {
+func (b *Builder) contextAttention(views attentionViews, stats *tensor.Tensor) *contextAttention {
 	t, d, groups := b.tokens(), b.Config.HeadDim(), b.Config.Groups()
 	n := t * b.contextRanks()
 	c := &contextAttention{
-		plan: b.context, ranks: b.Part.Context, before: b.Config.KeysBeforeIn(b.depth), views: views, groups: groups,
+		plan: b.context, ranks: b.Part.Context, before: b.Config.KeysBeforeIn(b.depth), views: views, stats: stats, groups: groups,
 		own: b.spare(t, 2*groups, d), all: b.spare(n, 2*groups, d), ordered: b.spare(n, 2*groups, d),
 		dFirst: b.spare(n, 2*groups, d), dAll: b.spare(n, 2*groups, d),
 		add: opmanager.MustBind(b.Bwd, norm.ResidualAdd),
-	}
-	if a.stats != nil {
-		c.stats = memory.Must(a.stats.Reshape(t, b.Config.NumAttentionHeads, 1))
 	}
 	for range 2 * b.Batch {
 		c.saved = append(c.saved, saved())

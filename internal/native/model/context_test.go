@@ -43,25 +43,26 @@ func drawShared(i int) shared {
 	w.ContextComm = []any{world.CommP2P, world.CommAllGather}[rng.IntN(2)]
 	w.SequenceParallel = rng.IntN(2) == 0
 	data := one(1, 1, 2)
-	cfg.SeqLength = 2 * w.ContextParallel * one(1, 2, 3, 5)
+	cfg.SeqLength = 2 * w.ContextParallel * one(1, 2, 3, 5, 8)
 	if w.TensorParallel > 1 && w.SequenceParallel {
 		cfg.SeqLength *= 2
 	}
-	cfg.MaxPositionEmbeddings = cfg.SeqLength
 	cfg.NumQueryGroups = one(w.TensorParallel, 2, 4)
-	documents := false
-	if w.ContextComm == world.CommAllGather {
-		documents = rng.IntN(2) == 0
+	documents, window := rng.IntN(2) == 0, rng.IntN(2) == 0
+	if i%4 == 0 { // all that a block of keys depends on
+		documents, window, w.ContextComm = true, true, world.CommP2P
+		cfg.SeqLength *= 2
+	}
+	if window {
+		cfg.Window = [2]int{1 + rng.IntN(cfg.SeqLength), 0}
 		if rng.IntN(2) == 0 {
-			cfg.Window = [2]int{1 + rng.IntN(cfg.SeqLength), 0}
-			if rng.IntN(2) == 0 {
-				cfg.WindowLayers = []int{0, 1}
-			}
+			cfg.WindowLayers = []int{0, 1}
 		}
 	}
 	if data == 1 && rng.IntN(3) == 0 && cfg.SeqLength/(2*w.ContextParallel)*cfg.HiddenSize%8 == 0 && !w.SequenceParallel {
 		cfg.HiddenDropout, s.drops = 0.2, true
 	}
+	cfg.MaxPositionEmbeddings = cfg.SeqLength
 	s.cfg, s.ranks = cfg, data*w.ContextParallel*w.TensorParallel*w.PipelineParallel
 	all := data * s.rows
 	s.batch = model.NewBatch(all, cfg.SeqLength)
@@ -75,7 +76,7 @@ func drawShared(i int) shared {
 		s.batch.Weights[0] = 1
 	}
 	if documents {
-		restarts := rng.IntN(2) == 0
+		restarts, length := rng.IntN(2) == 0, one(3, 20)
 		s.batch.Segments = make([]int32, all*cfg.SeqLength)
 		if restarts {
 			s.batch.Positions = make([]int32, all*cfg.SeqLength)
@@ -84,7 +85,10 @@ func drawShared(i int) shared {
 			if k%cfg.SeqLength == 0 {
 				continue
 			}
-			more := int32(one(0, 0, 0, 1))
+			more := int32(0)
+			if rng.IntN(length) == 0 {
+				more = 1
+			}
 			s.batch.Segments[k] = s.batch.Segments[k-1] + more
 			if restarts && more == 0 {
 				s.batch.Positions[k] = s.batch.Positions[k-1] + 1
@@ -100,7 +104,7 @@ func drawShared(i int) shared {
 // with the other ways in which ranks divide the work.
 func TestContextComputesAsOne(t *testing.T) {
 	t.Parallel()
-	for i := range primustest.Cases(12, 200) {
+	for i := range primustest.Cases(40, 400) {
 		s := drawShared(i)
 		t.Run(s.layout, func(t *testing.T) {
 			wantLoss, wantGrads := s.alone(t)

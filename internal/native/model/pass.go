@@ -102,7 +102,7 @@ func (p *Pass) build(mgr *opmanager.Manager, train bool) {
 	m, c, t := p.m, p.m.cfg, p.batch*p.share.Tokens()
 	own := &memory.Pool{Arena: p.memory}
 	if m.part.Context != nil {
-		p.context = &contextPlan{share: p.share, batch: p.batch, ring: m.part.Ring}
+		p.context = &contextPlan{share: p.share, batch: p.batch}
 	}
 	outside := Builder{Config: m.local(), Batch: p.batch, Seq: p.share.Tokens(), Keep: own, Part: m.part, context: p.context, RowBuffers: new([4]RowBuffer), Apart: p.apart}
 	if train {

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/primus-fl/primus/internal/native/memory"
+	"github.com/primus-fl/primus/internal/native/sequence"
 	"github.com/primus-fl/primus/internal/native/world"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opregistry"
@@ -20,47 +21,52 @@ import (
 //	o   = o·exp(old lse − lse) + o of the step·exp(lse of the step − lse)
 //
 // In the first step a rank has its own keys. In others, all of its queries see the first chunk of
-// the keys of a lower rank, and those of its second chunk see both chunks of a higher one. In the
-// backward pass, the gradients of keys and values travel with them, and come home in the end. Each
-// step takes the result and the log-sum-exp of all steps, so that its gradients are parts of sums.
+// the keys of a lower rank, and those of its second chunk see both chunks of a higher one, as far
+// as documents and windows let them. In the backward pass, the gradients of keys and values travel
+// with them, and come home in the end. Each step takes the result and the log-sum-exp of all steps,
+// so that its gradients are parts of sums.
 //
 // T is batch·length, where length is the tokens of a sequence that a rank has. Rows of keys hold
 // the values as well.
 type ringAttention struct {
-	ranks          *world.World
-	batch, length  int
-	groups, heads  int
-	rows, packed   attentionViews    // of the tokens of the rank, by sequence and one after the other
-	stats          *tensor.Tensor    // [batch heads length 1]
-	keys           [2]*tensor.Tensor // [batch length 2·groups d]: those of this step and of the next one
-	dKeys          [2]*tensor.Tensor // their gradients: those of this step, and on their way
-	dStep          *tensor.Tensor    // [batch length 2·groups d]: what a step adds to them
-	step, sum      *tensor.Tensor    // [length heads d]: the result of a step, and all so far
-	stepLSE        *tensor.Tensor    // [heads·length]
-	lse            *tensor.Tensor    // [1 heads 2·length], of which the second half counts
-	dQueries       *tensor.Tensor    // [T heads d]
-	dQueriesStep   *tensor.Tensor    // [length heads d]
-	whole, doubled *tensor.Tensor    // i32: the ends of one sequence, of length and of twice that
-	saved          []*opregistry.Saved
-	correctLSE     *opmanager.Bound[attentionops.THDSecondHalfLSECorrectionArgs]
-	correctOut     *opmanager.Bound[attentionops.THDOutCorrectionArgs]
-	add            *opmanager.Bound[norm.ResidualAddArgs]
+	plan          *contextPlan
+	ranks         *world.World
+	before        int // keys before its own that a query sees, -1 for all
+	batch, length int
+	groups        int
+	views         attentionViews    // of the tokens of the rank, [T heads d]
+	stats         *tensor.Tensor    // [T heads 1]
+	keys          [2]*tensor.Tensor // [T 2·groups d]: those of this step and of the next one
+	dKeys         [2]*tensor.Tensor // their gradients: those of this step, and on their way
+	dStep         *tensor.Tensor    // [T 2·groups d]: what a step adds to them
+	step, sum     *tensor.Tensor    // [length heads d]: the result of a step, and all so far in the second half of some rows
+	stepStats     *tensor.Tensor    // [length heads 1]
+	lse           *tensor.Tensor    // [1 heads length], likewise
+	dQueries      *tensor.Tensor    // [T heads d]
+	dQueriesStep  *tensor.Tensor    // [length heads d]
+	saved         []*opregistry.Saved
+	correctLSE    *opmanager.Bound[attentionops.THDSecondHalfLSECorrectionArgs]
+	correctOut    *opmanager.Bound[attentionops.THDOutCorrectionArgs]
+	add           *opmanager.Bound[norm.ResidualAddArgs]
 }
 
-func (b *Builder) ringAttention(rows, packed attentionViews, stats *tensor.Tensor) *ringAttention {
+// blocksAtMost is how many blocks a step has for a row.
+const blocksAtMost = 2
+
+// ringAttention makes the attention between the views of a layer.
+func (b *Builder) ringAttention(views attentionViews, stats *tensor.Tensor) *ringAttention {
 	t, d, groups, heads := b.tokens(), b.Config.HeadDim(), b.Config.Groups(), b.Config.NumAttentionHeads
 	a := &ringAttention{
-		ranks: b.Part.Context, batch: b.Batch, length: b.Seq, groups: groups, heads: heads, rows: rows, packed: packed, stats: stats,
-		dStep: b.spare(b.Batch, b.Seq, 2*groups, d), step: b.spare(b.Seq, heads, d), sum: b.spare(b.Seq, heads, d),
-		stepLSE: b.spareF32(heads * b.Seq), lse: b.spareF32(1, heads, 2*b.Seq), dQueries: b.spare(t, heads, d), dQueriesStep: b.spare(b.Seq, heads, d),
-		whole: vector([]int32{0, int32(b.Seq)}), doubled: vector([]int32{0, int32(2 * b.Seq)}),
+		plan: b.context, ranks: b.Part.Context, before: b.Config.KeysBeforeIn(b.depth), batch: b.Batch, length: b.Seq, groups: groups, views: views, stats: stats,
+		dStep: b.spare(t, 2*groups, d), step: b.spare(b.Seq, heads, d), sum: b.spare(b.Seq, heads, d),
+		stepStats: b.spareF32(b.Seq, heads, 1), lse: b.spareF32(1, heads, b.Seq), dQueries: b.spare(t, heads, d), dQueriesStep: b.spare(b.Seq, heads, d),
 		correctLSE: opmanager.MustBind(b.Fwd, attentionops.THDSecondHalfLSECorrection), correctOut: opmanager.MustBind(b.Fwd, attentionops.THDOutCorrection),
 		add: opmanager.MustBind(b.Bwd, norm.ResidualAdd),
 	}
 	for i := range a.keys {
-		a.keys[i], a.dKeys[i] = b.spare(b.Batch, b.Seq, 2*groups, d), b.spare(b.Batch, b.Seq, 2*groups, d)
+		a.keys[i], a.dKeys[i] = b.spare(t, 2*groups, d), b.spare(t, 2*groups, d)
 	}
-	for range b.Batch * a.ranks.Ranks {
+	for range b.Batch * a.ranks.Ranks * blocksAtMost {
 		a.saved = append(a.saved, saved())
 	}
 	return a
@@ -74,22 +80,76 @@ func (b *Builder) spareF32(shape ...int) *tensor.Tensor {
 	return b.Spare.F32(shape...)
 }
 
-// ringCall is what a sequence computes in a step.
-type ringCall struct {
-	queries int // the first one
-	keys    int // how many from the first one on
-	mask    attentionops.MaskType
+// ringBlock is what the queries of a row see in a step.
+type ringBlock struct {
+	index              int // among those of the row in all steps
+	queries, keys      Range
+	own                bool           // the keys are those of the queries, which see those up to their own
+	queryEnds, keyEnds *tensor.Tensor // i32 [documents+1]
+	window             attentionops.WindowSize
+	halves             []ringHalf // queries whose results are merged; nil with own
 }
 
-// call returns what a sequence computes in a step, when this rank has the keys of another one.
-func (a *ringAttention) call(step int) ringCall {
-	switch {
-	case step == 0:
-		return ringCall{0, a.length, attentionops.CausalMask}
-	case step <= a.ranks.Rank: // the keys are those of a lower rank
-		return ringCall{0, a.length / 2, attentionops.NoMask}
+// ringHalf is queries of a block, at most half of the row, as the second half of as many tokens
+// again.
+type ringHalf struct {
+	queries Range
+	ends    *tensor.Tensor // i32: of one sequence
+}
+
+// ring returns the blocks of a row in a step, with so many keys before its own that a query sees,
+// -1 for all.
+func (p *contextPlan) ring(before, row, step int) []ringBlock {
+	all, known := p.rings[before]
+	if !known {
+		for row := range p.batch {
+			for step := range p.share.Ranks {
+				all = append(all, p.ringBlocks(before, row, step))
+			}
+		}
+		p.rings[before] = all
 	}
-	return ringCall{a.length / 2, a.length, attentionops.NoMask}
+	return all[row*p.share.Ranks+step]
+}
+
+func (p *contextPlan) ringBlocks(before, row, step int) []ringBlock {
+	first := row * p.share.Tokens()
+	at := func(r sequence.Range) Range { return Range{first + r.Lo, first + r.Hi} }
+	var all []ringBlock
+	for i, part := range p.share.Blocks((p.share.Rank+p.share.Ranks-step)%p.share.Ranks, p.segmentsOf(row), before) {
+		b := ringBlock{index: (row*p.share.Ranks+step)*blocksAtMost + i, queries: at(part.Queries), keys: at(part.Keys), own: part.Ends != nil}
+		if part.Before >= 0 {
+			b.window = attentionops.Window(part.Before, -1)
+		}
+		if b.own {
+			b.queryEnds, b.keyEnds = vector(part.Ends), vector(part.Ends)
+			all = append(all, b)
+			continue
+		}
+		b.queryEnds, b.keyEnds = vector([]int32{0, int32(part.Queries.Len())}), vector([]int32{0, int32(part.Keys.Len())})
+		for lo := b.queries.Lo; lo < b.queries.Hi; lo += p.share.Tokens() / 2 {
+			q := Range{lo, min(lo+p.share.Tokens()/2, b.queries.Hi)}
+			b.halves = append(b.halves, ringHalf{q, vector([]int32{0, int32(2 * (q.Hi - q.Lo))})})
+		}
+		all = append(all, b)
+	}
+	return all
+}
+
+// mask says which keys of a block a query sees.
+func (b *ringBlock) mask() attentionops.MaskType {
+	if b.own {
+		return attentionops.PaddingCausalMask
+	}
+	return attentionops.PaddingMask
+}
+
+func (b *ringBlock) options() attentionops.AttnOptions {
+	o := attentionops.AttnOptions{CuSeqlensQ: b.queryEnds, CuSeqlensKV: b.keyEnds, WindowSize: b.window}
+	if !b.own {
+		o.BottomRightDiagonal = opregistry.Bool(true)
+	}
+	return o
 }
 
 // turn calls a function for each step with the keys that this rank has in it, while those of the
@@ -99,7 +159,7 @@ func (a *ringAttention) turn(r *Run, do func(step int, keys *tensor.Tensor)) {
 		return
 	}
 	keys, values := a.split(a.keys[0])
-	if err := errors.Join(keys.CopyFrom(a.rows.k), values.CopyFrom(a.rows.v)); err != nil {
+	if err := errors.Join(keys.CopyFrom(a.views.k), values.CopyFrom(a.views.v)); err != nil {
 		r.fail(err)
 		return
 	}
@@ -118,92 +178,74 @@ func (a *ringAttention) turn(r *Run, do func(step int, keys *tensor.Tensor)) {
 
 // split returns the keys and the values of rows.
 func (a *ringAttention) split(rows *tensor.Tensor) (keys, values *tensor.Tensor) {
-	return memory.Must(rows.Slice(2, 0, a.groups)), memory.Must(rows.Slice(2, a.groups, 2*a.groups))
+	return memory.Must(rows.Slice(1, 0, a.groups)), memory.Must(rows.Slice(1, a.groups, 2*a.groups))
 }
 
-// of returns the keys of a sequence that a call sees.
-func (c ringCall) of(rows *tensor.Tensor, sequence int) *tensor.Tensor {
-	return memory.Must(memory.Rows(rows, sequence, sequence+1).Slice(1, 0, c.keys))
-}
-
-// one returns rows of tokens as a sequence of their own.
-func one(rows *tensor.Tensor) *tensor.Tensor {
-	s := rows.Shape()
-	return memory.Must(rows.Reshape(1, s[0], s[1], s[2]))
-}
-
-// stepStats returns the memory of the log-sum-exps of n queries in a step.
-func (a *ringAttention) stepStats(n int) *tensor.Tensor {
-	return memory.Must(memory.Rows(a.stepLSE, 0, a.heads*n).Reshape(1, a.heads, n, 1))
-}
+// of returns these rows of a tensor.
+func (r Range) of(t *tensor.Tensor) *tensor.Tensor { return memory.Rows(t, r.Lo, r.Hi) }
 
 func (a *ringAttention) forward(r *Run, of *attention) {
 	a.turn(r, func(step int, all *tensor.Tensor) {
-		c := a.call(step)
 		for i := range a.batch {
-			v := a.rows.sequence(i)
-			keys, values := a.split(c.of(all, i))
-			q := memory.Must(v.q.Slice(1, c.queries, a.length))
-			o, stats := v.o, memory.Rows(a.stats, i, i+1)
-			if n := a.length - c.queries; step > 0 {
-				o, stats = one(memory.Rows(a.step, 0, n)), a.stepStats(n)
-			}
-			Call(r, of.fwd, attentionops.FusedAttnFwdArgs{
-				Q: q, K: keys, V: values, O: o, Stats: stats, AttnScale: of.scale,
-				QKVFormat: attentionops.BSHD, AttnMaskType: c.mask, Saved: a.saved[i*a.ranks.Ranks+step],
-			})
-			if step > 0 {
-				a.merge(r, i, c.queries)
+			for _, b := range a.plan.ring(a.before, i, step) {
+				keys, values := a.split(b.keys.of(all))
+				o, stats := b.queries.of(a.views.o), b.queries.of(a.stats)
+				if n := b.queries.Hi - b.queries.Lo; !b.own {
+					o, stats = memory.Rows(a.step, 0, n), memory.Rows(a.stepStats, 0, n)
+				}
+				Call(r, of.fwd, attentionops.FusedAttnFwdArgs{
+					Q: b.queries.of(a.views.q), K: keys, V: values, O: o, Stats: stats, AttnScale: of.scale,
+					QKVFormat: attentionops.THD, AttnMaskType: b.mask(), AttnOptions: b.options(), Saved: a.saved[b.index],
+				})
+				for _, h := range b.halves {
+					a.merge(r, h, h.queries.Lo-b.queries.Lo)
+				}
 			}
 		}
 	})
 }
 
-// merge adds the result of a step for the queries of a sequence from the first one on.
-func (a *ringAttention) merge(r *Run, sequence, first int) {
-	n, half := a.length-first, first > 0
-	stats := memory.Must(memory.Rows(a.stats, sequence, sequence+1).Reshape(1, a.heads, a.length))
-	lse, step := memory.Must(a.lse.Slice(2, a.length, 2*a.length)), memory.Must(a.stepStats(n).Reshape(1, a.heads, n))
-	out := memory.Rows(a.packed.o, sequence*a.length, (sequence+1)*a.length)
-	counted, ends, old := a.lse, a.doubled, stats
-	if half {
-		counted, ends, old = lse, a.whole, memory.Must(stats.Slice(2, first, a.length))
-	}
+// turned returns the log-sum-exps of queries as [1 heads queries].
+func turned(stats *tensor.Tensor) *tensor.Tensor { return memory.Must(stats.Transpose(0, 2)) }
+
+// merge adds the result of a step, from one of its queries on, for queries.
+func (a *ringAttention) merge(r *Run, h ringHalf, from int) {
+	n := h.queries.Hi - h.queries.Lo
+	out, old := h.queries.of(a.views.o), turned(h.queries.of(a.stats))
+	step, stats := memory.Rows(a.step, from, from+n), turned(memory.Rows(a.stepStats, from, from+n))
+	sum, total := memory.Rows(a.sum, 0, 2*n), memory.Rows(a.sum, n, 2*n)
+	lse, whole := memory.Must(a.lse.Slice(2, 0, 2*n)), memory.Must(a.lse.Slice(2, n, 2*n))
 	if r.Err == nil {
-		r.fail(errors.Join(lse.CopyFrom(stats), zero(a.sum)))
+		r.fail(errors.Join(zero(sum), zero(a.lse), whole.CopyFrom(old)))
 	}
-	Call(r, a.correctLSE, attentionops.THDSecondHalfLSECorrectionArgs{LSE: counted, LSEPerStep: step, CuSeqlens: ends})
-	add := func(o, lseOf *tensor.Tensor) {
-		Call(r, a.correctOut, attentionops.THDOutCorrectionArgs{Out: a.sum, OutPerStep: o, LSE: lse, LSEPerStep: lseOf, CuSeqlens: a.whole, OnlySecondHalf: half})
-	}
-	add(memory.Rows(out, first, a.length), old)
-	add(memory.Rows(a.step, 0, n), step)
+	Call(r, a.correctLSE, attentionops.THDSecondHalfLSECorrectionArgs{LSE: lse, LSEPerStep: stats, CuSeqlens: h.ends})
+	Call(r, a.correctOut, attentionops.THDOutCorrectionArgs{Out: sum, OutPerStep: out, LSE: lse, LSEPerStep: old, CuSeqlens: h.ends, OnlySecondHalf: true})
+	Call(r, a.correctOut, attentionops.THDOutCorrectionArgs{Out: sum, OutPerStep: step, LSE: lse, LSEPerStep: stats, CuSeqlens: h.ends, OnlySecondHalf: true})
 	if r.Err == nil {
-		r.fail(errors.Join(memory.Rows(out, first, a.length).CopyFrom(memory.Rows(a.sum, first, a.length)), stats.CopyFrom(lse)))
+		r.fail(errors.Join(out.CopyFrom(total), old.CopyFrom(whole)))
 	}
 }
 
 func (a *ringAttention) backward(r *Run, of *attention) {
 	n := a.ranks.Ranks
 	a.turn(r, func(step int, all *tensor.Tensor) {
-		into, wait := a.dStep, func() error { return nil }
-		if step == 0 {
-			into = a.dKeys[0]
-		} else {
+		wait := func() error { return nil }
+		if step > 0 {
 			wait = a.ranks.Shift("pass on gradients of keys and values", a.dKeys[(step-1)%2], a.dKeys[step%2])
 		}
-		c := a.call(step)
-		for i := range a.batch {
-			a.gradients(r, of, c, i, step, all, into)
-		}
-		if err := wait(); r.Err == nil {
-			r.fail(err)
-		}
-		for i := range a.batch {
-			if step > 0 {
-				to := c.of(a.dKeys[step%2], i)
-				Call(r, a.add, norm.ResidualAddArgs{A: to, B: c.of(into, i), Output: to})
+		to := a.dKeys[step%2]
+		for k := range blocksAtMost {
+			a.each(step, k, func(b *ringBlock) { a.gradients(r, of, b, all, to) })
+			if k == 0 { // what the blocks add to is on its way
+				if err := wait(); r.Err == nil {
+					r.fail(err)
+				}
 			}
+			a.each(step, k, func(b *ringBlock) {
+				if !b.own {
+					Call(r, a.add, norm.ResidualAddArgs{A: b.keys.of(to), B: b.keys.of(a.dStep), Output: b.keys.of(to)})
+				}
+			})
 		}
 	})
 	if r.Err != nil {
@@ -215,32 +257,32 @@ func (a *ringAttention) backward(r *Run, of *attention) {
 		return
 	}
 	keys, values := a.split(home)
-	r.fail(errors.Join(a.rows.dk.CopyFrom(keys), a.rows.dv.CopyFrom(values), a.packed.dq.CopyFrom(a.dQueries)))
+	r.fail(errors.Join(a.views.dk.CopyFrom(keys), a.views.dv.CopyFrom(values), a.views.dq.CopyFrom(a.dQueries)))
 }
 
-// gradients adds those of the queries of a sequence in a step, and writes those of the keys.
-func (a *ringAttention) gradients(r *Run, of *attention, c ringCall, sequence, step int, all, into *tensor.Tensor) {
-	v, n := a.rows.sequence(sequence), a.length-c.queries
-	own := func(t *tensor.Tensor) *tensor.Tensor { return memory.Must(t.Slice(1, c.queries, a.length)) }
-	keys, values := a.split(c.of(all, sequence))
-	dKeys, dValues := a.split(c.of(into, sequence))
-	stats, dq := memory.Rows(a.stats, sequence, sequence+1), memory.Rows(a.dQueries, sequence*a.length+c.queries, (sequence+1)*a.length)
-	if c.queries > 0 {
-		some := a.stepStats(n)
-		if r.Err == nil {
-			r.fail(some.CopyFrom(memory.Must(stats.Slice(2, c.queries, a.length))))
+// each calls a function for the k-th block of each row that has one.
+func (a *ringAttention) each(step, k int, do func(b *ringBlock)) {
+	for i := range a.batch {
+		if blocks := a.plan.ring(a.before, i, step); k < len(blocks) {
+			do(&blocks[k])
 		}
-		stats = some
 	}
-	to := dq
-	if step > 0 {
-		to = memory.Rows(a.dQueriesStep, 0, n)
+}
+
+// gradients adds those of the queries of a block. It writes those of the keys to dStep, or to own
+// if they are those of the queries.
+func (a *ringAttention) gradients(r *Run, of *attention, b *ringBlock, all, own *tensor.Tensor) {
+	keys, values := a.split(b.keys.of(all))
+	dq, into, dKeys := b.queries.of(a.dQueries), b.queries.of(a.dQueries), b.keys.of(own)
+	if !b.own {
+		into, dKeys = memory.Rows(a.dQueriesStep, 0, b.queries.Hi-b.queries.Lo), b.keys.of(a.dStep)
 	}
+	dK, dV := a.split(dKeys)
 	Call(r, of.bwd, attentionops.FusedAttnBwdArgs{
-		Q: own(v.q), K: keys, V: values, O: own(v.o), DO: own(v.dO), Stats: stats, DQ: one(to), DK: dKeys, DV: dValues,
-		AttnScale: of.scale, QKVFormat: attentionops.BSHD, AttnMaskType: c.mask, Saved: a.saved[sequence*a.ranks.Ranks+step],
+		Q: b.queries.of(a.views.q), K: keys, V: values, O: b.queries.of(a.views.o), DO: b.queries.of(a.views.dO), Stats: b.queries.of(a.stats), DQ: into, DK: dK, DV: dV,
+		AttnScale: of.scale, QKVFormat: attentionops.THD, AttnMaskType: b.mask(), AttnOptions: b.options(), Saved: a.saved[b.index],
 	})
-	if step > 0 {
-		Call(r, a.add, norm.ResidualAddArgs{A: dq, B: to, Output: dq})
+	if !b.own {
+		Call(r, a.add, norm.ResidualAddArgs{A: dq, B: into, Output: dq})
 	}
 }

@@ -124,6 +124,60 @@ func TestParts(t *testing.T) {
 	}
 }
 
+// The blocks of a rank and of all others bring together what attention of the whole sequence does,
+// each pair once. Without documents and windows there is one for each of the others.
+func TestBlocks(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	for range 300 {
+		x := draw(rng)
+		share := func(rank int) sequence.Share {
+			return sequence.Share{Rank: rank, Ranks: x.ranks, Length: x.length}
+		}
+		for rank := range x.ranks {
+			queries, got := places(share(rank)), map[[2]int]int{}
+			for of := range x.ranks {
+				keys, blocks := places(share(of)), share(rank).Blocks(of, x.segments, x.before)
+				assert.LessOrEqual(t, len(blocks), 2, "%+v", x)
+				if x.segments == nil && x.before < 0 {
+					assert.Len(t, blocks, 1)
+				}
+				for i, b := range blocks {
+					assert.Equal(t, of == rank && i == 0, b.Ends != nil)
+					ends := b.Ends
+					if ends == nil {
+						ends = []int32{0, int32(b.Queries.Len())}
+					}
+					for d := range len(ends) - 1 {
+						for q := int(ends[d]); q < int(ends[d+1]); q++ {
+							first, own, end := 0, q+b.Keys.Len()-b.Queries.Len(), b.Keys.Len()
+							if b.Ends != nil {
+								first, own, end = int(ends[d]), q, q+1
+							}
+							seen := 0
+							for k := first; k < end; k++ {
+								if b.Before < 0 || k >= own-b.Before {
+									got[[2]int{queries[b.Queries.Lo+q], keys[b.Keys.Lo+k]}]++
+									seen++
+								}
+							}
+							assert.Positive(t, seen, "%+v: a query without keys in %+v", x, b)
+						}
+					}
+				}
+			}
+			for _, query := range queries {
+				for key := range x.length {
+					want := 0
+					if x.sees(query, key) {
+						want = 1
+					}
+					require.Equal(t, want, got[[2]int{query, key}], "%+v: rank %d, query %d, key %d", x, rank, query, key)
+				}
+			}
+		}
+	}
+}
+
 func TestValidate(t *testing.T) {
 	assert.NoError(t, sequence.Validate(7, 1))
 	assert.NoError(t, sequence.Validate(12, 3))

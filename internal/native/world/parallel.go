@@ -20,7 +20,7 @@ type Parallel struct {
 	ExpertParallel    int  `param:"expert_model_parallel_size"`   // ranks that share the experts of each layer; 0 means 1
 	PipelineParallel  int  `param:"pipeline_model_parallel_size"` // stages, each of which has some of the layers; 0 means 1
 	ContextParallel   int  `param:"context_parallel_size"`        // ranks that share the tokens of each sequence; 0 means 1
-	ContextComm       any  `param:"cp_comm_type"`                 // how they exchange keys and values: a name, or a list of one; nil means p2p
+	ContextComm       any  `param:"cp_comm_type"`                 // how they exchange keys and values: a name, or one for each layer; nil means p2p
 
 	// DistributedTimeout is how many minutes a rank waits for the others in a collective; 0 means
 	// 10.
@@ -60,7 +60,7 @@ func (p Parallel) Validate() error {
 		faults = append(faults, fmt.Errorf("context_parallel_size: given %d, want a number >= 1", p.ContextParallel))
 	}
 	if name := p.contextComm(); p.ContextRanks() > 1 && name != CommP2P && name != CommAllGather {
-		faults = append(faults, fmt.Errorf("cp_comm_type: given %v, want p2p or allgather", p.ContextComm))
+		faults = append(faults, fmt.Errorf("cp_comm_type: given %v, want p2p or all_gather, the same for all layers", p.ContextComm))
 	}
 	return errors.Join(faults...)
 }
@@ -71,19 +71,27 @@ func (p Parallel) ContextRanks() int { return cmp.Or(p.ContextParallel, 1) }
 // The ways in which ranks that share the tokens of sequences exchange keys and values.
 const (
 	CommP2P       = "p2p"
-	CommAllGather = "allgather"
+	CommAllGather = "all_gather"
 )
 
-// contextComm is cp_comm_type, "" if that is no name.
+// contextComm is cp_comm_type, "" if that is no name. Megatron's command line has another spelling
+// of all_gather in its help.
 func (p Parallel) contextComm() string {
-	v := p.ContextComm
-	if list, ok := v.([]any); ok && len(list) == 1 {
-		v = list[0]
-	}
-	if v == nil {
+	if p.ContextComm == nil {
 		return CommP2P
 	}
-	name, _ := v.(string)
+	name, _ := p.ContextComm.(string)
+	list, _ := p.ContextComm.([]any)
+	for i, of := range list {
+		one, _ := of.(string)
+		if i > 0 && one != name {
+			return ""
+		}
+		name = one
+	}
+	if name == "allgather" {
+		return CommAllGather
+	}
 	return name
 }
 

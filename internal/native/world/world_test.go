@@ -189,3 +189,20 @@ func TestParallelFits(t *testing.T) {
 	assert.EqualError(t, err, "expert_model_parallel_size: given 3, want a divisor of the number of ranks, which is 1: start a multiple of 3 with --nproc, mpirun or another launcher\n"+
 		"tensor_model_parallel_size: given 2, want a divisor of the number of ranks, which is 1: start a multiple of 2 with --nproc, mpirun or another launcher")
 }
+
+// The ways to exchange keys and values have Megatron's names, one for all layers or one for each.
+func TestContextComm(t *testing.T) {
+	for _, tt := range []struct {
+		given any
+		ring  bool
+	}{
+		{nil, true}, {"p2p", true}, {"all_gather", false}, {"allgather", false}, {[]any{"all_gather"}, false}, {[]any{"p2p", "p2p"}, true},
+	} {
+		p := world.Parallel{ContextParallel: 2, ContextComm: tt.given}
+		require.NoError(t, p.Validate(), "%v", tt.given)
+		assert.Equal(t, tt.ring, p.Rings(), "%v", tt.given)
+	}
+	for _, given := range []any{"a2a", "", 3, []any{}, []any{"p2p", "all_gather"}, []any{[]any{"p2p"}}, map[string]any{}} {
+		assert.EqualError(t, world.Parallel{ContextParallel: 2, ContextComm: given}.Validate(), fmt.Sprintf("cp_comm_type: given %v, want p2p or all_gather, the same for all layers", given))
+	}
+}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/primus-fl/primus/internal/native/sequence"
-	"github.com/primus-fl/primus/internal/native/world"
 )
 
 // lcm returns the least common multiple of two numbers.
@@ -35,14 +34,6 @@ func (a *Args) validateContext() error {
 	if a.SequenceParallel {
 		if rows = a.SeqLength / n / a.TensorRanks(); a.SeqLength/n%a.TensorRanks() != 0 {
 			refuse("sequence_parallel", true, fmt.Sprintf("false, or a seq_length in place of %d that is a multiple of %d,", a.SeqLength, n*a.TensorRanks()))
-		}
-	}
-	if a.Rings() {
-		switch {
-		case a.KeysBefore() >= 0:
-			refuse("cp_comm_type", world.CommP2P, "allgather for windows of attention")
-		case a.ResetAttention || a.tunes() && a.Packing:
-			refuse("cp_comm_type", world.CommP2P, "allgather for documents that attention tells apart (reset_attention_mask, packing)")
 		}
 	}
 	if a.AttentionDropout > 0 {

@@ -29,8 +29,7 @@ func TestContextTrainsAsOne(t *testing.T) {
 	got := commandtest.Run(t, "tokenizer", "train", "--input", text, "--vocab-size", "300", "-o", tokenizer)
 	require.Zero(t, got.Code, got.Stderr)
 	documents := []string{"train_data_path=" + text, "tokenizer_model=" + tokenizer, "vocab_size=0", "eod_mask_loss=true", "reset_attention_mask=true", "reset_position_ids=true"}
-	documents = append(documents, "cp_comm_type=allgather")
-	window := []string{"window_size=[9, 0]", "window_attn_skip_freq=[0, 1, 1, 0]", "cp_comm_type=['allgather']"}
+	window, gather := []string{"window_size=[9, 0]", "window_attn_skip_freq=[0, 1, 1, 0]"}, []string{"cp_comm_type=all_gather"}
 	runs := []struct {
 		model  string
 		ranks  int
@@ -38,10 +37,11 @@ func TestContextTrainsAsOne(t *testing.T) {
 		args   []string
 	}{
 		{"llama_2M", 2, asOne, []string{"context_parallel_size=2"}},
-		{"llama_2M", 2, asOne, []string{"context_parallel_size=2", "cp_comm_type=allgather"}},
+		{"llama_2M", 2, asOne, slices.Concat(gather, []string{"context_parallel_size=2"})},
 		{"llama_2M", 3, asOne, []string{"context_parallel_size=3", "seq_length=18", "num_query_groups=2", "global_batch_size=6"}},
 		{"llama_2M", 4, asOne, slices.Concat(documents, window, []string{"context_parallel_size=4"})},
-		{"llama_2M", 4, asOne, slices.Concat(documents, []string{"context_parallel_size=2", "use_distributed_optimizer=true", "overlap_grad_reduce=true", "overlap_param_gather=true"})},
+		{"llama_2M", 4, asOne, slices.Concat(documents, window, gather, []string{"context_parallel_size=4"})},
+		{"llama_2M", 4, asOne, slices.Concat(documents, gather, []string{"context_parallel_size=2", "use_distributed_optimizer=true", "overlap_grad_reduce=true", "overlap_param_gather=true"})},
 		{"gpt2_10M", 4, asOne, []string{"context_parallel_size=2", "tensor_model_parallel_size=2", "sequence_parallel=true", "hidden_dropout=0.1"}},
 		{"gpt2_10M", 2, asOne, slices.Concat(documents, []string{"context_parallel_size=2", "hidden_dropout=0.1"})},
 		{"qwen_6M", 4, asOne, []string{"context_parallel_size=4", "recompute_granularity=selective", "recompute_modules=['core_attn', 'layernorm']"}},
@@ -94,9 +94,8 @@ func TestContextRefusals(t *testing.T) {
 		{[]string{"context_parallel_size=-1"}, "context_parallel_size: given -1, want a number >= 1"},
 		{[]string{"context_parallel_size=2"}, "context_parallel_size: given 2, want a divisor of the number of ranks, which is 1"},
 		{[]string{"context_parallel_size=2", "tensor_model_parallel_size=2"}, "context_parallel_size times tensor_model_parallel_size: given 4, want a divisor of the number of ranks, which is 1"},
-		{[]string{"context_parallel_size=2", "cp_comm_type=a2a"}, "cp_comm_type: given a2a, want p2p or allgather"},
-		{[]string{"context_parallel_size=2", "window_size=[9, 0]"}, "cp_comm_type: given p2p, want allgather for windows of attention with context_parallel_size 2"},
-		{[]string{"context_parallel_size=2", "reset_attention_mask=true"}, "cp_comm_type: given p2p, want allgather for documents"},
+		{[]string{"context_parallel_size=2", "cp_comm_type=a2a"}, "cp_comm_type: given a2a, want p2p or all_gather, the same for all layers"},
+		{[]string{"context_parallel_size=2", "cp_comm_type=['p2p', 'all_gather']"}, "cp_comm_type: given [p2p all_gather], want p2p or all_gather, the same for all layers"},
 		{[]string{"context_parallel_size=2", "attention_dropout=0.1"}, "attention_dropout: given 0.1, want 0 with context_parallel_size 2"},
 	} {
 		t.Run(strings.Join(tt.args, " "), func(t *testing.T) {
