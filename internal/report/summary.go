@@ -46,11 +46,11 @@ func Summary(out io.Writer, r backend.Result) error {
 	if r.LastStep > 0 {
 		fmt.Fprintf(&b, "loss        %.4f at step 1, %.4f at step %d (%s)\n", r.FirstLoss, r.Loss, r.LastStep, r.LossIn())
 	}
-	if text := r.Health.String(); text != "" {
-		fmt.Fprintf(&b, "health      %s\n", text)
-	}
 	if r.CrossEntropy != nil {
 		fmt.Fprintf(&b, "            %.4f at step %d without what patches add: the cross entropy alone\n", *r.CrossEntropy, r.LastStep)
+	}
+	if text := r.Health.String(); text != "" {
+		fmt.Fprintf(&b, "health      %s\n", text)
 	}
 	if r.ValidLoss != nil {
 		fmt.Fprintf(&b, "validation  %.4f%s%s\n", *r.ValidLoss, evaluated(r.ValidTokens), bitsPerByte(*r.ValidLoss, r.ValidTokens, r.ValidBytes))
