@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 )
@@ -43,11 +44,12 @@ type Activation string
 // The activations.
 const (
 	SwiGLU Activation = "swiglu"
-	GELU   Activation = "gelu" // in its tanh form
+	GeGLU  Activation = "geglu" // gated by gelu
+	GELU   Activation = "gelu"  // in its tanh form
 )
 
 // Values returns the activations.
-func (Activation) Values() []string { return []string{string(SwiGLU), string(GELU)} }
+func (Activation) Values() []string { return []string{string(SwiGLU), string(GeGLU), string(GELU)} }
 
 // NormPlacement says where the norms of a layer are.
 type NormPlacement string
@@ -56,10 +58,13 @@ type NormPlacement string
 const (
 	PreNorm  NormPlacement = "pre"  // of the input of attention and of the MLP
 	PostNorm NormPlacement = "post" // of their outputs, before these are added to the stream
+	BothNorm NormPlacement = "both"
 )
 
 // Values returns the placements.
-func (NormPlacement) Values() []string { return []string{string(PreNorm), string(PostNorm)} }
+func (NormPlacement) Values() []string {
+	return []string{string(PreNorm), string(PostNorm), string(BothNorm)}
+}
 
 // Config are the parameters of the architecture, with Megatron's names.
 type Config struct {
@@ -83,12 +88,16 @@ type Config struct {
 	AddQKVBias            bool              `param:"add_qkv_bias"`            // of queries, keys and values alone
 	AttentionBias         bool              `param:"attention_bias"`          // of queries, keys, values and the output of attention
 	MLPBias               bool              `param:"mlp_bias"`
-	QKNorm                bool              `param:"qk_layernorm"`          // queries and keys of each head are normalised before they are rotated
-	QKNormWhole           bool              `param:"qk_layernorm_whole"`    // with qk_layernorm: all heads of a token are normalised in one
-	NormPlacement         NormPlacement     `param:"norm_placement"`        // "" means pre
-	KVChannels            int               `param:"kv_channels"`           // size of a head; 0 means hidden_size / num_attention_heads
-	Window                [2]int            `param:"window_size"`           // keys before a query that it sees, and after it, which is 0 or -1; [0, 0] and -1 before mean all
-	WindowLayers          []int             `param:"window_attn_skip_freq"` // 1 for each layer with the window, 0 for each without; none means all
+	QKNorm                bool              `param:"qk_layernorm"`                  // queries and keys of each head are normalised before they are rotated
+	QKNormWhole           bool              `param:"qk_layernorm_whole"`            // with qk_layernorm: all heads of a token are normalised in one
+	NormPlacement         NormPlacement     `param:"norm_placement"`                // "" means pre
+	ZeroCentered          bool              `param:"layernorm_zero_centered_gamma"` // norms multiply by 1 + weight
+	EmbeddingMultiplier   float64           `param:"embedding_multiplier"`          // of the vectors of tokens; 0 means 1
+	QueryScalar           float64           `param:"query_pre_attn_scalar"`         // scores are divided by its root; 0 means the size of a head
+	LocalBase             float64           `param:"rope_local_base_freq"`          // rotary_base of layers with the window, whose positions are not scaled; 0 means that of the others
+	KVChannels            int               `param:"kv_channels"`                   // size of a head; 0 means hidden_size / num_attention_heads
+	Window                [2]int            `param:"window_size"`                   // keys before a query that it sees, and after it, which is 0 or -1; [0, 0] and -1 before mean all
+	WindowLayers          []int             `param:"window_attn_skip_freq"`         // 1 for each layer with the window, 0 for each without; none means all
 	HiddenDropout         float64           `param:"hidden_dropout"`
 	AttentionDropout      float64           `param:"attention_dropout"`
 	RopeScaling
@@ -138,6 +147,15 @@ func (c Config) Validate() error {
 	f.oneOf("position_embedding_type", string(c.PositionEmbedding), c.PositionEmbedding.Values())
 	f.oneOf("activation_func", string(c.Activation), c.Activation.Values())
 	f.oneOf("norm_placement", string(c.NormPlacement), c.NormPlacement.Values())
+	if !(c.EmbeddingMultiplier >= 0 && c.EmbeddingMultiplier <= math.MaxFloat32) {
+		f.bad("embedding_multiplier", c.EmbeddingMultiplier, "a number > 0 that f32 can hold, or 0 for 1")
+	}
+	if !(c.QueryScalar >= 0 && c.QueryScalar <= math.MaxFloat32) {
+		f.bad("query_pre_attn_scalar", c.QueryScalar, "a number > 0 that f32 can hold, or 0 for the size of a head")
+	}
+	if c.LocalBase != 0 && (!(c.LocalBase > 1) || !c.Rotary() || c.KeysBefore() < 0 || c.PositionEmbedding == YaRN || c.PositionEmbedding == LongRope) {
+		f.bad("rope_local_base_freq", c.LocalBase, "a number > 1 with window_size and position_embedding_type rope or dynamic, or 0")
+	}
 	if c.QKNormWhole && !c.QKNorm {
 		f.bad("qk_layernorm_whole", true, "false without qk_layernorm")
 	}
@@ -260,7 +278,7 @@ func (c Config) validateExperts(f *faults) {
 	if c.MoEFFNHiddenSize < 0 {
 		f.bad("moe_ffn_hidden_size", c.MoEFFNHiddenSize, "a number >= 1, or 0 for ffn_hidden_size")
 	}
-	if !c.Gated() {
+	if cmp.Or(c.Activation, SwiGLU) != SwiGLU {
 		f.bad("activation_func", c.Activation, "swiglu with num_experts")
 	}
 	if c.AddBiasLinear {
@@ -339,10 +357,12 @@ func (c Config) Groups() int {
 func (c Config) Balanced() bool { return c.Mixture() && c.AuxLossCoeff > 0 }
 
 // HasPreNorms reports whether the inputs of attention and of MLPs are normalised.
-func (c Config) HasPreNorms() bool { return cmp.Or(c.NormPlacement, PreNorm) == PreNorm }
+func (c Config) HasPreNorms() bool { return c.NormPlacement != PostNorm }
 
 // HasPostNorms reports whether their outputs are.
-func (c Config) HasPostNorms() bool { return c.NormPlacement == PostNorm }
+func (c Config) HasPostNorms() bool {
+	return c.NormPlacement == PostNorm || c.NormPlacement == BothNorm
+}
 
 // HasLayerNorm reports whether norms are LayerNorm.
 func (c Config) HasLayerNorm() bool { return c.Normalization == LayerNorm }
@@ -356,7 +376,7 @@ func (c Config) Rotary() bool {
 func (c Config) LearnedPositions() bool { return c.PositionEmbedding == LearnedAbsolute }
 
 // Gated reports whether the first projection of an MLP computes gate and value.
-func (c Config) Gated() bool { return cmp.Or(c.Activation, SwiGLU) == SwiGLU }
+func (c Config) Gated() bool { return c.Activation != GELU }
 
 // Mixture reports whether layers have experts.
 func (c Config) Mixture() bool { return c.NumExperts > 0 }

@@ -18,6 +18,12 @@ type LongRopeFactors struct {
 	AttentionFactor float64 `param:"rope_scaling_attention_factor"`
 }
 
+// Local returns the configuration of the positions of layers with the window.
+func (c Config) Local() Config {
+	c.RotaryBase, c.PositionEmbedding, c.RopeScaling = c.LocalBase, Rope, RopeScaling{}
+	return c
+}
+
 // validateLengths checks what positions need whose frequencies depend on the length of sequences.
 func (c Config) validateLengths(f *faults) {
 	if c.PositionEmbedding != "" && c.PositionEmbedding != Rope && (c.UseScaling || c.interpolated()) && c.Rotary() {

@@ -1,6 +1,8 @@
 package architecture
 
 import (
+	"cmp"
+	"math"
 	"slices"
 
 	"github.com/primus-fl/primus/tensor"
@@ -18,16 +20,21 @@ const (
 	familyQwen3
 	familyQwen3MoE
 	familyOLMo2
+	familyGemma3
 	familyOwn // a mixture of traits that Hugging Face has no class for; the names are Llama's and Mixtral's
 )
 
 // family returns the family of Hugging Face models that can load the weights.
 func (c Config) family() family {
-	llama := c.Rotary() && c.Gated() && !c.HasLayerNorm()
+	llama := c.Rotary() && cmp.Or(c.Activation, SwiGLU) == SwiGLU && !c.HasLayerNorm()
 	windowed := c.KeysBefore() >= 0
 	switch {
+	case c.gemma3():
+		return familyGemma3
+	case c.ZeroCentered || c.EmbeddingMultiplier != 0 || c.QueryScalar != 0 || c.LocalBase != 0:
+		return familyOwn
 	case c.QKNormWhole || c.HasPostNorms():
-		if llama && !c.Mixture() && c.QKNormWhole && c.HasPostNorms() && c.HasQKVBias() == c.HasOutputBias() && !c.HasMLPBias() && !windowed {
+		if llama && !c.Mixture() && c.QKNormWhole && !c.HasPreNorms() && c.HasQKVBias() == c.HasOutputBias() && !c.HasMLPBias() && !windowed {
 			return familyOLMo2
 		}
 		return familyOwn
@@ -44,6 +51,17 @@ func (c Config) family() family {
 		return familyOwn
 	}
 }
+
+// gemma3 reports whether transformers computes the model as one of Gemma 3.
+func (c Config) gemma3() bool {
+	scaled := c.PositionEmbedding != "" && c.PositionEmbedding != Rope || c.UseScaling
+	return c.Activation == GeGLU && !c.HasLayerNorm() && c.NormPlacement == BothNorm && c.ZeroCentered && c.QKNorm && !c.QKNormWhole && !c.Mixture() &&
+		c.HasQKVBias() == c.HasOutputBias() && !c.HasMLPBias() && c.LocalBase != 0 && c.QueryScalar != 0 && !scaled &&
+		c.EmbeddingMultiplier == GemmaMultiplier(c.HiddenSize)
+}
+
+// GemmaMultiplier returns what Gemma multiplies the vectors of tokens with.
+func GemmaMultiplier(hidden int) float64 { return math.Sqrt(float64(hidden)) }
 
 // llamaFamily tells apart the families that differ from Llama in attention only.
 func (c Config) llamaFamily(windowed bool) family {
@@ -226,6 +244,12 @@ func (c Config) HFConfig() map[string]any {
 		add(map[string]any{"attention_bias": c.HasOutputBias(), "mlp_bias": c.HasMLPBias()})
 	case familyOLMo2:
 		common["attention_bias"] = c.HasOutputBias()
+	case familyGemma3:
+		delete(common, "hidden_act")
+		add(map[string]any{
+			"hidden_activation": "gelu_pytorch_tanh", "attention_bias": c.HasOutputBias(), "layer_types": c.layerTypes(),
+			"query_pre_attn_scalar": c.QueryScalar, "rope_local_base_freq": c.LocalBase, "attn_logit_softcapping": nil, "final_logit_softcapping": nil,
+		})
 	case familyQwen2, familyQwen3:
 		add(c.layerWindows())
 	case familyMixtral:
@@ -247,6 +271,16 @@ func (c Config) HFConfig() map[string]any {
 		}
 		if c.HasPostNorms() {
 			common["norm_placement"] = string(c.NormPlacement)
+		}
+		if c.ZeroCentered {
+			common["layernorm_zero_centered_gamma"] = true
+		}
+		for key, v := range map[string]float64{
+			"embedding_multiplier": c.EmbeddingMultiplier, "query_pre_attn_scalar": c.QueryScalar, "rope_local_base_freq": c.LocalBase,
+		} {
+			if v != 0 {
+				common[key] = v
+			}
 		}
 		if c.QKNormWhole {
 			common["qk_layernorm_whole"] = true
@@ -275,6 +309,8 @@ func (c Config) class() (class, kind string) {
 		return "Qwen3MoeForCausalLM", "qwen3_moe"
 	case familyOLMo2:
 		return "Olmo2ForCausalLM", "olmo2"
+	case familyGemma3:
+		return "Gemma3ForCausalLM", "gemma3_text"
 	case familyGPT2:
 		return "GPT2LMHeadModel", "gpt2"
 	default:

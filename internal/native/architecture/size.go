@@ -7,7 +7,10 @@ func (c Config) NumParameters() int { return int(c.parameters()) }
 func (c Config) parameters() float64 {
 	h, vocab, qkv, up := float64(c.HiddenSize), float64(c.VocabSize), float64(c.QKVRows()), float64(c.UpRows())
 	heads := float64(c.NumAttentionHeads) * float64(c.HeadDim())
-	norm, headNorms, biases := h, 0.0, 0.0
+	norm, norms, headNorms, biases := h, 2.0, 0.0, 0.0
+	if c.HasPreNorms() && c.HasPostNorms() {
+		norms = 4
+	}
 	if c.QKNorm {
 		headNorms = 2 * float64(c.HeadDim())
 		if c.QKNormWhole {
@@ -30,7 +33,7 @@ func (c Config) parameters() float64 {
 	if c.Mixture() {
 		mlp = (mlp + h) * float64(c.NumExperts)
 	}
-	n := vocab*h + float64(c.NumLayers)*(2*norm+headNorms+qkv*h+heads*h+biases+mlp) + norm
+	n := vocab*h + float64(c.NumLayers)*(norms*norm+headNorms+qkv*h+heads*h+biases+mlp) + norm
 	if c.LearnedPositions() {
 		n += float64(c.Positions()) * h
 	}

@@ -85,14 +85,14 @@ func (c Config) yarnFrequency(f float64, i int) float64 {
 // AttentionScale returns what scores of attention are multiplied with, and whether it is not the
 // 1/√d of a head of d elements.
 func (c Config) AttentionScale() (scale float64, special bool) {
-	m, d := 1.0, float64(c.HeadDim())
+	m, d := 1.0, cmp.Or(c.QueryScalar, float64(c.HeadDim()))
 	switch c.PositionEmbedding {
 	case YaRN:
 		m = c.Yarn.attentionFactor()
 	case LongRope:
 		m = c.longRopeAttentionFactor()
 	case "", Rope, DynamicRope, LearnedAbsolute:
-		return 1 / math.Sqrt(d), false
+		return 1 / math.Sqrt(d), c.QueryScalar != 0
 	}
 	return m * m / math.Sqrt(d), true
 }

@@ -3,6 +3,7 @@ package inference_test
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -50,7 +51,11 @@ func architectures() map[string]model.Config {
 	long.LongRopeFactors = model.LongRopeFactors{ShortFactors: []float64{1, 1, 1.5, 2}, LongFactors: []float64{1, 2, 3.25, 6}}
 	olmo2 := llama()
 	olmo2.NormPlacement, olmo2.QKNorm, olmo2.QKNormWhole = model.PostNorm, true, true
-	return map[string]model.Config{"olmo2": olmo2, "attention bias": bias, "longrope": long, "qwen3 moe": qwen3MoE, "llama": llama(), "gpt2": gpt2, "mixtral": mixtral, "qwen3 with yarn": qwen3, "windows of some layers": mistral, "llama3": llama3}
+	gemma3 := qwen3
+	gemma3.PositionEmbedding, gemma3.Yarn, gemma3.Interpolation = model.Rope, model.Yarn{}, 2
+	gemma3.Activation, gemma3.NormPlacement, gemma3.ZeroCentered, gemma3.QueryScalar, gemma3.LocalBase = model.GeGLU, model.BothNorm, true, 9, 100
+	gemma3.EmbeddingMultiplier, gemma3.Window, gemma3.WindowLayers = math.Sqrt(32), [2]int{20, 0}, mistral.WindowLayers
+	return map[string]model.Config{"gemma3": gemma3, "olmo2": olmo2, "attention bias": bias, "longrope": long, "qwen3 moe": qwen3MoE, "llama": llama(), "gpt2": gpt2, "mixtral": mixtral, "qwen3 with yarn": qwen3, "windows of some layers": mistral, "llama3": llama3}
 }
 
 // newManager returns a manager that uses the fast impls only.

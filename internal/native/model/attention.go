@@ -32,7 +32,8 @@ type attention struct {
 	bwd        *opmanager.Bound[attentionops.FusedAttnBwdArgs]
 }
 
-func (b *Builder) attention(w LayerWeights, freqs *tensor.Tensor) *attention {
+func (b *Builder) attention(w LayerWeights, angles angles) *attention {
+	freqs := angles.of(b)
 	c, t, d := b.Config, b.tokens(), b.Config.HeadDim()
 	nq, nk := c.NumAttentionHeads, c.NumAttentionHeads+c.Groups()
 	all := nk + c.Groups()
@@ -277,6 +278,40 @@ func (p *rotary) Backward(r *Run) {
 		v, format := p.views(r)
 		Call(r, p.bwd, rope.FusedRopeArgs{Input: v.grad, Freqs: p.freqs, Output: v.grad, QKVFormat: format, CuSeqlens: r.Places, StartPositions: r.Starts})
 	}
+}
+
+// angles are those of rotary positions [seq 1 1 d]; nil without.
+type angles struct{ all, local *tensor.Tensor } // local is of layers with the window, nil where they have the others
+
+// newAngles allocates angles of so many positions.
+func newAngles(c architecture.Config, positions int, f32 func(shape ...int) *tensor.Tensor) (a angles) {
+	if c.Rotary() {
+		a.all = f32(positions, 1, 1, c.HeadDim())
+	}
+	if c.LocalBase != 0 {
+		a.local = f32(positions, 1, 1, c.HeadDim())
+	}
+	return a
+}
+
+// of returns the angles of the layer that is made.
+func (a angles) of(b *Builder) *tensor.Tensor {
+	if a.local != nil && b.Config.KeysBeforeIn(b.depth) >= 0 {
+		return a.local
+	}
+	return a.all
+}
+
+// fill writes the angles.
+func (a angles) fill(c architecture.Config) error {
+	if a.all == nil {
+		return nil
+	}
+	err := FillFreqs(c, a.all)
+	if err == nil && a.local != nil {
+		err = FillFreqs(c.Local(), a.local)
+	}
+	return err
 }
 
 // FillFreqs writes the angles of rotary positions: position · frequency, for each half of the head

@@ -39,7 +39,7 @@ type Decoder struct {
 	memory   *memory.Arena
 	cache    *KVCache
 	plan     *stepPlan
-	freqs    *tensor.Tensor // [capacity 1 1 d]; nil without rotary positions
+	angles   angles
 	logits   *tensor.Tensor // f32 [rows vocab]
 	parts    *logitParts    // nil where this rank has the whole vocabulary
 	rounder  *rounder
@@ -66,10 +66,8 @@ func (m *Model) NewDecoder(mgr *opmanager.Manager, s DecoderSettings) (*Decoder,
 	if err := d.memory.Err; err != nil {
 		return nil, fmt.Errorf("allocate the cache of %d sequences of %d tokens: %w", s.Slots, s.Capacity, d.memory.Fail())
 	}
-	if d.freqs != nil {
-		if err := FillFreqs(c, d.freqs); err != nil {
-			return nil, errors.Join(err, d.Close())
-		}
+	if err := d.angles.fill(c); err != nil {
+		return nil, errors.Join(err, d.Close())
 	}
 	return d, nil
 }
@@ -84,9 +82,7 @@ func (m *Model) decoder(mgr *opmanager.Manager, s DecoderSettings, backend devic
 		d.cache.Keys = append(d.cache.Keys, a.New(c.Compute(), s.Slots, s.Capacity, c.Groups(), c.HeadDim()))
 		d.cache.Values = append(d.cache.Values, a.New(c.Compute(), s.Slots, s.Capacity, c.Groups(), c.HeadDim()))
 	}
-	if c.Rotary() {
-		d.freqs = a.New(tensor.F32, s.Capacity, 1, 1, c.HeadDim())
-	}
+	d.angles = newAngles(c, s.Capacity, func(shape ...int) *tensor.Tensor { return a.New(tensor.F32, shape...) })
 	d.logits = a.New(tensor.F32, s.Rows, c.VocabSize)
 	if m.part.Tensor != nil {
 		d.parts = newLogitParts(m, s.Rows, a)
@@ -234,7 +230,7 @@ func (d *Decoder) build(n int) *decoderPass {
 		pick: opmanager.MustBind(b.Fwd, embeddingops.EmbeddingFwd),
 	}
 	b.ShareWide(d.mgr)
-	p.layers = b.Layers(d.m.layers, 0, d.mgr, d.memory, d.freqs)
+	p.layers = b.Layers(d.m.layers, 0, d.mgr, d.memory, d.angles)
 	return p
 }
 

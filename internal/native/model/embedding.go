@@ -9,6 +9,7 @@ import (
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/ops/embedding"
 	"github.com/primus-fl/primus/ops/norm"
+	"github.com/primus-fl/primus/ops/optim"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -22,6 +23,7 @@ type Embedding struct {
 	tied                 bool           // the output layer shares the weight of tokens and has written its part of the gradient
 	stream               *Stream
 	parts                *tableParts // nil where this rank has the whole table
+	multiplier           *multiplier // of the vectors of tokens; nil without
 	dropout              *dropout
 	fwd                  *opmanager.Bound[embedding.EmbeddingFwdArgs]
 	bwd                  *opmanager.Bound[embedding.EmbeddingBwdArgs]
@@ -37,6 +39,12 @@ func (b *Builder) Embedding(tokens, positions *Param, tied bool) *Embedding {
 		stream: b.stream, dropout: b.dropout(),
 		fwd: opmanager.MustBind(b.Fwd, embedding.EmbeddingFwd), bwd: opmanager.MustBind(b.Bwd, embedding.EmbeddingBwd),
 		add: opmanager.MustBind(b.Fwd, norm.ResidualAdd),
+	}
+	if m := b.Config.EmbeddingMultiplier; m != 0 && m != 1 {
+		e.multiplier = &multiplier{
+			scale: float32(m), flag: b.Keep.New(tensor.I32, 1), lists: [][]*tensor.Tensor{{nil}, {nil}}, grad: b.scratch(t, b.Config.HiddenSize),
+			fwd: opmanager.MustBind(b.Fwd, optim.MultiTensorScale), bwd: opmanager.MustBind(b.Bwd, optim.MultiTensorScale),
+		}
 	}
 	if e.Positions != nil {
 		e.Places, e.vectors = b.Keep.New(tensor.I32, t), b.Rows()
@@ -77,6 +85,7 @@ func (e *Embedding) Forward(r *Run, y *tensor.Tensor) {
 	} else {
 		Call(r, e.fwd, embedding.EmbeddingFwdArgs{Indices: e.Indices, Weight: e.table, Output: y})
 	}
+	e.multiplier.Forward(r, y)
 	if e.Positions != nil {
 		Call(r, e.fwd, embedding.EmbeddingFwdArgs{Indices: e.placed, Weight: e.positionTable, Output: e.vectors})
 		Call(r, e.add, norm.ResidualAddArgs{A: y, B: e.vectors, Output: y})
@@ -90,14 +99,42 @@ func (e *Embedding) Backward(r *Run, g *Gradients) {
 		return
 	}
 	dy := g.whole(r, e.dropout.Backward(r, g.Res))
-	args := embedding.EmbeddingBwdArgs{Grad: dy, Indices: e.Indices, DWeight: e.tokens.Grad, Accumulate: r.Accumulate || e.tied}
+	tokens := e.multiplier.Backward(r, dy)
+	args := embedding.EmbeddingBwdArgs{Grad: tokens, Indices: e.Indices, DWeight: e.tokens.Grad, Accumulate: r.Accumulate || e.tied}
 	if e.parts != nil {
-		args.Grad, args.Indices = e.parts.pick(r, dy)
+		args.Grad, args.Indices = e.parts.pick(r, tokens)
 	}
 	Call(r, e.bwd, args)
 	if e.Positions != nil {
 		Call(r, e.bwd, embedding.EmbeddingBwdArgs{Grad: dy, Indices: e.Places, DWeight: e.Positions.Grad, Accumulate: r.Accumulate})
 	}
+}
+
+// multiplier multiplies vectors by a number.
+type multiplier struct {
+	scale    float32
+	flag     *tensor.Tensor
+	lists    [][]*tensor.Tensor // the operands of a call
+	grad     *tensor.Tensor     // [T h]
+	fwd, bwd *opmanager.Bound[optim.MultiTensorScaleArgs]
+}
+
+// Forward changes y.
+func (m *multiplier) Forward(r *Run, y *tensor.Tensor) {
+	if m != nil {
+		m.lists[0][0], m.lists[1][0] = y, y
+		Call(r, m.fwd, optim.MultiTensorScaleArgs{NoopFlag: m.flag, TensorLists: m.lists, Scale: m.scale})
+	}
+}
+
+// Backward returns the gradient of what is multiplied. It does not change dy.
+func (m *multiplier) Backward(r *Run, dy *tensor.Tensor) *tensor.Tensor {
+	if m == nil {
+		return dy
+	}
+	m.lists[0][0], m.lists[1][0] = dy, m.grad
+	Call(r, m.bwd, optim.MultiTensorScaleArgs{NoopFlag: m.flag, TensorLists: m.lists, Scale: m.scale})
+	return m.grad
 }
 
 // tableParts looks up the tokens of the part of a table that this rank has. Their vectors, put into

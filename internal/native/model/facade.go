@@ -34,11 +34,13 @@ const (
 	LayerNorm       = architecture.LayerNorm
 	PreNorm         = architecture.PreNorm
 	PostNorm        = architecture.PostNorm
+	BothNorm        = architecture.BothNorm
 	Rope            = architecture.Rope
 	YaRN            = architecture.YaRN
 	DynamicRope     = architecture.DynamicRope
 	LongRope        = architecture.LongRope
 	LearnedAbsolute = architecture.LearnedAbsolute
 	SwiGLU          = architecture.SwiGLU
+	GeGLU           = architecture.GeGLU
 	GELU            = architecture.GELU
 )

@@ -25,7 +25,7 @@ type Layer struct {
 	add, addBwd         *opmanager.Bound[norm.ResidualAddArgs]
 }
 
-func (b *Builder) layer(w LayerWeights, in, freqs *tensor.Tensor) Layer {
+func (b *Builder) layer(w LayerWeights, in *tensor.Tensor, angles angles) Layer {
 	t, h := b.tokens(), b.Config.HiddenSize
 	mid, mlpStream := b.Rows(), b.stream
 	if b.Part.Sequence && b.Config.Mixture() {
@@ -43,7 +43,7 @@ func (b *Builder) layer(w LayerWeights, in, freqs *tensor.Tensor) Layer {
 	return Layer{
 		In: in, norm1: norm1, mid: mid, norm2: norm2, stream: b.stream, mlpStream: mlpStream, again: b.computedAgain(),
 		attentionNorm: b.outputNorm(w.AttentionNorm), mlpNorm: b.outputNorm(w.MLPNorm),
-		inputNorm: b.StreamNorm(w.InputNorm), attention: b.attention(w, freqs), dropout1: b.dropout(),
+		inputNorm: b.StreamNorm(w.InputNorm), attention: b.attention(w, angles), dropout1: b.dropout(),
 		postNorm: b.StreamNorm(w.PostNorm), mlp: b.mlp(w), dropout2: b.dropout(),
 		add: opmanager.MustBind(b.Fwd, norm.ResidualAdd), addBwd: opmanager.MustBind(b.Bwd, norm.ResidualAdd),
 	}
@@ -61,7 +61,7 @@ func (b *Builder) mlpRows() int {
 // Layers makes the layers. In a forward-only pass they share all memory except their inputs, of
 // which there are two; in training, what is computed again is shared. first is the number of the
 // first one.
-func (b Builder) Layers(weights []LayerWeights, first int, mgr *opmanager.Manager, a *memory.Arena, freqs *tensor.Tensor) []Layer {
+func (b Builder) Layers(weights []LayerWeights, first int, mgr *opmanager.Manager, a *memory.Arena, angles angles) []Layer {
 	train := b.Spare != nil
 	var all []Layer
 	inputs := [2]*tensor.Tensor{}
@@ -81,7 +81,7 @@ func (b Builder) Layers(weights []LayerWeights, first int, mgr *opmanager.Manage
 		case train || i < len(inputs):
 			inputs[i%2] = a.New(b.Config.Compute(), b.rows(), b.Config.HiddenSize)
 		}
-		all = append(all, b.layer(w, inputs[i%2], freqs))
+		all = append(all, b.layer(w, inputs[i%2], angles))
 	}
 	return all
 }

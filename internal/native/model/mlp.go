@@ -18,10 +18,13 @@ func (b *Builder) mlp(w LayerWeights) mlp {
 	b.postpone(&down, b.kept(t, b.Config.HiddenSize))
 	in, act, dAct := b.Act(t, b.Config.UpRows()), b.Act(t, f), b.scratch(t, f)
 	if b.Config.Gated() {
-		return &swiGLU{
-			up: up, down: down, in: in, act: act, dAct: dAct,
-			fwd: opmanager.MustBind(b.Fwd, activation.SwiGLU), bwd: opmanager.MustBind(b.Bwd, activation.DSwiGLU),
+		m := &gatedMLP{up: up, down: down, in: in, act: act, dAct: dAct}
+		if b.Config.Activation == architecture.GeGLU {
+			m.fwd, m.bwd = opmanager.MustBind(b.Fwd, activation.GEGLU), opmanager.MustBind(b.Bwd, activation.DGEGLU)
+		} else {
+			m.fwd, m.bwd = opmanager.MustBind(b.Fwd, activation.SwiGLU), opmanager.MustBind(b.Bwd, activation.DSwiGLU)
 		}
+		return m
 	}
 	return &gelu{
 		up: up, down: down, in: in, act: act, dAct: dAct,
@@ -30,34 +33,34 @@ func (b *Builder) mlp(w LayerWeights) mlp {
 	}
 }
 
-// swiGLU is an MLP whose first projection computes gate and value.
-type swiGLU struct {
+// gatedMLP is an MLP whose first projection computes gate and value.
+type gatedMLP struct {
 	up, down Linear
 	in       *tensor.Tensor // [T 2f], the input of the activation, which backward overwrites with its gradient
 	act      *tensor.Tensor // [T f]
 	dAct     *tensor.Tensor
-	fwd      *opmanager.Bound[activation.SwiGLUArgs]
-	bwd      *opmanager.Bound[activation.DSwiGLUArgs]
+	fwd      *opmanager.Bound[activation.ActivationArgs]
+	bwd      *opmanager.Bound[activation.DActivationArgs]
 }
 
-func (m *swiGLU) Forward(r *Run, x, y *tensor.Tensor) {
+func (m *gatedMLP) Forward(r *Run, x, y *tensor.Tensor) {
 	m.up.Forward(r, x, m.in)
-	Call(r, m.fwd, activation.SwiGLUArgs{Input: m.in, Output: m.act})
+	Call(r, m.fwd, activation.ActivationArgs{Input: m.in, Output: m.act})
 	if y != nil {
 		m.down.Forward(r, m.act, y)
 	}
 }
 
-func (m *swiGLU) Backward(r *Run, x, dy, dx *tensor.Tensor) {
+func (m *gatedMLP) Backward(r *Run, x, dy, dx *tensor.Tensor) {
 	m.down.Backward(r, m.act, dy, m.dAct)
-	Call(r, m.bwd, activation.DSwiGLUArgs{Grad: m.dAct, FwdInput: m.in, Output: m.in})
+	Call(r, m.bwd, activation.DActivationArgs{Grad: m.dAct, FwdInput: m.in, Output: m.in})
 	m.up.Backward(r, x, m.in, dx)
 }
 
 // gelu is the MLP of two projections with GELU between them.
 type gelu struct {
 	up, down Linear
-	in       *tensor.Tensor // [T f], as in swiGLU
+	in       *tensor.Tensor // [T f], as in gatedMLP
 	act      *tensor.Tensor // [T f]
 	dAct     *tensor.Tensor
 	fwd      *opmanager.Bound[activation.ActivationArgs]

@@ -102,13 +102,23 @@ func olmo2() model.Config {
 // postNorms has norms of outputs alone, with biases, before dropout.
 func postNorms() model.Config {
 	c := mixed()
-	c.NormPlacement, c.InitMethodStd = model.PostNorm, 1 // the norms of small outputs would be far from linear
+	c.NormPlacement, c.InitMethodStd = model.PostNorm, 0.5 // the norms of small outputs would be far from linear
+	return c
+}
+
+// gemma3 has what layers of Gemma 3 with windows have.
+func gemma3() model.Config {
+	c := qwen3()
+	c.Activation, c.NormPlacement, c.ZeroCentered = model.GeGLU, model.BothNorm, true
+	c.EmbeddingMultiplier, c.QueryScalar, c.LocalBase = 2, 9, 100
+	c.Window = [2]int{2, 0}
 	return c
 }
 
 func architectures() map[string]model.Config {
 	return map[string]model.Config{
-		"olmo2": olmo2(), "norms of outputs": postNorms(),
+		"gemma3": gemma3(),
+		"olmo2":  olmo2(), "norms of outputs": postNorms(),
 		"llama": tiny(false), "llama untied": tiny(true), "gpt2": gpt2(), "mixtral": mixtral(),
 		"layernorm with rope, swiglu, biases and dropout": mixed(), "rmsnorm with rope and gelu": plain(),
 		"qwen2": qwen2(), "qwen3": qwen3(), "mistral": mistral(), "llama3": llama3(), "norms of heads with learned positions": headNorms(), "layernorm of heads": headLayerNorms(),
@@ -385,7 +395,7 @@ func TestConfigErrorsOfParts(t *testing.T) {
 	for _, want := range []string{
 		`normalization: given "rmsnorm", want RMSNorm or LayerNorm`,
 		`position_embedding_type: given "alibi", want rope or yarn or dynamic or longrope or learned_absolute`,
-		`activation_func: given "relu", want swiglu or gelu`,
+		`activation_func: given "relu", want swiglu or geglu or gelu`,
 		"max_position_embeddings: given 3, want at least seq_length 6",
 		"hidden_dropout: given 1, want a number in [0, 1)",
 		"attention_dropout: given -1, want a number in [0, 1)",

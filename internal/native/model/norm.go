@@ -22,16 +22,16 @@ func (b *Builder) StreamNorm(w NormWeights) Norm {
 // norm makes the norm of a number of rows. The gradients of its weights are sums over the ranks
 // that have other rows, if there are any.
 func (b *Builder) norm(w NormWeights, rows int, ranks *world.World) Norm {
-	eps, rsigma := float32(b.Config.NormEpsilon), b.Keep.F32(rows)
+	eps, zero, rsigma := float32(b.Config.NormEpsilon), b.Config.ZeroCentered, b.Keep.F32(rows)
 	if b.Config.HasLayerNorm() {
 		return &layerNorm{
 			gain: w.Gain, bias: w.Bias, gainGrad: b.gainGrad(w.Gain).over(ranks), biasGrad: b.vectorGrad(w.Bias).over(ranks),
-			mu: b.Keep.F32(rows), rsigma: rsigma, eps: eps, saved: saved(),
+			mu: b.Keep.F32(rows), rsigma: rsigma, eps: eps, zero: zero, saved: saved(),
 			fwd: opmanager.MustBind(b.Fwd, norm.LayerNormFwd), bwd: opmanager.MustBind(b.Bwd, norm.LayerNormBwd),
 		}
 	}
 	return &rmsNorm{
-		gain: w.Gain, gainGrad: b.gainGrad(w.Gain).over(ranks), rsigma: rsigma, eps: eps, saved: saved(),
+		gain: w.Gain, gainGrad: b.gainGrad(w.Gain).over(ranks), rsigma: rsigma, eps: eps, zero: zero, saved: saved(),
 		fwd: opmanager.MustBind(b.Fwd, norm.RMSNormFwd), bwd: opmanager.MustBind(b.Bwd, norm.RMSNormBwd),
 	}
 }
@@ -64,18 +64,19 @@ type rmsNorm struct {
 	gainGrad vectorGrad
 	rsigma   *tensor.Tensor // [rows]
 	eps      float32
+	zero     bool // it multiplies by 1 + gain
 	saved    *opregistry.Saved
 	fwd      *opmanager.Bound[norm.RMSNormFwdArgs]
 	bwd      *opmanager.Bound[norm.RMSNormBwdArgs]
 }
 
 func (n *rmsNorm) Forward(r *Run, x, y *tensor.Tensor) {
-	Call(r, n.fwd, norm.RMSNormFwdArgs{Input: x, Weight: n.gain.Value, Output: y, RSigma: n.rsigma, Eps: n.eps, Saved: n.saved})
+	Call(r, n.fwd, norm.RMSNormFwdArgs{Input: x, Weight: n.gain.Value, Output: y, RSigma: n.rsigma, Eps: n.eps, ZeroCenteredGamma: n.zero, Saved: n.saved})
 }
 
 func (n *rmsNorm) Backward(r *Run, x, dy, dx *tensor.Tensor) {
 	Call(r, n.bwd, norm.RMSNormBwdArgs{
-		DZ: dy, X: x, RSigma: n.rsigma, Gamma: n.gain.Value, DX: dx, DGamma: n.gainGrad.to(r), Saved: n.saved,
+		DZ: dy, X: x, RSigma: n.rsigma, Gamma: n.gain.Value, DX: dx, DGamma: n.gainGrad.to(r), ZeroCenteredGamma: n.zero, Saved: n.saved,
 	})
 	n.gainGrad.done(r)
 }
@@ -85,6 +86,7 @@ type layerNorm struct {
 	gainGrad, biasGrad vectorGrad
 	mu, rsigma         *tensor.Tensor // [rows]
 	eps                float32
+	zero               bool // as in rmsNorm
 	saved              *opregistry.Saved
 	fwd                *opmanager.Bound[norm.LayerNormFwdArgs]
 	bwd                *opmanager.Bound[norm.LayerNormBwdArgs]
@@ -92,14 +94,14 @@ type layerNorm struct {
 
 func (n *layerNorm) Forward(r *Run, x, y *tensor.Tensor) {
 	Call(r, n.fwd, norm.LayerNormFwdArgs{
-		Input: x, Weight: n.gain.Value, Bias: n.bias.Value, Output: y, Mu: n.mu, RSigma: n.rsigma, Eps: n.eps, Saved: n.saved,
+		Input: x, Weight: n.gain.Value, Bias: n.bias.Value, Output: y, Mu: n.mu, RSigma: n.rsigma, Eps: n.eps, ZeroCenteredGamma: n.zero, Saved: n.saved,
 	})
 }
 
 func (n *layerNorm) Backward(r *Run, x, dy, dx *tensor.Tensor) {
 	Call(r, n.bwd, norm.LayerNormBwdArgs{
 		DZ: dy, X: x, Mu: n.mu, RSigma: n.rsigma, Gamma: n.gain.Value,
-		DX: dx, DGamma: n.gainGrad.to(r), DBeta: n.biasGrad.to(r), Saved: n.saved,
+		DX: dx, DGamma: n.gainGrad.to(r), DBeta: n.biasGrad.to(r), ZeroCenteredGamma: n.zero, Saved: n.saved,
 	})
 	n.gainGrad.done(r)
 	n.biasGrad.done(r)

@@ -37,7 +37,7 @@ type Pass struct {
 
 	embedding *Embedding     // nil where another stage has it
 	targets   *tensor.Tensor // i32 [T]
-	freqs     *tensor.Tensor // of rotary positions [seq 1 1 d]; nil without
+	angles    angles
 	layers    []Layer
 	stream    *Stream
 	in, out   *tensor.Tensor // before the first layer and after the last one, rows of the stream
@@ -88,8 +88,8 @@ func (m *Model) newPass(mgr *opmanager.Manager, stretch, batch, seq int, train, 
 	if p.embedding != nil {
 		err = p.embedding.FillPlaces(m.part.share(seq), nil)
 	}
-	if err == nil && p.freqs != nil {
-		err = FillFreqs(m.cfg, p.freqs)
+	if err == nil {
+		err = p.angles.fill(m.cfg)
 	}
 	if err != nil {
 		return nil, errors.Join(err, p.Close())
@@ -132,13 +132,11 @@ func (p *Pass) build(mgr *opmanager.Manager, train bool) {
 			p.lossArgs.DLosses, p.lossArgs.DLogits = p.grad.Losses, e.Logits
 		}
 	}
-	if c.Rotary() {
-		p.freqs = own.F32(p.seq, 1, 1, c.HeadDim())
-	}
+	p.angles = newAngles(c, p.seq, own.F32)
 	outside.ShareWide(mgr)
 	outside.skip(p.stretch)
 	at := p.stretch.Layers
-	p.layers = outside.Layers(m.layers[at.Lo:at.Hi], at.Lo, mgr, p.memory, p.freqs)
+	p.layers = outside.Layers(m.layers[at.Lo:at.Hi], at.Lo, mgr, p.memory, p.angles)
 	if p.in = p.out; len(p.layers) > 0 {
 		p.in = p.layers[0].In
 	}

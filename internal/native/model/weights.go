@@ -95,7 +95,11 @@ func (b *WeightBuilder) Table(name string, s Start, rows, cols int) *Param {
 
 // Norm adds the weights of a norm.
 func (b *WeightBuilder) Norm(name string, size int) NormWeights {
-	w := NormWeights{Gain: b.Param(name+".weight", Start{value: 1}, size)}
+	start := Start{value: 1}
+	if b.cfg.ZeroCentered {
+		start.value = 0
+	}
+	w := NormWeights{Gain: b.Param(name+".weight", start, size)}
 	if b.cfg.HasLayerNorm() {
 		w.Bias = b.Param(name+".bias", Start{}, size)
 	}

@@ -26,7 +26,6 @@ func unsupportedArchitecture() map[string]rule {
 		"attention_output_gate": off(plain),
 		"group_query_attention": depends(groupedQueries, "num_query_groups decides about the heads of keys and values"),
 
-		"layernorm_zero_centered_gamma":            off("norms multiply by their weight, which begins at 1"),
 		"apply_residual_connection_post_layernorm": off("the residual is taken before the norm"),
 		"activation_func_clamp_value":              only("activations are not clamped"),
 		"embedding_init_method_std":                depends(func(r Run) []any { return []any{r.InitMethodStd} }, noMuP),

@@ -61,7 +61,7 @@ func parseConfig(text []byte) (description, error) {
 func classes() map[string]func(*reader, *model.Config) {
 	return map[string]func(*reader, *model.Config){
 		"llama": llama, "mistral": mistral, "mixtral": mixtral, "qwen2": qwen2, "qwen3": qwen3, "qwen3_moe": qwen3MoE, phi3Class: phi3,
-		"olmo2": olmo2, "gpt2": gpt2, "primus": own,
+		"olmo2": olmo2, "gemma3_text": gemma3, "gpt2": gpt2, "primus": own,
 	}
 }
 
@@ -120,6 +120,46 @@ func olmo2(r *reader, c *model.Config) {
 	c.AttentionBias = r.flag("attention_bias", false)
 }
 
+func gemma3(r *reader, c *model.Config) {
+	absent := defaults{
+		vocab: 262208, hidden: 2304, ffn: 9216, layers: 26, heads: 8, groups: 4, positions: 131072, headDim: 256, rotaryBase: 1e6, tied: true,
+		activation: "hidden_activation", scalings: []string{"default", "linear"}, byLayer: true,
+	}
+	c.NormPlacement, c.ZeroCentered, c.QKNorm, c.Activation = model.BothNorm, true, true, model.GeGLU
+	decoder(r, c, absent)
+	c.EmbeddingMultiplier, c.QueryScalar = architecture.GemmaMultiplier(c.HiddenSize), r.number("query_pre_attn_scalar", 256)
+	if !(c.QueryScalar > 0) {
+		r.fault("query_pre_attn_scalar", c.QueryScalar, "a number > 0")
+	}
+	if c.LocalBase == 0 {
+		c.LocalBase = r.number("rope_local_base_freq", 10000)
+	}
+	r.harmless("rope_local_base_freq") // rope_parameters wins
+	c.AttentionBias = r.flag("attention_bias", false)
+	for _, cap := range []string{"attn_logit_softcapping", "final_logit_softcapping"} {
+		if r.has(cap) {
+			r.fault(cap, short(r.keys[cap]), "null: scores and logits are not capped")
+		}
+	}
+	if r.flag("use_bidirectional_attention", false) {
+		r.fault("use_bidirectional_attention", true, "false: tokens see those before them")
+	}
+	windows, every := make([]int, c.NumLayers), r.size("sliding_window_pattern", 6)
+	for i := range windows {
+		if (i+1)%every != 0 {
+			windows[i] = 1
+		}
+	}
+	r.harmless("_sliding_window_pattern") // which newer versions write beside layer_types
+	layerTypes(r, windows)
+	if window(r, c, 4096); c.KeysBefore() < 0 {
+		r.fault("sliding_window", "null", "a number of tokens")
+	}
+	if slices.Contains(windows, 0) {
+		c.WindowLayers = windows
+	}
+}
+
 // phi3Class is the class whose folders have the matrices of queries, keys and values in one, and
 // those of gate and value.
 const phi3Class = "phi3"
@@ -153,7 +193,8 @@ func own(r *reader, c *model.Config) {
 	decoder(r, c, defaults{})
 	biases(r, c)
 	c.AddQKVBias, c.QKNorm, c.QKNormWhole = r.flag("add_qkv_bias", false), r.flag("qk_layernorm", false), r.flag("qk_layernorm_whole", false)
-	c.NormPlacement = model.NormPlacement(r.text("norm_placement", ""))
+	c.NormPlacement, c.ZeroCentered = model.NormPlacement(r.text("norm_placement", "")), r.flag("layernorm_zero_centered_gamma", false)
+	c.EmbeddingMultiplier, c.QueryScalar, c.LocalBase = r.number("embedding_multiplier", 0), r.number("query_pre_attn_scalar", 0), r.number("rope_local_base_freq", 0)
 	window(r, c, 0)
 	if r.given("num_local_experts") {
 		mixture(r, c)
@@ -253,12 +294,17 @@ type defaults struct {
 	original                   int // positions of the first training, for longrope; 0 means all
 	rotaryBase, epsilon        float64
 	scalings                   []string // types of positions that transformers computes in this class; nil means all
+	byLayer                    bool     // rope_parameters are by the type of layers, or those of all but layers with the window
+
+	vocab, hidden, ffn, layers, heads int    // 0 makes the key necessary
+	tied                              bool   // the output layer shares the weights of the embedding
+	activation                        string // the key of GELU in its tanh form; "" is hidden_act with SiLU
 }
 
 // decoder reads what the classes after Llama have in common.
 func decoder(r *reader, c *model.Config, d defaults) {
-	c.VocabSize, c.HiddenSize, c.FFNHiddenSize = r.size("vocab_size", 0), r.size("hidden_size", 0), r.size("intermediate_size", 0)
-	c.NumLayers, c.NumAttentionHeads = r.size("num_hidden_layers", 0), r.size("num_attention_heads", 0)
+	c.VocabSize, c.HiddenSize, c.FFNHiddenSize = r.size("vocab_size", d.vocab), r.size("hidden_size", d.hidden), r.size("intermediate_size", d.ffn)
+	c.NumLayers, c.NumAttentionHeads = r.size("num_hidden_layers", d.layers), r.size("num_attention_heads", d.heads)
 	if r.given("num_key_value_heads") {
 		d.groups = 0
 	}
@@ -268,8 +314,13 @@ func decoder(r *reader, c *model.Config, d defaults) {
 	c.InitMethodStd = r.number("initializer_range", 0.02)
 	c.AttentionDropout = r.number("attention_dropout", 0)
 	c.RotaryBase = cmp.Or(d.rotaryBase, 10000)
-	c.Untie = !r.flag("tie_word_embeddings", false)
-	r.only("hidden_act", "silu", "silu", "swish")
+	c.Untie = !r.flag("tie_word_embeddings", d.tied)
+	if d.activation == "" {
+		r.only("hidden_act", "silu", "silu", "swish")
+	} else {
+		const tanh = "gelu_pytorch_tanh"
+		r.only(d.activation, tanh, tanh, "gelu_new")
+	}
 	if r.given("head_dim") {
 		d.headDim = 0
 	}
@@ -295,6 +346,10 @@ func rotation(r *reader, c *model.Config, d defaults) {
 		if !r.read(key, &inner.keys, "an object") {
 			continue
 		}
+		if d.byLayer && inner.has("full_attention") {
+			r.faults = append(r.faults, rotationByLayer(inner, c, d, key)...)
+			continue
+		}
 		if kind := scaling(inner, c, old); d.scalings != nil && !slices.Contains(d.scalings, kind) {
 			inner.fault("rope_type", fmt.Sprintf("%q", kind), strings.Join(d.scalings, " or ")+" in this class of models")
 		}
@@ -303,6 +358,36 @@ func rotation(r *reader, c *model.Config, d defaults) {
 			r.faults = append(r.faults, fmt.Errorf("%s.%w", key, fault))
 		}
 	}
+}
+
+// rotationByLayer reads scalings of positions by the type of layers.
+func rotationByLayer(r *reader, c *model.Config, d defaults, key string) []error {
+	for _, layers := range []string{"full_attention", "sliding_attention"} {
+		inner := &reader{}
+		if !r.read(layers, &inner.keys, "an object") {
+			continue
+		}
+		of, kinds := c, d.scalings
+		if layers == "sliding_attention" {
+			of, kinds = &model.Config{RotaryBase: 10000}, []string{"default"}
+		}
+		if kind := scaling(inner, of, 0); !slices.Contains(kinds, kind) {
+			inner.fault("rope_type", fmt.Sprintf("%q", kind), strings.Join(kinds, " or ")+" in these layers")
+		}
+		if of != c {
+			c.LocalBase = of.RotaryBase
+		}
+		inner.others()
+		for _, fault := range inner.faults {
+			r.faults = append(r.faults, fmt.Errorf("%s.%w", layers, fault))
+		}
+	}
+	r.others()
+	var all []error
+	for _, fault := range r.faults {
+		all = append(all, fmt.Errorf("%s.%w", key, fault))
+	}
+	return all
 }
 
 // oldContext is the key of the positions of the first training. Beside the scaling of positions, it

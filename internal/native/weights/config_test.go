@@ -20,7 +20,7 @@ func TestParseConfigNamesWhatIsNotSupported(t *testing.T) {
 		value any
 		want  string
 	}{
-		{"llama", "model_type", "falcon", `model_type: given "falcon", want one of gpt2, llama`},
+		{"llama", "model_type", "falcon", `model_type: given "falcon", want one of gemma3_text, gpt2, llama`},
 		{"llama", "hidden_act", "relu", `hidden_act: given "relu", want silu or swish`},
 		{"llama", "hidden_size", nil, "hidden_size: given 0, want a number from 1"},
 		{"llama", "hidden_size", 1 << 40, "hidden_size: given 1099511627776, want a number from 1"},
@@ -66,6 +66,13 @@ func TestParseConfigNamesWhatIsNotSupported(t *testing.T) {
 		{"mistral", "attention_bias", true, "attention_bias: given true, want false"},
 		{"mixtral", "router_jitter_noise", 0.1, "router_jitter_noise: given 0.1, want 0 or 0.0"},
 		{"llama", "text_config", map[string]any{}, "text_config: given {}, want no such key"},
+		{"gemma3", "attn_logit_softcapping", 50, "attn_logit_softcapping: given 50, want null"},
+		{"gemma3", "final_logit_softcapping", 30, "final_logit_softcapping: given 30, want null"},
+		{"gemma3", "use_bidirectional_attention", true, "use_bidirectional_attention: given true, want false"},
+		{"gemma3", "hidden_activation", "gelu", `hidden_activation: given "gelu", want gelu_pytorch_tanh or gelu_new`},
+		{"gemma3", "rope_parameters", map[string]any{"full_attention": map[string]any{"rope_type": "yarn", "factor": 2}}, `rope_parameters.full_attention.rope_type: given "yarn", want default or linear`},
+		{"gemma3", "rope_parameters", map[string]any{"full_attention": map[string]any{}, "sliding_attention": map[string]any{"a_new_key": 1}}, "rope_parameters.sliding_attention.a_new_key: given 1, want no such key"},
+		{"gemma3", "rope_parameters", map[string]any{"full_attention": map[string]any{}, "a_new_key": 1}, "rope_parameters.a_new_key: given 1, want no such key"},
 		{"llama", "logit_scale", nil, ""},
 		{"linear", "rope_parameters", map[string]any{"rope_type": "linear", "factor": 4}, "want the value of rope_parameters, or only one of the two"},
 		{"llama3", "rope_parameters", map[string]any{"rope_type": "llama3", "factor": 32, "high_freq_factor": 4, "low_freq_factor": 1, "original_max_position_embeddings": 8193}, "or only one of the two"},

@@ -76,8 +76,13 @@ func architectures() map[string]model.Config {
 	olmo2, whole := qwen3Bias, mixtral()
 	olmo2.NormPlacement, olmo2.QKNormWhole = model.PostNorm, true
 	whole.NormPlacement = model.PostNorm
+	gemma3 := qwen3Bias
+	gemma3.Activation, gemma3.NormPlacement, gemma3.ZeroCentered, gemma3.QueryScalar, gemma3.LocalBase = model.GeGLU, model.BothNorm, true, 9, 100
+	gemma3.EmbeddingMultiplier, gemma3.Window, gemma3.WindowLayers = 4, [2]int{3, 0}, []int{1, 0}
+	times3 := gemma3
+	times3.EmbeddingMultiplier, times3.Interpolation = 3, 2
 	return map[string]model.Config{
-		"olmo2": olmo2, "norms of outputs": whole,
+		"gemma3": gemma3, "gemma3 with another multiplier": times3, "olmo2": olmo2, "norms of outputs": whole,
 		"attention bias": attentionBias, "mlp bias": mlpBias, "qwen3 with biases": qwen3Bias, "qwen3 moe with biases": qwen3MoEBias,
 		"dynamic": dynamic, "longrope": long,
 		"yarn": yarn, "windows of some layers": some, "windows of some layers, own": own, "pre softmax": early,

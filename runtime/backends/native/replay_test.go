@@ -37,7 +37,12 @@ func TestPyTorchReplaysARun(t *testing.T) {
 		"mistral":             {"llama_2M", []string{"window_size=[6,0]"}},
 		"attention bias":      {"llama_2M", []string{"attention_bias=true"}},
 		"olmo 2":              {"llama_2M", []string{"norm_placement=post", "qk_layernorm=true", "qk_layernorm_whole=true"}},
-		"mlp bias":            {"llama_2M", []string{"mlp_bias=true"}},
+		"gemma 3": {"llama_2M", []string{
+			"activation_func=geglu", "norm_placement=both", "layernorm_zero_centered_gamma=true", "qk_layernorm=true", "query_pre_attn_scalar=9",
+			"rope_local_base_freq=100", "embedding_multiplier=4", "hidden_size=16", "kv_channels=8", "window_size=[6,0]", "window_attn_skip_freq=2",
+			"rotary_seq_len_interpolation_factor=2", "untie_embeddings_and_output_weights=false",
+		}},
+		"mlp bias": {"llama_2M", []string{"mlp_bias=true"}},
 		"longrope": {"llama_2M", []string{
 			"position_embedding_type=longrope", "rope_scaling_original_max_position_embeddings=16", "rope_scaling_attention_factor=1.1",
 			"kv_channels=8", "rope_scaling_short_factor=[1,1,1,1]", "rope_scaling_long_factor=[1,1.5,2.5,4]",

@@ -38,8 +38,11 @@ func families() map[string]model.Config {
 	short.LongRopeFactors = model.LongRopeFactors{ShortFactors: long.LongFactors, LongFactors: long.ShortFactors}
 	olmo2 := llama()
 	olmo2.NormPlacement, olmo2.QKNorm, olmo2.QKNormWhole, olmo2.NormEpsilon = model.PostNorm, true, true, 1e-6
+	gemma3 := all["qwen3"]
+	gemma3.Activation, gemma3.NormPlacement, gemma3.ZeroCentered, gemma3.QueryScalar, gemma3.LocalBase = model.GeGLU, model.BothNorm, true, 9, 100
+	gemma3.EmbeddingMultiplier, gemma3.Window, gemma3.WindowLayers = 8, [2]int{20, 0}, []int{1, 0}
 	maps.Copy(all, map[string]model.Config{
-		"olmo2": olmo2, "attention bias": attention, "mlp bias": mlp, "qwen3 with biases": qwen3, "dynamic": dynamic, "yarn": yarn, "longrope": long, "longrope, short": short,
+		"gemma3": gemma3, "olmo2": olmo2, "attention bias": attention, "mlp bias": mlp, "qwen3 with biases": qwen3, "dynamic": dynamic, "yarn": yarn, "longrope": long, "longrope, short": short,
 	})
 	return all
 }

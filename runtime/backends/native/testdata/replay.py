@@ -83,9 +83,11 @@ def magnitude(config):
     return one / all_dim
 
 
-def rotate(x, config):
+def rotate(x, config, window):
     """Turns the pairs (i, i + d/2) of each head of x [batch, seq, heads, d]."""
     seq, dim = x.shape[1], x.shape[3]
+    if window and "rope_local_base_freq" in config:
+        config = {"rope_theta": config["rope_local_base_freq"]}
     rates = frequencies(dim, config)
     angles = torch.arange(seq, dtype=torch.float64)[:, None] * rates
     cos, sin = (magnitude(config) * t.float()[:, None, :] for t in (angles.cos(), angles.sin()))
@@ -107,10 +109,12 @@ def attention(x, w, at, config, window):
             normalise(t.flatten(2), w[at + name], config["rms_norm_eps"]).reshape(t.shape)
             for t, name in ((q, "q_norm.weight"), (k, "k_norm.weight"))
         )
-    if config["model_type"] in ("qwen3", "qwen3_moe"):
-        eps = config["rms_norm_eps"]
-        q, k = normalise(q, w[at + "q_norm.weight"], eps), normalise(k, w[at + "k_norm.weight"], eps)
-    return linear(attend(rotate(q, config), rotate(k, config), v, window), w, at + "o_proj")
+    if config["model_type"] in ("qwen3", "qwen3_moe", "gemma3_text"):
+        eps, one = config["rms_norm_eps"], int(config["model_type"] == "gemma3_text")
+        q, k = normalise(q, one + w[at + "q_norm.weight"], eps), normalise(k, one + w[at + "k_norm.weight"], eps)
+    if "query_pre_attn_scalar" in config:
+        q = q * math.sqrt(dim / config["query_pre_attn_scalar"])
+    return linear(attend(rotate(q, config, window), rotate(k, config, window), v, window), w, at + "o_proj")
 
 
 def attend(q, k, v, window=None):
@@ -127,6 +131,10 @@ def attend(q, k, v, window=None):
     return torch.cat(out, -1)
 
 
+def gelu(x):
+    return x / 2 * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+
+
 def linear(x, w, name):
     y = x @ w[name + ".weight"].T
     return y + w[name + ".bias"] if name + ".bias" in w else y
@@ -135,7 +143,8 @@ def linear(x, w, name):
 def mlp(x, w, at, config, names=("mlp.gate_proj", "mlp.up_proj", "mlp.down_proj")):
     gate, up, down = (at + name for name in names)
     gate = linear(x, w, gate)
-    return linear(gate * torch.sigmoid(gate) * linear(x, w, up), w, down), 0
+    gate = gelu(gate) if "hidden_activation" in config else gate * torch.sigmoid(gate)
+    return linear(gate * linear(x, w, up), w, down), 0
 
 
 def mixture(x, w, at, config):
@@ -165,6 +174,9 @@ def llama(tokens, w, config):
     eps, extra = config["rms_norm_eps"], 0
     feed = mixture if config.get("num_local_experts") or config.get("num_experts") else mlp
     x = w["model.embed_tokens.weight"][tokens]
+    gemma = config["model_type"] == "gemma3_text"
+    if gemma:
+        x = x * math.sqrt(config["hidden_size"])
     for layer in range(config["num_hidden_layers"]):
         at = f"model.layers.{layer}."
         window = config.get("sliding_window")
@@ -172,17 +184,23 @@ def llama(tokens, w, config):
             window = None
 
         def norm(x, name):
-            return normalise(x, w[at + name + ".weight"], eps)
+            return normalise(x, gemma + w[at + name + ".weight"], eps)
 
         if config["model_type"] == "olmo2":
             x = x + norm(attention(x, w, at + "self_attn.", config, window), "post_attention_layernorm")
             x = x + norm(feed(x, w, at, config)[0], "post_feedforward_layernorm")
             continue
+        if gemma:
+            y = attention(norm(x, "input_layernorm"), w, at + "self_attn.", config, window)
+            x = x + norm(y, "post_attention_layernorm")
+            y, _ = feed(norm(x, "pre_feedforward_layernorm"), w, at, config)
+            x = x + norm(y, "post_feedforward_layernorm")
+            continue
         x = x + attention(norm(x, "input_layernorm"), w, at + "self_attn.", config, window)
         y, loss = feed(norm(x, "post_attention_layernorm"), w, at, config)
         x, extra = x + y, extra + loss
     head = "model.embed_tokens.weight" if config["tie_word_embeddings"] else "lm_head.weight"
-    return normalise(x, w["model.norm.weight"], eps) @ w[head].T, extra
+    return normalise(x, gemma + w["model.norm.weight"], eps) @ w[head].T, extra
 
 
 def gpt2(tokens, w, config):
@@ -201,8 +219,7 @@ def gpt2(tokens, w, config):
         )
         x = x + linear(attend(q, k, v), "attn.c_proj")
         y = linear(standardise(x, w, at + "ln_2.", eps), "mlp.c_fc")
-        y = y / 2 * (1 + torch.tanh(math.sqrt(2 / math.pi) * (y + 0.044715 * y**3)))
-        x = x + linear(y, "mlp.c_proj")
+        x = x + linear(gelu(y), "mlp.c_proj")
     return standardise(x, w, "transformer.ln_f.", eps) @ w["transformer.wte.weight"].T, 0
 
 
