@@ -111,14 +111,6 @@ func Columns(t *tensor.Tensor, lo, hi int) *tensor.Tensor {
 	return Must(t.Slice(1, lo, hi))
 }
 
-// Turned returns the transpose of a matrix.
-func Turned(t *tensor.Tensor) *tensor.Tensor {
-	if t == nil {
-		return nil
-	}
-	return Must(t.Transpose(0, 1))
-}
-
 // Heads returns the heads lo to hi of a matrix of rows of heads of d elements, as [batch, seq,
 // heads, d].
 func Heads(t *tensor.Tensor, batch, seq, d, lo, hi int) *tensor.Tensor {

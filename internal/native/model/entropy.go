@@ -87,7 +87,7 @@ type vocabularyParts struct {
 	column   *tensor.Tensor // i32 [T]: likewise, or the column of -Inf
 	rank     *tensor.Tensor // i32 [T]: the rank that has it
 	gathered *tensor.Tensor // f32 [ranks T]: the lse of each rank
-	lse      *tensor.Tensor // the same, [T ranks]
+	lse      *tensor.Tensor // the same, [T ranks], in dense rows as every impl takes them
 	between  *tensor.Tensor // f32 [T]: the first term
 	saved    *opregistry.Saved
 	fwd      *opmanager.Bound[loss.CrossEntropyFwdArgs]
@@ -99,10 +99,10 @@ func (b *Builder) vocabularyParts(head *Param) *vocabularyParts {
 	p := &vocabularyParts{
 		ranks: ranks, whole: head.Slice.Whole[0], all: b.Act(t, head.Shape[0]+spareColumns),
 		own: b.Keep.New(tensor.I32, t), column: b.Keep.New(tensor.I32, t), rank: b.Keep.New(tensor.I32, t),
-		gathered: b.Keep.F32(ranks.Ranks, t), between: b.Keep.F32(t), saved: saved(),
+		gathered: b.Keep.F32(ranks.Ranks, t), lse: b.Keep.F32(t, ranks.Ranks), between: b.Keep.F32(t), saved: saved(),
 		fwd: opmanager.MustBind(b.Fwd, loss.CrossEntropyFwd), add: opmanager.MustBind(b.Fwd, norm.ResidualAdd),
 	}
-	p.columns, p.lse = memory.Columns(p.all, 0, head.Shape[0]+1), memory.Turned(p.gathered)
+	p.columns = memory.Columns(p.all, 0, head.Shape[0]+1)
 	return p
 }
 
@@ -142,6 +142,14 @@ func fill[T any](to []T, first, step int, v T) {
 	}
 }
 
+// turn writes a matrix of some rows as one of so many columns.
+func turn(from, to []float32, rows int) {
+	columns := len(from) / rows
+	for i, v := range from {
+		to[i%columns*rows+i/columns] = v
+	}
+}
+
 func (p *vocabularyParts) forward(r *Run, c *BlockCrossEntropy, targets *tensor.Tensor) {
 	p.place(r, targets)
 	Call(r, c.fwd, loss.CrossEntropyFwdArgs{
@@ -149,6 +157,7 @@ func (p *vocabularyParts) forward(r *Run, c *BlockCrossEntropy, targets *tensor.
 	})
 	r.total(p.ranks, c.Losses)
 	r.gather(p.ranks, c.LSE, p.gathered)
+	turn(tensor.Data[float32](p.gathered), tensor.Data[float32](p.lse), p.ranks.Ranks)
 	Call(r, p.fwd, loss.CrossEntropyFwdArgs{
 		Logits: p.lse, Targets: p.rank, Losses: p.between, LSE: c.LSE, IgnoreIndex: noIgnore, Saved: p.saved,
 	})
