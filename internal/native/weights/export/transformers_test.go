@@ -30,7 +30,7 @@ func families() map[string]model.Config {
 	attention, mlp, qwen3, dynamic, long, yarn := llama(), llama(), all["qwen3"], llama(), llama(), llama()
 	attention.AttentionBias, mlp.MLPBias, qwen3.AttentionBias = true, true, true
 	dynamic.PositionEmbedding, dynamic.ScalingFactor = model.DynamicRope, 4
-	yarn.PositionEmbedding, yarn.Yarn = model.YaRN, model.Yarn{Factor: 3, Context: length, BetaFast: 4} // older versions take all positions for those before
+	yarn.PositionEmbedding, yarn.Yarn = model.YaRN, model.Yarn{Factor: 3, Context: length / 3, BetaFast: 4} // older versions take the ratio for the factor
 	long.PositionEmbedding, long.OldContext = model.LongRope, 32
 	long.LongRopeFactors = model.LongRopeFactors{ShortFactors: []float64{1, 1, 1, 1, 1, 1, 1, 1}, LongFactors: []float64{1, 1.5, 2, 2.5, 3, 4, 6, 8}}
 	short := long
