@@ -12,6 +12,7 @@ import (
 
 	"github.com/primus-fl/primus/internal/durable"
 	"github.com/primus-fl/primus/internal/safetensors"
+	"github.com/primus-fl/primus/opregistry"
 )
 
 // Piece is a range of the bytes of a file, from byte At on.
@@ -28,18 +29,31 @@ func SizeOf(pieces []Piece) (n int) {
 	return n
 }
 
-// CopyPieces returns pieces whose data are copies in memory, and the rest of that. Numbers are
-// aligned if memory is.
-func CopyPieces(memory []byte, pieces []Piece) (copies []Piece, rest []byte) {
+// CopyPieces returns pieces whose data are copies in memory, made by the workers of a pool, and the
+// rest of that memory. Numbers are aligned if memory is.
+func CopyPieces(memory []byte, pieces []Piece, pool opregistry.Pool) (copies []Piece, rest []byte) {
 	copies = slices.Clone(pieces)
+	var parts copying
 	for i, p := range pieces {
 		n := len(p.Data)
-		copies[i].Data = memory[:n:n]
-		copy(copies[i].Data, p.Data)
-		memory = memory[aligned(n):]
+		to := memory[:n:n]
+		for at := 0; at < n; at += partSize {
+			end := min(at+partSize, n)
+			parts = append(parts, struct{ to, from []byte }{to[at:end], p.Data[at:end]})
+		}
+		copies[i].Data, memory = to, memory[aligned(n):]
 	}
+	pool.Run(len(parts), parts)
 	return copies, memory
 }
+
+// partSize is how many bytes of a piece a worker copies at a time.
+const partSize = 1 << 20
+
+// copying is the task of copying parts of pieces.
+type copying []struct{ to, from []byte }
+
+func (c copying) Do(i int) { copy(c[i].to, c[i].from) }
 
 func aligned(n int) int { return (n + 7) &^ 7 }
 

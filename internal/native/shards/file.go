@@ -10,6 +10,7 @@ import (
 	"github.com/primus-fl/primus/internal/native/optim"
 	"github.com/primus-fl/primus/internal/native/world"
 	"github.com/primus-fl/primus/internal/safetensors"
+	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -119,14 +120,15 @@ func Size(files []File) (n int) {
 	return n
 }
 
-// Copy returns files with copies of the pieces, which lie in memory if that is large enough.
-func Copy(into []byte, files []File) (used []byte, copies []File) {
+// Copy returns files with copies of the pieces, which lie in memory if that is large enough. The
+// workers of a pool make them.
+func Copy(into []byte, files []File, pool opregistry.Pool) (used []byte, copies []File) {
 	if n := Size(files); cap(into) < n {
 		into = make([]byte, n)
 	}
 	rest := into
 	for _, f := range files {
-		f.pieces, rest = checkpoint.CopyPieces(rest, f.pieces)
+		f.pieces, rest = checkpoint.CopyPieces(rest, f.pieces, pool)
 		copies = append(copies, f)
 	}
 	return into, copies

@@ -116,7 +116,7 @@ func (t *trainer) saveAside() error {
 	}
 	fits, err := t.copyFits(w, files)
 	if err == nil && fits {
-		t.copies, files = shards.Copy(t.copies, files)
+		t.copies, files = shards.Copy(t.copies, files, t.manager.Exec().Pool())
 	}
 	if err = errors.Join(err, release()); err != nil {
 		return err
