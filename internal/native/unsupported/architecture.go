@@ -17,8 +17,8 @@ func unsupportedArchitecture() map[string]rule {
 	return map[string]rule{
 		"swiglu":                refusedWhen(gated, "activation_func decides the activation"),
 		"openai_gelu":           depends(openaiGELU, "activation_func decides the activation"),
-		"squared_relu":          off("activation_func is swiglu or gelu"),
-		"quick_geglu":           off("activation_func is swiglu or gelu"),
+		"squared_relu":          off("activation_func is swiglu, geglu or gelu"),
+		"quick_geglu":           off("activation_func is swiglu, geglu or gelu"),
 		"glu_linear_offset":     only(plain, 0.0),
 		"softmax_type":          only("attention uses the plain softmax", "vanilla"),
 		"qk_l2_norm":            off(plain),
