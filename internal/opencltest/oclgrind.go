@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/primus-fl/primus/internal/loadertest"
+	"github.com/primus-fl/primus/internal/primustest"
 )
 
 // Where Debian's packages have the driver and the library with its plugins.
@@ -25,11 +26,12 @@ var corrections string
 
 // Oclgrind runs tests of the calling package, those that a pattern of -run selects, in processes
 // whose only device is Oclgrind's. It fails if a test fails there or if Oclgrind reports something.
-// The test is skipped on a machine without Oclgrind.
+// The test is skipped on a machine without Oclgrind, and under the race detector.
 //
 // One process looks for races, accesses outside of memory objects and wrong calls of OpenCL, the
 // other one for reads of memory that was never written.
 func Oclgrind(t *testing.T, pattern string) {
+	primustest.Sequential(t, "Oclgrind looks at kernels")
 	t.Run("races", func(t *testing.T) {
 		t.Parallel()
 		clean(t, oclgrind(t, pattern, "OCLGRIND_DATA_RACES=1", "OCLGRIND_CHECK_API=1"))
