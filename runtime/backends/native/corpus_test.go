@@ -17,6 +17,8 @@ import (
 	"github.com/primus-fl/primus/internal/rundir"
 	"github.com/primus-fl/primus/internal/tokenizer"
 	"github.com/primus-fl/primus/internal/tokenizer/trainer"
+
+	"github.com/primus-fl/primus/internal/primustest"
 )
 
 // newTokenizer trains a small tokenizer on the text of a lab and returns its file.
@@ -60,6 +62,7 @@ func (l *lab) records(name string) []rundir.Record {
 // A run on a blend of compressed lines and of a dataset of tokens, with masks, goes on in the
 // middle bit for bit, keeps its tokenizer, and reports its test.
 func TestTokenizerAndBlend(t *testing.T) {
+	primustest.Sequential(t, "it trains again and again")
 	l := newLab(t)
 	folder, tok := l.newTokenizer()
 	lines, err := os.Create(filepath.Join(l.dir, "lines.jsonl.gz"))

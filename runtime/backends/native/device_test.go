@@ -89,6 +89,7 @@ func TestVariantsOnADevice(t *testing.T) {
 // A run on a device goes on from its checkpoint bit for bit, and a device that is lost leaves the
 // last checkpoint whole.
 func TestResumeOnADevice(t *testing.T) {
+	primustest.Sequential(t, "it trains again and again")
 	l := newLab(t)
 	l.device = fardevice.New(0)
 	require.NoError(t, l.train(t.Context(), "whole", "train_iters=8"))

@@ -55,6 +55,7 @@ func (l *lab) interruptAt(name string, step int, overrides ...string) error {
 
 // Starting over, again and again, and from other weights keeps everything that was trained before.
 func TestEarlierRunsAreKept(t *testing.T) {
+	primustest.Sequential(t, "it trains again and again")
 	l := newLab(t)
 	require.NoError(t, l.train(t.Context(), "run", "train_iters=5", "disable_tensorboard=false"))
 	first := l.tree(l.path("run"))

@@ -26,6 +26,7 @@ import (
 // Whatever ends a run while its weights are whole saves them first, and the run goes on to what an
 // undisturbed one gives.
 func TestLastStepIsSaved(t *testing.T) {
+	primustest.Sequential(t, "it trains again and again")
 	lost := errors.New("the library is gone")
 	dead := func(*opregistry.Exec, gemm.GenericGemmArgs) error { return lost }
 	perStep := gemmsPerStep(t)

@@ -10,11 +10,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/primus-fl/primus/internal/safetensors"
+
+	"github.com/primus-fl/primus/internal/primustest"
 )
 
 // Adapters are trained beside weights of another run that stay as they are; a run goes on as if it
 // had not stopped, and its checkpoints are models by themselves.
 func TestAdapters(t *testing.T) {
+	primustest.Sequential(t, "it trains again and again")
 	l := newLab(t)
 	require.NoError(t, l.train(t.Context(), "base"))
 	base := l.path("base")

@@ -5,12 +5,15 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/primus-fl/primus/internal/primustest"
 )
 
 // The kernels of one machine and those of another differ in the order of sums and in where they
 // round, and in nothing else. The losses are those of amd64 with AVX-512. The learning rate is low:
 // Adam moves a weight whose gradient is mere rounding as far as one whose gradient is large.
 func TestLossesOfEveryMachine(t *testing.T) {
+	primustest.Sequential(t, "it trains again and again")
 	want := []float64{
 		5.7759667, 5.1324928, 4.6867655, 4.2420703, 4.0492622,
 		3.4737979, 3.5362811, 3.3505501, 3.1629588, 2.8596400,

@@ -272,6 +272,7 @@ func TestWorkersDoNotChangeLosses(t *testing.T) {
 }
 
 func TestImplsAgree(t *testing.T) {
+	primustest.Sequential(t, "it trains again and again")
 	l := newLab(t)
 	require.NoError(t, l.train(t.Context(), "flagos", "train_iters=20"))
 	l.prefer = opregistry.KindReference
@@ -468,6 +469,7 @@ func TestStrictStopsAtTheFirstFailure(t *testing.T) {
 }
 
 func TestNaNStopsWithTheOpNamed(t *testing.T) {
+	primustest.Sequential(t, "it trains again and again")
 	for name, dev := range map[string]device.Backend{"host": nil, "device": fardevice.New(0)} {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t)

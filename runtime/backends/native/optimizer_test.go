@@ -45,6 +45,7 @@ func TestOptimizersTrainAndResume(t *testing.T) {
 // The batch grows with the samples, also over an interruption, and the text is read in the same
 // order as without a ramp.
 func TestRampOfTheBatchSize(t *testing.T) {
+	primustest.Sequential(t, "it trains again and again")
 	l := newLab(t)
 	params := []string{"eval_interval=0", "global_batch_size=8", "rampup_batch_size=[2, 2, 24]", "train_iters=14"}
 	require.NoError(t, l.train(t.Context(), "whole", params...))
@@ -85,6 +86,7 @@ func TestEarlyStopping(t *testing.T) {
 // The average of the weights is that of the checkpoints of all steps, evaluations use it, and it
 // goes on after an interruption.
 func TestAverageOfTheWeights(t *testing.T) {
+	primustest.Sequential(t, "it trains again and again")
 	l := newLab(t)
 	params := []string{"train_iters=5", "lr_decay_iters=5", "save_interval=1", "eval_interval=5", "bf16=true", "valid_fraction=0.2"}
 	weights := func(run, step, file string) []float64 {

@@ -38,6 +38,7 @@ func TestLossesInBF16(t *testing.T) {
 
 // A run in bf16 goes on bit for bit, since checkpoints hold the weights in f32.
 func TestResumeInBF16(t *testing.T) {
+	primustest.Sequential(t, "it trains again and again")
 	l := newLab(t)
 	require.NoError(t, l.train(t.Context(), "whole", "bf16=true"))
 	require.NoError(t, l.train(t.Context(), "parts", "bf16=true", "train_iters=4", "lr_decay_iters=12"))
@@ -106,6 +107,7 @@ func TestLossesInFP8(t *testing.T) {
 // A run with delayed scaling goes on bit for bit, whatever is evaluated in between: the scales and
 // the history are in the checkpoint.
 func TestResumeInFP8(t *testing.T) {
+	primustest.Sequential(t, "it trains again and again")
 	l := newLab(t)
 	params := []string{"bf16=true", "fp8=hybrid", "fp8_amax_history_len=3", "fp8_amax_compute_algo=max", "fp8_margin=1", "ema_decay=0.9", "eval_interval=3"}
 	require.NoError(t, l.train(t.Context(), "whole", params...))

@@ -92,6 +92,7 @@ func TestRunsThatShareADirectoryAtOnce(t *testing.T) {
 // load and save may name one directory from the first start on, for runs that a scheduler starts
 // again with one command, also on another machine.
 func TestLoadAndSaveInOneDirectory(t *testing.T) {
+	primustest.Sequential(t, "it trains again and again")
 	l := newLab(t)
 	require.NoError(t, l.train(t.Context(), "whole"))
 	dir := filepath.Join(l.dir, "durable")
@@ -107,6 +108,7 @@ func TestLoadAndSaveInOneDirectory(t *testing.T) {
 
 // Weights of the same shapes may belong to another function.
 func TestAnotherFunctionIsRefused(t *testing.T) {
+	primustest.Sequential(t, "it trains again and again")
 	for model, tests := range map[string][]string{
 		"llama_2M": {"num_attention_heads=2", "rotary_base=500000", "norm_epsilon=0.01", "vocab_size=300"},
 		"gpt2_10M": {"num_attention_heads=8", "norm_epsilon=0.01"},
@@ -135,6 +137,7 @@ func TestAnotherFunctionIsRefused(t *testing.T) {
 
 // Parameters that change how a model is trained, and not what it is, are told.
 func TestOtherParametersAreTold(t *testing.T) {
+	primustest.Sequential(t, "it trains again and again")
 	l := newLab(t)
 	require.NoError(t, l.train(t.Context(), "run", "train_iters=2"))
 	require.NoError(t, l.train(t.Context(), "run", "train_iters=3", "lr=1e-4", "min_lr=0", "weight_decay=0.2", "log_interval=7"))
@@ -161,6 +164,7 @@ func TestOtherParametersAreTold(t *testing.T) {
 // A checkpoint says on which class of CPU it was saved, and a run that goes on from it on another
 // one that the bits differ.
 func TestAnotherClassOfCPUIsTold(t *testing.T) {
+	primustest.Sequential(t, "it trains again and again")
 	full := cpufeat.Class(false)
 	l := newLab(t)
 	require.NoError(t, l.train(t.Context(), "run", "train_iters=2"))
@@ -216,6 +220,7 @@ func TestContradictingCheckpoints(t *testing.T) {
 // Where the state of the newest checkpoint contradicts its manifest, the run goes on from the one
 // before, and says so; what another version of the program has written is no damage.
 func TestGoesOnBeforeAContradiction(t *testing.T) {
+	primustest.Sequential(t, "it trains again and again")
 	l := newLab(t)
 	steps := []string{"save_interval=3", "lr_decay_iters=9"}
 	require.NoError(t, l.train(t.Context(), "whole", append(steps, "train_iters=9")...))
@@ -247,6 +252,7 @@ func TestGoesOnBeforeAContradiction(t *testing.T) {
 
 // A run that diverges ends as such, and keeps the checkpoint from before it did.
 func TestADivergingRunKeepsGoodWeights(t *testing.T) {
+	primustest.Sequential(t, "it trains again and again")
 	for _, lr := range []string{"1e30", "3e38"} {
 		l := newLab(t)
 		require.NoError(t, l.train(t.Context(), "run", "train_iters=4"))
