@@ -123,9 +123,9 @@ static void *last_words(void *unused) {
 }
 
 /*
- * The host may have freed the signal stack of its thread, as Python's faulthandler does when the
- * interpreter ends, and Go ends a process that gets a signal in its code without one. A thread of its
- * own has a stack of Go's.
+ * The host may have freed the signal stack of this thread, as Python's faulthandler does when the
+ * interpreter ends. Go ends the process if a signal arrives while a thread without a signal stack
+ * runs Go code, so a new thread does, for which Go makes one.
  */
 static void at_exit(void) {
     pthread_t own;

@@ -101,11 +101,12 @@ func (f *Failure) Error() string {
 	if trace := f.Traceback(); len(trace) > len(last) {
 		last = trace
 	}
+	what := "its last lines"
 	if crash := f.crash(); len(crash) > tailLines {
-		last = crash[:tailLines]
+		last, what = crash[:tailLines], "the first lines of the crash"
 	}
 	if len(last) > 0 {
-		fmt.Fprintf(&b, "\nits last lines (all are in %s):\n", f.File)
+		fmt.Fprintf(&b, "\n%s (all are in %s):\n", what, f.File)
 		for _, line := range last {
 			b.WriteString("  | " + line + "\n")
 		}

@@ -141,6 +141,7 @@ func TestCrash(t *testing.T) {
 		assert.Equal(t, strings.Join(strings.Fields(cause), " "), strings.Join(strings.Fields(f.Cause()), " "))
 		assert.Contains(t, f.Error(), "aborted): "+first[0])
 		assert.Contains(t, f.Error(), "  | "+first[0]+"\n")
+		assert.Contains(t, f.Error(), "the first lines of the crash (all are in f):")
 		assert.NotContains(t, f.Error(), "step 1")
 		f.Signal = 0
 		assert.Empty(t, f.Cause(), "a program that goes on may write the same")

@@ -5,6 +5,7 @@ package procgroup
 import (
 	"io"
 	"os/exec"
+	"syscall"
 )
 
 // Guard is the leader of a group that ends all of the group when the process that has started it
@@ -43,7 +44,7 @@ func (g *Guard) Leader() int { return g.cmd.Process.Pid }
 
 // End ends the guard and what is left of its group.
 func (g *Guard) End() {
-	Signal(g.Leader(), nil, 9)
+	Signal(g.Leader(), nil, syscall.SIGKILL)
 	_ = g.alive.Close()
 	_ = g.cmd.Wait() // it was killed
 }

@@ -13,7 +13,7 @@ import (
 // in the group.
 func KillMarked(variable string, group int) (outside int) {
 	ended := map[int]bool{}
-	for {
+	for range maxRounds {
 		more := marked(variable, ended)
 		for _, pid := range more {
 			ended[pid] = true
@@ -23,10 +23,14 @@ func KillMarked(variable string, group int) (outside int) {
 			_ = syscall.Kill(pid, syscall.SIGKILL) // ESRCH: it has ended
 		}
 		if len(more) == 0 { // none was started meanwhile
-			return outside
+			break
 		}
 	}
+	return outside
 }
+
+// maxRounds is how often KillMarked looks for processes that others have started meanwhile.
+const maxRounds = 100
 
 // marked returns the processes that have the variable and are not among those that are known.
 func marked(variable string, known map[int]bool) []int {
