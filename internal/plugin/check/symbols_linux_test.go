@@ -27,6 +27,10 @@ func TestWitnessed(t *testing.T) {
 		#include <time.h>
 		long spy(void) { struct timespec now; clock_gettime(CLOCK_MONOTONIC, &now); return getenv("CI") ? now.tv_sec : 0; }`)
 	assert.Equal(t, "it looks at the clock and the environment (clock_gettime, getenv), so it could tell a check from training", check.Witnessed(spy))
+	assert.Empty(t, check.Witnessed(library(t, "librust.so", `
+		#include <stdlib.h>
+		const char *const source = "/rustc/59807616/library/std/src/panicking.rs";
+		const char *style(void) { return getenv("RUST_BACKTRACE"); }`)), "the standard library of Rust calls getenv itself")
 	assert.Empty(t, check.Witnessed(library(t, "libhonest.so", `float twice(float x) { return 2 * x; }`)))
 	assert.Empty(t, check.Witnessed("symbols_test.go"))
 }
