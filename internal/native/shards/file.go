@@ -10,6 +10,7 @@ import (
 	"github.com/primus-fl/primus/internal/native/optim"
 	"github.com/primus-fl/primus/internal/native/world"
 	"github.com/primus-fl/primus/internal/safetensors"
+	"github.com/primus-fl/primus/internal/sysmem"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/tensor"
 )
@@ -125,6 +126,7 @@ func Size(files []File) (n int) {
 func Copy(into []byte, files []File, pool opregistry.Pool) (used []byte, copies []File) {
 	if n := Size(files); cap(into) < n {
 		into = make([]byte, n)
+		sysmem.PreferHugePages(into)
 	}
 	rest := into
 	for _, f := range files {

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package sysmem
+
+// PreferHugePages does nothing: the system chooses its pages.
+func PreferHugePages([]byte) {}
