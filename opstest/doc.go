@@ -31,9 +31,9 @@
 // run after other calls at the same addresses, with GuardPages beside pages that must not be
 // touched, and at the same time on one Exec and on several. Some are changed by rules that hold
 // for every op: operands lie at other alignments or have gaps, a result is one of the operands
-// that it may be, one operand has NaN, an argument has another value that matters, and axes and
-// lists become as long as those of models. Results of 64 elements or more must not be off on
-// average.
+// that it may be, one operand has NaN or an infinity, an argument has another value that matters,
+// and axes and lists become as long as those of models. Results of 64 elements or more must not be
+// off on average.
 //
 // Verify runs the same cases outside a Go test and returns the results.
 //

@@ -1,10 +1,12 @@
 package opstest
 
 import (
+	"math"
 	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/primus-fl/primus/ops/optim"
 	"github.com/primus-fl/primus/ops/rope"
@@ -66,4 +68,26 @@ func TestScatteredPool(t *testing.T) {
 			}
 		}))
 	})
+}
+
+// Which of NaN and an infinity a formula gives is its own affair; that the result is neither the
+// other infinity nor finite is not.
+func TestUndetermined(t *testing.T) {
+	t.Parallel()
+	inf, nan := math.Inf(1), math.NaN()
+	for _, c := range []struct {
+		want, got float64
+		accepted  bool
+	}{
+		{nan, inf, true}, {nan, -inf, true}, {inf, nan, true}, {-inf, nan, true}, {nan, nan, true}, {inf, inf, true}, {2, 2, true},
+		{inf, -inf, false}, {inf, math.MaxFloat32, false}, {nan, 0, false}, {0, nan, false}, {1, inf, false},
+	} {
+		want := []float64{c.want}
+		got := tensortest.Random(t, 1, tensor.F32, 1)
+		require.NoError(t, got.SetFloat64s([]float64{c.got}))
+		undetermined(want, got.Float64s())
+		d, err := tensor.Compare(want, got, tensor.Tolerance{})
+		require.NoError(t, err)
+		assert.Equal(t, c.accepted, d.Beyond == 0, "got %v, want %v", c.got, c.want)
+	}
 }

@@ -146,6 +146,8 @@ type setting struct {
 	padded func(int) bool
 
 	outline bool // see Stage
+
+	infinite bool // the change puts an infinity into an operand
 }
 
 // scaled returns the call with other numbers among its arguments, as far as the op allows them, so

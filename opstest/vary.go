@@ -15,8 +15,8 @@ import (
 
 const (
 	variedCases     = 6    // of a dtype, whose calls are changed in all ways
-	specialCases    = 3    // of a dtype, of which an operand has NaN
-	specialOperands = 8    // of a call, that have NaN
+	specialCases    = 3    // of a dtype, of which an operand has NaN or an infinity
+	specialOperands = 8    // of a call, that have NaN or an infinity
 	paddedOperands  = 8    // of a call, that have gaps one at a time
 	stretchedCases  = 12   // of a dtype, whose axes are made long
 	stretched       = 4100 // the least that an axis is stretched to
@@ -34,8 +34,8 @@ const (
 
 // vary changes cases that an impl served by rules that hold for every op, and compares the
 // results with those of the oracle: operands have another layout or another alignment, one of
-// them is another one, or has NaN; arguments have other values; axes and lists are as long as
-// those of models.
+// them is another one, or has NaN or an infinity; arguments have other values; axes and lists are
+// as long as those of models.
 func (r *runner) vary(t T, d tensor.DType) {
 	t.Helper()
 	served := slices.DeleteFunc(slices.Clone(r.served), func(c untypedCase) bool { return c.dtype != d || c.model || c.Work > huntedWork })
@@ -208,8 +208,15 @@ func operandOf(a opregistry.Call, name string) *tensor.Tensor {
 	return nil
 }
 
-// special gives one element of operands of numbers in turn the value NaN. It leaves out what a
-// backward op shares with its forward op: whether a NaN counts that dropout hides is not defined.
+// specialValues are those that one element of an operand gets.
+var specialValues = []struct {
+	name  string
+	value float64
+}{{"nan", math.NaN()}, {"inf", math.Inf(1)}, {"minus_inf", math.Inf(-1)}}
+
+// special gives one element of operands of numbers in turn the value NaN, and those of infinities.
+// It leaves out what a backward op shares with its forward op: whether a NaN counts that dropout
+// hides is not defined.
 func (r *runner) special(t T, c untypedCase) {
 	t.Helper()
 	call, ok := r.made(c, setting{})
@@ -222,13 +229,17 @@ func (r *runner) special(t T, c untypedCase) {
 		if o.Access == opregistry.AccessWrite || !o.Tensor.DType().IsFloat() || o.Tensor.DType().Size() == 1 || n == 0 || r.forwardHas(o.Name) {
 			continue
 		}
-		r.varied(t, "nan_in_"+o.Name, c, setting{change: func(_ tensortest.TB, s *Stage, a opregistry.Call) opregistry.Call {
-			x := a.Operands()[i].Tensor
-			v := x.Float64s()
-			v[n/3] = math.NaN()
-			s.Fill(x, v)
-			return a
-		}})
+		for _, special := range specialValues {
+			with := setting{infinite: math.IsInf(special.value, 0)}
+			with.change = func(_ tensortest.TB, s *Stage, a opregistry.Call) opregistry.Call {
+				x := a.Operands()[i].Tensor
+				v := x.Float64s()
+				v[n/3] = special.value
+				s.Fill(x, v)
+				return a
+			}
+			r.varied(t, special.name+"_in_"+o.Name, c, with)
+		}
 	}
 }
 

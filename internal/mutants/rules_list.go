@@ -74,6 +74,7 @@ func numbers() []rule {
 			}
 			return v
 		}),
+		value("infinities become the largest number", tensor.F32, func(_ place, v float64) float64 { return bounded(v) }),
 		value("results are truncated to bf16", tensor.BF16, func(_ place, v float64) float64 {
 			return math.Float64frombits(math.Float64bits(v-math.Copysign(math.Abs(v)*0x1p-9, v)) &^ (1<<45 - 1))
 		}),
@@ -107,7 +108,16 @@ func numbers() []rule {
 			}
 			return v
 		}),
+		operand("infinities are read as the largest number", tensor.F32, bounded),
 	}
+}
+
+// bounded returns the largest number of f32 for an infinity.
+func bounded(v float64) float64 {
+	if math.IsInf(v, 0) {
+		return math.Copysign(math.MaxFloat32, v)
+	}
+	return v
 }
 
 // memoryMistakes are accesses to memory that a call may not touch, or must not depend on.

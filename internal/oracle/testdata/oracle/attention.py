@@ -94,13 +94,13 @@ class Call:
         offset = torch.zeros(self.heads) if self.a.SoftmaxType == "off-by-one" else self.a.SoftmaxOffset.flatten()
         return offset[:, None, None].expand(-1, lq, 1)
 
-    def probabilities(self, scores):
-        """P, and the logarithm of the softmax's denominator [h, lq]."""
+    def probabilities(self, scores, hidden):
+        """P, 0 where a query sees no key, and the logarithm of the softmax's denominator [h, lq]."""
         sink = self.sink(scores.shape[1])
         wide = scores if sink is None else torch.cat([scores, sink], -1)
         total = torch.logsumexp(wide, -1) if wide.shape[-1] else torch.full(wide.shape[:2], -torch.inf)
         p = torch.softmax(wide, -1)[..., : scores.shape[-1]]
-        return torch.where(total[..., None] == -torch.inf, 0.0, p), total
+        return torch.where(hidden.all(-1, keepdim=True), 0.0, p), total
 
     def outputs(self, p, v, hidden, finite):
         """Outputs [lq, h, d] of probabilities [h, lq, lkv] and values [lkv, h, d]. PyTorch multiplies
@@ -123,7 +123,7 @@ def fused_attn_fwd(a):
         q, k, v = call.rows(a.Q, b, 0), call.rows(a.K, b, 1), call.rows(a.V, b, 1)
         s, hidden = call.scores(b, q, k, a.Bias)
         s = s.masked_fill(hidden, -torch.inf)
-        p, total = call.probabilities(s)
+        p, total = call.probabilities(s, hidden)
         p = p * call.factors(b, s)
         call.rows(out, b, 0).copy_(call.outputs(p, v, hidden, v.isfinite().all()))
         if call.packed:
@@ -146,7 +146,7 @@ def fused_attn_bwd(a):
         o, do = call.rows(a.O, b, 0), call.rows(a.DO, b, 0)
         bias = None if a.Bias is None else leaf(a.Bias)
         s, hidden = call.scores(b, q, k, bias)
-        p, total = call.probabilities(s.detach().masked_fill(hidden, -torch.inf))
+        p, total = call.probabilities(s.detach().masked_fill(hidden, -torch.inf), hidden)
         factors = call.factors(b, s)
         (gv,) = torch.autograd.grad(call.outputs(p * factors, v, hidden, do.isfinite().all()), v, do)
         wide = v.detach().repeat_interleave(call.heads // v.shape[1] if v.shape[1] else 1, 1)

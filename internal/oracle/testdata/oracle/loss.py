@@ -26,6 +26,11 @@ def cross_entropy_fwd(a):
     return {a.Losses: losses(a, logits), a.LSE: torch.logsumexp(logits, -1)}
 
 
+def shift(lse):
+    """What F.cross_entropy subtracts from logits: NaN if one of them is infinite."""
+    return torch.where(lse.isinf(), torch.nan, lse)
+
+
 def output_losses(a, hidden, weight):
     """The losses of an output layer: 0 for a target of another part of the vocabulary."""
     logits = hidden @ weight.T
@@ -34,13 +39,13 @@ def output_losses(a, hidden, weight):
     at = targets - a.First
     here = (targets != a.IgnoreIndex) & (at >= 0) & (at < weight.shape[0])
     picked = logits.gather(1, torch.where(here, at, 0).unsqueeze(1)).squeeze(1)
-    return torch.where(here, lse - picked, torch.zeros_like(lse)), lse
+    return torch.where(here, shift(lse) - picked, torch.zeros_like(lse)), lse
 
 
 def output_gradients(a, hidden, weight, lse):
     logits = hidden @ weight.T
     targets = a.Targets.long().flatten()
-    p = torch.exp(logits - lse.unsqueeze(1))
+    p = torch.exp(logits - shift(lse).unsqueeze(1))
     classes = a.First + torch.arange(weight.shape[0])
     d = a.DLosses.flatten().unsqueeze(1) * (p - (classes.unsqueeze(0) == targets.unsqueeze(1)).to(p.dtype))
     d = d.masked_fill((targets == a.IgnoreIndex).unsqueeze(1), 0.0)
