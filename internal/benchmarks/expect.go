@@ -61,7 +61,7 @@ func expect(ctx context.Context, args []string, out, progress io.Writer) error {
 		for _, e := range all {
 			t.AppendRow(table.Row{e.Model, figure("%.1f s", e.Expected), figure("%.1f s", e.Took), figure("%.2f", e.Ratio)})
 		}
-		_, err := fmt.Fprintln(w, plaintext.Render(t))
+		_, err := fmt.Fprintln(w, plaintext.Render(w, t))
 		return err
 	})
 }

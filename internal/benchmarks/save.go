@@ -64,7 +64,7 @@ func save(ctx context.Context, args []string, out, progress io.Writer) error {
 				figure("%.1f ms", p.First*1e3), figure("%.1f ms", p.Waits*1e3),
 			})
 		}
-		_, err := fmt.Fprintln(w, plaintext.Render(t))
+		_, err := fmt.Fprintln(w, plaintext.Render(w, t))
 		return err
 	})
 }

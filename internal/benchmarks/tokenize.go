@@ -87,7 +87,7 @@ func tokenize(ctx context.Context, args []string, out, progress io.Writer) error
 	} else {
 		t.AppendRow(table.Row{"@huggingface/tokenizers", "-", err})
 	}
-	_, err = fmt.Fprintf(out, "%s, %d rounds, %d bytes\n%s\n", machine(), o.rounds, size, plaintext.Render(t))
+	_, err = fmt.Fprintf(out, "%s, %d rounds, %d bytes\n%s\n", machine(), o.rounds, size, plaintext.Render(out, t))
 	return err
 }
 

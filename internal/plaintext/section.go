@@ -15,6 +15,8 @@ type Section struct {
 	Header table.Row
 	Right  []int // columns aligned to the right, counted from 1
 	Rows   []table.Row
+
+	Optional []string // columns that a narrow terminal does without, the least important one first
 }
 
 // WriteSections prints sections as text, or as Markdown.
@@ -47,12 +49,12 @@ func WriteSections(out io.Writer, markdown bool, sections []Section) error {
 		if len(s.Lines) > 0 {
 			b.WriteByte('\n')
 		}
-		t := NewTable(s.Header, s.Right...)
+		t := NewTable(s.Header, s.Right...).Optional(s.Optional...)
 		t.AppendRows(s.Rows)
 		if markdown {
 			b.WriteString(t.RenderMarkdown() + "\n")
 		} else {
-			b.WriteString(Indent(Render(t)) + "\n")
+			b.WriteString(Indent(t.render(columnsOf(out)-indentWidth)) + "\n")
 		}
 	}
 	_, err := io.WriteString(out, b.String())

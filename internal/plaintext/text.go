@@ -42,6 +42,9 @@ func Printable(s string) string {
 	}, s)
 }
 
+// indentWidth is how far Indent indents.
+const indentWidth = 2
+
 // Indent indents every line by two spaces.
 func Indent(s string) string {
 	return "  " + strings.ReplaceAll(strings.TrimRight(s, "\n"), "\n", "\n  ")

@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strconv"
@@ -99,8 +100,8 @@ func NewCheckoutPatchPlan(c *pyreader.Checkout, run pyreader.Run, decisions []py
 
 // table returns the patches in the order in which they run, with one more column for those of a
 // checkout.
-func (p PatchPlan) table(columns ...any) table.Writer {
-	t := plaintext.NewTable(append(table.Row{"phase", "order", "patch", "priority"}, columns...), 2, 4)
+func (p PatchPlan) table(columns ...any) *plaintext.Table {
+	t := plaintext.NewTable(append(table.Row{"phase", "order", "patch", "priority"}, columns...), 2, 4).Optional("priority", "order")
 	for _, r := range p.Patches {
 		order := "-"
 		if r.Order > 0 {
@@ -143,23 +144,24 @@ func (p PatchPlan) unknown() string {
 	return p.Unknown + ": primus patches plan --repo DIR --config FILE says which of them a checkout of Primus makes\n"
 }
 
-// Text returns the plan with the reason why a patch does not run.
-func (p PatchPlan) Text() string {
-	text := fmt.Sprintf("framework %s, version %s\n\n%s\n%s%s", p.Framework, plaintext.OrUnknown(p.Version), plaintext.Render(p.table("why not")), p.contended(), p.unknown())
+// Text returns the plan for out with the reason why a patch does not run.
+func (p PatchPlan) Text(out io.Writer) string {
+	text := fmt.Sprintf("framework %s, version %s\n\n%s\n%s%s", p.Framework, plaintext.OrUnknown(p.Version), plaintext.Render(out, p.table("why not")), p.contended(), p.unknown())
 	for _, problem := range p.Problems {
 		text += "\nproblem: " + problem + "\n"
 	}
 	return text
 }
 
-// CheckoutText returns the plan of a checkout with the verdict and the reason for each patch.
-func (p PatchPlan) CheckoutText() string {
+// CheckoutText returns for out the plan of a checkout with the verdict and the reason for each
+// patch.
+func (p PatchPlan) CheckoutText(out io.Writer) string {
 	counts := map[string]int{}
 	for _, r := range p.Patches {
 		counts[r.Verdict]++
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "framework %s, version %s\n\n%s\n", p.Framework, plaintext.OrUnknown(p.Version), plaintext.Render(p.table("applies", "why")))
+	fmt.Fprintf(&b, "framework %s, version %s\n\n%s\n", p.Framework, plaintext.OrUnknown(p.Version), plaintext.Render(out, p.table("applies", "why")))
 	fmt.Fprintf(&b, "%d patches apply, %d depend on the machine or the version, %d do not apply\n",
 		counts[string(pyreader.Yes)], counts[string(pyreader.Depends)], counts[string(pyreader.No)])
 	for _, c := range p.Contended {

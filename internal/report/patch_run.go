@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"path/filepath"
 	"strings"
@@ -42,8 +43,8 @@ func ReadPatchRun(dir string) (PatchRun, error) {
 	return r, nil
 }
 
-// Text returns the patches in the order in which they were decided on.
-func (r PatchRun) Text() string {
+// Text returns for out the patches in the order in which they were decided on.
+func (r PatchRun) Text(out io.Writer) string {
 	var b strings.Builder
 	b.WriteString("framework " + plaintext.OrUnknown(r.Framework))
 	for _, v := range r.Versions {
@@ -57,6 +58,6 @@ func (r PatchRun) Text() string {
 	for _, p := range r.Patches {
 		t.AppendRow(table.Row{p.Phase, p.ID, p.By, p.Result, p.Reason})
 	}
-	fmt.Fprintf(&b, "\n\n%s\n", plaintext.Render(t))
+	fmt.Fprintf(&b, "\n\n%s\n", plaintext.Render(out, t))
 	return b.String()
 }

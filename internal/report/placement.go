@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -9,9 +10,9 @@ import (
 	"github.com/primus-fl/primus/internal/plaintext"
 )
 
-// Placement returns the text of what a launcher does so that a run takes place elsewhere, with the
-// settings of these launchers.
-func Placement(p *placement.Plan, s *placement.Settings, elsewhere []string) string {
+// Placement returns for out the text of what a launcher does so that a run takes place elsewhere,
+// with the settings of these launchers.
+func Placement(out io.Writer, p *placement.Plan, s *placement.Settings, elsewhere []string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "launcher %s: none of this is done\n", strings.Join(elsewhere, ","))
 	if p.Argv != nil {
@@ -27,7 +28,7 @@ func Placement(p *placement.Plan, s *placement.Settings, elsewhere []string) str
 	for _, v := range s.Values(elsewhere...) {
 		t.AppendRow(table.Row{v.Path, v.Text, v.Source})
 	}
-	fmt.Fprintf(&b, "\nlauncher settings\n\n%s\n", plaintext.Render(t))
+	fmt.Fprintf(&b, "\nlauncher settings\n\n%s\n", plaintext.Render(out, t))
 	for _, note := range p.Notes {
 		fmt.Fprintf(&b, "\nnote: %s\n", note)
 	}

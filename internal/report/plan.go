@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -16,7 +17,7 @@ import (
 
 // Plan returns the text of a plan: what is wrong and what is unusual first, and with details all
 // that is known, too.
-func Plan(p *train.Plan, details bool) (string, error) {
+func Plan(out io.Writer, p *train.Plan, details bool) (string, error) {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	line("dry run: none of this is done\n")
@@ -61,7 +62,7 @@ func Plan(p *train.Plan, details bool) (string, error) {
 		b.WriteString(summary(p, patches))
 		return b.String(), nil
 	}
-	err := writeDetails(&b, p, patches)
+	err := writeDetails(out, &b, p, patches)
 	return b.String(), err
 }
 
@@ -115,19 +116,19 @@ func summary(p *train.Plan, patches PatchPlan) string {
 }
 
 // writeDetails writes the resolved configuration and all tables.
-func writeDetails(b *strings.Builder, p *train.Plan, patches PatchPlan) error {
+func writeDetails(out io.Writer, b *strings.Builder, p *train.Plan, patches PatchPlan) error {
 	line := func(format string, args ...any) { fmt.Fprintf(b, format+"\n", args...) }
 	resolved, err := formats.YAML{}.Render(backend.WithoutSecrets(p.Experiment.Export()), false)
 	if err != nil {
 		return fmt.Errorf("resolved configuration: %w", err)
 	}
 	line("\nresolved configuration\n\n%s", plaintext.Indent(string(resolved)))
-	section := func(title string, t table.Writer) {
+	section := func(title string, t *plaintext.Table) {
 		if t.Length() == 0 {
 			line("\n%s: none", title)
 			return
 		}
-		line("\n%s\n\n%s", title, plaintext.Render(t))
+		line("\n%s\n\n%s", title, plaintext.Render(out, t))
 	}
 	section("environment", environmentTable(p.Environment))
 	args := plaintext.NewTable(table.Row{"argument", "value", "from"})
@@ -150,7 +151,7 @@ func writeDetails(b *strings.Builder, p *train.Plan, patches PatchPlan) error {
 	return nil
 }
 
-func environmentTable(changes []backend.EnvChange) table.Writer {
+func environmentTable(changes []backend.EnvChange) *plaintext.Table {
 	t := plaintext.NewTable(table.Row{"variable", "value", "before", "set by"})
 	for _, c := range changes {
 		before := "-"

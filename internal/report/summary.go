@@ -20,10 +20,10 @@ import (
 // Summary writes which impls a run called, how it ended, and the text that the model generated.
 func Summary(out io.Writer, r backend.Result) error {
 	var b strings.Builder
-	if used := dispatchTable(r.Impls, r.Device); used != "" {
+	if used := dispatchTable(out, r.Impls, r.Device); used != "" {
 		fmt.Fprintf(&b, "\n%s\n", used)
 	}
-	if used := ranksTable(r.Ranks); used != "" {
+	if used := ranksTable(out, r.Ranks); used != "" {
 		fmt.Fprintf(&b, "\n%s\n", used)
 	}
 	fmt.Fprintf(&b, "\nrun         %s %s\n", r.Name, ending(r.Err))
@@ -173,7 +173,7 @@ func deviceLines(u *backend.DeviceUse) string {
 // dispatchTable shows the impls that were called, those that took most of the time first. Declined,
 // failed, copied and verified calls have columns when there are any. When a device was measured,
 // the time on it decides, and what it did outside of calls has a row.
-func dispatchTable(stats []opmanager.ImplStats, dev *backend.DeviceUse) string {
+func dispatchTable(out io.Writer, stats []opmanager.ImplStats, dev *backend.DeviceUse) string {
 	var total time.Duration
 	var rows []opmanager.ImplStats
 	trouble, copied, verified := false, false, false
@@ -219,7 +219,7 @@ func dispatchTable(stats []opmanager.ImplStats, dev *backend.DeviceUse) string {
 	if verified {
 		header = append(header, "verified", "violations", "largest difference")
 	}
-	t := plaintext.NewTable(header, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16)
+	t := plaintext.NewTable(header, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16).Optional("kind", "share")
 	for _, s := range rows {
 		row := table.Row{s.Op, s.ID, s.Kind, s.Calls, serving(s), shareOf(s.Duration, total), plaintext.Count(s.Fallbacks)}
 		if s.Op == "" {
@@ -239,7 +239,7 @@ func dispatchTable(stats []opmanager.ImplStats, dev *backend.DeviceUse) string {
 		}
 		t.AppendRow(row)
 	}
-	return plaintext.Render(t)
+	return plaintext.Render(out, t)
 }
 
 // serving writes the time of the calls that an impl served, with ~ before an estimate.
@@ -262,7 +262,7 @@ func shareOf(part, all time.Duration) string {
 
 // ranksTable shows the impls that the processes of a framework use, and how often and how long
 // where they count that.
-func ranksTable(uses []backend.RankUse) string {
+func ranksTable(out io.Writer, uses []backend.RankUse) string {
 	if len(uses) == 0 {
 		return ""
 	}
@@ -278,7 +278,7 @@ func ranksTable(uses []backend.RankUse) string {
 		uses = slices.Clone(uses)
 		slices.SortStableFunc(uses, func(a, b backend.RankUse) int { return cmp.Compare(b.Nanos, a.Nanos) })
 	}
-	t := plaintext.NewTable(header, 4, 5, 6, 7, 8, 9, 10)
+	t := plaintext.NewTable(header, 4, 5, 6, 7, 8, 9, 10).Optional("kind")
 	for _, u := range uses {
 		row := table.Row{u.Op, u.Impl, plaintext.Dash(u.Kind), u.Ranks}
 		if counted {
@@ -289,7 +289,7 @@ func ranksTable(uses []backend.RankUse) string {
 		}
 		t.AppendRow(append(row, plaintext.Count(u.Errors)))
 	}
-	return plaintext.Render(t)
+	return plaintext.Render(out, t)
 }
 
 // patchSummary counts the patches of a run and names those that failed.

@@ -44,7 +44,8 @@ func newBackendsListCommand(prog cli.Program) *cobra.Command {
 }
 
 func printBackends(prog cli.Program, rows []service.BackendRow) error {
-	t := plaintext.NewTable(table.Row{"framework", "stages", "runs", "patches", "version", "source tree", "what it does"}, 4)
+	t := plaintext.NewTable(table.Row{"framework", "stages", "runs", "patches", "version", "source tree", "what it does"}, 4).
+		Optional("source tree", "patches", "version", "runs")
 	var problems strings.Builder
 	for _, r := range rows {
 		runs, path := "Python processes", r.Path
@@ -56,7 +57,7 @@ func printBackends(prog cli.Program, rows []service.BackendRow) error {
 			fmt.Fprintf(&problems, "%s\n", r.Problem)
 		}
 	}
-	text := plaintext.Render(t) + "\n"
+	text := plaintext.Render(prog.Out, t) + "\n"
 	if problems.Len() > 0 {
 		text += "\n" + problems.String()
 	}

@@ -333,7 +333,7 @@ has --sizes, or sizes from --min-bytes to --max-bytes.
 				if o.output == cli.OutputJSON {
 					return cli.WriteJSON(prog.Out, rows)
 				}
-				_, err := fmt.Fprintln(prog.Out, plaintext.Render(t))
+				_, err := fmt.Fprintln(prog.Out, plaintext.Render(prog.Out, t))
 				return err
 			})
 		},
@@ -394,12 +394,12 @@ func messageSizes(list, least, most, scale string, count int) ([]int, error) {
 }
 
 // collectiveTable returns the figures as a table.
-func collectiveTable(rows []figures, check bool) table.Writer {
+func collectiveTable(rows []figures, check bool) *plaintext.Table {
 	head := table.Row{"op", "bytes", "ranks", "p50 ms", "p95 ms", "min ms", "max ms", "GB/s"}
 	if check {
 		head = append(head, "result")
 	}
-	t := plaintext.NewTable(head, 2, 3, 4, 5, 6, 7, 8)
+	t := plaintext.NewTable(head, 2, 3, 4, 5, 6, 7, 8).Optional("max ms", "min ms")
 	for _, r := range rows {
 		row := table.Row{r.Op, r.Bytes, r.Ranks, digits(r.P50), digits(r.P95), digits(r.Min), digits(r.Max), nonZero("%.2f", r.GBPS)}
 		if r.Right != nil {
@@ -478,7 +478,7 @@ nodes. The groups take turns, or with --parallel call at the same time.
 				if o.output == cli.OutputJSON {
 					return cli.WriteJSON(prog.Out, rows)
 				}
-				_, err := fmt.Fprintln(prog.Out, plaintext.Render(collectiveTable(rows, false)))
+				_, err := fmt.Fprintln(prog.Out, plaintext.Render(prog.Out, collectiveTable(rows, false)))
 				return err
 			})
 		},

@@ -184,7 +184,7 @@ func runImplBenchmark(cmd *cobra.Command, prog cli.Program, o implBenchmarkOptio
 }
 
 // writeMarkdown writes a table and notes to a file, behind what it has if more is true.
-func writeMarkdown(file string, more bool, title string, t table.Writer, notes []string) error {
+func writeMarkdown(file string, more bool, title string, t *plaintext.Table, notes []string) error {
 	text := fmt.Sprintf("# %s\n\n%s\n", title, t.RenderMarkdown())
 	for _, note := range notes {
 		text += "\n- " + note + "\n"
@@ -203,7 +203,7 @@ func writeMarkdown(file string, more bool, title string, t table.Writer, notes [
 
 func printBenchmark(out io.Writer, rows []opbench.Figures) error {
 	t, notes := benchmarkTable(rows)
-	if _, err := fmt.Fprintln(out, plaintext.Render(t)); err != nil {
+	if _, err := fmt.Fprintln(out, plaintext.Render(out, t)); err != nil {
 		return err
 	}
 	for _, note := range notes {
@@ -215,8 +215,9 @@ func printBenchmark(out io.Writer, rows []opbench.Figures) error {
 }
 
 // benchmarkTable returns the figures as a table, and the reasons of impls that did not run.
-func benchmarkTable(rows []opbench.Figures) (table.Writer, []string) {
-	t := plaintext.NewTable(table.Row{"op", "shape", "dtype", "impl", "median ms", "95 % interval", "fastest", "slowest", "samples", "GFLOP/s", "GB/s", "% of peak"}, 5, 6, 7, 8, 9, 10, 11, 12)
+func benchmarkTable(rows []opbench.Figures) (*plaintext.Table, []string) {
+	t := plaintext.NewTable(table.Row{"op", "shape", "dtype", "impl", "median ms", "95 % interval", "fastest", "slowest", "samples", "GFLOP/s", "GB/s", "% of peak"}, 5, 6, 7, 8, 9, 10, 11, 12).
+		Optional("samples", "slowest", "fastest", "95 % interval", "% of peak", "GB/s")
 	var notes []string
 	for _, r := range rows {
 		if r.Time == nil {

@@ -89,11 +89,12 @@ func printTrainBenchmark(prog cli.Program, r stepbench.Result) error {
 	if r.PeakBytes > 0 {
 		fmt.Fprintf(&b, "memory      %.0f MiB at most\n", float64(r.PeakBytes)/(1<<20))
 	}
-	t := plaintext.NewTable(table.Row{"op", "impl", "kind", "calls", "ms per step", "share", "fallbacks"}, 4, 5, 6, 7)
+	t := plaintext.NewTable(table.Row{"op", "impl", "kind", "calls", "ms per step", "share", "fallbacks"}, 4, 5, 6, 7).
+		Optional("kind")
 	for _, o := range r.Ops {
 		t.AppendRow(table.Row{o.Op, o.Impl, o.Kind, fmt.Sprintf("%.4g", o.Calls), fmt.Sprintf("%.2f", o.MS), fmt.Sprintf("%.1f %%", 100*o.Share), plaintext.Count(o.Fallbacks)})
 	}
 	t.AppendRow(table.Row{"(outside of ops)", "", "", "", fmt.Sprintf("%.2f", r.OutsideOps), fmt.Sprintf("%.1f %%", 100*stats.Share(r.OutsideOps, r.MeanStep())), ""})
-	_, err := fmt.Fprintf(prog.Out, "%s\n%s\n", b.String(), plaintext.Render(t))
+	_, err := fmt.Fprintf(prog.Out, "%s\n%s\n", b.String(), plaintext.Render(prog.Out, t))
 	return err
 }

@@ -14,7 +14,7 @@ import (
 var perCall = []string{
 	"backend", "catalog", "chat", "checkpoint", "dir", "dtype", "exit-code", "expect", "failures", "groups", "help", "impl", "lang", "layer", "layout", "mask",
 	"module", "no-descriptions", "op", "origin", "output", "pass", "phase", "plot", "posttrain", "primus", "repeat", "shape", "steps", "strict", "timeout",
-	"version", "warmup", "with",
+	"version", "warmup", "wide", "with",
 }
 
 // IsSetting reports whether a flag may come from the environment or from primus.yaml.
@@ -24,8 +24,9 @@ func IsSetting(f *pflag.Flag) bool {
 }
 
 // ApplyDefaults sets the flags of a command that were not given from the environment and from
-// primus.yaml.
+// primus.yaml, and the width of its tables.
 func ApplyDefaults(cmd *cobra.Command) error {
+	applyWide(cmd)
 	if underHidden(cmd) {
 		return nil
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -84,6 +85,9 @@ func (o *ReportFormat) Set(s string) error {
 // addOutput gives a command the flag -o with its completion.
 func addOutput(cmd *cobra.Command, value pflag.Value, usage string, formats ...OutputFormat) {
 	cmd.Flags().VarP(value, "output", "o", usage)
+	if slices.Contains(formats, OutputTable) {
+		addWide(cmd)
+	}
 	names := make([]string, len(formats))
 	for i, f := range formats {
 		names[i] = string(f)

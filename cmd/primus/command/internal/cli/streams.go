@@ -45,7 +45,7 @@ const (
 // StandardStreams returns the standard output and error of the process. With the variable CI in the
 // environment they are no terminal, and with NO_COLOR a terminal has no colours.
 func StandardStreams() Streams {
-	s := Streams{Out: os.Stdout, Err: os.Stderr, In: os.Stdin}
+	s := Streams{Out: newScreen(os.Stdout), Err: os.Stderr, In: os.Stdin}
 	fd := int(os.Stderr.Fd())
 	if !term.IsTerminal(fd) || os.Getenv("TERM") == "dumb" || os.Getenv("CI") != "" {
 		return s

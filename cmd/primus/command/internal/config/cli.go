@@ -167,7 +167,8 @@ func (v *cliView) print(prog cli.Program) error {
 	if len(v.Files) == 0 {
 		fmt.Fprintf(&b, "no file is read: %s=none\n", settings.EnvFile)
 	}
-	t := plaintext.NewTable(table.Row{"key", "value", "origin", "where", "over", "commands"})
+	t := plaintext.NewTable(table.Row{"key", "value", "origin", "where", "over", "commands"}).
+		Optional("over", "origin", "where")
 	for _, r := range v.Values {
 		var over []string
 		for _, lost := range r.Over {
@@ -177,7 +178,7 @@ func (v *cliView) print(prog cli.Program) error {
 		}
 		t.AppendRow(table.Row{r.Key, plaintext.Dash(strings.Join(r.Value, ", ")), r.Origin, plaintext.Dash(r.Where), plaintext.Dash(strings.Join(over, "; ")), strings.Join(nouns(r.Commands), ", ")})
 	}
-	_, err := fmt.Fprintf(prog.Out, "%s\n%s\n", b.String(), plaintext.Render(t))
+	_, err := fmt.Fprintf(prog.Out, "%s\n%s\n", b.String(), plaintext.Render(prog.Out, t))
 	return err
 }
 

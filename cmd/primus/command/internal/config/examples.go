@@ -41,7 +41,7 @@ func newExamplesListCommand(prog cli.Program) *cobra.Command {
 				for _, e := range all {
 					t.AppendRow(table.Row{e.Name, e.Text})
 				}
-				_, err := fmt.Fprintln(prog.Out, plaintext.Render(t))
+				_, err := fmt.Fprintln(prog.Out, plaintext.Render(prog.Out, t))
 				return err
 			})
 		},

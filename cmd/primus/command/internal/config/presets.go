@@ -46,7 +46,7 @@ model, and a platform in platform.config.`,
 				for _, p := range shown {
 					t.AppendRow(table.Row{plaintext.Dash(p.Framework), p.Kind, p.Name, plaintext.Dash(p.Text)})
 				}
-				_, err := fmt.Fprintln(prog.Out, plaintext.Render(t))
+				_, err := fmt.Fprintln(prog.Out, plaintext.Render(prog.Out, t))
 				return err
 			})
 		},

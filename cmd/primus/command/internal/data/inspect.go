@@ -126,7 +126,7 @@ func (r *inspection) print(prog cli.Program, compared bool) error {
 	if compared {
 		t.AppendRow(table.Row{"unknown tokens", r.Unknown})
 	}
-	if _, err := fmt.Fprintln(prog.Out, plaintext.Render(t)); err != nil || r.Text == "" {
+	if _, err := fmt.Fprintln(prog.Out, plaintext.Render(prog.Out, t)); err != nil || r.Text == "" {
 		return err
 	}
 	_, err := fmt.Fprintf(prog.Out, "\n%s\n", plaintext.Indent(plaintext.Printable(r.Text)))

@@ -127,7 +127,8 @@ func openCL(b *opencl.Backend) []Row {
 }
 
 func write(prog cli.Program, rows []Row) error {
-	t := plaintext.NewTable(table.Row{"device", "kind", "name", "vendor", "driver", "version", "memory", "units", "formats", "largest block", "work-group"}, 7, 8, 10, 11)
+	t := plaintext.NewTable(table.Row{"device", "kind", "name", "vendor", "driver", "version", "memory", "units", "formats", "largest block", "work-group"}, 7, 8, 10, 11).
+		Optional("work-group", "largest block", "driver", "formats", "version", "vendor")
 	var problems, choices strings.Builder
 	for _, r := range rows {
 		if r.Problem != "" {
@@ -146,7 +147,7 @@ func write(prog cli.Program, rows []Row) error {
 		t.AppendRow(table.Row{r.Device, r.Kind, r.Name, plaintext.Dash(r.Vendor), plaintext.Dash(r.Driver), plaintext.Dash(r.Version),
 			size(r.Memory), r.Units, formats(r), plaintext.Dash(block), plaintext.Dash(group)})
 	}
-	text := plaintext.Render(t) + "\n"
+	text := plaintext.Render(prog.Out, t) + "\n"
 	for _, lines := range []string{choices.String(), problems.String()} {
 		if lines != "" {
 			text += "\n" + lines

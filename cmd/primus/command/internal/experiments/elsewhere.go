@@ -62,7 +62,7 @@ func CarryOut(ctx context.Context, prog cli.Program, p *placement.Plan, r placem
 	if err := p.Write(); err != nil {
 		return err
 	}
-	err := launch.Attach(ctx, launch.Command{Argv: p.Argv, Environ: p.Environ(os.Environ()), Dir: r.Dir, Out: prog.Out, Err: prog.Err, Grace: r.Grace})
+	err := launch.Attach(ctx, launch.Command{Argv: p.Argv, Environ: p.Environ(os.Environ()), Dir: r.Dir, Out: cli.Inherited(prog.Out), Err: prog.Err, Grace: r.Grace})
 	if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
 		return fmt.Errorf("%w: %s has been told to end", backend.ErrInterrupted, p.Argv[0])
 	}

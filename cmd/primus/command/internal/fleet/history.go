@@ -54,7 +54,7 @@ func printHistory(prog cli.Program, all []fleet.Change, diff bool) error {
 		for _, c := range all {
 			t.AppendRow(table.Row{c.Revision, c.When.Local().Format(time.DateTime), plaintext.Dash(c.Who), plaintext.Dash(c.Why)})
 		}
-		_, err := fmt.Fprintln(prog.Out, plaintext.Render(t))
+		_, err := fmt.Fprintln(prog.Out, plaintext.Render(prog.Out, t))
 		return err
 	}
 	before := ""

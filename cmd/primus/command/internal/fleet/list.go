@@ -94,7 +94,7 @@ func printFleet(prog cli.Program, s fleet.Snapshot, which chosen) error {
 	}
 	text := verdict(s)
 	if len(jobs) > 0 {
-		text = plaintext.Render(tableOf(jobs)) + "\n\n" + text
+		text = plaintext.Render(prog.Out, tableOf(jobs)) + "\n\n" + text
 	} else {
 		text = "no runs; " + text
 	}
@@ -103,8 +103,9 @@ func printFleet(prog cli.Program, s fleet.Snapshot, which chosen) error {
 }
 
 // tableOf returns a row for each run.
-func tableOf(jobs []fleet.Job) table.Writer {
-	t := plaintext.NewTable(table.Row{"run", "rank", "host", "state", "step", "loss", "seen", "policy", "decisions", "since"}, 5, 6, 8)
+func tableOf(jobs []fleet.Job) *plaintext.Table {
+	t := plaintext.NewTable(table.Row{"run", "rank", "host", "state", "step", "loss", "seen", "policy", "decisions", "since"}, 5, 6, 8).
+		Optional("since", "decisions", "rank", "host", "loss")
 	for _, j := range jobs {
 		t.AppendRow(table.Row{
 			j.Name(), j.Ranks(), j.Hosts(), j.Common(func(m fleet.Member) string { return m.Status.String() }),

@@ -234,7 +234,7 @@ func printResults(prog cli.Program, revision int64, results []fleet.RunResult) e
 		for _, r := range results {
 			t.AppendRow(table.Row{r.Run, r.Rank, r.Host, r.Result, r.Generation, r.Reason})
 		}
-		text = plaintext.Render(t)
+		text = plaintext.Render(prog.Out, t)
 	}
 	_, err := fmt.Fprintln(prog.Out, text)
 	return err

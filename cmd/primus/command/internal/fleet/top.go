@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -71,7 +72,7 @@ func top(ctx context.Context, prog cli.Program, c *fleet.Client, every time.Dura
 		case err != nil:
 			text = err.Error() + "\n" // an outage may pass
 		default:
-			text = topText(s)
+			text = topText(prog.Out, s)
 		}
 		if err := draw(prog, time.Now().Format(cli.TimeOfDay)+"  "+text); err != nil || i == count {
 			return err
@@ -112,11 +113,12 @@ func draw(prog cli.Program, text string) error {
 }
 
 // topText returns the number of runs in each state and the table.
-func topText(s fleet.Snapshot) string {
+func topText(out io.Writer, s fleet.Snapshot) string {
 	jobs := chosen{}.of(s)
 	slices.SortStableFunc(jobs, func(a, b fleet.Job) int { return urgency(a) - urgency(b) })
 	states, order := map[string]int{}, []string{}
-	t := plaintext.NewTable(table.Row{"run", "rank", "state", "step", "loss", "step time", "tokens/s", "fallbacks", "seen"}, 4, 5, 6, 7, 8)
+	t := plaintext.NewTable(table.Row{"run", "rank", "state", "step", "loss", "step time", "tokens/s", "fallbacks", "seen"}, 4, 5, 6, 7, 8).
+		Optional("tokens/s", "fallbacks", "rank")
 	for _, j := range jobs {
 		state := j.Common(func(m fleet.Member) string { return m.Status.String() })
 		if states[state]++; states[state] == 1 {
@@ -131,7 +133,7 @@ func topText(s fleet.Snapshot) string {
 	for i, state := range order {
 		counts[i] = fmt.Sprintf("%d %s", states[state], state)
 	}
-	return strings.Join(counts, ", ") + "; " + verdict(s) + "\n" + plaintext.Render(t) + "\n"
+	return strings.Join(counts, ", ") + "; " + verdict(s) + "\n" + plaintext.Render(out, t) + "\n"
 }
 
 // urgency orders runs: those that need somebody come first.

@@ -206,14 +206,14 @@ func (r evaluateResults) print(prog cli.Program) error {
 		for _, d := range r.Data {
 			t.AppendRow(table.Row{plaintext.Printable(d.Path), d.Tokens, d.Bytes, fmt.Sprintf("%.4f", d.Loss), fmt.Sprintf("%.4g", d.Perplexity), fmt.Sprintf("%.4f", d.BitsPerByte)})
 		}
-		parts = append(parts, plaintext.Render(t))
+		parts = append(parts, plaintext.Render(prog.Out, t))
 	}
 	if len(r.Tasks) > 0 {
 		t := plaintext.NewTable(table.Row{"task", "questions", "acc", "± error", "acc_norm", "± error"}, 2, 3, 4, 5, 6)
 		for _, d := range r.Tasks {
 			t.AppendRow(table.Row{plaintext.Printable(d.Path), d.Questions, fmt.Sprintf("%.4f", d.Acc), fmt.Sprintf("%.4f", d.AccStderr), fmt.Sprintf("%.4f", d.AccNorm), fmt.Sprintf("%.4f", d.AccNormError)})
 		}
-		parts = append(parts, plaintext.Render(t))
+		parts = append(parts, plaintext.Render(prog.Out, t))
 	}
 	for i, part := range parts {
 		if i > 0 {

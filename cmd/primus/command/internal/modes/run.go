@@ -309,7 +309,7 @@ func (l *line) elsewhere(cmd *cobra.Command, prog cli.Program) error {
 		return err
 	}
 	if l.dryRun {
-		_, err := fmt.Fprintf(prog.Out, "%s  primus %s\n", report.Placement(plan, settings, l.chain[:1]), strings.Join(r.Command, " "))
+		_, err := fmt.Fprintf(prog.Out, "%s  primus %s\n", report.Placement(prog.Out, plan, settings, l.chain[:1]), strings.Join(r.Command, " "))
 		return err
 	}
 	return experiments.CarryOut(cmd.Context(), prog, plan, r)

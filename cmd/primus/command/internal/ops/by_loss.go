@@ -3,6 +3,7 @@ package ops
 import (
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -30,7 +31,7 @@ func (o *bisectOptions) rank(cmd *cobra.Command, prog cli.Program, overrides []s
 		return err
 	}
 	err = errors.Join(err, o.output.Print(prog.Out, found, func() error {
-		_, err := prog.Out.Write([]byte(describeRanking(found, o)))
+		_, err := prog.Out.Write([]byte(describeRanking(prog.Out, found, o)))
 		return err
 	}))
 	if err == nil && !found.Explained {
@@ -39,8 +40,8 @@ func (o *bisectOptions) rank(cmd *cobra.Command, prog cli.Program, overrides []s
 	return err
 }
 
-// describeRanking writes a ranking as text.
-func describeRanking(r *divergence.Ranking, o *bisectOptions) string {
+// describeRanking writes a ranking as text for out.
+func describeRanking(out io.Writer, r *divergence.Ranking, o *bisectOptions) string {
 	t := plaintext.NewTable(table.Row{"", "loss", "validation loss", "gradient norm"}, 2, 3, 4)
 	row := func(name string, m divergence.Metrics) {
 		t.AppendRow(table.Row{name, metric(m.Loss, "%.8g"), metric(m.ValidLoss, "%.8g"), metric(m.GradNorm, "%.8g")})
@@ -49,25 +50,26 @@ func describeRanking(r *divergence.Ranking, o *bisectOptions) string {
 	row("all on "+o.good, r.Good)
 	t.AppendRow(table.Row{"spread of rounding", metric(r.Rounding.Loss, "%.2g"), metric(r.Rounding.ValidLoss, "%.2g"), metric(r.Rounding.GradNorm, "%.2g")})
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n", plaintext.Render(t))
+	fmt.Fprintf(&b, "%s\n", plaintext.Render(out, t))
 	if r.Explained {
 		fmt.Fprintf(&b, "\nrounding explains the effect of all %s together after %s, in %d runs\n",
 			plaintext.Quantity(len(r.Differ), "op", "ops"), plaintext.Quantity(r.Steps, "step", "steps"), r.Runs)
 		return b.String()
 	}
-	effects(&b, "ops on other impls than "+o.good, r.Ranked)
-	effects(&b, "the first of them in one layer at a time", r.Layers)
-	effects(&b, "groups whose effect rounding explains", r.Groups)
+	effects(out, &b, "ops on other impls than "+o.good, r.Ranked)
+	effects(out, &b, "the first of them in one layer at a time", r.Layers)
+	effects(out, &b, "groups whose effect rounding explains", r.Groups)
 	fmt.Fprintf(&b, "\n%d runs of %s; moves are those of the metric when the ops run on %s\n", r.Runs, plaintext.Quantity(r.Steps, "step", "steps"), o.good)
 	return b.String()
 }
 
 // effects writes a table of effects.
-func effects(b *strings.Builder, title string, list []divergence.Effect) {
+func effects(out io.Writer, b *strings.Builder, title string, list []divergence.Effect) {
 	if len(list) == 0 {
 		return
 	}
-	t := plaintext.NewTable(table.Row{title, "impl", "loss moves", "validation", "gradient norm", "times rounding", "confidence"}, 3, 4, 5, 6, 7)
+	t := plaintext.NewTable(table.Row{title, "impl", "loss moves", "validation", "gradient norm", "times rounding", "confidence"}, 3, 4, 5, 6, 7).
+		Optional("confidence", "gradient norm", "validation")
 	for _, e := range list {
 		what := strings.Join(e.Ops, ", ")
 		switch {
@@ -79,7 +81,7 @@ func effects(b *strings.Builder, title string, list []divergence.Effect) {
 		t.AppendRow(table.Row{what, strings.Join(e.Impls, ", "), metric(e.Moves.Loss, "%+.2g"), metric(e.Moves.ValidLoss, "%+.2g"), metric(e.Moves.GradNorm, "%+.2g"),
 			fmt.Sprintf("%.3g", e.Rounding), fmt.Sprintf("%.4g %%", 100*e.Confidence)})
 	}
-	fmt.Fprintf(b, "\n%s\n", plaintext.Render(t))
+	fmt.Fprintf(b, "\n%s\n", plaintext.Render(out, t))
 }
 
 // shownOps bounds the ops of a group that are named.

@@ -152,7 +152,8 @@ func printDescriptions(out io.Writer, all []description) error {
 			head += "family: " + d.Family + "\n"
 		}
 		head += fmt.Sprintf("results: f32 and f64 %s, narrower %s (%s)\n", d.Tolerance, d.Narrow, d.Reason)
-		t := plaintext.NewTable(table.Row{"index", "argument", "form", "access", "dtypes", "shape", "rules"}, 1)
+		t := plaintext.NewTable(table.Row{"index", "argument", "form", "access", "dtypes", "shape", "rules"}, 1).
+			Optional("index", "form")
 		for _, a := range d.Arguments {
 			index := "-"
 			if a.Index >= 0 {
@@ -160,7 +161,7 @@ func printDescriptions(out io.Writer, all []description) error {
 			}
 			t.AppendRow(table.Row{index, a.Name, a.Sort, plaintext.Dash(a.Access), plaintext.Dash(a.DTypes), plaintext.Dash(a.Shape), a.rules()})
 		}
-		texts = append(texts, head+plaintext.Render(t))
+		texts = append(texts, head+plaintext.Render(out, t))
 	}
 	_, err := fmt.Fprintln(out, strings.Join(texts, "\n\n"))
 	return err

@@ -124,6 +124,6 @@ func printChanges(out io.Writer, changes []opmanager.Difference) error {
 	for _, c := range changes {
 		t.AppendRow(table.Row{c.Op, plaintext.Dash(c.Layers), plaintext.Dash(c.Phase), plaintext.Dash(c.From), plaintext.Dash(c.To), c.Reason})
 	}
-	_, err := fmt.Fprintln(out, plaintext.Render(t))
+	_, err := fmt.Fprintln(out, plaintext.Render(out, t))
 	return err
 }

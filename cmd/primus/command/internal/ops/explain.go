@@ -148,7 +148,8 @@ func explain(m *opmanager.Manager, names []string, call *opmanager.CallShape) ([
 
 // printWinners prints a line for each op.
 func printWinners(out io.Writer, all []fmt.Stringer) error {
-	t := plaintext.NewTable(table.Row{"op", "impl", "then", "rejected", "order", "from"}, 3, 4)
+	t := plaintext.NewTable(table.Row{"op", "impl", "then", "rejected", "order", "from"}, 3, 4).
+		Optional("from", "order")
 	for _, e := range all {
 		switch e := e.(type) {
 		case opmanager.Explanation:
@@ -157,7 +158,7 @@ func printWinners(out io.Writer, all []fmt.Stringer) error {
 			t.AppendRow(table.Row{e.Name, "not dispatched", "-", "-", "-", "-"})
 		}
 	}
-	_, err := fmt.Fprintln(out, plaintext.Render(t))
+	_, err := fmt.Fprintln(out, plaintext.Render(out, t))
 	return err
 }
 

@@ -103,7 +103,8 @@ func newImplRow(op string, s opmanager.ImplStatus, rank int, reason string) impl
 }
 
 func printImpls(prog cli.Program, rows []implRow) error {
-	t := plaintext.NewTable(table.Row{"op", "impl", "kind", "vendor", "priority", "available", "rank", "reason"}, 5, 7)
+	t := plaintext.NewTable(table.Row{"op", "impl", "kind", "vendor", "priority", "available", "rank", "reason"}, 5, 7).
+		Optional("vendor", "priority", "kind", "available")
 	for _, r := range rows {
 		rank, available := "-", "no"
 		if r.Rank > 0 {
@@ -114,6 +115,6 @@ func printImpls(prog cli.Program, rows []implRow) error {
 		}
 		t.AppendRow(table.Row{r.Op, plaintext.Dash(r.Impl), plaintext.Dash(r.Kind), plaintext.Dash(r.Vendor), r.Priority, available, rank, r.Reason})
 	}
-	_, err := fmt.Fprintln(prog.Out, plaintext.Render(t))
+	_, err := fmt.Fprintln(prog.Out, plaintext.Render(prog.Out, t))
 	return err
 }

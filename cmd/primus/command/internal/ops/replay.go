@@ -143,7 +143,8 @@ func (o *replayOptions) replay(cmd *cobra.Command, m *opmanager.Manager, snap *o
 }
 
 func printReplayed(out io.Writer, results []recording.Result) error {
-	t := plaintext.NewTable(table.Row{"file", "site", "recorded on", "impl", "verdict", "recorded result", "reference", "beyond", "median ms"}, 8, 9)
+	t := plaintext.NewTable(table.Row{"file", "site", "recorded on", "impl", "verdict", "recorded result", "reference", "beyond", "median ms"}, 8, 9).
+		Optional("median ms", "recorded on", "beyond")
 	var notes []string
 	for i, r := range results {
 		if r.RecordedReference != nil && r.RecordedReference.Beyond > 0 && (i == 0 || results[i-1].File != r.File) {
@@ -173,7 +174,7 @@ func printReplayed(out io.Writer, results []recording.Result) error {
 		}
 		t.AppendRow(table.Row{strings.TrimSuffix(path.Base(r.File), recording.Extension), r.Site, plaintext.Dash(r.RecordedOn), r.Impl, r.Verdict, distance(r.Recorded), distance(r.Reference), beyond, ms})
 	}
-	if _, err := fmt.Fprintln(out, plaintext.Render(t)); err != nil {
+	if _, err := fmt.Fprintln(out, plaintext.Render(out, t)); err != nil {
 		return err
 	}
 	for _, note := range notes {

@@ -125,7 +125,8 @@ func trialText(t *tuning.Trial) string {
 }
 
 func printTuning(out io.Writer, f *tuning.File, name string, written bool) error {
-	t := plaintext.NewTable(table.Row{"op", "call", "calls", "share", "fastest", "times faster", "than", "samples", "clear"}, 3, 4, 6, 8)
+	t := plaintext.NewTable(table.Row{"op", "call", "calls", "share", "fastest", "times faster", "than", "samples", "clear"}, 3, 4, 6, 8).
+		Optional("samples", "calls", "clear")
 	for _, e := range f.Entries {
 		faster, over, clear := "-", "-", "yes"
 		if e.Impl != e.Over {
@@ -139,7 +140,7 @@ func printTuning(out io.Writer, f *tuning.File, name string, written bool) error
 		}
 		t.AppendRow(table.Row{e.Op, e.Call, e.Calls, fmt.Sprintf("%.1f %%", 100*e.Share), e.Impl, faster, over, e.Samples, clear})
 	}
-	if _, err := fmt.Fprintf(out, "%s\n%s", plaintext.Render(t), trialText(f.Trial)); err != nil || name == "" || !written {
+	if _, err := fmt.Fprintf(out, "%s\n%s", plaintext.Render(out, t), trialText(f.Trial)); err != nil || name == "" || !written {
 		return err
 	}
 	text := "primus train --tune " + name + " uses it"

@@ -206,11 +206,12 @@ func verifyImpls(cmd *cobra.Command, prog cli.Program, m *opmanager.Manager, sna
 }
 
 func printVerified(out io.Writer, results []opstest.Result, maxShown int) error {
-	t := plaintext.NewTable(table.Row{"op", "impl", "dtype", "result", "served", "declined", "failed", "seconds", "compared"}, 5, 6, 7, 8)
+	t := plaintext.NewTable(table.Row{"op", "impl", "dtype", "result", "served", "declined", "failed", "seconds", "compared"}, 5, 6, 7, 8).
+		Optional("seconds", "failed", "declined", "served")
 	for _, r := range results {
 		t.AppendRow(table.Row{r.Op, r.Impl, r.DType, r.Status(), r.Served, r.Declined, plaintext.Count(uint64(len(r.Failures))), fmt.Sprintf("%.1f", r.Seconds), r.Compared()})
 	}
-	if _, err := fmt.Fprintln(out, plaintext.Render(t)); err != nil {
+	if _, err := fmt.Fprintln(out, plaintext.Render(out, t)); err != nil {
 		return err
 	}
 	for _, r := range results {

@@ -70,7 +70,7 @@ func printFindings(prog cli.Program, findings []pyreader.Finding) error {
 	}
 	var b strings.Builder
 	if t.Length() > 0 {
-		fmt.Fprintln(&b, plaintext.Render(t))
+		fmt.Fprintln(&b, plaintext.Render(prog.Out, t))
 	}
 	var parts []string
 	for _, s := range pyreader.Statuses() {

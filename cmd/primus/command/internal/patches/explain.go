@@ -164,7 +164,7 @@ func newPatchesFindCommand(prog cli.Program) *cobra.Command {
 			for _, hit := range hits {
 				t.AppendRow(table.Row{hit.ID, hit.Where, beginning(hit.Text)})
 			}
-			_, err = fmt.Fprintln(prog.Out, plaintext.Render(t))
+			_, err = fmt.Fprintln(prog.Out, plaintext.Render(prog.Out, t))
 			return err
 		},
 	}

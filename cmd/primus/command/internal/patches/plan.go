@@ -65,7 +65,7 @@ skipped, by primus or by the Python processes of a framework, and why.`,
 			if output == cli.OutputJSON {
 				return cli.WriteJSON(prog.Out, plan)
 			}
-			_, err = io.WriteString(prog.Out, plan.Text())
+			_, err = io.WriteString(prog.Out, plan.Text(prog.Out))
 			return err
 		},
 	}
@@ -94,6 +94,6 @@ func showRun(cmd *cobra.Command, prog cli.Program, dir string, overrides []strin
 	if output == cli.OutputJSON {
 		return cli.WriteJSON(prog.Out, run)
 	}
-	_, err = io.WriteString(prog.Out, run.Text())
+	_, err = io.WriteString(prog.Out, run.Text(prog.Out))
 	return err
 }

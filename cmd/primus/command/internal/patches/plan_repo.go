@@ -60,7 +60,7 @@ func (o *checkoutPlan) run(ctx context.Context, prog cli.Program, opts *planOpti
 		if format == cli.OutputJSON {
 			return cli.WriteJSON(prog.Out, view)
 		}
-		_, err = io.WriteString(prog.Out, view.CheckoutText())
+		_, err = io.WriteString(prog.Out, view.CheckoutText(prog.Out))
 		return err
 	}
 	other := run
@@ -88,7 +88,7 @@ func printPlanDiff(prog cli.Program, from, to pyreader.Run, changes []pyreader.C
 		for _, change := range changes {
 			t.AppendRow(table.Row{change.Phase, change.ID, change.From, change.To, change.Reason})
 		}
-		fmt.Fprintln(&b, plaintext.Render(t))
+		fmt.Fprintln(&b, plaintext.Render(prog.Out, t))
 	}
 	_, err := fmt.Fprint(prog.Out, b.String())
 	return err

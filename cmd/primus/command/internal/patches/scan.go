@@ -56,7 +56,8 @@ func printRecords(prog cli.Program, records []pyreader.Record, format cli.Output
 	case outputMarkdown:
 		return printRecordsMarkdown(prog, records)
 	}
-	t := plaintext.NewTable(table.Row{"patch", "what it does", "backend", "phase", "priority", "what it changes", "when", "where"}, 5)
+	t := plaintext.NewTable(table.Row{"patch", "what it does", "backend", "phase", "priority", "what it changes", "when", "where"}, 5).
+		Optional("priority", "where", "when", "backend", "phase")
 	for _, r := range records {
 		when := "always"
 		if r.Condition != nil {
@@ -64,7 +65,7 @@ func printRecords(prog cli.Program, records []pyreader.Record, format cli.Output
 		}
 		t.AppendRow(table.Row{r.ID, r.Summary(), orAny(r.Backend), orAny(r.Phase), r.Priority, r.Logic(), when, r.Location()})
 	}
-	_, err := fmt.Fprintln(prog.Out, plaintext.Render(t))
+	_, err := fmt.Fprintln(prog.Out, plaintext.Render(prog.Out, t))
 	return err
 }
 

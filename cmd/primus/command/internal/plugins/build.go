@@ -90,6 +90,6 @@ func printBuilt(out io.Writer, file string, modules []buildinfo.ModuleVersion) e
 	for _, m := range modules {
 		t.AppendRow(table.Row{m.Module, plaintext.Dash(m.Version), plaintext.Dash(m.Dir)})
 	}
-	_, err := fmt.Fprintf(out, "%s\n\nbuilt %s\n", plaintext.Render(t), file)
+	_, err := fmt.Fprintf(out, "%s\n\nbuilt %s\n", plaintext.Render(out, t), file)
 	return err
 }

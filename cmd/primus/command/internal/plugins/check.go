@@ -141,11 +141,11 @@ func printChecked(out io.Writer, r *check.Report, maxShown int) error {
 	fmt.Fprintf(&b, "file     %s\nsha256   %s\n", r.File, r.SHA256)
 	fmt.Fprintf(&b, "checked  %v, %s, %d threads\n", r.Primus, plaintext.Dash(r.CPU), r.Threads)
 	if len(r.Checks) > 0 {
-		fmt.Fprintf(&b, "\n%s\n", plaintext.Render(conformanceTable(r.Checks)))
-		fmt.Fprintf(&b, "\n%s\n", plaintext.Render(behaviourTable(r.Checks)))
+		fmt.Fprintf(&b, "\n%s\n", plaintext.Render(out, conformanceTable(r.Checks)))
+		fmt.Fprintf(&b, "\n%s\n", plaintext.Render(out, behaviourTable(r.Checks)))
 	}
 	if t := speedTable(r.Checks); t.Length() > 0 {
-		fmt.Fprintf(&b, "\n%s\n", plaintext.Render(t))
+		fmt.Fprintf(&b, "\n%s\n", plaintext.Render(out, t))
 	}
 	for _, c := range r.Checks {
 		shown := 0
@@ -168,7 +168,7 @@ func printChecked(out io.Writer, r *check.Report, maxShown int) error {
 		fmt.Fprintf(&b, "fault: %s\n", plaintext.Lines(f, "  "))
 	}
 	if t := sizesTable(r.Checks); t.Length() > 0 {
-		fmt.Fprintf(&b, "\nat the sizes of models:\n%s\n\n", plaintext.Render(t))
+		fmt.Fprintf(&b, "\nat the sizes of models:\n%s\n\n", plaintext.Render(out, t))
 	}
 	result := "failed"
 	if r.Passed {
@@ -178,8 +178,9 @@ func printChecked(out io.Writer, r *check.Report, maxShown int) error {
 	return err
 }
 
-func conformanceTable(checks []check.OpReport) table.Writer {
-	t := plaintext.NewTable(table.Row{"op", "impl", "dtype", "result", "served", "declined", "failed", "seconds", "compared"}, 5, 6, 7, 8)
+func conformanceTable(checks []check.OpReport) *plaintext.Table {
+	t := plaintext.NewTable(table.Row{"op", "impl", "dtype", "result", "served", "declined", "failed", "seconds", "compared"}, 5, 6, 7, 8).
+		Optional("seconds", "failed", "declined", "served")
 	for _, c := range checks {
 		if len(c.Results) == 0 {
 			t.AppendRow(table.Row{c.Op, c.Name(), "-", c.Status(), "-", "-", "-", "-", "-"})
@@ -191,7 +192,7 @@ func conformanceTable(checks []check.OpReport) table.Writer {
 	return t
 }
 
-func behaviourTable(checks []check.OpReport) table.Writer {
+func behaviourTable(checks []check.OpReport) *plaintext.Table {
 	t := plaintext.NewTable(table.Row{"op", "impl", "flags", "threads", "bytes lost per call", "files left open"}, 5, 6)
 	for _, c := range checks {
 		threads, lost, files := "-", "-", "-"
@@ -207,7 +208,7 @@ func behaviourTable(checks []check.OpReport) table.Writer {
 }
 
 // speedTable shows the times of ops, each beside its baseline.
-func speedTable(checks []check.OpReport) table.Writer {
+func speedTable(checks []check.OpReport) *plaintext.Table {
 	t := plaintext.NewTable(table.Row{"op", "impl", "case", "bytes", "µs per call", "baseline", "its µs", "× baseline"}, 4, 5, 7, 8)
 	for _, c := range checks {
 		for _, s := range c.Speed {
@@ -222,8 +223,9 @@ func speedTable(checks []check.OpReport) table.Writer {
 }
 
 // sizesTable shows what ops do at the sizes of models.
-func sizesTable(checks []check.OpReport) table.Writer {
-	t := plaintext.NewTable(table.Row{"op", "impl", "model", "dtype", "shape", "result", "µs per call", "× baseline", "GB/s", "GFLOP/s", "of the machine"}, 7, 8, 9, 10, 11)
+func sizesTable(checks []check.OpReport) *plaintext.Table {
+	t := plaintext.NewTable(table.Row{"op", "impl", "model", "dtype", "shape", "result", "µs per call", "× baseline", "GB/s", "GFLOP/s", "of the machine"}, 7, 8, 9, 10, 11).
+		Optional("of the machine", "GB/s", "GFLOP/s", "dtype")
 	for _, c := range checks {
 		for _, s := range c.Sizes {
 			row := table.Row{c.Op, c.Name(), s.Model, s.DType, s.Shape, s.Result}

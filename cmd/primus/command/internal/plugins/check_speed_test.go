@@ -1,6 +1,7 @@
 package plugins
 
 import (
+	"io"
 	"testing"
 
 	"github.com/primus-fl/primus/internal/plaintext"
@@ -11,7 +12,7 @@ import (
 // As everywhere, a ratio above 1 says that what the row is about is faster.
 func TestPluginsCheckSpeedIsRelativeToBaseline(t *testing.T) {
 	t.Parallel()
-	text := plaintext.Render(speedTable([]check.OpReport{{Op: "rmsnorm_fwd", Impl: "vendor.acme", Speed: []check.Speed{
+	text := plaintext.Render(io.Discard, speedTable([]check.OpReport{{Op: "rmsnorm_fwd", Impl: "vendor.acme", Speed: []check.Speed{
 		{Case: "slow", Impl: 4, Baseline: "default.flagos", BaselineTime: 1},
 		{Case: "fast", Impl: 1, Baseline: "vendor.opencl", BaselineTime: 2},
 		{Case: "alone", Impl: 1},

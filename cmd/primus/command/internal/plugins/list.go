@@ -50,13 +50,14 @@ and that of all; -o json lists them, with the reason why one cannot run.`,
 
 // printSources prints the sources as a table.
 func printSources(prog cli.Program, rows []graph.SourceRow) error {
-	t := plaintext.NewTable(table.Row{"source", "version", "state", "from", "sha256", "ops", "reason"})
+	t := plaintext.NewTable(table.Row{"source", "version", "state", "from", "sha256", "ops", "reason"}).
+		Optional("sha256", "from")
 	for _, r := range rows {
 		t.AppendRow(table.Row{
 			plaintext.Dash(r.Source), plaintext.Dash(r.Version), strings.ReplaceAll(string(r.State), "_", " "), plaintext.Dash(r.From()),
 			plaintext.Dash(r.SHA256[:min(len(r.SHA256), 12)]), fmt.Sprintf("%d of %d", r.Usable(), len(r.Ops)), strings.Join(r.Findings(), "; "),
 		})
 	}
-	_, err := fmt.Fprintln(prog.Out, plaintext.Render(t))
+	_, err := fmt.Fprintln(prog.Out, plaintext.Render(prog.Out, t))
 	return err
 }

@@ -94,7 +94,7 @@ func printPolicy(prog cli.Program, v shownPolicy, plugins policyfile.Plugins) er
 	for _, r := range pluginRows(plugins) {
 		t.AppendRow(r)
 	}
-	_, err := fmt.Fprintln(prog.Out, plaintext.Render(t))
+	_, err := fmt.Fprintln(prog.Out, plaintext.Render(prog.Out, t))
 	return err
 }
 

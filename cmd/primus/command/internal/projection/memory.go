@@ -112,7 +112,7 @@ func memorySections(r *memoryResult) []plaintext.Section {
 		lineSection(r),
 	}
 	for _, a := range r.Activations {
-		s := plaintext.Section{Title: "activations of a " + a.Layer + ", for one micro batch on one device", Header: table.Row{"tensor", "bytes", "formula"}, Right: []int{2}}
+		s := plaintext.Section{Title: "activations of a " + a.Layer + ", for one micro batch on one device", Header: table.Row{"tensor", "bytes", "formula"}, Right: []int{2}, Optional: []string{"formula"}}
 		for _, k := range a.Keeps {
 			s.Rows = append(s.Rows, table.Row{k.Name, sysmem.Text(k.Bytes), k.Formula})
 		}
@@ -176,7 +176,7 @@ func count(n float64) string {
 }
 
 func componentSection(r *memoryResult) plaintext.Section {
-	s := plaintext.Section{Title: "parameters", Header: table.Row{"part", "times", "weights", "parameters", "formula"}, Right: []int{2, 4}}
+	s := plaintext.Section{Title: "parameters", Header: table.Row{"part", "times", "weights", "parameters", "formula"}, Right: []int{2, 4}, Optional: []string{"formula", "weights"}}
 	for _, g := range r.Components {
 		for i, w := range g.Weights {
 			name, times := "", ""
@@ -193,6 +193,7 @@ func stageSection(r *memoryResult) plaintext.Section {
 	s := plaintext.Section{
 		Title:  "memory of a device, by pipeline stage",
 		Header: table.Row{"stage", "layers", "parameters", "weights", "gradients", "optimizer", "in flight", "activations", "loss", "total"}, Right: []int{1, 3, 4, 5, 6, 7, 8, 9, 10},
+		Optional: []string{"in flight", "loss", "parameters", "layers"},
 	}
 	if r.Fits != nil {
 		s.Header = append(s.Header, "free")
@@ -245,7 +246,7 @@ func difference(bytes float64) string {
 
 func lineSection(r *memoryResult) plaintext.Section {
 	largest := r.Memory.Stages[r.Memory.Largest]
-	s := plaintext.Section{Title: fmt.Sprintf("stage %d, which needs the most", largest.Rank), Header: table.Row{"part", "bytes", "formula", "numbers"}, Right: []int{2}}
+	s := plaintext.Section{Title: fmt.Sprintf("stage %d, which needs the most", largest.Rank), Header: table.Row{"part", "bytes", "formula", "numbers"}, Right: []int{2}, Optional: []string{"numbers", "formula"}}
 	for _, l := range largest.Lines {
 		s.Rows = append(s.Rows, table.Row{l.Part, sysmem.Text(l.Bytes), l.Formula, l.Numbers})
 	}

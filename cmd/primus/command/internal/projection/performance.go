@@ -161,18 +161,18 @@ func performanceOf(cmd *cobra.Command, o *options, flags rateFlags, m *config.Mo
 func performanceSections(r *performanceResult) []plaintext.Section {
 	perf, c := r.Performance, r.Parallel
 	total, active := r.Model.Count()
-	work := plaintext.Section{Title: "forward pass of one token", Header: table.Row{"part", "times", "FLOPs", "recomputed", "formula"}, Right: []int{2, 3, 4}}
+	work := plaintext.Section{Title: "forward pass of one token", Header: table.Row{"part", "times", "FLOPs", "recomputed", "formula"}, Right: []int{2, 3, 4}, Optional: []string{"formula"}}
 	for _, w := range perf.Work {
 		work.Rows = append(work.Rows, table.Row{w.Part, w.Times, fmt.Sprintf("%.4g", w.Linear+w.Other), fmt.Sprintf("%.4g", w.Again), w.Formula})
 	}
 	traffic := plaintext.Section{
 		Title:  fmt.Sprintf("what a device of stage %d sends in a step", perf.SlowestStage),
-		Header: table.Row{"kind", "bytes", "link", "seconds", "not hidden", "overlap", "formula"}, Right: []int{2, 4, 5},
+		Header: table.Row{"kind", "bytes", "link", "seconds", "not hidden", "overlap", "formula"}, Right: []int{2, 4, 5}, Optional: []string{"formula", "overlap"},
 	}
 	for _, x := range perf.Traffic {
 		traffic.Rows = append(traffic.Rows, table.Row{x.Kind, sysmem.Text(x.Bytes), x.Link, fmt.Sprintf("%.4g", x.Seconds), fmt.Sprintf("%.4g", x.Exposed), x.Overlap, x.Formula})
 	}
-	times := plaintext.Section{Title: fmt.Sprintf("time of a step, by stage %d, which is the slowest", perf.SlowestStage), Header: table.Row{"part", "seconds", "formula", "numbers"}, Right: []int{2}}
+	times := plaintext.Section{Title: fmt.Sprintf("time of a step, by stage %d, which is the slowest", perf.SlowestStage), Header: table.Row{"part", "seconds", "formula", "numbers"}, Right: []int{2}, Optional: []string{"numbers", "formula"}}
 	for _, x := range perf.Times {
 		times.Rows = append(times.Rows, table.Row{x.Part, fmt.Sprintf("%.4g", x.Seconds), x.Formula, x.Numbers})
 	}

@@ -80,7 +80,8 @@ func printCheckpoints(prog cli.Program, dir string, all []listed) error {
 		_, err := fmt.Fprintf(prog.Out, "no checkpoints in %s\n", dir)
 		return err
 	}
-	t := plaintext.NewTable(table.Row{"step", "judged", "valid", "size", "run", "path"}, 1, 3, 4)
+	t := plaintext.NewTable(table.Row{"step", "judged", "valid", "size", "run", "path"}, 1, 3, 4).
+		Optional("run", "size")
 	for _, c := range all {
 		judged := plaintext.Dash(c.Judgement)
 		if c.Error != "" {
@@ -88,6 +89,6 @@ func printCheckpoints(prog cli.Program, dir string, all []listed) error {
 		}
 		t.AppendRow(table.Row{c.Step, judged, number("%.4f", c.ValidLoss), sysmem.Text(float64(c.Bytes)), plaintext.Dash(c.Run), c.Path})
 	}
-	_, err := fmt.Fprintln(prog.Out, plaintext.Render(t))
+	_, err := fmt.Fprintln(prog.Out, plaintext.Render(prog.Out, t))
 	return err
 }

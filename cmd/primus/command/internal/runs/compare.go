@@ -77,7 +77,7 @@ func printComparison(prog cli.Program, c runs.Comparison) error {
 			}
 			t.AppendRow(row)
 		}
-		parameters = plaintext.Render(t)
+		parameters = plaintext.Render(prog.Out, t)
 	}
 	right := make([]int, len(c.Runs))
 	for i := range right {
@@ -98,6 +98,6 @@ func printComparison(prog cli.Program, c runs.Comparison) error {
 		}
 		t.AppendRow(row)
 	}
-	_, err := fmt.Fprintf(prog.Out, "%s\n\n%s\n", parameters, plaintext.Render(t))
+	_, err := fmt.Fprintf(prog.Out, "%s\n\n%s\n", parameters, plaintext.Render(prog.Out, t))
 	return err
 }

@@ -52,7 +52,8 @@ func printRuns(prog cli.Program, all []runs.Run) error {
 		_, err := fmt.Fprintln(prog.Out, "no runs")
 		return err
 	}
-	t := plaintext.NewTable(table.Row{"run", "model", "state", "step", "loss", "valid", "tokens/s", "time", "started"}, 4, 5, 6, 7, 8)
+	t := plaintext.NewTable(table.Row{"run", "model", "state", "step", "loss", "valid", "tokens/s", "time", "started"}, 4, 5, 6, 7, 8).
+		Optional("model", "started", "tokens/s", "time")
 	for _, r := range all {
 		step := fmt.Sprint(r.Step)
 		if r.Steps > 0 {
@@ -64,7 +65,7 @@ func printRuns(prog cli.Program, all []runs.Run) error {
 			took, r.Started.Local().Format(time.DateTime),
 		})
 	}
-	_, err := fmt.Fprintln(prog.Out, plaintext.Render(t))
+	_, err := fmt.Fprintln(prog.Out, plaintext.Render(prog.Out, t))
 	return err
 }
 

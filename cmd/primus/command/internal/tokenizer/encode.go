@@ -84,7 +84,7 @@ func printIDs(prog cli.Program, format cli.OutputFormat, tok *tokenizer.File, id
 			token, _ := tok.Token(id)
 			t.AppendRow(table.Row{id, token, strconv.Quote(string(tok.Piece(id)))})
 		}
-		_, err := fmt.Fprintln(prog.Out, plaintext.Render(t))
+		_, err := fmt.Fprintln(prog.Out, plaintext.Render(prog.Out, t))
 		return err
 	}
 	w := bufio.NewWriter(prog.Out)

@@ -113,6 +113,6 @@ func printInspection(prog cli.Program, r inspection) error {
 		template = plaintext.Quantity(len(r.ChatTemplate), "byte", "bytes")
 	}
 	t.AppendRow(table.Row{"chat template", template})
-	_, err := fmt.Fprintln(prog.Out, plaintext.Render(t))
+	_, err := fmt.Fprintln(prog.Out, plaintext.Render(prog.Out, t))
 	return err
 }

@@ -100,7 +100,7 @@ func dryRun(ctx context.Context, prog cli.Program, s experiments.Stage, opts Opt
 	if starts {
 		plan.Ranks = rankText(job)
 	}
-	text, err := report.Plan(plan, opts.run.Verbose)
+	text, err := report.Plan(prog.Out, plan, opts.run.Verbose)
 	if err != nil {
 		return err
 	}

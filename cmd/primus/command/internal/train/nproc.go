@@ -118,7 +118,7 @@ func startRanks(ctx context.Context, prog cli.Program, s elastic.Settings, modul
 	s.Log = func(text string) { fmt.Fprintln(prog.Err, "primus:", plaintext.Lines(text, "primus: ")) }
 	s.Command = func(p elastic.Place) *exec.Cmd {
 		cmd := exec.Command(program, line...)
-		cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = prog.Out, prog.Err, procgroup.Attr(0, syscall.SIGKILL)
+		cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = cli.Inherited(prog.Out), prog.Err, procgroup.Attr(0, syscall.SIGKILL)
 		cmd.Env = os.Environ()
 		set := func(name, value string) { cmd.Env = append(cmd.Env, name+"="+value) }
 		set("RANK", strconv.Itoa(p.Rank))

@@ -59,7 +59,7 @@ func runElsewhere(
 		return err
 	}
 	if opts.run.DryRun {
-		if _, err := io.WriteString(prog.Out, report.Placement(placed, settings, elsewhere)); err != nil {
+		if _, err := io.WriteString(prog.Out, report.Placement(prog.Out, placed, settings, elsewhere)); err != nil {
 			return err
 		}
 		return dryRun(cmd.Context(), prog, s, opts, experiment)
