@@ -191,6 +191,7 @@ func TestLongLoopsListen(t *testing.T) {
 // A run that ends on time is saved, says which parameter has ended it, and the same command goes on
 // to what an undisturbed run gives.
 func TestRunEndsOnTime(t *testing.T) {
+	primustest.Sequential(t, "it trains again and again")
 	for _, tt := range []struct {
 		given string
 		ends  []int // the last step of each run

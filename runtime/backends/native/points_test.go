@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/primus-fl/primus/internal/native/model"
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/primus-fl/primus/runtime/backends/native"
 	"github.com/primus-fl/primus/runtime/patch"
 	"github.com/stretchr/testify/assert"
@@ -14,6 +15,7 @@ import (
 )
 
 func TestPatchesInTraining(t *testing.T) {
+	primustest.Sequential(t, "it trains again and again")
 	l := newLab(t)
 	const steps = "train_iters=4"
 	require.NoError(t, l.train(t.Context(), "plain", steps))

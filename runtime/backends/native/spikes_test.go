@@ -11,6 +11,7 @@ import (
 
 	"github.com/primus-fl/primus/internal/native/checkpoint"
 	"github.com/primus-fl/primus/internal/native/model"
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/runtime/backends/native"
 	"github.com/primus-fl/primus/runtime/patch"
@@ -70,6 +71,7 @@ var steady = []string{"train_iters=24", "lr_decay_iters=40", "save_interval=4", 
 // A spike is warned of, dropped, sends the run back or ends it, and what follows is the same after
 // an interruption.
 func TestOnSpike(t *testing.T) {
+	primustest.Sequential(t, "it trains again and again")
 	for _, factor := range []float64{50, math.NaN()} {
 		what := "a high loss"
 		if math.IsNaN(factor) {
@@ -180,6 +182,7 @@ func stateOf(t *testing.T, l *lab, name string, step int) (state map[string]any)
 
 // Spikes without end do not keep a run busy without end.
 func TestLimitsOfSpikes(t *testing.T) {
+	primustest.Sequential(t, "it trains again and again")
 	l := newLab(t)
 	firsts := firstMicros(t, l, 30)
 	l.patches = spoil(firsts, 50, 13, 14, 15, 16, 17, 18)
@@ -198,6 +201,7 @@ func TestLimitsOfSpikes(t *testing.T) {
 
 // Divergence is seen within a few steps, and the last good checkpoint outlives it.
 func TestDivergence(t *testing.T) {
+	primustest.Sequential(t, "it trains again and again")
 	l := newLab(t)
 	w := &healthWatch{}
 	l.observer = w

@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/primus-fl/primus/internal/primustest"
 )
 
 // write writes a file beside the experiment and returns its path.
@@ -33,6 +35,7 @@ func answers() []string {
 // Fine-tuning learns the answers of examples, goes on as if it had not stopped, and begins with the
 // weights of another run.
 func TestFineTuning(t *testing.T) {
+	primustest.Sequential(t, "it trains again and again")
 	l := newLab(t)
 	require.NoError(t, l.train(t.Context(), "base"))
 	examples := l.write("answers.jsonl", answers()...)
@@ -91,6 +94,7 @@ func TestFineTuning(t *testing.T) {
 // Preferences are learned from the loss log 2 on, and a run that was stopped compares with the same
 // weights.
 func TestPreferences(t *testing.T) {
+	primustest.Sequential(t, "it trains again and again")
 	l := newLab(t)
 	require.NoError(t, l.train(t.Context(), "base"))
 	var lines []string

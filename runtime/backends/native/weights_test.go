@@ -8,10 +8,13 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/primus-fl/primus/internal/primustest"
 )
 
 // A run begins with the weights of a folder, and goes on from its own checkpoints later.
 func TestRunBeginsWithWeightsOfAFolder(t *testing.T) {
+	primustest.Sequential(t, "it trains again and again")
 	l := newLab(t)
 	first := []string{"qk_layernorm=true", "kv_channels=16", "norm_epsilon=1e-6", "save_initial=true", "save_interval=0", "lr_decay_iters=12"}
 	require.NoError(t, l.train(t.Context(), "first", first...))

@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/primus-fl/primus/internal/primustest"
 )
 
 // A process of a job whose other ranks it cannot reach trains nothing.
@@ -42,6 +44,7 @@ func TestAnUnconnectedWorldIsRefused(t *testing.T) {
 
 // A world of one is none, and WORLD_SIZE=1 makes runs of the tasks of a launcher.
 func TestAWorldOfOneTrains(t *testing.T) {
+	primustest.Sequential(t, "it trains again and again")
 	for name, env := range map[string]map[string]string{
 		"torchrun": {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_WORLD_SIZE": "1"},
 		"MVAPICH2": {"MV2_COMM_WORLD_SIZE": "x"},
