@@ -124,26 +124,26 @@ func TestRanksTrainAsOne(t *testing.T) {
 		within                float64
 		args                  []string
 	}{
-		{"llama", "llama_2M", "openmpi", 2, asOne, []string{"global_batch_size=8"}},
-		{"llama on 4 ranks", "llama_2M", "openmpi", 4, asOne, []string{"global_batch_size=8", "train_iters=12", "overlap_grad_reduce=true"}},
+		{"llama", "llama_2M", "openmpi", 2, asOne, []string{"global_batch_size=8", "train_iters=50"}},
+		{"llama on 4 ranks", "llama_2M", "openmpi", 4, asOne, []string{"global_batch_size=8", "overlap_grad_reduce=true"}},
 		{"gpt2 with dropout", "gpt2_10M", "mpich", 2, asOne, []string{"hidden_dropout=0.1", "attention_dropout=0.1"}},
-		{"llama with shards", "llama_2M", "openmpi", 4, asOne, []string{"global_batch_size=8", "train_iters=12", "use_distributed_optimizer=true", "overlap_grad_reduce=true", "overlap_param_gather=true", "ema_decay=0.8"}},
-		{"gpt2 with shards", "gpt2_10M", "mpich", 2, asOne, []string{"train_iters=12", "use_distributed_optimizer=true", "clip_grad=0.1"}},
+		{"llama with shards", "llama_2M", "openmpi", 4, asOne, []string{"global_batch_size=8", "use_distributed_optimizer=true", "overlap_grad_reduce=true", "overlap_param_gather=true", "ema_decay=0.8"}},
+		{"gpt2 with shards", "gpt2_10M", "mpich", 2, asOne, []string{"use_distributed_optimizer=true", "clip_grad=0.1"}},
 		{"experts", "moe_8x3M", "mpich", 2, asOne, []string{"global_batch_size=8", "num_experts=4", "moe_router_topk=2"}},
-		{"bf16 with shards", "llama_2M", "mpich", 2, asOne, []string{"train_iters=12", "bf16=true", "use_distributed_optimizer=true"}},
+		{"bf16 with shards", "llama_2M", "mpich", 2, asOne, []string{"bf16=true", "use_distributed_optimizer=true"}},
 		{"layers apart", "llama_2M", "openmpi", 2, asOne, []string{"global_batch_size=8", "tensor_model_parallel_size=2"}},
 		{"layers apart on 4 ranks", "llama_2M", "mpich", 4, asOne, []string{
-			"global_batch_size=8", "train_iters=12", "tensor_model_parallel_size=2", "overlap_grad_reduce=true", "use_distributed_optimizer=true", "overlap_param_gather=true", "eval_iters=5",
+			"global_batch_size=8", "tensor_model_parallel_size=2", "overlap_grad_reduce=true", "use_distributed_optimizer=true", "overlap_param_gather=true", "eval_iters=5",
 		}},
-		{"layers apart with biases", "gpt2_10M", "openmpi", 2, asOne, []string{"train_iters=12", "tensor_model_parallel_size=2", "hidden_dropout=0.1"}},
+		{"layers apart with biases", "gpt2_10M", "openmpi", 2, asOne, []string{"tensor_model_parallel_size=2", "hidden_dropout=0.1"}},
 		{"sequences apart", "llama_2M", "openmpi", 2, asOne, []string{"global_batch_size=8", "tensor_model_parallel_size=2", "sequence_parallel=true"}},
-		{"sequences apart with biases", "gpt2_10M", "mpich", 2, asOne, []string{"train_iters=12", "tensor_model_parallel_size=2", "sequence_parallel=true", "hidden_dropout=0.1", "attention_dropout=0.1"}},
+		{"sequences apart with biases", "gpt2_10M", "mpich", 2, asOne, []string{"tensor_model_parallel_size=2", "sequence_parallel=true", "hidden_dropout=0.1", "attention_dropout=0.1"}},
 		{"sequences apart with norms of heads", "qwen_6M", "openmpi", 4, asOne, []string{
-			"global_batch_size=8", "train_iters=12", "tensor_model_parallel_size=2", "sequence_parallel=true", "vocab_size=301",
+			"global_batch_size=8", "tensor_model_parallel_size=2", "sequence_parallel=true", "vocab_size=301",
 			"use_distributed_optimizer=true", "overlap_grad_reduce=true", "recompute_granularity=selective", "recompute_modules=['layernorm', 'mlp']", "seq_length=64",
 		}},
 		{"sequences apart with experts", "moe_8x3M", "mpich", 2, asOne, []string{
-			"global_batch_size=8", "num_experts=4", "moe_router_topk=2", "train_iters=12", "tensor_model_parallel_size=2", "sequence_parallel=true", "recompute_granularity=selective", "recompute_modules=['layernorm', 'moe']",
+			"global_batch_size=8", "num_experts=4", "moe_router_topk=2", "tensor_model_parallel_size=2", "sequence_parallel=true", "recompute_granularity=selective", "recompute_modules=['layernorm', 'moe']",
 		}},
 		{"sequences and experts apart", "moe_8x3M", "openmpi", 4, asOne, []string{
 			"global_batch_size=8", "num_experts=4", "moe_router_topk=2", "train_iters=20", "tensor_model_parallel_size=2", "sequence_parallel=true", "expert_model_parallel_size=2",
@@ -151,21 +151,21 @@ func TestRanksTrainAsOne(t *testing.T) {
 		}},
 		{"experts apart", "moe_8x3M", "openmpi", 2, asOne, []string{"global_batch_size=8", "num_experts=4", "moe_router_topk=2", "expert_model_parallel_size=2"}},
 		{"experts apart on 4 ranks", "moe_8x3M", "mpich", 4, asOne, []string{
-			"global_batch_size=8", "num_experts=4", "moe_router_topk=2", "train_iters=12", "expert_model_parallel_size=2", "overlap_grad_reduce=true", "use_distributed_optimizer=true", "eval_iters=5",
+			"global_batch_size=8", "num_experts=4", "moe_router_topk=2", "expert_model_parallel_size=2", "overlap_grad_reduce=true", "use_distributed_optimizer=true", "eval_iters=5",
 		}},
-		{"gradients in bf16", "llama_2M", "openmpi", 2, asBF16, []string{"train_iters=12", "bf16=true", "grad_reduce_in_bf16=true", "overlap_grad_reduce=true"}},
-		{"gradients in bf16 with shards", "llama_2M", "mpich", 2, asBF16, []string{"train_iters=12", "grad_reduce_in_bf16=true", "use_distributed_optimizer=true"}},
-		{"fp16 with shards", "llama_2M", "openmpi", 2, asOne, []string{"train_iters=12", "fp16=true", "initial_loss_scale=1024", "use_distributed_optimizer=true"}},
+		{"gradients in bf16", "llama_2M", "openmpi", 2, asBF16, []string{"bf16=true", "grad_reduce_in_bf16=true", "overlap_grad_reduce=true"}},
+		{"gradients in bf16 with shards", "llama_2M", "mpich", 2, asBF16, []string{"grad_reduce_in_bf16=true", "use_distributed_optimizer=true"}},
+		{"fp16 with shards", "llama_2M", "openmpi", 2, asOne, []string{"fp16=true", "initial_loss_scale=1024", "use_distributed_optimizer=true"}},
 		{"fp16 that overflows", "llama_2M", "mpich", 2, asOne, []string{"train_iters=5", "fp16=true", "initial_loss_scale=67108864", "tensor_model_parallel_size=2"}},
-		{"layers apart in bf16", "llama_2M", "mpich", 2, asBF16, []string{"train_iters=12", "bf16=true", "tensor_model_parallel_size=2", "sequence_parallel=true"}},
-		{"layers apart in fp16", "gpt2_10M", "openmpi", 2, asBF16, []string{"train_iters=12", "fp16=true", "initial_loss_scale=1024", "tensor_model_parallel_size=2"}},
-		{"layers apart in fp8", "llama_2M", "openmpi", 2, asFP8, []string{"train_iters=12", "bf16=true", "fp8=hybrid", "tensor_model_parallel_size=2"}},
-		{"matrices of Muon apart", "llama_2M", "mpich", 2, asOne, []string{"train_iters=12", "optimizer=muon", "tensor_model_parallel_size=2", "overlap_grad_reduce=true"}},
-		{"adapters with shards", "llama_2M", "mpich", 2, asOne, []string{"train_iters=12", "lora_rank=4", "use_distributed_optimizer=true"}},
-		{"adapters apart", "gpt2_10M", "openmpi", 2, asOne, []string{"train_iters=12", "lora_rank=4", "lora_alpha=32", "lr=1e-2", "tensor_model_parallel_size=2"}},
+		{"layers apart in bf16", "llama_2M", "mpich", 2, asBF16, []string{"bf16=true", "tensor_model_parallel_size=2", "sequence_parallel=true"}},
+		{"layers apart in fp16", "gpt2_10M", "openmpi", 2, asBF16, []string{"fp16=true", "initial_loss_scale=1024", "tensor_model_parallel_size=2"}},
+		{"layers apart in fp8", "llama_2M", "openmpi", 2, asFP8, []string{"bf16=true", "fp8=hybrid", "tensor_model_parallel_size=2"}},
+		{"matrices of Muon apart", "llama_2M", "mpich", 2, asOne, []string{"optimizer=muon", "tensor_model_parallel_size=2", "overlap_grad_reduce=true"}},
+		{"adapters with shards", "llama_2M", "mpich", 2, asOne, []string{"lora_rank=4", "use_distributed_optimizer=true"}},
+		{"adapters apart", "gpt2_10M", "openmpi", 2, asOne, []string{"lora_rank=4", "lora_alpha=32", "lr=1e-2", "tensor_model_parallel_size=2"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			args := append([]string{"train_iters=50", "eval_interval=10", "eval_iters=3", "final_eval_windows=8"}, tt.args...)
+			args := append([]string{"train_iters=12", "eval_interval=6", "eval_iters=3", "final_eval_windows=8"}, tt.args...)
 			one, many := commandtest.NewLab(t), commandtest.NewLab(t)
 			for _, l := range []*commandtest.Lab{one, many} {
 				l.Edit("llama_2M", tt.model)
