@@ -10,7 +10,7 @@
 // A Program is a child whose output a test reads while it runs. A Wait, such as those of a Program,
 // has no fixed time: it goes on as long as the program does, and one that fails says what the
 // program has printed and where its goroutines are. Cases says how many of many similar cases a
-// test tries.
+// test tries, and Cost bounds what reading an input costs.
 //
 // # Concurrency
 //

@@ -1,6 +1,9 @@
 package sysmem
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
 
 // Limit is the most memory that a process can have.
 type Limit struct {
@@ -11,7 +14,7 @@ type Limit struct {
 // Text writes a number of bytes with a binary unit and three digits, four from 1000 to 1023.
 func Text(bytes float64) string {
 	const units = "KMGTPEZY"
-	if bytes < 1024 {
+	if bytes < 1024 || math.IsNaN(bytes) {
 		return fmt.Sprintf("%.0f bytes", bytes)
 	}
 	i := -1

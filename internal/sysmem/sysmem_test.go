@@ -1,6 +1,7 @@
 package sysmem
 
 import (
+	"math"
 	"testing"
 	"testing/fstest"
 
@@ -79,8 +80,9 @@ func TestThisMachine(t *testing.T) {
 func TestText(t *testing.T) {
 	t.Parallel()
 	for bytes, want := range map[float64]string{
-		0: "0 bytes", 1023: "1023 bytes", 1024: "1.00 KiB", 12600: "12.3 KiB", 1<<20 - 600: "1023 KiB", 1<<20 - 500: "1.00 MiB", 4.52e12: "4.11 TiB", 1e30: "827181 YiB",
+		0: "0 bytes", 1023: "1023 bytes", 1024: "1.00 KiB", 12600: "12.3 KiB", 1<<20 - 600: "1023 KiB", 1<<20 - 500: "1.00 MiB", 4.52e12: "4.11 TiB", 1e30: "827181 YiB", math.Inf(1): "+Inf YiB",
 	} {
 		assert.Equal(t, want, Text(bytes))
 	}
+	assert.Equal(t, "NaN bytes", Text(math.NaN()))
 }

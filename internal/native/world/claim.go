@@ -35,10 +35,15 @@ func (w *World) Compare(own func() Claim) error {
 	if err != nil {
 		return fmt.Errorf("the %d ranks cannot reach each other: %w; install MPICH, or start all ranks with mpirun of Open MPI or mpiexec of MPICH", w.Ranks, err)
 	}
+	return compareClaims(all)
+}
+
+// compareClaims is Compare for the claims of all ranks as they were sent.
+func compareClaims(all [][]byte) error {
 	claims := make([]Claim, len(all))
 	for i, text := range all {
 		if err := json.Unmarshal(text, &claims[i]); err != nil {
-			return fmt.Errorf("%s: rank %d: %w", what, i, err)
+			return fmt.Errorf("compare the ranks: rank %d: %w", i, err)
 		}
 	}
 	var faults []error

@@ -78,18 +78,27 @@ func checkForRun(ctx context.Context, service *url.URL, file string) (runVerdict
 	if err != nil {
 		return v, fmt.Errorf("ask the run at %s: %w", service, err)
 	}
-	if err := json.Unmarshal(answer, &v); err != nil {
-		return v, fmt.Errorf("ask the run at %s: given status %d and no JSON, want the service of a run", service, response.StatusCode)
+	if v, err = verdict(answer, response.StatusCode); err != nil {
+		return v, fmt.Errorf("%s: the run at %s %w", file, service, err)
 	}
-	if response.StatusCode != http.StatusOK {
-		parts := []string{cmp.Or(v.Detail, response.Status)}
+	return v, nil
+}
+
+// verdict reads the answer of a run. The error goes on after the name of the run.
+func verdict(answer []byte, status int) (runVerdict, error) {
+	var v runVerdict
+	if err := json.Unmarshal(answer, &v); err != nil {
+		return v, fmt.Errorf("answers with status %d and no JSON, want the service of a run", status)
+	}
+	if status != http.StatusOK {
+		parts := []string{cmp.Or(v.Detail, fmt.Sprintf("%d %s", status, http.StatusText(status)))}
 		for _, e := range v.Errors {
 			parts = append(parts, e.Message)
 		}
-		return v, fmt.Errorf("%s: the run at %s answers: %s", file, service, plaintext.Printable(strings.Join(parts, "; ")))
+		return v, fmt.Errorf("answers: %s", plaintext.Printable(strings.Join(parts, "; ")))
 	}
 	if v.Refused != "" {
-		return v, fmt.Errorf("%s: the run at %s would refuse it: %s", file, service, plaintext.Printable(v.Refused))
+		return v, fmt.Errorf("would refuse it: %s", plaintext.Printable(v.Refused))
 	}
 	return v, nil
 }

@@ -31,10 +31,13 @@ type Device struct {
 	Processes     []string `json:"processes,omitempty"`
 }
 
+// runTool returns what a tool prints and how long it took.
+type runTool func(args ...string) ([]byte, time.Duration, error)
+
 // gpuTools are run in order until one exists and answers.
 var gpuTools = []struct {
 	name string
-	ask  func(ctx context.Context, m Machine, l Limits) ([]Device, time.Duration, error)
+	ask  func(run runTool) ([]Device, time.Duration, error)
 }{{"nvidia-smi", askNVIDIA}, {"amd-smi", askAMD}, {"rocm-smi", askROCm}}
 
 // gpus checks the accelerators.
@@ -44,7 +47,9 @@ func (r *Report) gpus(ctx context.Context, m Machine, l Limits) {
 		if !m.has(tool.name) {
 			continue
 		}
-		devices, took, err := tool.ask(ctx, m, l)
+		devices, took, err := tool.ask(func(args ...string) ([]byte, time.Duration, error) {
+			return m.run(ctx, l.ToolTimeout, tool.name, args...)
+		})
 		if err != nil {
 			r.add(GPU, tool.name, Fail, err.Error(), "the driver may hang or be missing: run "+tool.name+" by hand and read dmesg")
 			asked = tool.name
@@ -162,14 +167,18 @@ func (r *Report) device(d Device, l Limits) {
 	r.add(GPU, name, status, strings.Join(parts, ", "), advice)
 }
 
-// number returns the number at the beginning of a text, -1 without one.
+// maxNumber is larger than any number that a tool has reason to print.
+const maxNumber = 1 << 62
+
+// number returns the number at the beginning of a text, -1 without one that can be a size or a
+// count.
 func number(text string) float64 {
 	f := strings.Fields(text)
 	if len(f) == 0 {
 		return -1
 	}
 	n, err := strconv.ParseFloat(strings.TrimSuffix(f[0], "%"), 64)
-	if err != nil {
+	if err != nil || !(n >= 0 && n <= maxNumber) { // NaN is neither
 		return -1
 	}
 	return n
@@ -183,9 +192,9 @@ func scaled(n, unit float64) float64 {
 	return n * unit
 }
 
-func askNVIDIA(ctx context.Context, m Machine, l Limits) ([]Device, time.Duration, error) {
+func askNVIDIA(run runTool) ([]Device, time.Duration, error) {
 	const fields = "index,name,uuid,driver_version,memory.total,memory.used,utilization.gpu,temperature.gpu,ecc.errors.uncorrected.volatile.total"
-	text, took, err := m.run(ctx, l.ToolTimeout, "nvidia-smi", "--query-gpu="+fields, "--format=csv,noheader,nounits")
+	text, took, err := run("--query-gpu="+fields, "--format=csv,noheader,nounits")
 	if err != nil {
 		return nil, took, err
 	}
@@ -202,7 +211,7 @@ func askNVIDIA(ctx context.Context, m Machine, l Limits) ([]Device, time.Duratio
 			Busy: number(f[6]), Temperature: number(f[7]), Uncorrectable: number(f[8]),
 		})
 	}
-	text, _, err = m.run(ctx, l.ToolTimeout, "nvidia-smi", "--query-compute-apps=gpu_uuid,pid,process_name", "--format=csv,noheader,nounits")
+	text, _, err = run("--query-compute-apps=gpu_uuid,pid,process_name", "--format=csv,noheader,nounits")
 	if err != nil {
 		return devices, took, nil // older drivers and some modes list no processes
 	}
@@ -293,8 +302,8 @@ func (n node) number() float64 {
 	return number(n.text())
 }
 
-func askAMD(ctx context.Context, m Machine, l Limits) ([]Device, time.Duration, error) {
-	text, took, err := m.run(ctx, l.ToolTimeout, "amd-smi", "static", "--json")
+func askAMD(run runTool) ([]Device, time.Duration, error) {
+	text, took, err := run("static", "--json")
 	if err != nil {
 		return nil, took, err
 	}
@@ -317,7 +326,7 @@ func askAMD(ctx context.Context, m Machine, l Limits) ([]Device, time.Duration, 
 		})
 	}
 	each := func(subcommand string, use func(d *Device, item node)) {
-		text, _, err := m.run(ctx, l.ToolTimeout, "amd-smi", subcommand, "--json")
+		text, _, err := run(subcommand, "--json")
 		if err != nil {
 			return
 		}
@@ -350,8 +359,8 @@ func askAMD(ctx context.Context, m Machine, l Limits) ([]Device, time.Duration, 
 	return devices, took, nil
 }
 
-func askROCm(ctx context.Context, m Machine, l Limits) ([]Device, time.Duration, error) {
-	text, took, err := m.run(ctx, l.ToolTimeout, "rocm-smi", "--showproductname", "--showmeminfo", "vram", "--showuse", "--showtemp", "--showuniqueid", "--showdriverversion", "--json")
+func askROCm(run runTool) ([]Device, time.Duration, error) {
+	text, took, err := run("--showproductname", "--showmeminfo", "vram", "--showuse", "--showtemp", "--showuniqueid", "--showdriverversion", "--json")
 	if err != nil {
 		return nil, took, err
 	}
