@@ -59,7 +59,7 @@ func Summary(out io.Writer, r backend.Result) error {
 		fmt.Fprintf(&b, "test        %.4f%s\n", *r.TestLoss, evaluated(r.TestTokens))
 	}
 	if r.BadRecords > 0 {
-		fmt.Fprintf(&b, "data        %s left out (on_bad_record=skip)\n", plaintext.Quantity(r.BadRecords, "bad line", "bad lines"))
+		fmt.Fprintf(&b, "data        %s left out (on_bad_record=skip)\n", plaintext.Quantity(r.BadRecords, "bad record", "bad records"))
 	}
 	if len(r.Ignored) > 0 {
 		fmt.Fprintf(&b, "no effect   %s (no parameters of this backend)\n", strings.Join(r.Ignored, ", "))

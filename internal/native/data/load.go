@@ -204,7 +204,7 @@ func (f *Source) throughCache(ctx context.Context, r *Report) (*Tokens, error) {
 	case err == nil && f.settings.Verify:
 		return f.verify(ctx, cached, tokens, r)
 	case err == nil:
-		r.CachePath, r.FromCache, r.Bad.Lines = cached.path, true, tokens.bad
+		r.CachePath, r.FromCache, r.Bad.Records = cached.path, true, tokens.bad
 		return tokens, nil
 	case ctx.Err() != nil:
 		return nil, err
@@ -235,7 +235,7 @@ func (f *Source) fill(ctx context.Context, cached cache, r *Report) (*Tokens, er
 	corpusErr, cacheErr := cached.write(func(w io.Writer) (int, error) {
 		err := f.encoding().writeTokens(ctx, f.corpus, w, f.width, f.settings.Progress)
 		r.Bad = f.corpus.Bad()
-		return r.Bad.Lines, err
+		return r.Bad.Records, err
 	})
 	if corpusErr != nil {
 		return nil, corpusErr

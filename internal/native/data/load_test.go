@@ -231,7 +231,7 @@ func TestBadLinesAndTheCache(t *testing.T) {
 		got, report := load(t, s)
 		assert.Equal(t, "hello\n\nworld", got)
 		assert.Equal(t, fromCache, report.FromCache)
-		assert.Equal(t, 1, report.Bad.Lines)
+		assert.Equal(t, 1, report.Bad.Records)
 		assert.Equal(t, !fromCache, len(report.Bad.First) == 1)
 	}
 	s.Verify = true
@@ -240,7 +240,7 @@ func TestBadLinesAndTheCache(t *testing.T) {
 	assert.Empty(t, report.Warnings)
 	s.Verify, s.CacheDir = false, ""
 	_, report = load(t, s)
-	assert.Equal(t, 1, report.Bad.Lines)
+	assert.Equal(t, 1, report.Bad.Records)
 	s.OnBad = ""
 	_, _, err := loadCorpus(t.Context(), s)
 	assert.ErrorContains(t, err, "line 2")

@@ -174,7 +174,7 @@ func TestBadRecords(t *testing.T) {
 	require.ErrorContains(t, l.train(t.Context(), "run", append(args, "on_bad_record=ignore")...), `on_bad_record: given "ignore", want error or skip`)
 	args = append(args, "on_bad_record=skip")
 	require.NoError(t, l.train(t.Context(), "run", args...))
-	assert.Contains(t, l.log.String(), "bad lines left out (on_bad_record=skip): 2: "+lines+": line 201 (byte ")
+	assert.Contains(t, l.log.String(), "bad records left out (on_bad_record=skip): 2: "+lines+": line 201 (byte ")
 	assert.Equal(t, 2, end.result.BadRecords)
 	require.NoError(t, l.train(t.Context(), "run", "train_data_path="+lines, "train_iters=4", "on_bad_record=skip"))
 	assert.Equal(t, 2, end.result.BadRecords, "as the cache says")

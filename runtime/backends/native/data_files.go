@@ -54,8 +54,8 @@ func (t *trainer) changedFiles(fingerprint string) string {
 
 // left reports lines that were left out.
 func (t *trainer) left(bad datacorpus.Bad) {
-	if bad.Lines > 0 {
+	if bad.Records > 0 {
 		t.tc.Log.Warn(bad.String())
-		t.result.BadRecords += bad.Lines
+		t.result.BadRecords += bad.Records
 	}
 }

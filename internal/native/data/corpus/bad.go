@@ -6,10 +6,11 @@ import (
 	"strings"
 )
 
-// OnBad says what becomes of a line that holds no document.
+// OnBad says what becomes of a record, a line of JSON or a row of a Parquet file, that holds no
+// document.
 type OnBad string
 
-// What may become of a bad line.
+// What may become of a bad record.
 const (
 	BadError OnBad = "error" // the reading ends with it
 	BadSkip  OnBad = "skip"  // it is left out and counted
@@ -18,33 +19,33 @@ const (
 // Values returns the choices.
 func (OnBad) Values() []string { return []string{string(BadError), string(BadSkip)} }
 
-// namedBad is how many bad lines are named by place.
+// namedBad is how many bad records are named by place.
 const namedBad = 5
 
-// Bad counts the lines that were left out.
+// Bad counts the records that were left out.
 type Bad struct {
-	Lines int
-	First []string // the first ones, with places and faults; none for lines left out by an earlier run
+	Records int
+	First   []string // the first ones, with places and faults; none for those left out by an earlier run
 }
 
 // String describes what was left out, "" for nothing.
 func (b Bad) String() string {
 	switch {
-	case b.Lines == 0:
+	case b.Records == 0:
 		return ""
 	case len(b.First) == 0:
-		return fmt.Sprintf("bad lines left out (on_bad_record=skip): %d, when the token cache was written; verify_data=true names the first ones", b.Lines)
+		return fmt.Sprintf("bad records left out (on_bad_record=skip): %d, when the token cache was written; verify_data=true names the first ones", b.Records)
 	}
-	return fmt.Sprintf("bad lines left out (on_bad_record=skip): %d: %s", b.Lines, strings.Join(b.First, "; "))
+	return fmt.Sprintf("bad records left out (on_bad_record=skip): %d: %s", b.Records, strings.Join(b.First, "; "))
 }
 
-// Skip counts the fault of a line, which is a *PositionError, and returns nil. It returns the fault
+// Skip counts the fault of a record, which names its place, and returns nil. It returns the fault
 // if what is asked for is not BadSkip, or if ctx has ended, which may be what it says.
 func (o OnBad) Skip(ctx context.Context, b *Bad, fault error) error {
 	if fault == nil || o != BadSkip || ctx.Err() != nil {
 		return fault
 	}
-	b.Lines++
+	b.Records++
 	if len(b.First) < namedBad {
 		b.First = append(b.First, fault.Error())
 	}

@@ -1,9 +1,12 @@
 package corpus
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -51,7 +54,7 @@ func TestBadLines(t *testing.T) {
 					}
 					require.NoError(t, err)
 					require.Equal(t, []string{"one", "two", "three"}, got)
-					require.Equal(t, 1, c.Bad().Lines)
+					require.Equal(t, 1, c.Bad().Records)
 					require.Len(t, c.Bad().First, 1)
 					require.Contains(t, c.Bad().First[0], place)
 					require.Contains(t, c.Bad().String(), want)
@@ -59,6 +62,51 @@ func TestBadLines(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A row of a Parquet file whose text is not UTF-8 is an error with its place, or is left out and
+// counted.
+func TestBadRows(t *testing.T) {
+	t.Parallel()
+	content, err := os.ReadFile(filepath.Join("..", "parquet", "testdata", "dict_none_v1.parquet"))
+	require.NoError(t, err)
+	path := filepath.Join(t.TempDir(), "rows.parquet")
+	read := func(content []byte, onBad OnBad) (all []string, bad Bad, err error) {
+		require.NoError(t, os.WriteFile(path, content, 0o644))
+		c, err := Find(t.Context(), Settings{Path: path, OnBad: onBad})
+		require.NoError(t, err)
+		err = c.Read(t.Context(), func(p Piece) error {
+			all = append(all, string(p.Text))
+			return nil
+		})
+		return all, c.Bad(), err
+	}
+	whole, bad, err := read(content, BadError)
+	require.NoError(t, err)
+	assert.Len(t, whole, 240, "a row in five has no text")
+	assert.Zero(t, bad)
+	damaged := bytes.Replace(content, []byte("value 3"), []byte("val\xffe 3"), 1) // in the first dictionary
+	varint := func(checksum uint32) []byte { return binary.AppendVarint(nil, int64(int32(checksum))) }
+	damaged = bytes.Replace(damaged, varint(0xf688a52b), varint(0x5342d9aa), 1) // of that page
+	require.Len(t, damaged, len(content))
+	place := path + ": row 4: byte 4 of the text: given the byte 0xff, want UTF-8"
+	_, _, err = read(damaged, BadError)
+	require.ErrorContains(t, err, place)
+	left, bad, err := read(damaged, BadSkip)
+	require.NoError(t, err)
+	assert.Greater(t, bad.Records, namedBad)
+	gone := 0 // the rows with that text, of the first group
+	want := slices.DeleteFunc(slices.Clone(whole), func(text string) bool {
+		if text == "value 3" {
+			gone++
+		}
+		return text == "value 3" && gone <= bad.Records
+	})
+	assert.Equal(t, want, left)
+	assert.Len(t, bad.First, namedBad)
+	assert.Equal(t, place, bad.First[0])
+	_, _, err = read(content[:len(content)-1], BadSkip)
+	require.Error(t, err, "a file that is damaged")
 }
 
 // Of many bad lines all are counted and the first ones are named.
@@ -71,7 +119,7 @@ func TestManyBadLines(t *testing.T) {
 	documents := 0
 	require.NoError(t, c.Read(t.Context(), func(Piece) error { documents++; return nil }))
 	assert.Equal(t, 1000, documents)
-	assert.Equal(t, 1000, c.Bad().Lines)
+	assert.Equal(t, 1000, c.Bad().Records)
 	assert.Len(t, c.Bad().First, namedBad)
 	assert.Contains(t, c.Bad().String(), "left out (on_bad_record=skip): 1000: "+path+": line 1 (byte 0)")
 }
@@ -84,7 +132,7 @@ func TestOnlyLinesAreLeftOut(t *testing.T) {
 	assert.NoError(t, BadSkip.Skip(ctx, &b, assert.AnError))
 	cancel()
 	assert.ErrorIs(t, BadSkip.Skip(ctx, &b, assert.AnError), assert.AnError)
-	assert.Equal(t, 1, b.Lines)
+	assert.Equal(t, 1, b.Records)
 	path := filepath.Join(t.TempDir(), "lines.jsonl")
 	require.NoError(t, os.WriteFile(path, []byte(`{"text": "x"}`), 0o644))
 	c, err := Find(t.Context(), Settings{Path: path, OnBad: BadSkip})

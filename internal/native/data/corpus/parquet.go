@@ -9,7 +9,7 @@ import (
 	"github.com/primus-fl/primus/internal/native/data/parquet"
 )
 
-// parquet passes on the text of each row of a Parquet file.
+// parquet passes on the text of each row of a Parquet file. A row that has none is left out.
 func (r *reader) parquet(s source) error {
 	path := filepath.Clean(s.path)
 	if s.layout.compression != "" {
@@ -29,8 +29,15 @@ func (r *reader) parquet(s source) error {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	var stopped error
+	row := 0
 	err = file.Texts(r.key, func(text []byte) error {
-		if stopped = r.ctx.Err(); stopped == nil {
+		row++
+		if stopped = r.ctx.Err(); stopped != nil {
+			return stopped
+		}
+		if at := badUTF8(text); at >= 0 {
+			stopped = r.onBad.Skip(r.ctx, r.bad, fmt.Errorf("%s: row %d: byte %d of the text: given the byte 0x%02x, want UTF-8", path, row, at+1, text[at]))
+		} else {
 			stopped = r.document(text)
 		}
 		return stopped
