@@ -1,12 +1,16 @@
 package plaintext
 
 import (
+	"fmt"
 	"io"
+	"strings"
 	"sync"
+
+	"github.com/jedib0t/go-pretty/v6/text"
 )
 
-// Console is the terminal that log lines and a status line share. The status line stays below
-// everything that is written.
+// Console is the terminal that log lines and a status share. The status, of one line or several,
+// stays below everything that is written.
 type Console struct {
 	Out   io.Writer
 	Width func() int // nil without a terminal, which has no status line
@@ -19,7 +23,16 @@ type Console struct {
 const (
 	EraseRest = "\x1b[K"
 	eraseLine = "\r" + EraseRest
+	eraseDown = "\x1b[J" // from the cursor on
 )
+
+// erase returns what removes the status.
+func (c *Console) erase() string {
+	if lines := strings.Count(c.status, "\n"); lines > 0 {
+		return fmt.Sprintf("\r\x1b[%dA", lines) + eraseDown
+	}
+	return eraseLine
+}
 
 // Write prints whole lines above the status line.
 func (c *Console) Write(p []byte) (int, error) {
@@ -29,7 +42,7 @@ func (c *Console) Write(p []byte) (int, error) {
 		return c.Out.Write(p)
 	}
 	// One write, so that the output of other programs cannot come in between.
-	if _, err := io.WriteString(c.Out, eraseLine+string(p)+c.status); err != nil {
+	if _, err := io.WriteString(c.Out, c.erase()+string(p)+c.status); err != nil {
 		return 0, err
 	}
 	return len(p), nil
@@ -43,20 +56,32 @@ func (c *Console) Status() func(line string) {
 	return c.SetStatus
 }
 
-// SetStatus replaces the status line; "" removes it. The line is cut to the width of the terminal.
-func (c *Console) SetStatus(line string) {
+// SetStatus replaces the status; "" removes it. Its lines are cut to the width of the terminal.
+func (c *Console) SetStatus(status string) {
 	if c.Width == nil {
 		return
 	}
-	if runes, width := []rune(line), max(c.Width()-1, 0); len(runes) > width {
-		line = string(runes[:width])
+	width := max(c.Width()-1, 0)
+	lines := strings.Split(status, "\n")
+	for i, line := range lines {
+		if text.StringWidthWithoutEscSequences(line) > width {
+			lines[i] = text.Trim(line, width)
+		}
 	}
+	status = strings.Join(lines, "\n")
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if line == c.status {
+	if status == c.status {
 		return
 	}
-	c.status = line
-	// The old line is overwritten and only its rest erased, so that the line does not flicker.
-	_, _ = io.WriteString(c.Out, "\r"+line+EraseRest)
+	// Old lines are overwritten and only their rests erased, so that they do not flicker.
+	before := "\r"
+	switch up := strings.Count(c.status, "\n"); {
+	case up != len(lines)-1:
+		before = c.erase()
+	case up > 0:
+		before = fmt.Sprintf("\r\x1b[%dA", up)
+	}
+	c.status = status
+	_, _ = io.WriteString(c.Out, before+strings.Join(lines, EraseRest+"\n")+EraseRest)
 }

@@ -19,9 +19,15 @@ type Screen struct {
 	// no terminal.
 	SetStatus func(line string)
 	Width     func() int   // the columns of the terminal
+	Height    func() int   // its lines
 	Log       *slog.Logger // to the terminal and the log file
 	FileLog   *slog.Logger // to the log file only
 	Out       io.Writer    // of the summary
+
+	// Plot draws the losses in so many columns and lines, above the bar and before the summary; nil
+	// draws none.
+	Plot  func(columns, lines int, color bool) string
+	Color bool // the terminal shows colours
 }
 
 // Progress is an observer that shows a run. A terminal has a bar and a line for each evaluation;
@@ -147,32 +153,63 @@ const (
 	minBar = 4
 )
 
-// draw shows the bar with the steps done.
+// Lines of a plot, and of the terminal that are left for the log above it and the bar.
+const (
+	plotLines  = 14
+	aroundPlot = 6
+)
+
+// usualWidth is that of a plot without a terminal.
+const usualWidth = 80
+
+// draw shows the bar with the steps done, below the plot if there is one.
 func (p *Progress) draw(step int, figures string) {
 	if p.SetStatus == nil {
 		return
 	}
 	p.drawn = time.Now()
+	status := p.bar(step, figures)
+	if p.Plot != nil {
+		lines := plotLines
+		if p.Height != nil {
+			lines = min(lines, p.Height()-aroundPlot)
+		}
+		if plot := p.Plot(p.Width()-1, lines, p.Color); plot != "" {
+			status = plot + "\n" + status
+		}
+	}
+	p.SetStatus(status)
+}
+
+// bar is the line at the bottom with the steps done.
+func (p *Progress) bar(step int, figures string) string {
 	if p.run.Steps == 0 {
-		p.SetStatus(of(step, 0) + figures)
-		return
+		return of(step, 0) + figures
 	}
 	steps := max(p.run.Steps, step)
 	head := fmt.Sprintf("%3d%% ", 100*step/steps) // 100 only at the end
 	tail := fmt.Sprintf(" %*d/%d%s", len(strconv.Itoa(steps)), step, p.run.Steps, figures)
 	length := min(maxBar, p.Width()-1-len(head)-len(tail))
 	if length < minBar {
-		p.SetStatus(head + strings.TrimPrefix(tail, " "))
-		return
+		return head + strings.TrimPrefix(tail, " ")
 	}
 	filled := step * length / steps
-	p.SetStatus(head + strings.Repeat("█", filled) + strings.Repeat("░", length-filled) + tail)
+	return head + strings.Repeat("█", filled) + strings.Repeat("░", length-filled) + tail
 }
 
-// RunEnded removes the bar and prints the summary.
+// RunEnded removes the bar and prints the plot and the summary.
 func (p *Progress) RunEnded(r backend.Result) {
+	width := usualWidth
 	if p.SetStatus != nil {
 		p.SetStatus("")
+		width = p.Width()
+	}
+	if p.Plot != nil {
+		if plot := p.Plot(width-1, plotLines, false); plot != "" {
+			if _, p.err = fmt.Fprintf(p.Out, "\n%s\n", plot); p.err != nil {
+				return
+			}
+		}
 	}
 	p.err = Summary(p.Out, r)
 }

@@ -15,8 +15,8 @@ import (
 // Framework is the name that experiments use for this backend.
 const Framework = "native"
 
-// Version is the version of the backend, which patches may ask for.
-const Version = "0.1.0"
+// Version is the version of the backend, which patches may ask for: that of the release.
+const Version = "0.2.0"
 
 // Factory returns the factory of the native backend.
 func Factory() backend.Factory {

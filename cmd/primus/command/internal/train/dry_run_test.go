@@ -21,7 +21,7 @@ func TestDryRun(t *testing.T) {
 	assert.Equal(t, before, commandtest.Files(t, l.Dir), "no file is made")
 	assert.Equal(t, environ, os.Environ(), "no variable is set")
 	for _, want := range []string{
-		"framework   native, version 0.1.0", "trainer     NativePretrainTrainer, stage pretrain", "rank 0 of 1",
+		"framework   native, version 0.2.0", "trainer     NativePretrainTrainer, stage pretrain", "rank 0 of 1",
 		"exp_name: exp", `override 1 "lr=1e-2"`, "env block of the experiment", "native.z_loss", "condition not met: lr_layer_decay < 1",
 		"argument micro_batch_size: patch native.args.old_names keeps 4", "Setup -> Init",
 	} {

@@ -16,6 +16,7 @@ import (
 	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/primus-fl/primus/internal/report"
+	"github.com/primus-fl/primus/internal/rundir"
 	"github.com/primus-fl/primus/internal/runs"
 	"github.com/primus-fl/primus/internal/serve"
 	"github.com/primus-fl/primus/internal/watchdog"
@@ -127,7 +128,15 @@ func trainHere(ctx context.Context, prog cli.Program, s experiments.Stage, opts 
 		return err
 	}
 
-	show := report.NewProgress(report.Screen{SetStatus: screen.Status(), Width: prog.Width, Log: log, FileLog: slog.New(toFile), Out: prog.Out})
+	display := report.Screen{SetStatus: screen.Status(), Width: prog.Width, Height: prog.Height, Log: log, FileLog: slog.New(toFile), Out: prog.Out}
+	losses := &lossPlot{}
+	if opts.plot {
+		display.Plot, display.Color = losses.Text, prog.Color
+		if prog.Width == nil && !place.follows() {
+			log.Info("--plot: there is no terminal to draw on while the run goes on: the plot comes before the summary, and " + rundir.PlotName + " has it too")
+		}
+	}
+	show := report.NewProgress(display)
 	set := graph.Config{
 		Threads: place.threads(opts.Threads), Log: log, Policy: opts.PolicySources(module), Extras: prog.Extras, Module: module, LocalRank: place.LocalRank,
 		Interrupted: func() bool { return ctx.Err() != nil },
@@ -151,7 +160,7 @@ func trainHere(ctx context.Context, prog cli.Program, s experiments.Stage, opts 
 		settings.Manager, settings.Device, settings.Backends, settings.Patches = p.Manager, p.Device, p.Backends, p.Patches
 		watchers = append(watchers, p.Training, p.Dispatch, p.Board, p.Fleet)
 		if !place.follows() {
-			watchers = append(watchers, runs.NewRecorder(p.Board, log), p.Hub, show)
+			watchers = append(watchers, runs.NewRecorder(p.Board, log), p.Hub, losses, show)
 			if opFormat == oppolicy.LogJSON {
 				p.Hub.LogTo(slog.New(slog.NewMultiHandler(toScreen, toFile)))
 			}

@@ -29,9 +29,10 @@ type Options struct {
 	ranks     uint
 	restarts  uint
 	logFormat string
-	nodes     int           // as given on the command line
-	line      []string      // the command line of a rank
-	note      string        // for the log
+	nodes     int      // as given on the command line
+	line      []string // the command line of a rank
+	note      string   // for the log
+	plot      bool
 	time      time.Duration // for a text
 	taps      tapFlags
 
@@ -49,6 +50,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.logFormat, "log-format", "", "`FORMAT` of log lines: text, or json for objects with run and rank; the default is that of TEFL_LOG_FORMAT, or text")
 	cli.WithoutVariable(flags, "log-format")
 	o.taps.addFlags(flags)
+	flags.BoolVar(&o.plot, "plot", false, "draw the losses as text while the run goes on; without a terminal, once before the summary")
 	flags.UintVar(&o.ranks, "nproc", 0, "train in `N` processes of this machine, as the ranks of one run; 0 trains in this one")
 	flags.UintVar(&o.restarts, "max-restarts", 0, "start the ranks again from the last checkpoint after a failure, `N` times at most")
 }
