@@ -203,6 +203,10 @@ vet: ## run go vet, also with invariants, and type-check for other systems
 lint: ## run staticcheck
 	CGO_ENABLED=0 $(TOOL) staticcheck ./...
 
+.PHONY: vuln
+vuln: ## look up packages that the module uses in the database of vulnerabilities of Go (ARGS='-scan symbol')
+	CGO_ENABLED=0 $(TOOL) govulncheck -scan package $(ARGS) ./...
+
 .PHONY: tidy-check
 tidy-check: ## fail when go.mod or go.sum would change
 	go mod tidy -diff
