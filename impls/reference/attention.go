@@ -106,6 +106,9 @@ func fusedAttnBwd(a attentionops.FusedAttnBwdArgs) error {
 		mean := dot(dout, o.at(r.batch, r.query, r.head))
 		for _, s := range r.scores() {
 			p := math.Exp(s.value - stats[r.stat])
+			if math.IsInf(stats[r.stat], 1) {
+				p = math.NaN() // a score is infinite
+			}
 			ds := p * (s.dropout*dot(dout, c.v.at(r.batch, s.key, r.group)) - mean)
 			addScaled(dv.at(r.batch, s.key, r.group), p*s.dropout, dout)
 			addScaled(dq.at(r.batch, r.query, r.head), c.scale*ds, c.k.at(r.batch, s.key, r.group))

@@ -153,12 +153,15 @@ def fused_attn_bwd(a):
         row = (do * o).sum(-1).T  # of the output as it was rounded, which is what the op is given
         ds = p * (factors * torch.einsum("ihd,jhd->hij", do, wide) - row[..., None])
         ds = ds.masked_fill(hidden, 0.0)
-        wanted = [q, k] + ([bias] if bias is not None else [])
-        gradients = torch.autograd.grad(s, wanted, ds)
-        for target, keys, value in ((dq, 0, gradients[0]), (dk, 1, gradients[1]), (dv, 1, gv)):
+        q, k = q.detach(), k.detach()
+        gq = call.outputs(call.scale * ds, k, hidden, k.isfinite().all())
+        gk = call.outputs(call.scale * ds.transpose(1, 2), q, hidden.transpose(-1, -2), q.isfinite().all())
+        gk = gk.unflatten(1, (k.shape[1], -1)).sum(2) if k.numel() else torch.zeros_like(k)
+        for target, keys, value in ((dq, 0, gq), (dk, 1, gk), (dv, 1, gv)):
             call.rows(target, b, keys).copy_(value)
         if bias is not None:
-            dbias += gradients[2]
+            (gbias,) = torch.autograd.grad(s, bias, ds)
+            dbias += gbias
         if a.SoftmaxType == "learnable":
             seen = torch.where(total == -torch.inf, 0.0, torch.exp(a.SoftmaxOffset.flatten()[:, None] - total))
             doffset -= (seen * row).sum(-1)

@@ -134,7 +134,9 @@ def score_gradient(saved, gradient, chosen, function, topk):
     x = leaf(saved)
     s = x if function == "sigmoid" else raw_scores(x, function)
     (dx,) = torch.autograd.grad(weights(s, chosen, topk), x, gradient)
-    return torch.ops.aten.sigmoid_backward(dx, saved) if function == "sigmoid" else dx
+    if function == "sigmoid":
+        return torch.ops.aten.sigmoid_backward(dx, saved)
+    return dx.masked_fill(saved == -torch.inf, 0.0)  # where PyTorch divides 0 by 0, and the op by ε
 
 
 @op("fused_topk_with_score_function_bwd")
