@@ -135,7 +135,7 @@ func (p *pages) explain(err error, operands []opregistry.Operand) error {
 type setting struct {
 	place  tensortest.Placement
 	seed   uint64                // another seed makes other values
-	scaled bool                  // other numbers among the arguments
+	scaled float64               // is added to numbers among the arguments
 	edit   func(float64) float64 // of an element of the largest operand that is only read
 	at     func(n int) int       // says which of its n elements; nil for the last one
 
@@ -150,17 +150,22 @@ type setting struct {
 	infinite bool // the change puts an infinity into an operand
 }
 
-// scaled returns the call with other numbers among its arguments, as far as the op allows them, so
-// that an impl that keeps numbers from an earlier call is wrong.
-func scaled(c opregistry.Call, op opregistry.Handle) opregistry.Call {
+// isNumber reports whether an argument is a number that is not an integer.
+func isNumber(p opregistry.Param) bool {
+	return p.Sort == opregistry.SortFloat && (p.Type.Kind() == reflect.Float32 || p.Type.Kind() == reflect.Float64)
+}
+
+// scaled returns the call with larger numbers among its arguments, or smaller ones if the op allows
+// none, so that an impl that keeps numbers from an earlier call is wrong.
+func scaled(c opregistry.Call, op opregistry.Handle, by float64) opregistry.Call {
 	clone, args := c.Clone()
 	for _, p := range op.Params() {
-		if p.Sort != opregistry.SortFloat || p.Type.Kind() != reflect.Float32 && p.Type.Kind() != reflect.Float64 {
+		if !isNumber(p) {
 			continue
 		}
 		v := args.FieldByIndex(p.Path)
 		old := v.Float()
-		for _, f := range []float64{old + 0.25, old / 2, old} {
+		for _, f := range []float64{old + by, old / 2, old} {
 			if v.SetFloat(f); clone.Validate() == nil {
 				break
 			}
@@ -170,4 +175,6 @@ func scaled(c opregistry.Call, op opregistry.Handle) opregistry.Call {
 }
 
 // changed reports whether operands or arguments are others than those that the case makes.
-func (s setting) changed() bool { return s.edit != nil || s.change != nil || s.axis != nil || s.scaled }
+func (s setting) changed() bool {
+	return s.edit != nil || s.change != nil || s.axis != nil || s.scaled != 0
+}

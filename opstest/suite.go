@@ -243,8 +243,8 @@ func (r *runner) stage(t tensortest.TB, c untypedCase, with setting) *staged {
 	t.Helper()
 	s := &Stage{T: t, Seed: with.seed, place: with.place, axis: with.axis, padded: with.padded, limit: with.limit, outline: with.outline}
 	call := &staged{stage: s, args: c.Make(s), terms: c.Terms, infinite: with.infinite, recorded: c.recorded}
-	if with.scaled && r.changeable() {
-		call.args = scaled(call.args, r.op)
+	if with.scaled != 0 && r.changeable() {
+		call.args = scaled(call.args, r.op, with.scaled)
 	}
 	if with.edit != nil {
 		call.edit(t, with)

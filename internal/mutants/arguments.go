@@ -31,7 +31,7 @@ func argumentMutants(op opregistry.Handle) []mutant {
 					free.Add(1)
 				}
 				for _, other := range others {
-					if !reflect.DeepEqual(other.Interface(), given.Interface()) && c.serves(clone, v, other) {
+					if !equal(other, given) && c.serves(clone, v, other) {
 						free.Add(1)
 						break
 					}
@@ -58,13 +58,22 @@ func argumentMutants(op opregistry.Handle) []mutant {
 	return list
 }
 
+// equal reports whether two values of an argument are the same: an empty list is none.
+func equal(one, other reflect.Value) bool {
+	if one.Kind() == reflect.Slice && one.Len() == 0 && other.Len() == 0 {
+		return true
+	}
+	return reflect.DeepEqual(one.Interface(), other.Interface())
+}
+
 // zeros returns a tensor of the shape of another one.
 func zeros(x *tensor.Tensor) (*tensor.Tensor, error) {
 	return tensor.FromBytes(make([]byte, x.NumElements()*x.DType().Size()), x.DType(), x.Shape()...)
 }
 
 // valid returns those of a few values of an argument with which a call is valid: the first of them
-// is what an impl has that ignores the argument.
+// is what an impl has that ignores the argument. Where no small integer is valid, they are those
+// beside the given one.
 func valid(c opregistry.Call, v reflect.Value) []reflect.Value {
 	given := reflect.ValueOf(v.Interface())
 	defer v.Set(given)
@@ -85,6 +94,14 @@ func valid(c opregistry.Call, v reflect.Value) []reflect.Value {
 			continue
 		}
 		if c.Validate() == nil {
+			found = append(found, reflect.ValueOf(v.Interface()))
+		}
+	}
+	for _, n := range []int64{1, -1} {
+		if len(found) > 0 || !v.CanInt() {
+			break
+		}
+		if v.SetInt(given.Int() + n); c.Validate() == nil {
 			found = append(found, reflect.ValueOf(v.Interface()))
 		}
 	}

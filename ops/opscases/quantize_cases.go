@@ -275,14 +275,19 @@ func groupQuantizeCases(d tensor.DType) []opstest.Case[quant.GroupQuantizeArgs] 
 
 func bgradGroupCases(d tensor.DType) []opstest.Case[quant.BgradGroupQuantizeArgs] {
 	var cases []opstest.Case[quant.BgradGroupQuantizeArgs]
-	z := quantizations()[6]
-	for _, lengths := range sections() {
-		cases = append(cases, opstest.Case[quant.BgradGroupQuantizeArgs]{Name: fmt.Sprint(lengths), Make: func(s *opstest.Stage) quant.BgradGroupQuantizeArgs {
+	add := func(z quantization, lengths []int) {
+		cases = append(cases, opstest.Case[quant.BgradGroupQuantizeArgs]{Name: fmt.Sprintf("%s/%v/epsilon=%g", z.name, lengths, z.q.AmaxEpsilon), Make: func(s *opstest.Stage) quant.BgradGroupQuantizeArgs {
 			return quant.BgradGroupQuantizeArgs{
 				Tensor: s.Squares([]*tensor.Tensor{s.In(opstest.Dense, d, sum(lengths), 34)})[0], Quantizer: z.q, FirstDims: lengths,
 				OutputList: group(s, z, lengths, 34), DBias: s.Out(opstest.Dense, d, len(lengths), 34),
 			}
 		}})
+	}
+	for _, z := range quantizations() {
+		add(z, sections()[0])
+	}
+	for _, lengths := range sections()[1:] {
+		add(quantizations()[6], lengths)
 	}
 	return cases
 }
