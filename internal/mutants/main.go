@@ -102,8 +102,21 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	seed := flags.Uint64("seed", 1, "what the ops of the rules are drawn from")
 	only := flags.String("only", "", "only mutants whose name has this text")
 	verbose := flags.Bool("v", false, "print why each mutant was refused")
+	inC := flags.Bool("c", false, "judge mistakes in the kernels of examples/outtree_c, for which cc is needed, in place of those in Go")
+	library := flags.String("library", "", "judge an op of this plugin only, and print why it is refused")
+	op := flags.String("op", "", "the op of -library")
 	if err := flags.Parse(args); err != nil {
 		return err
+	}
+	if *library != "" {
+		return judgeLibrary(*library, *op, out)
+	}
+	if *inC {
+		outcomes, err := judgeC(ctx, *only, *verbose, progress)
+		if err != nil {
+			return err
+		}
+		return report(out, "kernels in C", outcomes)
 	}
 	chosen := slices.DeleteFunc(corpus(*seed), func(m mutant) bool { return !strings.Contains(m.name(), *only) })
 	var outcomes []outcome
@@ -116,14 +129,19 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 			return fmt.Errorf("%s: %w", m.name(), err)
 		}
 		outcomes = append(outcomes, o)
-		switch {
-		case o.reason == "":
-			fmt.Fprintf(progress, "%d of %d: %s passed; %s\n", i+1, len(chosen), o.name, o.explain())
-		case *verbose:
-			fmt.Fprintf(progress, "%d of %d: %s: %s\n", i+1, len(chosen), o.name, plaintext.Lines(o.reason, "  "))
-		}
+		o.print(progress, i+1, len(chosen), *verbose)
 	}
-	return report(out, *seed, outcomes)
+	return report(out, fmt.Sprintf("seed %d", *seed), outcomes)
+}
+
+// print prints a mutant that passed, and others if all are wanted.
+func (o outcome) print(w io.Writer, i, n int, all bool) {
+	switch {
+	case o.reason == "":
+		fmt.Fprintf(w, "%d of %d: %s passed; %s\n", i, n, o.name, o.explain())
+	case all:
+		fmt.Fprintf(w, "%d of %d: %s: %s\n", i, n, o.name, plaintext.Lines(o.reason, "  "))
+	}
 }
 
 // explain says what is known about a survivor.
@@ -140,7 +158,7 @@ func (o outcome) explain() string {
 }
 
 // report prints how many mutants of each family were refused, and the survivors.
-func report(out io.Writer, seed uint64, outcomes []outcome) error {
+func report(out io.Writer, title string, outcomes []outcome) error {
 	type count struct {
 		ops                       map[string]bool
 		all, survived, equivalent int
@@ -168,7 +186,7 @@ func report(out io.Writer, seed uint64, outcomes []outcome) error {
 		}
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "seed %d\n\n| family | ops | mutants | equivalent | refused |\n|---|---:|---:|---:|---:|\n", seed)
+	fmt.Fprintf(&b, "%s\n\n| family | ops | mutants | equivalent | refused |\n|---|---:|---:|---:|---:|\n", title)
 	for _, f := range slices.Sorted(maps.Keys(counts)) {
 		c := counts[f]
 		fmt.Fprintf(&b, "| %s | %d | %d | %d | %d |\n", f, len(c.ops), c.all, c.equivalent, c.all-c.equivalent-c.survived)

@@ -32,10 +32,11 @@ func family(op opregistry.Handle) string { return path.Base(op.Args().PkgPath())
 // refusal runs the kit and returns the first requirement that the mutant did not meet, "" if it
 // passed.
 func (m mutant) refusal() (string, error) {
-	options := append([]opstest.Option{opstest.WithDTypes(m.dtype), opstest.GuardPages(), opstest.UntilFailure()}, m.options...)
+	options := []opstest.Option{opstest.WithDTypes(m.dtype), opstest.GuardPages(), opstest.UntilFailure()}
 	if forward, ok := opstest.Forward(reference.Source(), m.oracle); ok {
 		options = append(options, opstest.WithForward(forward), opstest.WithOracleForward(forward))
 	}
+	options = append(options, m.options...)
 	results, err := opscases.All().Verify(m.impl, m.oracle, options...)
 	if err != nil {
 		return "", err

@@ -1,0 +1,214 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/primus-fl/primus/internal/plugin"
+	"github.com/primus-fl/primus/ops"
+	"github.com/primus-fl/primus/opstest"
+	"github.com/primus-fl/primus/tensor"
+)
+
+// cMutant is a C source with one mistake.
+type cMutant struct {
+	op, rule string
+	source   string
+}
+
+func (m cMutant) name() string { return m.op + ":" + m.rule }
+
+// cRules are mistakes in the kernels of examples/outtree_c: the first text becomes the second one
+// in each place where it stands.
+var cRules = [][2]string{
+	{"i < cols;", "i < cols - 1;"},
+	{"i < cols;", "i <= cols;"},
+	{"i < cols;", "i < cols / 8 * 8;"},
+	{"i < cols;", "i < (cols < 1024 ? cols : 1024);"},
+	{"r < n;", "r < n - 1;"},
+	{"r < n;", "r <= n;"},
+	{"r < n;", "r < (n < 1000 ? n : 1000);"},
+	{"int64_t i = 0;", "int64_t i = 1;"},
+	{"double sum = 0;", "static double sum = 0;"},
+	{"double mean = 0;", "static double mean = 0;"},
+	{"double sum = 0;", "double sum = 1e-3;"},
+	{" += ", " = "},
+	{" += ", " -= "},
+	{" * ", " / "},
+	{" * ", " + "},
+	{" + ", " - "},
+	{" - ", " + "},
+	{"(double)cols", "(double)(cols + 1)"},
+	{"const double eps =", "static double eps; if (eps == 0) eps ="},
+	{"const double shift =", "static double shift; if (shift == 0) shift ="},
+	{"const double eps =", "const double eps = 0 *"},
+	{"const double shift =", "const double shift = 0 *"},
+	{"sum += v * v;", "sum += v * v; { char s[4]; store(s, 0, sum, bfloat); sum = load(s, 0, bfloat); }"},
+	{"sum += v * v;", "if (v == v) sum += v * v;"},
+	{"sum += v * v;", "if (!isinf(v)) sum += v * v;"},
+	{"sum += v * v;", "sum += fmin(v * v, 3e38);"},
+	{"sums[i] += g * hat;", "if (r < 512) sums[i] += g * hat;"},
+	{"sums[i] += g * hat;", "if (g == g) sums[i] += g * hat;"},
+	{"memset(", "if (0) memset("},
+	{"double *sums = call->workspace;", "static double sums[1 << 20];"},
+	{"(bfloat ? 2 : 4)", "4"},
+	{"rsigma[r]", "rsigma[r ^ 1]"},
+	{"rsigma[r] =", "if (r % 64 != 63) rsigma[r] ="},
+	{"load(weight, i,", "load(weight, 0,"},
+	{"load(gamma, i,", "load(gamma, 0,"},
+	{"load(x, i,", "load(x, i ^ 1,"},
+	{"load(dz, i,", "load(dz, i + 1,"},
+	{"store(y, i,", "if (i % 64 != 63) store(y, i,"},
+	{"store(y, i,", "if (r < 2048) store(y, i,"},
+	{"store(dx, i,", "if (i < 2000) store(dx, i,"},
+	{"store(dgamma, i,", "store(dgamma, i ^ 1,"},
+	{", bfloat);", ", 0);"},
+}
+
+// cMutants applies the rules to the kernels of a source.
+func cMutants(source string) ([]cMutant, error) {
+	const forward, backward, end = "static inline void forward(", "static inline void backward(", "static int32_t forward_supports("
+	first, second, last := strings.Index(source, forward), strings.Index(source, backward), strings.Index(source, end)
+	if first < 0 || second < first || last < second {
+		return nil, fmt.Errorf("given a source without %q, %q and %q in this order", forward, backward, end)
+	}
+	var all []cMutant
+	for _, rule := range cRules {
+		found := false
+		for at := first; ; at += len(rule[0]) {
+			next := strings.Index(source[at:last], rule[0])
+			if next < 0 {
+				break
+			}
+			at += next
+			found = true
+			m := cMutant{op: "rmsnorm_fwd", source: source[:at] + rule[1] + source[at+len(rule[0]):]}
+			if at > second {
+				m.op = "rmsnorm_bwd"
+			}
+			line, column := 1+strings.Count(source[:at], "\n"), at-strings.LastIndex(source[:at], "\n")
+			m.rule = fmt.Sprintf("%d:%d: %s becomes %s", line, column, strings.TrimSpace(rule[0]), strings.TrimSpace(rule[1]))
+			all = append(all, m)
+		}
+		if !found {
+			return nil, fmt.Errorf("given a source without %q, want one in a kernel", rule[0])
+		}
+	}
+	return all, nil
+}
+
+// cJudge judges libraries in processes of their own.
+type cJudge struct {
+	root string // of the source tree
+	dir  string // for libraries
+	self string // runs judgeLibrary when it is called with -library and -op
+	env  []string
+}
+
+func (j cJudge) source() (string, error) {
+	text, err := os.ReadFile(filepath.Join(j.root, "examples", "outtree_c", "acme.c"))
+	return string(text), err
+}
+
+// judge returns why the kit refuses a mutant.
+func (j cJudge) judge(ctx context.Context, m cMutant) (outcome, error) {
+	o := outcome{name: m.name(), family: "C", changed: -1}
+	source, library := filepath.Join(j.dir, "mutant.c"), filepath.Join(j.dir, "mutant.so")
+	if err := os.WriteFile(source, []byte(m.source), 0o600); err != nil {
+		return o, err
+	}
+	cc := exec.CommandContext(ctx, "cc", "-std=gnu11", "-O1", "-w", "-fPIC", "-shared", "-I"+filepath.Join(j.root, "vendors", "abi"), "-o", library, source, "-lm")
+	if text, err := cc.CombinedOutput(); err != nil {
+		return o, fmt.Errorf("%w: %s", err, text)
+	}
+	const patience = 5 * time.Minute
+	limited, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	cmd := exec.CommandContext(limited, j.self, "-library", library, "-op", m.op)
+	cmd.Env = append(os.Environ(), j.env...)
+	var out, faults bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &faults
+	err := cmd.Run()
+	var exit *exec.ExitError
+	switch {
+	case ctx.Err() != nil:
+		return o, ctx.Err()
+	case limited.Err() != nil:
+		o.reason = fmt.Sprintf("it did not end within %v", patience)
+	case errors.As(err, &exit) && strings.Contains(faults.String(), "SIG"):
+		line, _, _ := strings.Cut(faults.String(), "\n")
+		o.reason = "it ended the process: " + line
+	case err != nil:
+		return o, fmt.Errorf("%w: %s", err, faults.String())
+	default:
+		o.reason = strings.TrimSpace(out.String())
+	}
+	return o, nil
+}
+
+// judgeLibrary prints why the kit refuses the impl of an op in a library, and nothing if it passes.
+func judgeLibrary(path, op string, out io.Writer) error {
+	p, err := plugin.Open(path, plugin.Settings{Ops: ops.All()})
+	if err != nil {
+		return err
+	}
+	for _, impl := range p.Source().Impls {
+		if impl.Op.Name() != op {
+			continue
+		}
+		for _, d := range []tensor.DType{tensor.F32, tensor.BF16} {
+			m := mutant{impl: impl, oracle: right(impl.Op), dtype: d}
+			if forward, ok := opstest.Forward(p.Source(), impl); ok {
+				m.options = append(m.options, opstest.WithForward(forward))
+			}
+			reason, err := m.refusal()
+			if err != nil || reason != "" {
+				_, printed := fmt.Fprintln(out, reason)
+				return errors.Join(err, printed)
+			}
+		}
+		return nil
+	}
+	return fmt.Errorf("given op %q, want one of %s", op, path)
+}
+
+// judgeC judges the mutants in C whose name has a text, from the root of the source tree.
+func judgeC(ctx context.Context, only string, verbose bool, progress io.Writer) (outcomes []outcome, err error) {
+	dir, err := os.MkdirTemp("", "mutants")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	j := cJudge{root: ".", dir: dir, self: self}
+	source, err := j.source()
+	if err != nil {
+		return nil, err
+	}
+	all, err := cMutants(source)
+	if err != nil {
+		return nil, err
+	}
+	all = slices.DeleteFunc(all, func(m cMutant) bool { return !strings.Contains(m.name(), only) })
+	for i, m := range all {
+		o, err := j.judge(ctx, m)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", m.name(), err)
+		}
+		outcomes = append(outcomes, o)
+		o.print(progress, i+1, len(all), verbose)
+	}
+	return outcomes, nil
+}
