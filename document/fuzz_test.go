@@ -9,6 +9,7 @@ import (
 
 	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/document/formats"
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/primus-fl/primus/internal/recordtest"
 )
 
@@ -46,7 +47,9 @@ func FuzzTOML(f *testing.F) {
 // loadAndRender decodes a file; what it accepts must survive being rendered.
 func loadAndRender(t *testing.T, file, text string) {
 	t.Helper()
-	root, _, err := formats.All().Parse(file, []byte(text))
+	var root document.Value
+	var err error
+	primustest.Cost(t, len(text), 20_000, func() { root, _, err = formats.All().Parse(file, []byte(text)) })
 	if err != nil {
 		require.NotContains(t, err.Error(), "panicked")
 		return

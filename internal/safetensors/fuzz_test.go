@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/primus-fl/primus/internal/safetensors"
 )
 
@@ -20,7 +21,9 @@ func FuzzReader(f *testing.F) {
 	f.Add(file(`{}`, 0))
 	f.Add(file(one, 3))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		in, err := parse(b)
+		var in *safetensors.File
+		var err error
+		primustest.Cost(t, len(b), 1000, func() { in, err = parse(b) })
 		if err != nil {
 			return
 		}

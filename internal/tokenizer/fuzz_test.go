@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/primus-fl/primus/internal/tokenizer"
 	"github.com/primus-fl/primus/internal/tokenizer/trainer"
 )
@@ -20,7 +21,9 @@ func try(t *testing.T, name string, data []byte) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
 	require.NoError(t, os.WriteFile(path, data, 0o644))
-	tok, err := tokenizer.Load(path)
+	var tok *tokenizer.File
+	var err error
+	primustest.Cost(t, len(data), 20_000, func() { tok, err = tokenizer.Load(path) })
 	if err != nil {
 		return
 	}

@@ -2,9 +2,10 @@ package torchfile
 
 import (
 	"encoding/binary"
-	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/primus-fl/primus/internal/primustest"
 )
 
 // unicode is the instruction for a text.
@@ -94,13 +95,9 @@ func FuzzMetadata(f *testing.F) {
 	f.Add([]byte("\x80\x04\x95\x00\x00\x00\x00\x00\x00\x00\x00\x8c\x05torch\x94\x8c\x04Size\x94\x93\x94K\x01\x85\x85R."))
 	f.Add([]byte("(}(]\x8fNN\x88\x89J\xff\xff\xff\xffM\x00\x01\x8a\x02\xff\x80G\x00\x00\x00\x00\x00\x00\x00\x00C\x01aB\x01\x00\x00\x00bu1."))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		c, err := describeAll(text)
-		runtime.ReadMemStats(&after)
-		if got, most := after.TotalAlloc-before.TotalAlloc, uint64(1<<20+2000*len(text)); got > most {
-			t.Errorf("given %d bytes, %d bytes were allocated, want at most %d", len(text), got, most)
-		}
+		var c *Checkpoint
+		var err error
+		primustest.Cost(t, len(text), 2000, func() { c, err = describeAll(text) })
 		if err != nil {
 			if len(err.Error()) > 2000+4*len(text) {
 				t.Errorf("given %d bytes, the error has %d", len(text), len(err.Error()))

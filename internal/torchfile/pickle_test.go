@@ -4,6 +4,7 @@ import (
 	"math/big"
 	"testing"
 
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -83,10 +84,12 @@ func FuzzUnpickle(f *testing.F) {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		if v, err := unpickle(text); err == nil {
-			_, _ = entries(v)
-			_, _ = ints(v)
-			_ = field(v, "size")
-		}
+		primustest.Cost(t, len(text), 2000, func() {
+			if v, err := unpickle(text); err == nil {
+				_, _ = entries(v)
+				_, _ = ints(v)
+				_ = field(v, "size")
+			}
+		})
 	})
 }

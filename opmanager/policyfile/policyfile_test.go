@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/primus-fl/primus/document"
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opmanager/policyfile"
 	"github.com/primus-fl/primus/opregistry"
@@ -365,7 +366,9 @@ func FuzzPolicyFile(f *testing.F) {
 	f.Add([]byte("\xff\xfeprefer: \x00"))
 	f.Add([]byte("? [a]\n: b\n---\n!!binary x"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		o, err := policyfile.Parse("p.yaml", data)
+		var o *policyfile.Layer
+		var err error
+		primustest.Cost(t, len(data), 20_000, func() { o, err = policyfile.Parse("p.yaml", data) })
 		if err == nil {
 			p := o.Policy
 			for _, rule := range p.PerOp {

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+
+	"github.com/primus-fl/primus/internal/primustest"
 )
 
 // FuzzManifest gives texts to the reader of manifests. One that it accepts is the text of what it
@@ -30,7 +32,9 @@ func FuzzManifest(f *testing.F) {
 	f.Add([]byte("null"))
 	f.Add([]byte(strings.Repeat("[", 20000)))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		m, err := parseManifest("dir", text)
+		var m manifest
+		var err error
+		primustest.Cost(t, len(text), 1000, func() { m, err = parseManifest("dir", text) })
 		if err != nil {
 			return
 		}

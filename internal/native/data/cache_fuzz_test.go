@@ -6,6 +6,7 @@ import (
 	"hash/crc32"
 	"testing"
 
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/stretchr/testify/require"
 )
 
@@ -26,7 +27,9 @@ func FuzzCacheReader(f *testing.F) {
 			footer := b[len(b)-cacheFooter:]
 			binary.LittleEndian.PutUint32(footer[68:], crc32.Checksum(footer[:68], castagnoli()))
 		}
-		tokens, err := c.decode(t.Context(), b)
+		var tokens *Tokens
+		var err error
+		primustest.Cost(t, len(b), 100, func() { tokens, err = c.decode(t.Context(), b) })
 		if err != nil {
 			return
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/primus-fl/primus/internal/native/model"
 	"github.com/primus-fl/primus/internal/native/weights"
+	"github.com/primus-fl/primus/internal/primustest"
 )
 
 func TestParseConfigNamesWhatIsNotSupported(t *testing.T) {
@@ -224,7 +225,9 @@ func FuzzParseConfig(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		c, err := weights.ParseConfig(text)
+		var c model.Config
+		var err error
+		primustest.Cost(t, len(text), 2000, func() { c, err = weights.ParseConfig(text) })
 		if err == nil {
 			assert.NoError(t, c.Validate())
 		}
