@@ -28,7 +28,7 @@ func TestUsageErrors(t *testing.T) {
 		{"train pretrian --config x", []string{`unknown command "pretrian"`, `did you mean "pretrain"`}},
 		{"train --config x pretrian", []string{`unknown command "pretrian"`}},
 		{"train exp.yaml", []string{`did you mean --config exp.yaml?`}},
-		{"train foo --config x", []string{`unexpected argument "foo"`, "key=value"}},
+		{"train foo --config x", []string{`no file or folder "foo" here`, "key=value"}},
 		{"train posttrain", []string{"no experiment given", "--config FILE"}},
 		{"train posttrain lr=1", []string{"no experiment given", "primus train posttrain --help"}},
 		{"train config=x.yaml", []string{"no experiment given", "did you mean --config x.yaml?"}},

@@ -109,6 +109,7 @@ func TestAFileWhoseNameLooksLikeAGlob(t *testing.T) {
 func TestBadCorpora(t *testing.T) {
 	t.Parallel()
 	root := tree(t, map[string]string{"empty/e": "", "binary": "\x00", ".hidden": "x", "file": "x"})
+	require.NoError(t, os.Mkdir(filepath.Join(root, "bare"), 0o755))
 	for _, tt := range []struct {
 		name string
 		give string
@@ -117,7 +118,8 @@ func TestBadCorpora(t *testing.T) {
 		{"missing file", "absent.txt", []string{"absent.txt", "no such file", "want an existing file"}},
 		{"glob without matches", "*.parquet", []string{"*.parquet", "matches no file"}},
 		{"malformed glob", "[", []string{"syntax error in pattern"}},
-		{"directory without text", "empty", []string{"holds no text", "1 empty"}},
+		{"directory without text", "empty", []string{"empty holds no text: all in it was skipped, 1 empty; want files of text"}},
+		{"directory without files", "bare", []string{"bare holds no text: it has no files; want files of text"}},
 		{"binary file", "binary", []string{"holds no text", "1 binary"}},
 		{"file as directory", "file/x", []string{"not a directory"}},
 	} {

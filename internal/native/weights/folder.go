@@ -91,12 +91,16 @@ func find(dir string) (string, error) {
 	if !exists(dir, checkpointName) && exists(dir, configName) {
 		return dir, nil
 	}
-	if exists(dir, checkpointsName) {
+	run, isRun := dir, exists(dir, checkpointsName)
+	if isRun {
 		dir = filepath.Join(dir, checkpointsName)
 	}
 	c, err := checkpoint.Open(dir)
 	if errors.Is(err, checkpoint.ErrNone) && isForeign(dir) {
 		return "", fmt.Errorf("weights: given %s, a checkpoint of TorchTitan or Megatron, want a folder of weights: make one of it with primus import", dir)
+	}
+	if errors.Is(err, checkpoint.ErrNone) && isRun {
+		return "", fmt.Errorf("weights: the run %s has saved no checkpoint yet: wait for its first one, which comes after save_interval steps, or interrupt it, which saves at once", run)
 	}
 	if errors.Is(err, checkpoint.ErrNone) {
 		return "", fmt.Errorf("weights: %s has neither %s nor checkpoints: want a checkpoint, a run that has saved one, or a folder of Hugging Face", dir, configName)

@@ -165,7 +165,7 @@ func (c *Corpus) find(ctx context.Context) error {
 	}
 	r.Limited = r.Limited || len(f.sources) < all
 	if r.Files == 0 {
-		return f.errorf("%s holds no text: skipped %d hidden, %d binary, %d special and %d empty entries", r.Source, r.Skipped.Hidden, r.Skipped.Binary, r.Skipped.Special, r.Skipped.Empty)
+		return f.errorf("%s holds no text: %s; want files of text, JSON lines or Parquet, plain or compressed", r.Source, r.Skipped)
 	}
 	return nil
 }

@@ -38,6 +38,23 @@ type Skipped struct {
 	Empty   int
 }
 
+// String says how many there are of each.
+func (s Skipped) String() string {
+	var kinds []string
+	for _, kind := range []struct {
+		n    int
+		name string
+	}{{s.Hidden, "hidden"}, {s.Binary, "binary"}, {s.Special, "special"}, {s.Empty, "empty"}} {
+		if kind.n > 0 {
+			kinds = append(kinds, fmt.Sprintf("%d %s", kind.n, kind.name))
+		}
+	}
+	if kinds == nil {
+		return "it has no files"
+	}
+	return "all in it was skipped, " + strings.Join(kinds, ", ")
+}
+
 // finder collects the files of a corpus.
 type finder struct {
 	sources []source

@@ -157,7 +157,7 @@ func strayWord(cmd *cobra.Command, word string) error {
 		return cli.Usagef(cmd, "unknown command %q for %q%s", word, cmd.CommandPath(), hint)
 	}
 	if _, takes := cmd.Annotations[textsKey]; takes {
-		return cli.Usagef(cmd, "unexpected argument %q, want a file or a folder of text, key=value, --key value or a flag", word)
+		return cli.Usagef(cmd, "there is no file or folder %q here, want a file or a folder of text, key=value, --key value or a flag", word)
 	}
 	return cli.Usagef(cmd, "unexpected argument %q, want key=value, --key value or a flag", word)
 }

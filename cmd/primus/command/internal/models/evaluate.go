@@ -54,7 +54,7 @@ of multiple_choice tasks of lm-evaluation-harness.`,
 		Example: `  primus evaluate --checkpoint output/local/local/my_run --data book.txt
   primus evaluate --checkpoint DIR --data heldout/ --stride 256 -o json
   primus evaluate --checkpoint DIR --task hellaswag.jsonl --task arc_easy.jsonl`,
-		Args: cli.NoArgs,
+		Args: onlyFlags,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.check(cmd); err != nil {
 				return err

@@ -50,7 +50,7 @@ Existing files are not replaced.`,
 		Example: `  primus export --checkpoint output/local/local/my_run --format hf -o my_model
   primus export --checkpoint DIR --format hf --dtype bf16 --max-shard-size 2GB -o my_model
   primus export --checkpoint DIR --format gguf --dtype q8_0 -o my_model.gguf`,
-		Args: cli.NoArgs,
+		Args: onlyFlags,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.check(cmd); err != nil {
 				return err

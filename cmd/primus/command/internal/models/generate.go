@@ -62,7 +62,7 @@ the tokenizer or of --chat-template; the text ends with the answer.`,
   primus generate --checkpoint DIR --prompt Once --temperature 0 --max-tokens 50
   primus generate --checkpoint DIR --prompts questions.jsonl -o json > answers.jsonl
   primus generate --checkpoint DIR --chat --prompt 'Who are you?'`,
-		Args: cli.NoArgs,
+		Args: onlyFlags,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.TopK = int(o.topK)
 			if err := o.check(cmd); err != nil {

@@ -141,7 +141,7 @@ func TestInitRefuses(t *testing.T) {
 		{[]string{"init", "mine.txt", "--name", "../x"}, 2, "letters, digits"},
 		{[]string{"init", "mine.txt", "--name", "x", "--time", "0s"}, 2, "--time"},
 		{[]string{"init", "mine.txt", "--name", "x", "--model", "llama"}, 2, "llama_2M"},
-		{[]string{"train", "nothing.txt"}, 2, "want a file or a folder of text"},
+		{[]string{"train", "nothing.txt"}, 2, "no file or folder \"nothing.txt\" here, want a file or a folder of text"},
 		{[]string{"train", "mine.txt", "--config", "mine.yaml"}, 2, "want one of them"},
 		{[]string{"train", "--time", "3s"}, 2, "--time is for a text"},
 		{[]string{"train", "with space.txt", "--dry-run", "-o", "json"}, 2, "-o json is for a dry run of an experiment"},
