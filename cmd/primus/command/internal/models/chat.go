@@ -313,7 +313,7 @@ func readLines(ctx context.Context, in io.Reader) <-chan inputLine {
 	go func() {
 		from := bufio.NewReader(in)
 		for {
-			text, err := from.ReadString('\n')
+			text, err := readLine(from, maxLine)
 			if text != "" {
 				err = nil // which comes again
 			}
@@ -328,4 +328,20 @@ func readLines(ctx context.Context, in io.Reader) <-chan inputLine {
 		}
 	}()
 	return lines
+}
+
+// readLine returns a line with its end, or what comes before the end of the input. A line beyond
+// the limit is an error.
+func readLine(from *bufio.Reader, limit int) (string, error) {
+	var line []byte
+	for {
+		part, err := from.ReadSlice('\n')
+		if len(line)+len(part) > limit {
+			return "", fmt.Errorf("standard input has a line of more than %d bytes", limit)
+		}
+		line = append(line, part...)
+		if err != bufio.ErrBufferFull {
+			return string(line), err
+		}
+	}
 }

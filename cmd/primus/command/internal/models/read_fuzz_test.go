@@ -1,6 +1,7 @@
 package models
 
 import (
+	"bufio"
 	"bytes"
 	"io"
 	"net/http"
@@ -69,4 +70,21 @@ func FuzzAnswer(f *testing.F) {
 			require.Contains(t, string(text), "data: [DONE]")
 		}
 	})
+}
+
+// A line of any length up to the limit is read, and one beyond it ends the input with an error.
+func TestReadLine(t *testing.T) {
+	const limit = 10_000 // more than the buffer
+	for _, size := range []int{0, 1, 4095, 4096, 4097, limit - 1} {
+		from := bufio.NewReader(strings.NewReader(strings.Repeat("x", size) + "\nlast"))
+		line, err := readLine(from, limit)
+		require.NoError(t, err)
+		require.Len(t, line, size+1)
+		line, err = readLine(from, limit)
+		require.ErrorIs(t, err, io.EOF)
+		require.Equal(t, "last", line)
+	}
+	line, err := readLine(bufio.NewReader(strings.NewReader(strings.Repeat("x", 2*limit))), limit)
+	require.EqualError(t, err, "standard input has a line of more than 10000 bytes")
+	require.Empty(t, line)
 }
