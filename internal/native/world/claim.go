@@ -72,7 +72,8 @@ func (c Claim) check(other Claim) error {
 		differs("program (SHA-256 of its file)", c.Program, other.Program)
 	}
 	differs("fingerprint of the data", c.Data, other.Data)
-	names := maps.Clone(c.Parameters)
+	names := map[string]string{}
+	maps.Copy(names, c.Parameters)
 	maps.Copy(names, other.Parameters)
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		differs(name, c.Parameters[name], other.Parameters[name])

@@ -12,6 +12,7 @@ import (
 // differs is an error that names the second rank.
 func FuzzClaims(f *testing.F) {
 	f.Add([]byte(`{"version": "1", "data": "a", "parameters": {"lr": "1"}}`), []byte(`{"version": "1", "data": "b", "parameters": {"x": "1"}}`))
+	f.Add([]byte(`{"data": "a"}`), []byte(`{"data": "a", "parameters": {"x": "1"}}`))
 	f.Add([]byte(`{"manifest": {"ops": [{}]}}`), []byte(`{"manifest": null}`))
 	f.Add([]byte("null"), []byte("[]"))
 	f.Fuzz(func(t *testing.T, first, second []byte) {
