@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/primus-fl/primus/internal/durable"
 )
@@ -141,9 +142,15 @@ func readNodes(dir string) ([]Node, error) {
 		if err != nil {
 			return nil, durable.Explain(err)
 		}
-		var n Node
+		host := strings.TrimSuffix(filepath.Base(file), ".json")
+		n, fault := Node{}, ""
 		if err := json.Unmarshal(text, &n); err != nil {
-			n = Node{Host: strings.TrimSuffix(filepath.Base(file), ".json"), Status: fail, FailReasons: []string{"its file cannot be read: " + err.Error()}}
+			fault = err.Error()
+		} else if n.Host != host {
+			fault = fmt.Sprintf("given the verdict of host %q, want that of %q", n.Host, host)
+		}
+		if fault != "" {
+			n = Node{Host: host, Status: fail, FailReasons: []string{"its file cannot be read: " + fault}}
 		}
 		nodes = append(nodes, n)
 	}
@@ -167,12 +174,13 @@ func absent(nodes []Node, want Expected, timeout time.Duration) []Node {
 }
 
 // WriteLists writes the names of the nodes that passed, of those that failed and of those that were
-// expected, one per line, for srun --nodelist and --exclude.
+// expected, one per line, for srun --nodelist and --exclude. Names that are more than a word are
+// left out.
 func WriteLists(dir string, nodes []Node, want Expected) error {
 	lists := map[string][]string{passingFile: nil, failingFile: nil}
 	for _, n := range nodes {
 		switch {
-		case n.Host == "":
+		case len(strings.Fields(n.Host)) != 1 || strings.ContainsFunc(n.Host, unicode.IsControl):
 		case n.Passed():
 			lists[passingFile] = append(lists[passingFile], n.Host)
 		default:

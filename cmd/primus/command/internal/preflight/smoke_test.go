@@ -60,6 +60,26 @@ func TestNodes(t *testing.T) {
 	assert.Equal(t, "c\na\n", string(got), "a node without a name is in no list")
 }
 
+// The verdict of another host, or of one whose name is no word, adds no line to the lists.
+func TestForeignVerdicts(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "smoke"), 0o755))
+	for name, text := range map[string]string{
+		"a": `{"host": "a\nlogin1", "status": "PASS"}`, "b": `{"host": "c", "status": "PASS"}`, "d e": `{"host": "d e", "status": "PASS"}`, "f\ng": "{",
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "smoke", name+".json"), []byte(text), 0o600))
+	}
+	nodes, err := preflight.WaitForNodes(t.Context(), dir, preflight.Expected{Count: 4}, time.Minute)
+	require.NoError(t, err)
+	require.NoError(t, preflight.WriteLists(dir, nodes, preflight.Expected{}))
+	for name, want := range map[string]string{"passing_nodes.txt": "", "failing_nodes.txt": "a\nb\n"} {
+		got, err := os.ReadFile(filepath.Join(dir, name))
+		require.NoError(t, err)
+		assert.Equal(t, want, string(got), name)
+	}
+}
+
 func TestRemoveStale(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
