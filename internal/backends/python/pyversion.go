@@ -63,6 +63,9 @@ func OfInstalled(dirs []string, name string) (string, error) {
 			}
 		}
 	}
+	if len(dirs) == 0 {
+		return "", fmt.Errorf("no version: distribution %q is looked for in the folders of PYTHONPATH and VIRTUAL_ENV, which name none", name)
+	}
 	return "", fmt.Errorf("no version: distribution %q is not installed in %s", name, strings.Join(dirs, ", "))
 }
 

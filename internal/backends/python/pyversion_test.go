@@ -50,4 +50,6 @@ func TestOfInstalled(t *testing.T) {
 	assert.Equal(t, "0.2.2", got)
 	_, err = python.OfInstalled(dirs, "titan")
 	assert.ErrorContains(t, err, `distribution "titan" is not installed in /nowhere`)
+	_, err = python.OfInstalled(nil, "titan")
+	assert.EqualError(t, err, `no version: distribution "titan" is looked for in the folders of PYTHONPATH and VIRTUAL_ENV, which name none`)
 }
