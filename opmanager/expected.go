@@ -25,8 +25,8 @@ import (
 // Which calls an impl serves is known from its declared Support. Where a policy leaves no reference
 // to fall back to, or allows no fallback because it is strict, the impls that would serve are also
 // tried, once for each call, on operands of their own that are filled with ones. The same goes for
-// ops whose forward and backward call one impl has to serve. Larger calls than 256 MiB are not
-// tried.
+// ops whose forward and backward call one impl has to serve. Larger calls than 256 MiB and those in
+// which other processes take part are not tried.
 func (m *Manager) Expect(calls []ExpectedCall) error {
 	root := m.root
 	e := &expectation{core: m.core}
@@ -286,6 +286,9 @@ const maxTrialBytes = 256 << 20
 
 // try runs an impl on a copy of a call and returns why it does not serve it, "" if it does.
 func (c *core) try(impl *candidate, x *expectedCall) (reason string) {
+	if x.Op.Collective() {
+		return "" // the other processes would have to try it, too
+	}
 	size := 0
 	for _, o := range x.args.Operands() {
 		if o.Tensor != nil {

@@ -44,11 +44,11 @@ func (t *trainer) expectCalls() error {
 }
 
 // traceCalls returns the calls of a step on a batch, of an evaluation, and of the text that the run
-// generates at its end. Nothing is computed and no weight changes: memory is reserved and not used.
-// A rank that has a part of the model or of the sequences only traces nothing, since the others
-// would have to take part, and neither does a run on a device.
+// generates at its end. Nothing is computed or exchanged with other ranks, and no weight changes:
+// memory is reserved and not used. A stage of a pipeline and a rank that has some of the experts
+// trace nothing, since their calls depend on other ranks, and neither does a run on a device.
 func (e *engine) traceCalls(batch model.Batch, prompt []int32, backend device.Backend) ([]opmanager.ExpectedCall, error) {
-	if e.together() || !e.model.Params()[0].Value.OnHost() {
+	if e.stage() || e.divided() && e.args.ExpertRanks() > 1 || !e.model.Params()[0].Value.OnHost() {
 		return nil, nil
 	}
 	defer e.model.WeightsChanged()
