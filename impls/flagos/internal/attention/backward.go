@@ -1,6 +1,8 @@
 package attention
 
 import (
+	"math"
+
 	"github.com/primus-fl/primus/impls/flagos/internal/host"
 	"github.com/primus-fl/primus/impls/flagos/internal/panel"
 	"github.com/primus-fl/primus/internal/kernel/philox"
@@ -334,6 +336,9 @@ func (c *common) softmaxGradient(p, ds *scoreBlock, r int, log, inner float32, s
 		return
 	}
 	probabilities, gradient := p.row(r)[from:seen], ds.row(r)[from:seen]
+	if math.IsInf(float64(log), 1) {
+		log = float32(math.NaN()) // a score is infinite, so no probability is a number
+	}
 	vector.ExpSum(probabilities, probabilities, log)
 	if !c.options.dropout.on {
 		vector.MulSub(gradient, probabilities, gradient, inner)
