@@ -144,7 +144,7 @@ func (j cJudge) judge(ctx context.Context, m cMutant) (outcome, error) {
 		return o, ctx.Err()
 	case limited.Err() != nil:
 		o.reason = fmt.Sprintf("it did not end within %v", patience)
-	case errors.As(err, &exit) && strings.Contains(faults.String(), "SIG"):
+	case errors.As(err, &exit) && exit.ExitCode() != failed: // by a signal, or by Go, whose memory is damaged
 		line, _, _ := strings.Cut(faults.String(), "\n")
 		o.reason = "it ended the process: " + line
 	case err != nil:
@@ -154,6 +154,9 @@ func (j cJudge) judge(ctx context.Context, m cMutant) (outcome, error) {
 	}
 	return o, nil
 }
+
+// failed is the exit code of a process that says itself why it cannot judge.
+const failed = 1
 
 // judgeLibrary prints why the kit refuses the impl of an op in a library, and nothing if it passes.
 func judgeLibrary(path, op string, out io.Writer) error {

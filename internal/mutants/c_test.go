@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 	}
 	if err := run(context.Background(), os.Args[1:], os.Stdout, os.Stderr); err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+		os.Exit(failed)
 	}
 }
 
