@@ -179,7 +179,7 @@ pictures: build site-env ## make the pictures of README.md in docs/images from a
 DEVICE ?= opencl:0
 .PHONY: coverage
 coverage: build ## rewrite the table of ops against implementations in docs/reference/coverage.md; DEVICE= leaves out devices
-	sed '/^|/,$$d' docs/reference/coverage.md > docs/coverage.tmp && ./$(BIN) ops coverage $(if $(DEVICE),--device $(DEVICE)) >> docs/coverage.tmp && mv docs/coverage.tmp docs/reference/coverage.md
+	{ sed '/^<!-- generated: make coverage/q' docs/reference/coverage.md && echo && ./$(BIN) ops coverage $(if $(DEVICE),--device $(DEVICE)) && printf '\n<!-- end -->\n'; } > docs/coverage.tmp && mv docs/coverage.tmp docs/reference/coverage.md
 
 .PHONY: fmt
 fmt: ## format all Go files
@@ -229,7 +229,7 @@ api-check: ## print how exported names differ from internal/api/exported.txt, an
 check: fmt-check vet lint tidy-check generate-check api-check test race ## everything that a change has to pass
 
 .PHONY: measure-tree
-measure-tree: ## print packages, exported names, lines and the size of bin/primus (COMMIT= compares with a commit)
+measure-tree: ## print packages, exported names, lines, words of the documentation and the size of bin/primus (COMMIT= compares with a commit)
 	@./scripts/measure-tree.sh $(COMMIT)
 
 .PHONY: man

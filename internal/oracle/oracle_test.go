@@ -64,7 +64,7 @@ func TestPageListsOps(t *testing.T) {
 	list := wrapped(fmt.Sprintf("PyTorch computes %d of the %d ops: %s.", len(covered), len(covered)+len(alone), strings.Join(covered, ", "))) +
 		"\n" + wrapped("It has no function for "+strings.Join(alone, ", ")+".")
 
-	const begin, end = "<!-- ops that PyTorch computes -->\n", "<!-- end -->"
+	const begin, end = "<!-- generated: go test ./internal/oracle -run TestPageListsOps -update -->\n", "<!-- end -->"
 	file := filepath.Join("..", "..", "docs", "reference", "coverage.md")
 	page, err := os.ReadFile(file)
 	require.NoError(t, err)

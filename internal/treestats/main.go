@@ -1,8 +1,9 @@
 // Command treestats counts what a checkout of this module consists of, and prints a count a line
 // after its name and a tab.
 //
-//	go run ./internal/treestats [DIR]
+//	go run ./internal/treestats [-words] [DIR]
 //
+// With -words, it prints the hand-written words of each page of documentation instead.
 // scripts/measure-tree.sh compares the counts of two commits.
 package main
 
@@ -10,6 +11,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -23,11 +25,19 @@ import (
 )
 
 func main() {
+	pages := flag.Bool("words", false, "print the hand-written words of each page of documentation")
+	flag.Parse()
 	dir := "."
-	if len(os.Args) > 1 {
-		dir = os.Args[1]
+	if flag.NArg() > 0 {
+		dir = flag.Arg(0)
 	}
-	if err := run(dir, os.Stdout); err != nil {
+	var err error
+	if *pages {
+		_, err = documentation(dir, os.Stdout)
+	} else {
+		err = run(dir, os.Stdout)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "treestats:", err)
 		os.Exit(1)
 	}
@@ -54,8 +64,12 @@ func run(dir string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(out, "packages\t%d\npublic packages\t%d\nexported names of public packages\t%d\nsource lines\t%d\ntest lines\t%d\n",
-		len(all), public, names, source, tests)
+	written, err := documentation(dir, io.Discard)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(out, "packages\t%d\npublic packages\t%d\nexported names of public packages\t%d\nsource lines\t%d\ntest lines\t%d\nhand-written words of documentation\t%d\n",
+		len(all), public, names, source, tests, written)
 	return err
 }
 
