@@ -51,6 +51,15 @@ check-python: lib ## run ruff, mypy and the tests of the Python package in bin/p
 	cd python && ../bin/python-env/bin/ruff check . && ../bin/python-env/bin/mypy
 	cd python && PRIMUS_LIBRARY=$(CURDIR)/bin/lib/libprimus.so ../bin/python-env/bin/pytest -q tests
 
+# PyTorch comes with libraries for GPUs, which it needs to be imported on a CPU, too.
+bin/python-env/with-torch:
+	$(MAKE) python-env PACKAGES='torch transformers'
+	touch $@
+
+.PHONY: test-python
+test-python: lib bin/python-env/with-torch ## run the tests of the Python package with PyPI's torch and transformers (several GB in bin/python-env)
+	cd python && PRIMUS_LIBRARY=$(CURDIR)/bin/lib/libprimus.so ../bin/python-env/bin/pytest -q tests
+
 .PHONY: bench-python
 bench-python: lib ## time calls and training steps of primus_fl beside torch (PYTHON=/usr/bin/python3 ARGS="--rounds 5")
 	PYTHONPATH=python PRIMUS_LIBRARY=bin/lib/libprimus.so $(PYTHON) python/bench/calls.py

@@ -13,6 +13,7 @@ from . import torch as own
 F = torch.nn.functional
 _FLOATS = (torch.float32, torch.bfloat16, torch.float16, torch.float64)
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
+_tracing: Callable[[], bool] = getattr(torch.jit, "is_tracing")  # noqa: B009  not among the exported names
 _compiling: Callable[[], bool] = getattr(getattr(torch, "compiler", None), "is_compiling", lambda: False)
 try:
     torch.is_autocast_enabled("cpu")
@@ -23,19 +24,19 @@ except TypeError:  # before torch 2.4
 
 def _served(*tensors: Any) -> bool:
     """Say whether ops can take these operands as they are: plain tensors of one dtype in host memory."""
-    if _autocast() or torch.jit.is_tracing() or _compiling():
+    given = [t for t in tensors if t is not None]
+    if not given or _autocast() or _tracing() or _compiling():
         return False
-    first = next((t for t in tensors if t is not None), None)
-    return all(
-        t is None
-        or type(t) in _PLAIN
+    dtype = given[0].dtype
+    return dtype in _FLOATS and all(
+        type(t) in _PLAIN
         and t.is_cpu
         and t.layout is torch.strided
-        and t.dtype is first.dtype
+        and t.dtype is dtype
         and not t.is_neg()
         and t.numel() > 0
-        for t in tensors
-    ) and (first is not None and first.dtype in _FLOATS)
+        for t in given
+    )
 
 
 def _linear(theirs: Callable[..., Any], input: Any, weight: Any, bias: Any = None) -> Any:
@@ -45,7 +46,12 @@ def _linear(theirs: Callable[..., Any], input: Any, weight: Any, bias: Any = Non
 
 
 def _layer_norm(
-    theirs: Callable[..., Any], input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5
+    theirs: Callable[..., Any],
+    input: Any,
+    normalized_shape: Any,
+    weight: Any = None,
+    bias: Any = None,
+    eps: float = 1e-5,
 ) -> Any:
     if len(normalized_shape) != 1 or weight is None or not _served(input, weight, bias) or not _last(input, weight):
         return theirs(input, normalized_shape, weight, bias, eps)
@@ -120,7 +126,8 @@ def _attention(
         or not _served(query, key, value)
         or any(t.dim() != 4 for t in (query, key, value))
         or query.shape[1] != key.shape[1] * (query.shape[1] // key.shape[1] if grouped else 1)
-        or is_causal and query.shape[2] != key.shape[2]
+        or is_causal
+        and query.shape[2] != key.shape[2]
     ):
         return theirs(query, key, value, attn_mask, dropout_p, is_causal, **others)
     q, k, v = (t.transpose(1, 2) for t in (query, key, value))

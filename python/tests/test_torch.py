@@ -50,7 +50,9 @@ class Installed(unittest.TestCase):
         pt.install()
         self.addCleanup(pt.uninstall)
 
-    def agree(self, function: Callable[..., Any], *operands: Any, ops: tuple[str, ...], tolerance: float = 2e-5) -> None:
+    def agree(
+        self, function: Callable[..., Any], *operands: Any, ops: tuple[str, ...], tolerance: float = 2e-5
+    ) -> None:
         """Compare a function with and without install, and see that it called ops, or none."""
         calls = _calls()
         a, b = ([x.clone().requires_grad_(x.is_floating_point()) for x in operands] for _ in range(2))

@@ -229,6 +229,7 @@ func TestHandles(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, h.Close(m))
 	require.ErrorContains(t, h.Close(m), "given manager 1, which was closed")
+	h.Exit() // does without it
 	_, args, e := rmsnorm(t)
 	var saved uint64
 	require.NoError(t, h.run(bound, args, &saved), "a bound op stays usable")

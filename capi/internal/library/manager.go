@@ -118,7 +118,9 @@ func (l *Library) Close(number uint64) error {
 // Exit sends what managers have not reported yet, before the process ends.
 func (l *Library) Exit() {
 	for _, m := range l.managers.all() {
-		m.reporter.Close()
+		if m != nil { // not closed yet
+			m.reporter.Close()
+		}
 	}
 }
 
