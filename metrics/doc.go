@@ -9,9 +9,8 @@
 // them. Serve offers a registry over HTTP, and a Textfile writes it to a file.
 //
 // Names are primus_<subsystem>_<what>_<unit>, in base units; labels come from bounded sets only:
-// ops, impls, kinds, vendors, patches, plugins. docs/reference/metrics.md lists them all, and
-// testdata/metrics.txt shows them as Prometheus reads them. Package dashboards and the folder rules
-// use them.
+// ops, impls, kinds, vendors, patches, plugins. docs/reference/metrics.md lists them all as
+// Prometheus reads them. Package dashboards and the folder rules use them.
 //
 // # Concurrency
 //

@@ -39,10 +39,10 @@ func NewInference(reg prometheus.Registerer, load InferenceLoad) (*Inference, er
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "primus_inference_" + name, Help: help}, func() float64 { return float64(value()) })
 	}
 	n := &Inference{
-		requests:  counters("requests_total", "Requests that were answered.", "endpoint", "code"),
-		texts:     counters("texts_total", "Texts that ended.", "finish"),
+		requests:  counters("requests_total", "Requests that were answered: completions or chat_completions, with the HTTP status; 499 for a client that went away before its answer.", "endpoint", "code"),
+		texts:     counters("texts_total", "Texts that ended: with stop or length, cancelled by the client, or with an error.", "finish"),
 		prompt:    counter("prompt_tokens_total", "Tokens of the prompts of texts that began."),
-		generated: counter("generated_tokens_total", "Tokens that were generated."),
+		generated: counter("generated_tokens_total", "Tokens that were generated; its rate is the tokens per second of all texts."),
 		took:      histogram("request_duration_seconds", "Time from a request to the end of its answer."),
 		first:     histogram("time_to_first_token_seconds", "Time from a request to the first token of a text, with the time that it waited."),
 		next:      histogram("time_per_token_seconds", "Time from a token of a text to the next one."),

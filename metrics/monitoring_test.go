@@ -64,15 +64,14 @@ func promtool(t *testing.T, args ...string) {
 }
 
 func TestExpressionsUseNamesThatExist(t *testing.T) {
-	golden, err := os.ReadFile(filepath.Join("testdata", "metrics.txt"))
+	text, err := os.ReadFile(page)
 	require.NoError(t, err)
 	known := map[string]bool{}
-	for line := range strings.Lines(string(golden)) {
-		name, kind, _ := strings.Cut(line, " ")
-		known[name] = true
-		if strings.HasPrefix(kind, "histogram") {
+	for _, row := range regexp.MustCompile("(?m)^\\| `(primus_[a-z_]+)` \\| ([a-z]+) \\|").FindAllStringSubmatch(string(text), -1) {
+		known[row[1]] = true
+		if row[2] == "histogram" {
 			for _, suffix := range []string{"_bucket", "_sum", "_count"} {
-				known[name+suffix] = true
+				known[row[1]+suffix] = true
 			}
 		}
 	}

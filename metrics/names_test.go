@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -25,7 +27,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var update = flag.Bool("update", false, "rewrite the golden files")
+var update = flag.Bool("update", false, "rewrite the tables of docs/reference/metrics.md")
 
 // all returns a registry in which every metric of the package has a sample.
 func all(t *testing.T) *prometheus.Registry {
@@ -51,6 +53,9 @@ func all(t *testing.T) *prometheus.Registry {
 	n.Token(true, time.Second)
 	n.Token(false, time.Second)
 	n.Ended("stop")
+	fleet, err := metrics.NewFleet(reg, func() metrics.FleetState { return metrics.FleetState{} })
+	require.NoError(t, err)
+	t.Cleanup(fleet.Close)
 	process, err := metrics.NewProcess(reg, metrics.Build{Version: "1.0.0"})
 	require.NoError(t, err)
 	t.Cleanup(process.Close)
@@ -76,49 +81,54 @@ func (p plugins) Plugins() []metrics.Plugin { return p }
 // ours reports whether a metric is one of this project, and not of the Go runtime or the process.
 func ours(family *dto.MetricFamily) bool { return strings.HasPrefix(family.GetName(), "primus_") }
 
-// names describes every metric of ours that g gathers: name, type, labels and help.
-func names(t *testing.T, g prometheus.Gatherer) string {
-	t.Helper()
-	families, err := g.Gather()
-	require.NoError(t, err)
+// page is the page that lists every metric. Each of its tables stands below a mark that says what the
+// names in it begin with.
+var page = filepath.Join("..", "docs", "reference", "metrics.md")
+
+var mark = regexp.MustCompile(`(?s)<!-- generated: go test ./metrics -run TestPage -update, (\S+) -->\n\n(.*?)\n<!-- end -->\n`)
+
+// table returns the rows of the metrics of ours whose names begin with one of some prefixes.
+func table(families []*dto.MetricFamily, prefixes []string) string {
 	var b strings.Builder
+	b.WriteString("| name | type | labels | meaning |\n|---|---|---|---|\n")
 	for _, family := range families {
-		if !ours(family) {
+		if !slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(family.GetName(), prefix) }) {
 			continue
 		}
-		fmt.Fprintf(&b, "%s %s", family.GetName(), strings.ToLower(family.GetType().String()))
+		var labels []string
 		for _, pair := range family.GetMetric()[0].GetLabel() {
-			b.WriteString(" " + pair.GetName())
+			labels = append(labels, "`"+pair.GetName()+"`")
 		}
-		fmt.Fprintf(&b, ": %s\n", family.GetHelp())
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", family.GetName(), strings.ToLower(family.GetType().String()), strings.Join(labels, " "), family.GetHelp())
 	}
 	return b.String()
 }
 
-func TestNames(t *testing.T) {
-	golden := filepath.Join("testdata", "metrics.txt")
-	got := names(t, all(t))
-	if *update {
-		require.NoError(t, os.MkdirAll("testdata", 0o755))
-		require.NoError(t, os.WriteFile(golden, []byte(got), 0o644))
-	}
-	want, err := os.ReadFile(golden)
-	require.NoError(t, err)
-	assert.Equal(t, string(want), got, "dashboards use these names; go test ./metrics -update accepts a change")
-}
-
-func TestNamesAreDocumented(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "docs", "reference", "metrics.md"))
+// The page lists every metric once, with the type, labels and help that a scrape shows.
+func TestPage(t *testing.T) {
+	text, err := os.ReadFile(page)
 	require.NoError(t, err)
 	families, err := all(t).Gather()
 	require.NoError(t, err)
-	for _, family := range families {
-		if !ours(family) {
-			continue
+	listed := map[string]int{}
+	got := mark.ReplaceAllStringFunc(string(text), func(section string) string {
+		parts := mark.FindStringSubmatch(section)
+		rows := table(families, strings.Split(parts[1], ","))
+		for _, family := range families {
+			listed[family.GetName()] += strings.Count(rows, "\n| `"+family.GetName()+"` |")
 		}
-		row := fmt.Sprintf("| `%s` | %s", family.GetName(), strings.ToLower(family.GetType().String()))
-		assert.True(t, strings.Contains(string(text), row), "docs/reference/metrics.md has no row that begins with %s", row)
+		return strings.Replace(section, parts[2], rows, 1)
+	})
+	for _, family := range families {
+		if ours(family) {
+			assert.Equal(t, 1, listed[family.GetName()], "tables of the page with %s", family.GetName())
+		}
 	}
+	if *update {
+		require.NoError(t, os.WriteFile(page, []byte(got), 0o644))
+		return
+	}
+	assert.Equal(t, got, string(text), "dashboards use these names; go test ./metrics -run TestPage -update accepts a change")
 }
 
 func TestLint(t *testing.T) {

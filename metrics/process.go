@@ -49,7 +49,7 @@ func NewProcess(reg prometheus.Registerer, b Build) (*Process, error) {
 		ConstLabels: prometheus.Labels{"version": b.Version, "revision": b.Revision, "goversion": b.GoVersion},
 	})
 	build.Set(1)
-	p := &Process{info: prometheus.NewDesc("primus_plugin_info", "A source of ops, and whether it can be used.", []string{"plugin", "version", "state", "usable"}, nil)}
+	p := &Process{info: prometheus.NewDesc("primus_plugin_info", "A source of impls; state is what primus plugins list says, and usable whether some of its impls can run here.", []string{"plugin", "version", "state", "usable"}, nil)}
 	var err error
 	p.set, err = register(reg, "process", build, p, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if err != nil {
