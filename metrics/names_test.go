@@ -2,17 +2,15 @@ package metrics_test
 
 import (
 	"errors"
-	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/primus-fl/primus/internal/fardevice"
+	"github.com/primus-fl/primus/internal/goldentest"
 	"github.com/primus-fl/primus/metrics"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
@@ -26,8 +24,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
-
-var update = flag.Bool("update", false, "rewrite the tables of docs/reference/metrics.md")
 
 // all returns a registry in which every metric of the package has a sample.
 func all(t *testing.T) *prometheus.Registry {
@@ -81,54 +77,43 @@ func (p plugins) Plugins() []metrics.Plugin { return p }
 // ours reports whether a metric is one of this project, and not of the Go runtime or the process.
 func ours(family *dto.MetricFamily) bool { return strings.HasPrefix(family.GetName(), "primus_") }
 
-// page is the page that lists every metric. Each of its tables stands below a mark that says what the
-// names in it begin with.
+// page lists every metric.
 var page = filepath.Join("..", "docs", "reference", "metrics.md")
-
-var mark = regexp.MustCompile(`(?s)<!-- generated: go test ./metrics -run TestPage -update, (\S+) -->\n\n(.*?)\n<!-- end -->\n`)
-
-// table returns the rows of the metrics of ours whose names begin with one of some prefixes.
-func table(families []*dto.MetricFamily, prefixes []string) string {
-	var b strings.Builder
-	b.WriteString("| name | type | labels | meaning |\n|---|---|---|---|\n")
-	for _, family := range families {
-		if !slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(family.GetName(), prefix) }) {
-			continue
-		}
-		var labels []string
-		for _, pair := range family.GetMetric()[0].GetLabel() {
-			labels = append(labels, "`"+pair.GetName()+"`")
-		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", family.GetName(), strings.ToLower(family.GetType().String()), strings.Join(labels, " "), family.GetHelp())
-	}
-	return b.String()
-}
 
 // The page lists every metric once, with the type, labels and help that a scrape shows.
 func TestPage(t *testing.T) {
-	text, err := os.ReadFile(page)
-	require.NoError(t, err)
 	families, err := all(t).Gather()
 	require.NoError(t, err)
 	listed := map[string]int{}
-	got := mark.ReplaceAllStringFunc(string(text), func(section string) string {
-		parts := mark.FindStringSubmatch(section)
-		rows := table(families, strings.Split(parts[1], ","))
+	for _, section := range []struct {
+		name     string
+		prefixes []string
+	}{
+		{"dispatch", []string{"primus_op_", "primus_policy_", "primus_reference_", "primus_dispatch_"}},
+		{"training", []string{"primus_train_", "primus_collective_", "primus_checkpoint_", "primus_patch_"}},
+		{"texts", []string{"primus_inference_"}},
+		{"process", []string{"primus_build_", "primus_plugin_", "primus_fleet_"}},
+	} {
+		var b strings.Builder
+		b.WriteString("| name | type | labels | meaning |\n|---|---|---|---|\n")
 		for _, family := range families {
-			listed[family.GetName()] += strings.Count(rows, "\n| `"+family.GetName()+"` |")
+			if !slices.ContainsFunc(section.prefixes, func(prefix string) bool { return strings.HasPrefix(family.GetName(), prefix) }) {
+				continue
+			}
+			listed[family.GetName()]++
+			var labels []string
+			for _, pair := range family.GetMetric()[0].GetLabel() {
+				labels = append(labels, "`"+pair.GetName()+"`")
+			}
+			fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", family.GetName(), strings.ToLower(family.GetType().String()), strings.Join(labels, " "), family.GetHelp())
 		}
-		return strings.Replace(section, parts[2], rows, 1)
-	})
+		goldentest.Section(t, page, "go test ./metrics -run TestPage -update ("+section.name+")", b.String())
+	}
 	for _, family := range families {
 		if ours(family) {
 			assert.Equal(t, 1, listed[family.GetName()], "tables of the page with %s", family.GetName())
 		}
 	}
-	if *update {
-		require.NoError(t, os.WriteFile(page, []byte(got), 0o644))
-		return
-	}
-	assert.Equal(t, got, string(text), "dashboards use these names; go test ./metrics -run TestPage -update accepts a change")
 }
 
 func TestLint(t *testing.T) {

@@ -1,19 +1,15 @@
 package oracle
 
 import (
-	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
-
 	"github.com/primus-fl/primus/impls/flagos"
 	"github.com/primus-fl/primus/impls/reference"
+	"github.com/primus-fl/primus/internal/goldentest"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/ops/opscases"
 	"github.com/primus-fl/primus/opstest"
@@ -47,8 +43,6 @@ func sources() []opregistry.Source {
 	}
 }
 
-var update = flag.Bool("update", false, "rewrite the list of ops in docs/reference/coverage.md")
-
 // The page lists the ops that PyTorch computes, and those that it does not.
 func TestPageListsOps(t *testing.T) {
 	torch := start(t)
@@ -64,19 +58,7 @@ func TestPageListsOps(t *testing.T) {
 	list := wrapped(fmt.Sprintf("PyTorch computes %d of the %d ops: %s.", len(covered), len(covered)+len(alone), strings.Join(covered, ", "))) +
 		"\n" + wrapped("It has no function for "+strings.Join(alone, ", ")+".")
 
-	const begin, end = "<!-- generated: go test ./internal/oracle -run TestPageListsOps -update -->\n", "<!-- end -->"
-	file := filepath.Join("..", "..", "docs", "reference", "coverage.md")
-	page, err := os.ReadFile(file)
-	require.NoError(t, err)
-	before, rest, found := strings.Cut(string(page), begin)
-	require.True(t, found, "the page has the line %q", begin)
-	got, after, found := strings.Cut(rest, end)
-	require.True(t, found, "the page has the line %q", end)
-	if *update {
-		require.NoError(t, os.WriteFile(file, []byte(before+begin+list+end+after), 0o644))
-		return
-	}
-	assert.Equal(t, list, got, "go test ./internal/oracle -run TestPageListsOps -update accepts a change")
+	goldentest.Section(t, filepath.Join("..", "..", "docs", "reference", "coverage.md"), "go test ./internal/oracle -run TestPageListsOps -update", list)
 }
 
 // wrapped breaks a paragraph into lines of at most 100 characters.

@@ -5,13 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
-	"os"
 	"path/filepath"
-	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/primus-fl/primus/internal/goldentest"
 	"github.com/primus-fl/primus/internal/serve"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
@@ -107,8 +108,10 @@ func TestOpenAPI(t *testing.T) {
 	doc := read[struct {
 		OpenAPI string `json:"openapi"`
 		Paths   map[string]map[string]struct {
-			Security []any `json:"security"`
-			Body     struct {
+			Summary    string `json:"summary"`
+			Parameters []struct{ Name, In string }
+			Security   []any `json:"security"`
+			Body       struct {
 				Content map[string]struct {
 					Schema struct{ Type string } `json:"schema"`
 				} `json:"content"`
@@ -128,14 +131,27 @@ func TestOpenAPI(t *testing.T) {
 		}
 	}
 	assert.Contains(t, doc.Paths, "/v1/events")
-	guide, err := os.ReadFile(filepath.Join("..", "..", "docs", "reference", "service.md"))
-	require.NoError(t, err)
-	for path, methods := range doc.Paths {
-		for method := range methods {
+	var rows strings.Builder
+	for _, path := range slices.Sorted(maps.Keys(doc.Paths)) {
+		for _, method := range slices.Sorted(maps.Keys(doc.Paths[path])) {
+			op := doc.Paths[path][method]
 			request := strings.ToUpper(method) + " " + strings.NewReplacer("{op}", "OP", "{id}", "ID").Replace(path)
-			assert.Regexp(t, "`"+regexp.QuoteMeta(request)+"[?`]", string(guide), "docs/reference/service.md lists it")
+			before := "?"
+			for _, p := range op.Parameters {
+				if p.In == "query" {
+					request += before + p.Name + "="
+					before = "&"
+				}
+			}
+			token := ""
+			if len(op.Security) > 0 {
+				token = "yes"
+			}
+			fmt.Fprintf(&rows, "| `%s` | %s | %s |\n", request, op.Summary, token)
 		}
 	}
+	goldentest.Section(t, filepath.Join("..", "..", "docs", "reference", "service.md"), "go test ./internal/serve -run TestOpenAPI -update",
+		"| request | what it does | token |\n|---|---|---|\n"+rows.String())
 	body := doc.Paths["/v1/policy"]["put"].Body
 	assert.Equal(t, "object", body.Content["application/yaml"].Schema.Type)
 	assert.Equal(t, "object", body.Content["application/json"].Schema.Type)

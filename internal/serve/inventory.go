@@ -29,8 +29,8 @@ func (s *Server) registerInventory() {
 		id, path, summary string
 		lister            Lister
 	}{
-		{"list-plugins", "/v1/plugins", "List the sources of ops, compiled in, loaded, isolated or rejected, as primus plugins list does", s.set.Plugins},
-		{"list-patches", "/v1/patches", "List the patches of training backends, as primus patches list does, and those of the checkout that is shown, as primus patches scan does", s.set.Patches},
+		{"list-plugins", "/v1/plugins", "List the sources of ops as primus plugins list does: state, version, file and checksum, and the reason if one was rejected", s.set.Plugins},
+		{"list-patches", "/v1/patches", "List the patches of training backends, as primus patches list does, and those of the checkout that is shown, as primus patches scan does; source is program or checkout", s.set.Patches},
 		{"list-backends", "/v1/backends", "List training backends, as primus backends list does", s.set.Backends},
 	} {
 		get(s, list.id, list.path, list.summary, func(ctx context.Context, _ *nothing) (any, error) {
@@ -46,7 +46,7 @@ func (s *Server) registerInventory() {
 		}
 		return s.set.PatchesPlan(ctx)
 	})
-	get(s, "discover-targets", "/v1/sd", "List where metrics are, as the HTTP service discovery of Prometheus asks", func(ctx context.Context, _ *nothing) (any, error) {
+	get(s, "discover-targets", "/v1/sd", "List targets for Prometheus: the runs of the fleet, or without one this process", func(ctx context.Context, _ *nothing) (any, error) {
 		if s.set.Discovery == nil {
 			return []any{}, nil
 		}

@@ -64,13 +64,13 @@ type explainOne struct {
 }
 
 func (s *Server) registerOps() {
-	get(s, "list-ops", "/v1/ops", "List ops and the impl that serves each", func(context.Context, *nothing) ([]Op, error) { return s.ops(), nil })
-	get(s, "list-impls", "/v1/impls", "List the impls of every op, best first", func(_ context.Context, in *implFilter) ([]Impl, error) { return s.impls(in) })
+	get(s, "list-ops", "/v1/ops", "List every op: what serves it, how many candidates, calls and time", func(context.Context, *nothing) ([]Op, error) { return s.ops(), nil })
+	get(s, "list-impls", "/v1/impls", "List every impl of every op, best first, with state and counters", func(_ context.Context, in *implFilter) ([]Impl, error) { return s.impls(in) })
 	get(s, "list-stats", "/v1/stats", "List what each impl did", func(context.Context, *nothing) ([]opmanager.ImplStats, error) { return s.set.Manager.Stats(), nil })
 	get(s, "explain-ops", "/v1/explain", "Explain every op", func(_ context.Context, in *CallQuery) ([]opmanager.Explanation, error) {
 		return in.explain(s.set.Manager)
 	})
-	get(s, "explain-op", "/v1/ops/{op}/explain", "Say which impl serves an op, and why no other does", func(_ context.Context, in *explainOne) (opmanager.Explanation, error) {
+	get(s, "explain-op", "/v1/ops/{op}/explain", "Say which impl serves an op, and why no other does, as primus ops explain -o json", func(_ context.Context, in *explainOne) (opmanager.Explanation, error) {
 		if e, err := s.set.Manager.Explain(in.Op); err != nil {
 			return e, err
 		}

@@ -168,10 +168,10 @@ type Cleared struct {
 }
 
 func (s *Server) registerPolicy() {
-	get(s, "get-policy", "/v1/policy", "Read the policy in force", func(context.Context, *nothing) (State, error) { return s.policy(), nil })
+	get(s, "get-policy", "/v1/policy", "Read the policy in force, where each value came from, the layers that give values, and its generation", func(context.Context, *nothing) (State, error) { return s.policy(), nil })
 	propose := huma.Operation{
 		OperationID: "propose-policy", Method: http.MethodPost, Path: "/v1/policy/proposal", DefaultStatus: http.StatusOK,
-		Summary: "Check a policy and say what it would change, without changing anything",
+		Summary: "Check a policy and say which ops it would move, where and why, without changing anything",
 		Errors:  []int{http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity, http.StatusTooManyRequests},
 	}
 	describe[Proposal](s, &propose)

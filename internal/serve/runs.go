@@ -55,7 +55,7 @@ type Asked struct {
 }
 
 func (s *Server) registerRuns() {
-	get(s, "list-runs", "/v1/runs", "List runs: the one of this process, or those of the directory that is served", func(context.Context, *nothing) ([]runs.Run, error) {
+	get(s, "list-runs", "/v1/runs", "List runs, the one of this process or those of the directory that is served: progress and figures, time, host, rank and directory, the last checkpoint, fallbacks and errors", func(context.Context, *nothing) ([]runs.Run, error) {
 		return s.set.Runs.Runs(), nil
 	})
 	get(s, "get-curve", "/v1/runs/{id}/steps", "List steps of a run; of a long one not every step is kept", func(_ context.Context, in *curveQuery) ([]runs.Point, error) {
@@ -67,7 +67,7 @@ func (s *Server) registerRuns() {
 		return all, known(ok, in.ID)
 	})
 	huma.Register(s.api, huma.Operation{
-		OperationID: "get-log", Method: http.MethodGet, Path: "/v1/runs/{id}/log", Summary: "Read the end of the log of a run",
+		OperationID: "get-log", Method: http.MethodGet, Path: "/v1/runs/{id}/log", Summary: "Read the end of the log of a run, as text",
 		Responses: map[string]*huma.Response{"200": {Description: "The last lines.", Content: map[string]*huma.MediaType{"text/plain": {}}}},
 		Errors:    []int{http.StatusTooManyRequests},
 	}, func(_ context.Context, in *logQuery) (*logAnswer, error) {
