@@ -18,6 +18,8 @@ const (
 	LogName = "train.log"
 	// ConfigName is the file with the resolved experiment.
 	ConfigName = "config.yaml"
+	// ManifestName is the file with the impls that serve ops.
+	ManifestName = "manifest.json"
 	// DispatchName is the file with the impls that ops used and the patches that were applied.
 	DispatchName = "dispatch.json"
 	RunFileName  = "run.json"

@@ -122,7 +122,7 @@ in order, within 30 s or --grace, the second one at once.`,
 	root.Flags().BoolVarP(&version, "version", "v", false, "version for primus")
 	root.SetFlagErrorFunc(cli.FlagError)
 	root.AddCommand(train.New(prog), train.NewInit(prog), config.New(prog, newRoot), config.NewExamples(prog), config.NewPresets(prog), ops.New(prog), policy.New(prog), plugins.New(prog),
-		patches.New(prog), backends.New(prog), devices.New(prog), preflight.New(prog), preflight.NewSmoke(prog), projection.New(prog), benchmark.New(prog), models.NewGenerate(prog), models.NewChat(prog), models.NewEvaluate(prog), models.NewExport(prog), models.NewImport(prog), serve.New(prog), runs.New(prog), fleet.New(prog),
+		patches.New(prog), backends.New(prog), devices.New(prog), preflight.New(prog), preflight.NewSmoke(prog), projection.New(prog), benchmark.New(prog), models.NewGenerate(prog), models.NewChat(prog), models.NewEvaluate(prog), models.NewExport(prog), models.NewImport(prog), serve.New(prog), runs.New(prog, newRoot), fleet.New(prog),
 		tokenizer.New(prog), data.New(prog),
 		newVersionCommand(prog), newManCommand())
 	root.AddCommand(modes.New(prog, newRoot)...)

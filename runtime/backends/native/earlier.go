@@ -17,7 +17,7 @@ import (
 // runFiles are the files of a run in its directory, except the log. Those of an earlier run are
 // kept together.
 var runFiles = []string{
-	checkpointsName, nameFile, rundir.MetricsName, rundir.PlotName, rundir.RunFileName, rundir.ConfigName, dataFile, manifestFile, rundir.DispatchName, batchesFile, tensorboardName, tracking.StateName, wandb.DirName,
+	checkpointsName, nameFile, rundir.MetricsName, rundir.PlotName, rundir.RunFileName, rundir.ConfigName, dataFile, rundir.ManifestName, rundir.DispatchName, batchesFile, tensorboardName, tracking.StateName, wandb.DirName,
 	"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "chat_template.jinja", "tokenizer.model",
 }
 

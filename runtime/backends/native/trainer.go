@@ -87,7 +87,6 @@ func newTrainer(tc *backend.TrainContext) (backend.Trainer, error) {
 
 // The files of a run directory, besides those of package rundir.
 const (
-	manifestFile    = "manifest.json"
 	batchesFile     = "batches.safetensors"
 	checkpointsName = "checkpoints"
 	tensorboardName = "tensorboard"
@@ -249,7 +248,7 @@ func (t *trainer) recordRun() error {
 	if err := t.writeJSON(dataFile, t.record); err != nil {
 		return err
 	}
-	return t.writeJSON(manifestFile, t.tc.Manager.Manifest())
+	return t.writeJSON(rundir.ManifestName, t.tc.Manager.Manifest())
 }
 
 func (t *trainer) warn(warnings []string) {

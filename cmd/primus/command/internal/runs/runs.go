@@ -7,10 +7,10 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// New returns the command `primus runs`.
-func New(prog cli.Program) *cobra.Command {
+// New returns the command `primus runs`. newRoot returns the whole command line.
+func New(prog cli.Program, newRoot func(cli.Program) *cobra.Command) *cobra.Command {
 	cmd := cli.Group("runs", "List, compare and plot the runs of a workspace",
-		newListCommand(prog), newCheckpointsCommand(prog), newCompareCommand(prog), newPlotCommand(prog),
+		newListCommand(prog), newCheckpointsCommand(prog), newCompareCommand(prog), newPlotCommand(prog), newRedoCommand(prog, newRoot),
 	)
 	cmd.Long = `List, compare and plot the runs of a workspace, from the files that they leave.
 
