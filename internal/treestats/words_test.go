@@ -1,10 +1,28 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
+
+// The pages of docs stay short enough to be read: what a command can print has a mark that says so.
+func TestPagesAreShort(t *testing.T) {
+	const limit = 45_000
+	pages, err := filepath.Glob("../../docs/*/*.md")
+	require.NoError(t, err)
+	require.NotEmpty(t, pages)
+	total := 0
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		require.NoError(t, err)
+		total += words(string(text))
+	}
+	assert.LessOrEqual(t, total, limit, "hand-written words of docs; go run ./internal/treestats -words has those of each page")
+}
 
 func TestWords(t *testing.T) {
 	for _, tt := range []struct {
