@@ -138,7 +138,7 @@ func TestLinks(t *testing.T) {
 			}
 			var anchors []string
 			for _, h := range heading.FindAllStringSubmatch(all[target], -1) {
-				anchors = append(anchors, "#"+strings.ReplaceAll(mark.ReplaceAllString(strings.ToLower(h[1]), ""), " ", "-"))
+				anchors = append(anchors, anchorOf(h[1]))
 			}
 			assert.Contains(t, anchors, parts[2], "%s links to a heading of %s", page, target)
 		}
@@ -149,4 +149,60 @@ func TestLinks(t *testing.T) {
 func TestReadmeIsShort(t *testing.T) {
 	t.Parallel()
 	assert.LessOrEqual(t, strings.Count(pages(t)["README.md"], "\n"), 150)
+}
+
+// What the README says about other systems is on the pages that it names: every figure is in a
+// section that its row links to.
+func TestReadmeFigures(t *testing.T) {
+	t.Parallel()
+	all := pages(t)
+	_, rows, found := strings.Cut(all["README.md"], "\n## Beside others\n")
+	require.True(t, found)
+	rows, _, _ = strings.Cut(rows, "\n\n-")
+	figures := 0
+	for row := range strings.Lines(rows) {
+		cells := strings.Split(row, "|")
+		if len(cells) != 5 || !link.MatchString(cells[3]) {
+			continue
+		}
+		var said strings.Builder
+		for _, parts := range link.FindAllStringSubmatch(cells[3], -1) {
+			said.WriteString(sectionAt(all[parts[1]], parts[2]))
+		}
+		for _, figure := range regexp.MustCompile(`\d+(\.\d+)?`).FindAllString(cells[2], -1) {
+			figures++
+			assert.Regexp(t, `(^|[^\d.])`+regexp.QuoteMeta(figure)+`([^\d.]|\.\D|$)`, said.String(), "%s: not on the page that the row links to: %s", figure, cells[3])
+		}
+	}
+	assert.GreaterOrEqual(t, figures, 5)
+}
+
+// sectionAt returns the part of a page below the heading that an anchor leads to, or all of it.
+func sectionAt(page, anchor string) string {
+	for _, at := range heading.FindAllStringSubmatchIndex(page, -1) {
+		if anchorOf(page[at[2]:at[3]]) == anchor {
+			section, _, _ := strings.Cut(page[at[1]:], "\n## ")
+			return section
+		}
+	}
+	return page
+}
+
+// anchorOf returns the anchor of a heading.
+func anchorOf(title string) string {
+	return "#" + strings.ReplaceAll(mark.ReplaceAllString(strings.ToLower(title), ""), " ", "-")
+}
+
+// The code of the README is in the files that it names.
+func TestReadmeListings(t *testing.T) {
+	t.Parallel()
+	root := filepath.Join("..", "..", "..")
+	listings := 0
+	for _, b := range commandtest.Blocks(pages(t)["README.md"]) {
+		if b.Language == "go" || b.Language == "python" {
+			listings++
+			checkListing(t, root, b)
+		}
+	}
+	assert.Equal(t, 2, listings)
 }

@@ -185,7 +185,7 @@ func checkOutput(t *testing.T, b commandtest.Block, output string) {
 // dots stands for what is left out.
 func checkListing(t *testing.T, root string, b commandtest.Block) {
 	t.Helper()
-	comment := map[string]string{"go": "// ", "yaml": "# ", "c": "/* "}[b.Language]
+	comment := map[string]string{"go": "// ", "yaml": "# ", "python": "# ", "c": "/* "}[b.Language]
 	file, ok := strings.CutPrefix(strings.TrimSuffix(b.Lines[0], " */"), comment)
 	require.True(t, ok, "a listing names its file: %s", b.Lines[0])
 	text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(file)))
