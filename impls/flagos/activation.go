@@ -15,6 +15,7 @@ func activationImpls() []opregistry.Impl {
 		silu    = function{swish: vector.Swish{Linear: 1}}
 		qgelu   = function{swish: vector.Swish{Linear: 1.702}}
 		gelu    = function{swish: vector.GELU()}
+		geluErf = function{curve: normal}
 		sigmoid = function{curve: logistic}
 		relu    = function{curve: ramp}
 		srelu   = function{curve: squaredRamp}
@@ -23,21 +24,25 @@ func activationImpls() []opregistry.Impl {
 		host.Impl(activation.SiLU, silu.forward),
 		host.Impl(activation.QGELU, qgelu.forward),
 		host.Impl(activation.GELU, gelu.forward),
+		host.Impl(activation.GELUErf, geluErf.forward),
 		host.Impl(activation.ReLU, relu.forward),
 		host.Impl(activation.SReLU, srelu.forward),
 		host.Impl(activation.DSiLU, silu.backward),
 		host.Impl(activation.DQGELU, qgelu.backward),
 		host.Impl(activation.DGELU, gelu.backward),
+		host.Impl(activation.DGELUErf, geluErf.backward),
 		host.Impl(activation.DReLU, relu.backward),
 		host.Impl(activation.DSReLU, srelu.backward),
 		host.Impl(activation.DBiasDSiLU, silu.biasBackward),
 		host.Impl(activation.DBiasDQGELU, qgelu.biasBackward),
 		host.Impl(activation.DBiasDGELU, gelu.biasBackward),
+		host.Impl(activation.DBiasDGELUErf, geluErf.biasBackward),
 		host.Impl(activation.DBiasDReLU, relu.biasBackward),
 		host.Impl(activation.DBiasDSReLU, srelu.biasBackward),
 		host.Impl(activation.SwiGLU, silu.ofHalves().forward),
 		host.Impl(activation.QGEGLU, qgelu.ofHalves().forward),
 		host.Impl(activation.GEGLU, gelu.ofHalves().forward),
+		host.Impl(activation.GEGLUErf, geluErf.ofHalves().forward),
 		host.Impl(activation.GLU, sigmoid.ofHalves().forward),
 		host.Impl(activation.ReGLU, relu.ofHalves().forward),
 		host.Impl(activation.SReGLU, srelu.ofHalves().forward),
@@ -45,6 +50,7 @@ func activationImpls() []opregistry.Impl {
 		host.Impl(activation.DSwiGLU, silu.ofHalves().backward),
 		host.Impl(activation.DQGEGLU, qgelu.ofHalves().backward),
 		host.Impl(activation.DGEGLU, gelu.ofHalves().backward),
+		host.Impl(activation.DGEGLUErf, geluErf.ofHalves().backward),
 		host.Impl(activation.DGLU, sigmoid.ofHalves().backward),
 		host.Impl(activation.DReGLU, relu.ofHalves().backward),
 		host.Impl(activation.DSReGLU, srelu.ofHalves().backward),

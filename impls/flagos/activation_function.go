@@ -22,6 +22,7 @@ type curve uint8
 const (
 	swish        curve = iota // a·σ(u)
 	clampedSwish              // of min(a, limit), times min(max(b, −limit), limit) + offset
+	normal                    // a·Φ(a), the distribution function of the normal distribution
 	logistic                  // σ(a)
 	ramp                      // max(a, 0)
 	squaredRamp               // max(a, 0)²
@@ -65,6 +66,11 @@ func (f *function) value(y, a, b []float32, buf *scratch) {
 	case clampedSwish:
 		gate, factor := f.clamp(a, b, buf)
 		vector.Gate(y, gate, factor, f.swish)
+	case normal:
+		n := len(a)
+		vector.Normal(buf.first[:n], buf.second[:n], a)
+		vector.Mul(y, a, buf.first[:n])
+		vector.Mul(y, y, b)
 	case logistic:
 		vector.Sigmoid(y, a)
 		vector.Mul(y, y, b)
@@ -93,6 +99,11 @@ func (f *function) gradient(da, db, dy, a, b []float32, buf *scratch) {
 		vector.Keep(da, gate, a, -infinity, f.limit)
 		vector.Keep(db, factor, b, -f.limit, f.limit)
 		return
+	case normal:
+		vector.Normal(value, slope, a)
+		vector.Mul(slope, slope, a)
+		vector.Add(slope, slope, value)
+		vector.Mul(value, value, a)
 	case logistic:
 		vector.Sigmoid(value, a)
 		vector.MulSub(slope, value, value, 1)

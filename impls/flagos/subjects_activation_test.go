@@ -9,19 +9,19 @@ import (
 
 func activationSubjects() []subject {
 	var s []subject
-	for _, op := range []*opregistry.Op[activation.ActivationArgs]{activation.SiLU, activation.QGELU, activation.GELU, activation.ReLU, activation.SReLU} {
+	for _, op := range []*opregistry.Op[activation.ActivationArgs]{activation.SiLU, activation.QGELU, activation.GELU, activation.GELUErf, activation.ReLU, activation.SReLU} {
 		s = append(s, subjectOf[activation.ActivationArgs]{op, buildActivation, elementwise})
 	}
-	for _, op := range []*opregistry.Op[activation.DActivationArgs]{activation.DSiLU, activation.DQGELU, activation.DGELU, activation.DReLU, activation.DSReLU} {
+	for _, op := range []*opregistry.Op[activation.DActivationArgs]{activation.DSiLU, activation.DQGELU, activation.DGELU, activation.DGELUErf, activation.DReLU, activation.DSReLU} {
 		s = append(s, subjectOf[activation.DActivationArgs]{op, buildDActivation, elementwise})
 	}
-	for _, op := range []*opregistry.Op[activation.DBiasDActivationArgs]{activation.DBiasDSiLU, activation.DBiasDQGELU, activation.DBiasDGELU, activation.DBiasDReLU, activation.DBiasDSReLU} {
+	for _, op := range []*opregistry.Op[activation.DBiasDActivationArgs]{activation.DBiasDSiLU, activation.DBiasDQGELU, activation.DBiasDGELU, activation.DBiasDGELUErf, activation.DBiasDReLU, activation.DBiasDSReLU} {
 		s = append(s, subjectOf[activation.DBiasDActivationArgs]{op, buildDBiasDActivation, summed})
 	}
-	for _, op := range []*opregistry.Op[activation.ActivationArgs]{activation.SwiGLU, activation.QGEGLU, activation.GEGLU, activation.GLU, activation.ReGLU, activation.SReGLU} {
+	for _, op := range []*opregistry.Op[activation.ActivationArgs]{activation.SwiGLU, activation.QGEGLU, activation.GEGLU, activation.GEGLUErf, activation.GLU, activation.ReGLU, activation.SReGLU} {
 		s = append(s, subjectOf[activation.ActivationArgs]{op, buildGLU, elementwise})
 	}
-	for _, op := range []*opregistry.Op[activation.DActivationArgs]{activation.DSwiGLU, activation.DQGEGLU, activation.DGEGLU, activation.DGLU, activation.DReGLU, activation.DSReGLU} {
+	for _, op := range []*opregistry.Op[activation.DActivationArgs]{activation.DSwiGLU, activation.DQGEGLU, activation.DGEGLU, activation.DGEGLUErf, activation.DGLU, activation.DReGLU, activation.DSReGLU} {
 		s = append(s, subjectOf[activation.DActivationArgs]{op, buildDGLU, elementwise})
 	}
 	return append(s,

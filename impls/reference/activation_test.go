@@ -27,6 +27,12 @@ func TestActivations(t *testing.T) {
 			[]float64{0.5, 1.0829640838458, -0.082964083845783, 1.0860992566236, 1, 0, nan},
 		},
 		{
+			"gelu_erf", activation.GELUErf, activation.DGELUErf, activation.DBiasDGELUErf, activation.GEGLUErf, activation.DGEGLUErf,
+			[]float64{0, 1, -1, 2, 100, -100, nan},
+			[]float64{0, 0.84134474606854, -0.15865525393146, 1.9544997361036, 100, 0, nan},
+			[]float64{0.5, 1.0833154705877, -0.083315470587676, 1.0852318327105, 1, 0, nan},
+		},
+		{
 			"qgelu", activation.QGELU, activation.DQGELU, activation.DBiasDQGELU, activation.QGEGLU, activation.DQGEGLU,
 			[]float64{0, slope, -slope, nan},
 			[]float64{0, 0.75 * slope, -0.25 * slope, nan},
@@ -99,7 +105,7 @@ func times(f float64, v []float64) []float64 {
 
 func TestActivationsAtInfinity(t *testing.T) {
 	t.Parallel()
-	for _, op := range []*opregistry.Op[activation.ActivationArgs]{activation.GELU, activation.QGELU, activation.SiLU, activation.ReLU, activation.SReLU} {
+	for _, op := range []*opregistry.Op[activation.ActivationArgs]{activation.GELU, activation.GELUErf, activation.QGELU, activation.SiLU, activation.ReLU, activation.SReLU} {
 		y, low := out(t, tensor.F64, 2), nan
 		if op == activation.ReLU || op == activation.SReLU {
 			low = 0

@@ -2,6 +2,16 @@ package reference
 
 import "math"
 
+// geluErf returns x·Φ(x), where Φ is the distribution function of the normal distribution.
+func geluErf(x float64) float64 { return x * normal(x) }
+
+// geluErfDerivative returns the derivative of geluErf.
+func geluErfDerivative(x float64) float64 {
+	return normal(x) + x*math.Exp(-x*x/2)/math.Sqrt(2*math.Pi)
+}
+
+func normal(x float64) float64 { return math.Erfc(-x/math.Sqrt2) / 2 }
+
 // The constants of the tanh form of geluOf.
 const (
 	geluScale = math.Sqrt2 / math.SqrtPi // √(2/π)

@@ -36,11 +36,11 @@ func activationCases() map[string]builder {
 			}
 		}
 	}
-	activations(1, []*forward{activation.GELU, activation.QGELU, activation.ReLU, activation.SReLU, activation.SiLU},
-		[]*backward{activation.DGELU, activation.DQGELU, activation.DReLU, activation.DSReLU, activation.DSiLU})
-	activations(2, []*forward{activation.GLU, activation.SwiGLU, activation.GEGLU, activation.QGEGLU, activation.ReGLU, activation.SReGLU},
-		[]*backward{activation.DGLU, activation.DSwiGLU, activation.DGEGLU, activation.DQGEGLU, activation.DReGLU, activation.DSReGLU})
-	for _, op := range []*opregistry.Op[activation.DBiasDActivationArgs]{activation.DBiasDGELU, activation.DBiasDQGELU, activation.DBiasDReLU, activation.DBiasDSReLU, activation.DBiasDSiLU} {
+	activations(1, []*forward{activation.GELU, activation.GELUErf, activation.QGELU, activation.ReLU, activation.SReLU, activation.SiLU},
+		[]*backward{activation.DGELU, activation.DGELUErf, activation.DQGELU, activation.DReLU, activation.DSReLU, activation.DSiLU})
+	activations(2, []*forward{activation.GLU, activation.SwiGLU, activation.GEGLU, activation.GEGLUErf, activation.QGEGLU, activation.ReGLU, activation.SReGLU},
+		[]*backward{activation.DGLU, activation.DSwiGLU, activation.DGEGLU, activation.DGEGLUErf, activation.DQGEGLU, activation.DReGLU, activation.DSReGLU})
+	for _, op := range []*opregistry.Op[activation.DBiasDActivationArgs]{activation.DBiasDGELU, activation.DBiasDGELUErf, activation.DBiasDQGELU, activation.DBiasDReLU, activation.DBiasDSReLU, activation.DBiasDSiLU} {
 		cases[op.Name()] = func(m *Maker, shape string, rows, cols int) (Case, error) {
 			return NewCase(m, op, shape, activation.DBiasDActivationArgs{
 				Grad: m.Random(rows, cols), FwdInput: m.Random(rows, cols), DBias: m.Fresh(m.dtype, cols), Output: m.Fresh(m.dtype, rows, cols),

@@ -134,8 +134,8 @@ func (c call[A]) near(t *testing.T, id string, want, got A) {
 // or are lost where package ops allows it: after an exponential.
 func subnormal(op opregistry.Handle) float64 {
 	exponentials := []opregistry.Handle{
-		activation.GELU, activation.QGELU, activation.SiLU, activation.DGELU, activation.DQGELU, activation.DSiLU, activation.SwiGLU, activation.GEGLU, activation.GLU, activation.QGEGLU,
-		activation.DSwiGLU, activation.DGEGLU, activation.DGLU, activation.DQGEGLU, softmax.ScaledSoftmaxForward,
+		activation.GELU, activation.GELUErf, activation.QGELU, activation.SiLU, activation.DGELU, activation.DGELUErf, activation.DQGELU, activation.DSiLU, activation.SwiGLU, activation.GEGLU, activation.GEGLUErf, activation.GLU, activation.QGEGLU,
+		activation.DSwiGLU, activation.DGEGLU, activation.DGEGLUErf, activation.DGLU, activation.DQGEGLU, softmax.ScaledSoftmaxForward,
 	}
 	if slices.Contains(exponentials, op) {
 		return 0x1p-126

@@ -14,22 +14,22 @@ import (
 // elementwise returns calls of activations and of other ops that treat each element separately.
 func elementwise() []subject {
 	var all []subject
-	for _, op := range []*opregistry.Op[activation.ActivationArgs]{activation.GELU, activation.QGELU, activation.ReLU, activation.SReLU, activation.SiLU} {
+	for _, op := range []*opregistry.Op[activation.ActivationArgs]{activation.GELU, activation.GELUErf, activation.QGELU, activation.ReLU, activation.SReLU, activation.SiLU} {
 		all = append(all, call[activation.ActivationArgs]{op, func(m *maker) activation.ActivationArgs {
 			return activation.ActivationArgs{Input: m.of(m.rows, m.cols), Output: m.of(m.rows, m.cols)}
 		}})
 	}
-	for _, op := range []*opregistry.Op[activation.DActivationArgs]{activation.DGELU, activation.DQGELU, activation.DReLU, activation.DSReLU, activation.DSiLU} {
+	for _, op := range []*opregistry.Op[activation.DActivationArgs]{activation.DGELU, activation.DGELUErf, activation.DQGELU, activation.DReLU, activation.DSReLU, activation.DSiLU} {
 		all = append(all, call[activation.DActivationArgs]{op, func(m *maker) activation.DActivationArgs {
 			return activation.DActivationArgs{Grad: m.ones(m.rows, m.cols), FwdInput: m.of(m.rows, m.cols), Output: m.of(m.rows, m.cols)}
 		}})
 	}
-	for _, op := range []*opregistry.Op[activation.SwiGLUArgs]{activation.SwiGLU, activation.GEGLU, activation.GLU, activation.QGEGLU, activation.ReGLU, activation.SReGLU} {
+	for _, op := range []*opregistry.Op[activation.SwiGLUArgs]{activation.SwiGLU, activation.GEGLU, activation.GEGLUErf, activation.GLU, activation.QGEGLU, activation.ReGLU, activation.SReGLU} {
 		all = append(all, call[activation.SwiGLUArgs]{op, func(m *maker) activation.SwiGLUArgs {
 			return activation.SwiGLUArgs{Input: m.of(m.rows, 2*m.cols), Output: m.of(m.rows, m.cols)}
 		}})
 	}
-	for _, op := range []*opregistry.Op[activation.DSwiGLUArgs]{activation.DSwiGLU, activation.DGEGLU, activation.DGLU, activation.DQGEGLU, activation.DReGLU, activation.DSReGLU} {
+	for _, op := range []*opregistry.Op[activation.DSwiGLUArgs]{activation.DSwiGLU, activation.DGEGLU, activation.DGEGLUErf, activation.DGLU, activation.DQGEGLU, activation.DReGLU, activation.DSReGLU} {
 		all = append(all, call[activation.DSwiGLUArgs]{op, func(m *maker) activation.DSwiGLUArgs {
 			return activation.DSwiGLUArgs{Grad: m.ones(m.rows, m.cols), FwdInput: m.of(m.rows, 2*m.cols), Output: m.of(m.rows, 2*m.cols)}
 		}})

@@ -47,6 +47,25 @@ var GELU = newActivation("gelu", "Gaussian error linear unit, tanh form", `
 	`,
 	opregistry.Arithmetic(2e-6, 5e-6, "one hyperbolic tangent of 2 ulp; ½ + ½·tanh cancels for x < 0"))
 
+// GELUErf is the Gaussian error linear unit itself.
+var GELUErf = newActivation("gelu_erf", "Gaussian error linear unit, exact form", `
+		gelu_erf is the Gaussian error linear unit in its exact form:
+
+		  y = x · Φ(x)      Φ(x) = ½ · (1 + erf(x/√2))
+
+		Operands are those of gelu. An x of −∞ gives NaN. Source: as for gelu.
+
+		Arguments:
+
+		  input   x
+		  output  y
+
+		Example:
+
+		  input=[-1 0 1 2] → output=[-0.1587 0 0.8413 1.954]
+	`,
+	opregistry.Arithmetic(2e-6, 5e-6, "as gelu; one exponential of x²/2"))
+
 // QGELU is the Gaussian error linear unit by the logistic function.
 var QGELU = newActivation("qgelu", "Gaussian error linear unit, logistic form", `
 		qgelu is the Gaussian error linear unit by the logistic function:
@@ -144,6 +163,26 @@ var DGELU = newDActivation("dgelu", "gradient of gelu", `
 		  grad=[1 1 2] fwd_input=[-1 0 1] → output=[-0.08296 0.5 2.166]
 	`,
 	opregistry.Arithmetic(3e-6, 1e-5, "1 − t² is off by 2⁻²³ where the factor beside it is up to 10"))
+
+// DGELUErf is the gradient of GELUErf.
+var DGELUErf = newDActivation("dgelu_erf", "gradient of gelu_erf", `
+		dgelu_erf is the gradient of gelu_erf:
+
+		  dx = dy · (Φ(x) + x·φ(x))      φ(x) = exp(−x²/2)/√(2π)
+
+		Operands are those of dgelu. An x of −∞ or +∞ gives NaN.
+
+		Arguments:
+
+		  grad       dy
+		  fwd_input  x, the input of the function
+		  output     dx
+
+		Example:
+
+		  grad=[1 1 2] fwd_input=[-1 0 1] → output=[-0.08332 0.5 2.167]
+	`,
+	opregistry.Arithmetic(3e-6, 1e-5, "one exponential of x²/2; Φ + x·φ cancels for x < 0"))
 
 // DQGELU is the gradient of QGELU.
 var DQGELU = newDActivation("dqgelu", "gradient of qgelu", `
@@ -247,6 +286,23 @@ var DBiasDGELU = newDBiasDActivation("dbias_dgelu", "gradient of gelu and of the
 		    [2.166 2.172]]
 	`,
 	opregistry.Arithmetic(2e-5, 1e-5, "as dgelu; a sum of up to 70 values near 1"))
+
+// DBiasDGELUErf is DBiasDGELU for GELUErf.
+var DBiasDGELUErf = newDBiasDActivation("dbias_dgelu_erf", "gradient of gelu_erf and of the bias before it", `
+		dbias_dgelu_erf is dbias_dgelu for gelu_erf: dgelu_erf and the sum of dx over the rows.
+
+		Arguments:
+
+		  grad       dy
+		  fwd_input  x
+		  output     dx
+
+		Example:
+
+		  grad=[[1 1] [2 2]] fwd_input=[[-1 0] [1 2]] → dbias=[2.083 2.67] output=[[-0.08332 0.5]
+		    [2.167 2.17]]
+	`,
+	opregistry.Arithmetic(2e-5, 1e-5, "as dgelu_erf; a sum of up to 70 values near 1"))
 
 // DBiasDSiLU is DBiasDGELU for SiLU.
 var DBiasDSiLU = newDBiasDActivation("dbias_dsilu", "gradient of silu and of the bias before it", `

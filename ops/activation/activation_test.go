@@ -13,7 +13,7 @@ import (
 
 func TestActivation(t *testing.T) {
 	type args = activation.ActivationArgs
-	for _, op := range []*opregistry.Op[args]{activation.GELU, activation.QGELU, activation.ReLU, activation.SReLU, activation.SiLU} {
+	for _, op := range []*opregistry.Op[args]{activation.GELU, activation.GELUErf, activation.QGELU, activation.ReLU, activation.SReLU, activation.SiLU} {
 		t.Run(op.Name(), func(t *testing.T) {
 			good := func() args { return args{Input: checktest.F32(3, 4), Output: checktest.F32(3, 4)} }
 			checktest.Validation(t, op, good, []checktest.Refusal[args]{
@@ -36,7 +36,7 @@ func TestActivation(t *testing.T) {
 
 func TestDActivation(t *testing.T) {
 	type args = activation.DActivationArgs
-	for _, op := range []*opregistry.Op[args]{activation.DGELU, activation.DQGELU, activation.DReLU, activation.DSReLU, activation.DSiLU} {
+	for _, op := range []*opregistry.Op[args]{activation.DGELU, activation.DGELUErf, activation.DQGELU, activation.DReLU, activation.DSReLU, activation.DSiLU} {
 		t.Run(op.Name(), func(t *testing.T) {
 			good := func() args {
 				return args{Grad: checktest.F32(3, 4), FwdInput: checktest.F32(3, 4), Output: checktest.F32(3, 4)}
@@ -64,7 +64,7 @@ func TestDActivation(t *testing.T) {
 
 func TestDBiasDActivation(t *testing.T) {
 	type args = activation.DBiasDActivationArgs
-	for _, op := range []*opregistry.Op[args]{activation.DBiasDGELU, activation.DBiasDSiLU, activation.DBiasDReLU, activation.DBiasDQGELU, activation.DBiasDSReLU} {
+	for _, op := range []*opregistry.Op[args]{activation.DBiasDGELU, activation.DBiasDGELUErf, activation.DBiasDSiLU, activation.DBiasDReLU, activation.DBiasDQGELU, activation.DBiasDSReLU} {
 		t.Run(op.Name(), func(t *testing.T) {
 			good := func() args {
 				return args{Grad: checktest.F32(2, 3, 4), FwdInput: checktest.F32(2, 3, 4), DBias: checktest.F32(4), Output: checktest.F32(2, 3, 4)}

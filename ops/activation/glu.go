@@ -57,6 +57,21 @@ var GEGLU = newGLU("geglu", "GELU-gated linear unit of rows [a, b]", `
 	`,
 	opregistry.Arithmetic(2e-5, 5e-6, "as gelu, times values up to 8"))
 
+// GEGLUErf is SwiGLU with GELUErf in place of SiLU, y = gelu_erf(a)·b.
+var GEGLUErf = newGLU("geglu_erf", "exact-GELU-gated linear unit of rows [a, b]", `
+		geglu_erf is swiglu with gelu_erf in place of SiLU, y = gelu_erf(a)·b.
+
+		Arguments:
+
+		  input   x, [.., 2H]: a, then b
+		  output  y, [.., H]
+
+		Example:
+
+		  input=[[1 -2 3 4]] → output=[[2.524 -0.182]]
+	`,
+	opregistry.Arithmetic(2e-5, 5e-6, "as gelu_erf, times values up to 8"))
+
 // QGEGLU is SwiGLU with QGELU in place of SiLU, y = qgelu(a)·b.
 var QGEGLU = newGLU("qgeglu", "QGELU-gated linear unit of rows [a, b]", `
 		qgeglu is swiglu with QGELU in place of SiLU, y = qgelu(a)·b.
@@ -156,6 +171,23 @@ var DGEGLU = newDGLU("dgeglu", "gradient of geglu", `
 		  grad=[[1 2]] fwd_input=[[1 -2 3 4]] → output=[[3.249 -0.6888 0.8412 -0.0908]]
 	`,
 	opregistry.Arithmetic(2.5e-5, 1e-5, "as dgelu, times values up to 8"))
+
+// DGEGLUErf is the gradient of GEGLUErf.
+var DGEGLUErf = newDGLU("dgeglu_erf", "gradient of geglu_erf", `
+		dgeglu_erf is the gradient of geglu_erf: dx = [dy·b·gelu_erf'(a), dy·gelu_erf(a)], with the
+		operands of dswiglu and the derivative of dgelu_erf.
+
+		Arguments:
+
+		  grad       dy, [.., H]
+		  fwd_input  x, [.., 2H]: the input of the function
+		  output     dx, [.., 2H]
+
+		Example:
+
+		  grad=[[1 2]] fwd_input=[[1 -2 3 4]] → output=[[3.25 -0.6818 0.8413 -0.091]]
+	`,
+	opregistry.Arithmetic(2.5e-5, 1e-5, "as dgelu_erf, times values up to 8"))
 
 // DQGEGLU is the gradient of QGEGLU.
 var DQGEGLU = newDGLU("dqgeglu", "gradient of qgeglu", `

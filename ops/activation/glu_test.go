@@ -11,7 +11,7 @@ import (
 )
 
 func TestGLU(t *testing.T) {
-	for _, op := range []*opregistry.Op[activation.ActivationArgs]{activation.SwiGLU, activation.GLU, activation.GEGLU, activation.QGEGLU, activation.ReGLU, activation.SReGLU} {
+	for _, op := range []*opregistry.Op[activation.ActivationArgs]{activation.SwiGLU, activation.GLU, activation.GEGLU, activation.GEGLUErf, activation.QGEGLU, activation.ReGLU, activation.SReGLU} {
 		t.Run(op.Name(), func(t *testing.T) { testGLU(t, op) })
 	}
 }
@@ -39,7 +39,7 @@ func testGLU(t *testing.T, op *opregistry.Op[activation.ActivationArgs]) {
 }
 
 func TestDGLU(t *testing.T) {
-	for _, op := range []*opregistry.Op[activation.DActivationArgs]{activation.DSwiGLU, activation.DGLU, activation.DGEGLU, activation.DQGEGLU, activation.DReGLU, activation.DSReGLU} {
+	for _, op := range []*opregistry.Op[activation.DActivationArgs]{activation.DSwiGLU, activation.DGLU, activation.DGEGLU, activation.DGEGLUErf, activation.DQGEGLU, activation.DReGLU, activation.DSReGLU} {
 		t.Run(op.Name(), func(t *testing.T) { testDGLU(t, op) })
 	}
 }

@@ -6,10 +6,10 @@ import "github.com/primus-fl/primus/opregistry"
 func Ops() []opregistry.Handle {
 	return []opregistry.Handle{
 		SwiGLU, DSwiGLU,
-		GELU, QGELU, ReLU, SReLU, SiLU,
-		GEGLU, GLU, QGEGLU, ReGLU, SReGLU, ClampedSwiGLU,
-		DGELU, DQGELU, DReLU, DSReLU, DSiLU,
-		DGEGLU, DGLU, DQGEGLU, DReGLU, DSReGLU, ClampedDSwiGLU,
-		DBiasDGELU, DBiasDSiLU, DBiasDReLU, DBiasDQGELU, DBiasDSReLU,
+		GELU, GELUErf, QGELU, ReLU, SReLU, SiLU,
+		GEGLU, GEGLUErf, GLU, QGEGLU, ReGLU, SReGLU, ClampedSwiGLU,
+		DGELU, DGELUErf, DQGELU, DReLU, DSReLU, DSiLU,
+		DGEGLU, DGEGLUErf, DGLU, DQGEGLU, DReGLU, DSReGLU, ClampedDSwiGLU,
+		DBiasDGELU, DBiasDGELUErf, DBiasDSiLU, DBiasDReLU, DBiasDQGELU, DBiasDSReLU,
 	}
 }

@@ -203,6 +203,7 @@ func Activation() opstest.Kit {
 		dbias *opregistry.Op[activation.DBiasDActivationArgs]
 	}{
 		{activation.GELU, activation.DGELU, activation.DBiasDGELU},
+		{activation.GELUErf, activation.DGELUErf, activation.DBiasDGELUErf},
 		{activation.QGELU, activation.DQGELU, activation.DBiasDQGELU},
 		{activation.ReLU, activation.DReLU, activation.DBiasDReLU},
 		{activation.SReLU, activation.DSReLU, activation.DBiasDSReLU},
@@ -220,7 +221,7 @@ func Activation() opstest.Kit {
 		fwd forward
 		bwd backward
 	}{
-		{activation.GEGLU, activation.DGEGLU}, {activation.GLU, activation.DGLU}, {activation.QGEGLU, activation.DQGEGLU},
+		{activation.GEGLU, activation.DGEGLU}, {activation.GEGLUErf, activation.DGEGLUErf}, {activation.GLU, activation.DGLU}, {activation.QGEGLU, activation.DQGEGLU},
 		{activation.ReGLU, activation.DReGLU}, {activation.SReGLU, activation.DSReGLU},
 	} {
 		kit.Suites = append(kit.Suites,

@@ -180,6 +180,10 @@ OPS: dict[str, Op] = {
         Param("input", 1, access="read", dtypes="f32, bf16, f16 or f64", shape="[..]"),
         Param("output", 1, access="write", dtypes="=input", shape="[..]"),
     )),
+    "gelu_erf": Op("gelu_erf", 0x19E16B7A8FCF466E, "", False, 2, (
+        Param("input", 1, access="read", dtypes="f32, bf16, f16 or f64", shape="[..]"),
+        Param("output", 1, access="write", dtypes="=input", shape="[..]"),
+    )),
     "qgelu": Op("qgelu", 0x5A840A41278D0683, "", False, 2, (
         Param("input", 1, access="read", dtypes="f32, bf16, f16 or f64", shape="[..]"),
         Param("output", 1, access="write", dtypes="=input", shape="[..]"),
@@ -197,6 +201,10 @@ OPS: dict[str, Op] = {
         Param("output", 1, access="write", dtypes="=input", shape="[..]"),
     )),
     "geglu": Op("geglu", 0x092EE44C43A8E24D, "", False, 2, (
+        Param("input", 1, access="read", dtypes="f32, bf16, f16 or f64", shape="[.. 2*h]"),
+        Param("output", 1, access="write", dtypes="=input", shape="[.. h]"),
+    )),
+    "geglu_erf": Op("geglu_erf", 0x4DCC5844F5E3F515, "", False, 2, (
         Param("input", 1, access="read", dtypes="f32, bf16, f16 or f64", shape="[.. 2*h]"),
         Param("output", 1, access="write", dtypes="=input", shape="[.. h]"),
     )),
@@ -228,6 +236,11 @@ OPS: dict[str, Op] = {
         Param("fwd_input", 1, access="read", dtypes="f32, bf16, f16 or f64", shape="[..]"),
         Param("output", 1, access="write", dtypes="=fwd_input", shape="[..]"),
     )),
+    "dgelu_erf": Op("dgelu_erf", 0xAF76FC58872650C5, "", False, 3, (
+        Param("grad", 1, access="read", dtypes="=fwd_input", shape="[..]"),
+        Param("fwd_input", 1, access="read", dtypes="f32, bf16, f16 or f64", shape="[..]"),
+        Param("output", 1, access="write", dtypes="=fwd_input", shape="[..]"),
+    )),
     "dqgelu": Op("dqgelu", 0x113A5E4F0C62B1B2, "", False, 3, (
         Param("grad", 1, access="read", dtypes="=fwd_input", shape="[..]"),
         Param("fwd_input", 1, access="read", dtypes="f32, bf16, f16 or f64", shape="[..]"),
@@ -249,6 +262,11 @@ OPS: dict[str, Op] = {
         Param("output", 1, access="write", dtypes="=fwd_input", shape="[..]"),
     )),
     "dgeglu": Op("dgeglu", 0x89D9A4D1CC542218, "", False, 3, (
+        Param("grad", 1, access="read", dtypes="=fwd_input", shape="[.. h]"),
+        Param("fwd_input", 1, access="read", dtypes="f32, bf16, f16 or f64", shape="[.. 2*h]"),
+        Param("output", 1, access="write", dtypes="=fwd_input", shape="[.. 2*h]"),
+    )),
+    "dgeglu_erf": Op("dgeglu_erf", 0x80A0779C7E32C864, "", False, 3, (
         Param("grad", 1, access="read", dtypes="=fwd_input", shape="[.. h]"),
         Param("fwd_input", 1, access="read", dtypes="f32, bf16, f16 or f64", shape="[.. 2*h]"),
         Param("output", 1, access="write", dtypes="=fwd_input", shape="[.. 2*h]"),
@@ -282,6 +300,12 @@ OPS: dict[str, Op] = {
         Param("glu_linear_offset", 5),
     )),
     "dbias_dgelu": Op("dbias_dgelu", 0xBB381484CDC41EC2, "", False, 4, (
+        Param("grad", 1, access="read", dtypes="=fwd_input", shape="[.. cols]"),
+        Param("fwd_input", 1, access="read", dtypes="f32, bf16, f16 or f64", shape="[.. cols]"),
+        Param("dbias", 1, access="write", dtypes="f32, bf16, f16 or f64", shape="(cols)"),
+        Param("output", 1, access="write", dtypes="=fwd_input", shape="[.. cols]"),
+    )),
+    "dbias_dgelu_erf": Op("dbias_dgelu_erf", 0xF58506F9B6E1AB4E, "", False, 4, (
         Param("grad", 1, access="read", dtypes="=fwd_input", shape="[.. cols]"),
         Param("fwd_input", 1, access="read", dtypes="f32, bf16, f16 or f64", shape="[.. cols]"),
         Param("dbias", 1, access="write", dtypes="f32, bf16, f16 or f64", shape="(cols)"),

@@ -534,6 +534,32 @@ def gelu(input: Any, *, output: Any = None, manager: Optional[Manager] = None) -
     return _default.of(manager).call("gelu", input=input, output=output)
 
 
+def gelu_erf(input: Any, *, output: Any = None, manager: Optional[Manager] = None) -> Any:
+    """Gaussian error linear unit, exact form.
+
+    gelu_erf is the Gaussian error linear unit in its exact form:
+
+      y = x · Φ(x)      Φ(x) = ½ · (1 + erf(x/√2))
+
+    Operands are those of gelu. An x of −∞ gives NaN. Source: as for gelu.
+
+    Arguments:
+
+      input   x
+      output  y
+
+    Example:
+
+      input=[-1 0 1 2] → output=[-0.1587 0 0.8413 1.954]
+
+    Operands:
+
+      input: read, [..], f32, bf16, f16 or f64
+      output: write, [..], =input
+    """
+    return _default.of(manager).call("gelu_erf", input=input, output=output)
+
+
 def qgelu(input: Any, *, output: Any = None, manager: Optional[Manager] = None) -> Any:
     """Gaussian error linear unit, logistic form.
 
@@ -659,6 +685,28 @@ def geglu(input: Any, *, output: Any = None, manager: Optional[Manager] = None) 
       output: write, [.. h], =input
     """
     return _default.of(manager).call("geglu", input=input, output=output)
+
+
+def geglu_erf(input: Any, *, output: Any = None, manager: Optional[Manager] = None) -> Any:
+    """Exact-GELU-gated linear unit of rows [a, b].
+
+    geglu_erf is swiglu with gelu_erf in place of SiLU, y = gelu_erf(a)·b.
+
+    Arguments:
+
+      input   x, [.., 2H]: a, then b
+      output  y, [.., H]
+
+    Example:
+
+      input=[[1 -2 3 4]] → output=[[2.524 -0.182]]
+
+    Operands:
+
+      input: read, [.. 2*h], f32, bf16, f16 or f64
+      output: write, [.. h], =input
+    """
+    return _default.of(manager).call("geglu_erf", input=input, output=output)
 
 
 def glu(input: Any, *, output: Any = None, manager: Optional[Manager] = None) -> Any:
@@ -811,6 +859,34 @@ def dgelu(grad: Any, fwd_input: Any, *, output: Any = None, manager: Optional[Ma
     return _default.of(manager).call("dgelu", grad=grad, fwd_input=fwd_input, output=output)
 
 
+def dgelu_erf(grad: Any, fwd_input: Any, *, output: Any = None, manager: Optional[Manager] = None) -> Any:
+    """Gradient of gelu_erf.
+
+    dgelu_erf is the gradient of gelu_erf:
+
+      dx = dy · (Φ(x) + x·φ(x))      φ(x) = exp(−x²/2)/√(2π)
+
+    Operands are those of dgelu. An x of −∞ or +∞ gives NaN.
+
+    Arguments:
+
+      grad       dy
+      fwd_input  x, the input of the function
+      output     dx
+
+    Example:
+
+      grad=[1 1 2] fwd_input=[-1 0 1] → output=[-0.08332 0.5 2.167]
+
+    Operands:
+
+      grad: read, [..], =fwd_input
+      fwd_input: read, [..], f32, bf16, f16 or f64
+      output: write, [..], =fwd_input
+    """
+    return _default.of(manager).call("dgelu_erf", grad=grad, fwd_input=fwd_input, output=output)
+
+
 def dqgelu(grad: Any, fwd_input: Any, *, output: Any = None, manager: Optional[Manager] = None) -> Any:
     """Gradient of qgelu.
 
@@ -946,6 +1022,31 @@ def dgeglu(grad: Any, fwd_input: Any, *, output: Any = None, manager: Optional[M
       output: write, [.. 2*h], =fwd_input
     """
     return _default.of(manager).call("dgeglu", grad=grad, fwd_input=fwd_input, output=output)
+
+
+def dgeglu_erf(grad: Any, fwd_input: Any, *, output: Any = None, manager: Optional[Manager] = None) -> Any:
+    """Gradient of geglu_erf.
+
+    dgeglu_erf is the gradient of geglu_erf: dx = [dy·b·gelu_erf'(a), dy·gelu_erf(a)], with the
+    operands of dswiglu and the derivative of dgelu_erf.
+
+    Arguments:
+
+      grad       dy, [.., H]
+      fwd_input  x, [.., 2H]: the input of the function
+      output     dx, [.., 2H]
+
+    Example:
+
+      grad=[[1 2]] fwd_input=[[1 -2 3 4]] → output=[[3.25 -0.6818 0.8413 -0.091]]
+
+    Operands:
+
+      grad: read, [.. h], =fwd_input
+      fwd_input: read, [.. 2*h], f32, bf16, f16 or f64
+      output: write, [.. 2*h], =fwd_input
+    """
+    return _default.of(manager).call("dgeglu_erf", grad=grad, fwd_input=fwd_input, output=output)
 
 
 def dglu(grad: Any, fwd_input: Any, *, output: Any = None, manager: Optional[Manager] = None) -> Any:
@@ -1114,6 +1215,32 @@ def dbias_dgelu(grad: Any, fwd_input: Any, *, dbias: Any = None, output: Any = N
       output: write, [.. cols], =fwd_input
     """
     return _default.of(manager).call("dbias_dgelu", grad=grad, fwd_input=fwd_input, dbias=dbias, output=output)
+
+
+def dbias_dgelu_erf(grad: Any, fwd_input: Any, *, dbias: Any = None, output: Any = None, manager: Optional[Manager] = None) -> Any:
+    """Gradient of gelu_erf and of the bias before it.
+
+    dbias_dgelu_erf is dbias_dgelu for gelu_erf: dgelu_erf and the sum of dx over the rows.
+
+    Arguments:
+
+      grad       dy
+      fwd_input  x
+      output     dx
+
+    Example:
+
+      grad=[[1 1] [2 2]] fwd_input=[[-1 0] [1 2]] → dbias=[2.083 2.67] output=[[-0.08332 0.5]
+        [2.167 2.17]]
+
+    Operands:
+
+      grad: read, [.. cols], =fwd_input
+      fwd_input: read, [.. cols], f32, bf16, f16 or f64
+      dbias: write, (cols), f32, bf16, f16 or f64
+      output: write, [.. cols], =fwd_input
+    """
+    return _default.of(manager).call("dbias_dgelu_erf", grad=grad, fwd_input=fwd_input, dbias=dbias, output=output)
 
 
 def dbias_dsilu(grad: Any, fwd_input: Any, *, dbias: Any = None, output: Any = None, manager: Optional[Manager] = None) -> Any:

@@ -487,6 +487,29 @@
 #define PRIMUS_GELU_LAYOUT UINT64_C(0x1f599cd2fb09ab2a)
 
 /*
+ * gelu_erf: Gaussian error linear unit, exact form
+ *
+ * gelu_erf is the Gaussian error linear unit in its exact form:
+ *
+ *   y = x · Φ(x)      Φ(x) = ½ · (1 + erf(x/√2))
+ *
+ * Operands are those of gelu. An x of −∞ gives NaN. Source: as for gelu.
+ *
+ * Arguments:
+ *
+ *   input   x
+ *   output  y
+ *
+ * Example:
+ *
+ *   input=[-1 0 1 2] → output=[-0.1587 0 0.8413 1.954]
+ */
+#define PRIMUS_GELU_ERF_INPUT 0u /* tensor */
+#define PRIMUS_GELU_ERF_OUTPUT 1u /* tensor */
+#define PRIMUS_GELU_ERF_N_ARGS 2u
+#define PRIMUS_GELU_ERF_LAYOUT UINT64_C(0x19e16b7a8fcf466e)
+
+/*
  * qgelu: Gaussian error linear unit, logistic form
  *
  * qgelu is the Gaussian error linear unit by the logistic function:
@@ -597,6 +620,25 @@
 #define PRIMUS_GEGLU_OUTPUT 1u /* tensor */
 #define PRIMUS_GEGLU_N_ARGS 2u
 #define PRIMUS_GEGLU_LAYOUT UINT64_C(0x092ee44c43a8e24d)
+
+/*
+ * geglu_erf: exact-GELU-gated linear unit of rows [a, b]
+ *
+ * geglu_erf is swiglu with gelu_erf in place of SiLU, y = gelu_erf(a)·b.
+ *
+ * Arguments:
+ *
+ *   input   x, [.., 2H]: a, then b
+ *   output  y, [.., H]
+ *
+ * Example:
+ *
+ *   input=[[1 -2 3 4]] → output=[[2.524 -0.182]]
+ */
+#define PRIMUS_GEGLU_ERF_INPUT 0u /* tensor */
+#define PRIMUS_GEGLU_ERF_OUTPUT 1u /* tensor */
+#define PRIMUS_GEGLU_ERF_N_ARGS 2u
+#define PRIMUS_GEGLU_ERF_LAYOUT UINT64_C(0x4dcc5844f5e3f515)
 
 /*
  * glu: linear unit of rows [a, b] gated by the logistic function
@@ -731,6 +773,31 @@
 #define PRIMUS_DGELU_LAYOUT UINT64_C(0x0196bac49f2951ed)
 
 /*
+ * dgelu_erf: gradient of gelu_erf
+ *
+ * dgelu_erf is the gradient of gelu_erf:
+ *
+ *   dx = dy · (Φ(x) + x·φ(x))      φ(x) = exp(−x²/2)/√(2π)
+ *
+ * Operands are those of dgelu. An x of −∞ or +∞ gives NaN.
+ *
+ * Arguments:
+ *
+ *   grad       dy
+ *   fwd_input  x, the input of the function
+ *   output     dx
+ *
+ * Example:
+ *
+ *   grad=[1 1 2] fwd_input=[-1 0 1] → output=[-0.08332 0.5 2.167]
+ */
+#define PRIMUS_DGELU_ERF_GRAD 0u /* tensor */
+#define PRIMUS_DGELU_ERF_FWD_INPUT 1u /* tensor */
+#define PRIMUS_DGELU_ERF_OUTPUT 2u /* tensor */
+#define PRIMUS_DGELU_ERF_N_ARGS 3u
+#define PRIMUS_DGELU_ERF_LAYOUT UINT64_C(0xaf76fc58872650c5)
+
+/*
  * dqgelu: gradient of qgelu
  *
  * dqgelu is the gradient of qgelu:
@@ -851,6 +918,28 @@
 #define PRIMUS_DGEGLU_OUTPUT 2u /* tensor */
 #define PRIMUS_DGEGLU_N_ARGS 3u
 #define PRIMUS_DGEGLU_LAYOUT UINT64_C(0x89d9a4d1cc542218)
+
+/*
+ * dgeglu_erf: gradient of geglu_erf
+ *
+ * dgeglu_erf is the gradient of geglu_erf: dx = [dy·b·gelu_erf'(a), dy·gelu_erf(a)], with the
+ * operands of dswiglu and the derivative of dgelu_erf.
+ *
+ * Arguments:
+ *
+ *   grad       dy, [.., H]
+ *   fwd_input  x, [.., 2H]: the input of the function
+ *   output     dx, [.., 2H]
+ *
+ * Example:
+ *
+ *   grad=[[1 2]] fwd_input=[[1 -2 3 4]] → output=[[3.25 -0.6818 0.8413 -0.091]]
+ */
+#define PRIMUS_DGEGLU_ERF_GRAD 0u /* tensor */
+#define PRIMUS_DGEGLU_ERF_FWD_INPUT 1u /* tensor */
+#define PRIMUS_DGEGLU_ERF_OUTPUT 2u /* tensor */
+#define PRIMUS_DGEGLU_ERF_N_ARGS 3u
+#define PRIMUS_DGEGLU_ERF_LAYOUT UINT64_C(0x80a0779c7e32c864)
 
 /*
  * dglu: gradient of glu
@@ -1001,6 +1090,29 @@
 #define PRIMUS_DBIAS_DGELU_OUTPUT 3u /* tensor */
 #define PRIMUS_DBIAS_DGELU_N_ARGS 4u
 #define PRIMUS_DBIAS_DGELU_LAYOUT UINT64_C(0xbb381484cdc41ec2)
+
+/*
+ * dbias_dgelu_erf: gradient of gelu_erf and of the bias before it
+ *
+ * dbias_dgelu_erf is dbias_dgelu for gelu_erf: dgelu_erf and the sum of dx over the rows.
+ *
+ * Arguments:
+ *
+ *   grad       dy
+ *   fwd_input  x
+ *   output     dx
+ *
+ * Example:
+ *
+ *   grad=[[1 1] [2 2]] fwd_input=[[-1 0] [1 2]] → dbias=[2.083 2.67] output=[[-0.08332 0.5]
+ *     [2.167 2.17]]
+ */
+#define PRIMUS_DBIAS_DGELU_ERF_GRAD 0u /* tensor */
+#define PRIMUS_DBIAS_DGELU_ERF_FWD_INPUT 1u /* tensor */
+#define PRIMUS_DBIAS_DGELU_ERF_DBIAS 2u /* tensor */
+#define PRIMUS_DBIAS_DGELU_ERF_OUTPUT 3u /* tensor */
+#define PRIMUS_DBIAS_DGELU_ERF_N_ARGS 4u
+#define PRIMUS_DBIAS_DGELU_ERF_LAYOUT UINT64_C(0xf58506f9b6e1ab4e)
 
 /*
  * dbias_dsilu: gradient of silu and of the bias before it

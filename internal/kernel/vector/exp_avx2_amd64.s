@@ -197,3 +197,157 @@ sumExpEnd:
 	VMOVSS  X0, ret+32(FP)
 	VZEROUPPER
 	RET
+
+// The constants of curve.go as bit patterns.
+DATA curveTable<>+0(SB)/4, $0x7fffffff  // magnitude
+DATA curveTable<>+4(SB)/4, $0x80000000  // sign
+DATA curveTable<>+8(SB)/4, $0x3f800000  // 1
+DATA curveTable<>+12(SB)/4, $0x40000000 // 2
+DATA curveTable<>+16(SB)/4, $0xbf000000 // -1/2
+DATA curveTable<>+20(SB)/4, $0x3ecc422a // normalScale
+DATA curveTable<>+24(SB)/4, $0x3eb33333 // normalStep
+DATA curveTable<>+28(SB)/4, $0x3e0ef8ea // normalC0
+DATA curveTable<>+32(SB)/4, $0x3e0f37f3 // normalC1
+DATA curveTable<>+36(SB)/4, $0x3df56af4 // normalC2
+DATA curveTable<>+40(SB)/4, $0x3dd8147e // normalC3
+DATA curveTable<>+44(SB)/4, $0xbcbd4fd5 // normalC4
+DATA curveTable<>+48(SB)/4, $0x3e22fe55 // normalC5
+DATA curveTable<>+52(SB)/4, $0xbe82ecde // normalC6
+DATA curveTable<>+56(SB)/4, $0x3e136d31 // normalC7
+DATA curveTable<>+60(SB)/4, $0xbceec337 // normalC8
+DATA curveTable<>+64(SB)/4, $0x3f200000 // tanhBound
+DATA curveTable<>+68(SB)/4, $0xbeaaaa99 // tanhC0
+DATA curveTable<>+72(SB)/4, $0x3e088393 // tanhC1
+DATA curveTable<>+76(SB)/4, $0xbd5c1e2d // tanhC2
+DATA curveTable<>+80(SB)/4, $0x3ca9134e // tanhC3
+DATA curveTable<>+84(SB)/4, $0xbbbaf0ea // tanhC4
+GLOBL curveTable<>(SB), RODATA|NOPTR, $88
+
+// TERM computes p·x + the constant at an offset; tmp is scratch.
+#define TERM(at, x, p, tmp) \
+	VBROADCASTSS at(R10), tmp \
+	VFMADD213PS  tmp, x, p
+
+// NORMAL computes the distribution function of Y8 in Y6 and the density in Y0.
+#define NORMAL \
+	VBROADCASTSS 0(R10), Y9     \
+	VANDPS       Y8, Y9, Y9     \
+	VBROADCASTSS 16(R10), Y1    \
+	VMULPS       Y8, Y8, Y0     \
+	VMULPS       Y1, Y0, Y0     \
+	EXP(Y0, Y1, Y2, Y3, OK)     \
+	VBROADCASTSS 8(R10), Y7     \
+	VBROADCASTSS 24(R10), Y4    \
+	VFMADD213PS  Y7, Y9, Y4     \
+	VDIVPS       Y4, Y7, Y4     \
+	VBROADCASTSS 60(R10), Y6    \
+	TERM(56, Y4, Y6, Y1)        \
+	TERM(52, Y4, Y6, Y1)        \
+	TERM(48, Y4, Y6, Y1)        \
+	TERM(44, Y4, Y6, Y1)        \
+	TERM(40, Y4, Y6, Y1)        \
+	TERM(36, Y4, Y6, Y1)        \
+	TERM(32, Y4, Y6, Y1)        \
+	TERM(28, Y4, Y6, Y1)        \
+	VMULPS       Y4, Y6, Y6     \
+	VMULPS       Y0, Y6, Y6     \
+	VSUBPS       Y6, Y7, Y1     \
+	VBLENDVPS    Y8, Y6, Y1, Y6 \
+	VBROADCASTSS 20(R10), Y1    \
+	VMULPS       Y1, Y0, Y0
+
+// func normalAVX2(cdf, pdf, x []float32)
+TEXT ·normalAVX2(SB), NOSPLIT, $0-72
+	MOVQ cdf_base+0(FP), DI
+	MOVQ pdf_base+24(FP), R9
+	MOVQ x_base+48(FP), SI
+	MOVQ x_len+56(FP), CX
+	LEAQ curveTable<>(SB), R10
+	EXPCONSTANTS
+
+normal1:
+	CMPQ CX, $8
+	JLT  normalTail
+	VMOVUPS (SI), Y8
+	NORMAL
+	VMOVUPS Y6, (DI)
+	VMOVUPS Y0, (R9)
+	ADDQ $32, SI
+	ADDQ $32, DI
+	ADDQ $32, R9
+	SUBQ $8, CX
+	JMP  normal1
+
+normalTail:
+	TESTQ CX, CX
+	JEQ   normalEnd
+	MASK
+	TAIL((SI), Y8)
+	NORMAL
+	PUTTAIL(Y6, (DI))
+	PUTTAIL(Y0, (R9))
+
+normalEnd:
+	VZEROUPPER
+	RET
+
+// SOFTCAP replaces Y8 by its soft cap in Y0; C0 is the inverse of the limit and C1 the limit.
+#define SOFTCAP \
+	VMULPS       C0, Y8, Y8     \
+	VBROADCASTSS 0(R10), Y9     \
+	VANDPS       Y8, Y9, Y9     \
+	VADDPS       Y9, Y9, Y0     \
+	EXP(Y0, Y1, Y2, Y3, OK)     \
+	VBROADCASTSS 8(R10), Y7     \
+	VADDPS       Y7, Y0, Y0     \
+	VBROADCASTSS 12(R10), Y4    \
+	VDIVPS       Y0, Y4, Y0     \
+	VSUBPS       Y0, Y7, Y0     \
+	VBROADCASTSS 4(R10), Y1     \
+	VANDPS       Y8, Y1, Y1     \
+	VORPS        Y1, Y0, Y0     \
+	VMULPS       Y8, Y8, Y4     \
+	VBROADCASTSS 84(R10), Y6    \
+	TERM(80, Y4, Y6, Y1)        \
+	TERM(76, Y4, Y6, Y1)        \
+	TERM(72, Y4, Y6, Y1)        \
+	TERM(68, Y4, Y6, Y1)        \
+	VMULPS       Y4, Y6, Y6     \
+	VFMADD213PS  Y8, Y8, Y6     \
+	VBROADCASTSS 64(R10), Y1    \
+	VSUBPS       Y1, Y9, Y1     \
+	VBLENDVPS    Y1, Y6, Y0, Y0 \
+	VMULPS       C1, Y0, Y0
+
+// func softCapAVX2(dst, x []float32, inverse, limit float32)
+TEXT ·softCapAVX2(SB), NOSPLIT, $0-56
+	MOVQ dst_base+0(FP), DI
+	MOVQ x_base+24(FP), SI
+	MOVQ x_len+32(FP), CX
+	VBROADCASTSS inverse+48(FP), C0
+	VBROADCASTSS limit+52(FP), C1
+	LEAQ curveTable<>(SB), R10
+	EXPCONSTANTS
+
+softCap1:
+	CMPQ CX, $8
+	JLT  softCapTail
+	VMOVUPS (SI), Y8
+	SOFTCAP
+	VMOVUPS Y0, (DI)
+	ADDQ $32, SI
+	ADDQ $32, DI
+	SUBQ $8, CX
+	JMP  softCap1
+
+softCapTail:
+	TESTQ CX, CX
+	JEQ   softCapEnd
+	MASK
+	TAIL((SI), Y8)
+	SOFTCAP
+	PUTTAIL(Y0, (DI))
+
+softCapEnd:
+	VZEROUPPER
+	RET

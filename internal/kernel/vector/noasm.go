@@ -16,6 +16,8 @@ func sigmoid(dst, x []float32)                       { sigmoidGeneric(dst, x) }
 func expScale(dst, x []float32, shift, a float32)           { expScaleGeneric(dst, x, shift, a) }
 func gate(dst, a, b []float32, f Swish)                     { gateGeneric(dst, a, b, f) }
 func gateGrad(da, db, dy, a, b []float32, f Swish)          { gateGradGeneric(da, db, dy, a, b, f) }
+func normal(cdf, pdf, x []float32)                          { normalGeneric(cdf, pdf, x) }
+func softCap(dst, x []float32, inverse, limit float32)      { softCapGeneric(dst, x, inverse, limit) }
 func clamp(dst, x []float32, lo, hi float32)                { clampGeneric(dst, x, lo, hi) }
 func keep(dst, y, x []float32, lo, hi float32)              { keepGeneric(dst, y, x, lo, hi) }
 func logSumExp(dst []float64, x []float32, cols, pitch int) { logSumExpGeneric(dst, x, cols, pitch) }

@@ -154,6 +154,22 @@ func gateGrad(da, db, dy, a, b []float32, f Swish) {
 	}
 }
 
+func normal(cdf, pdf, x []float32) {
+	if cpufeat.Has(cpufeat.AVX2) {
+		normalAVX2(cdf, pdf, x)
+	} else {
+		normalGeneric(cdf, pdf, x)
+	}
+}
+
+func softCap(dst, x []float32, inverse, limit float32) {
+	if cpufeat.Has(cpufeat.AVX2) {
+		softCapAVX2(dst, x, inverse, limit)
+	} else {
+		softCapGeneric(dst, x, inverse, limit)
+	}
+}
+
 func clamp(dst, x []float32, lo, hi float32) {
 	switch {
 	case cpufeat.Has(cpufeat.AVX512):
@@ -292,6 +308,12 @@ func gateGradAVX2(da, db, dy, a, b []float32, linear float32)
 
 //go:noescape
 func gateGradCubicAVX2(da, db, dy, a, b []float32, linear, cubic float32)
+
+//go:noescape
+func normalAVX2(cdf, pdf, x []float32)
+
+//go:noescape
+func softCapAVX2(dst, x []float32, inverse, limit float32)
 
 //go:noescape
 func clampAVX512(dst, x []float32, lo, hi float32)

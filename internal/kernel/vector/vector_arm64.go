@@ -197,6 +197,10 @@ func gateGrad(da, db, dy, a, b []float32, f Swish) {
 	}
 }
 
+func normal(cdf, pdf, x []float32) { normalGeneric(cdf, pdf, x) }
+
+func softCap(dst, x []float32, inverse, limit float32) { softCapGeneric(dst, x, inverse, limit) }
+
 func clamp(dst, x []float32, lo, hi float32)   { clampGeneric(dst, x, lo, hi) }
 func keep(dst, y, x []float32, lo, hi float32) { keepGeneric(dst, y, x, lo, hi) }
 

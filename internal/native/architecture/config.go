@@ -43,13 +43,17 @@ type Activation string
 
 // The activations.
 const (
-	SwiGLU Activation = "swiglu"
-	GeGLU  Activation = "geglu" // gated by gelu
-	GELU   Activation = "gelu"  // in its tanh form
+	SwiGLU   Activation = "swiglu"
+	GeGLU    Activation = "geglu"     // gated by gelu
+	GeGLUErf Activation = "geglu_erf" // gated by gelu_erf
+	GELU     Activation = "gelu"      // in its tanh form
+	GELUErf  Activation = "gelu_erf"  // in its exact form
 )
 
 // Values returns the activations.
-func (Activation) Values() []string { return []string{string(SwiGLU), string(GeGLU), string(GELU)} }
+func (Activation) Values() []string {
+	return []string{string(SwiGLU), string(GeGLU), string(GeGLUErf), string(GELU), string(GELUErf)}
+}
 
 // NormPlacement says where the norms of a layer are.
 type NormPlacement string
@@ -376,7 +380,7 @@ func (c Config) Rotary() bool {
 func (c Config) LearnedPositions() bool { return c.PositionEmbedding == LearnedAbsolute }
 
 // Gated reports whether the first projection of an MLP computes gate and value.
-func (c Config) Gated() bool { return c.Activation != GELU }
+func (c Config) Gated() bool { return c.Activation != GELU && c.Activation != GELUErf }
 
 // Mixture reports whether layers have experts.
 func (c Config) Mixture() bool { return c.NumExperts > 0 }

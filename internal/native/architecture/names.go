@@ -1,7 +1,9 @@
 package architecture
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/json"
 	"math"
 	"slices"
 
@@ -26,7 +28,7 @@ const (
 
 // family returns the family of Hugging Face models that can load the weights.
 func (c Config) family() family {
-	llama := c.Rotary() && cmp.Or(c.Activation, SwiGLU) == SwiGLU && !c.HasLayerNorm()
+	llama := c.Rotary() && c.Gated() && !c.HasLayerNorm()
 	windowed := c.KeysBefore() >= 0
 	switch {
 	case c.gemma3():
@@ -44,7 +46,7 @@ func (c Config) family() family {
 		return familyQwen3MoE
 	case llama && !c.Mixture():
 		return c.llamaFamily(windowed)
-	case c.HasLayerNorm() && c.LearnedPositions() && c.Activation == GELU && c.HasOutputBias() && c.HasMLPBias() && c.Groups() == c.NumAttentionHeads &&
+	case c.HasLayerNorm() && c.LearnedPositions() && !c.Gated() && c.HasOutputBias() && c.HasMLPBias() && c.Groups() == c.NumAttentionHeads &&
 		!c.QKNorm && !windowed && c.HeadDim()*c.NumAttentionHeads == c.HiddenSize:
 		return familyGPT2
 	default:
@@ -55,7 +57,7 @@ func (c Config) family() family {
 // gemma3 reports whether transformers computes the model as one of Gemma 3.
 func (c Config) gemma3() bool {
 	scaled := c.PositionEmbedding != "" && c.PositionEmbedding != Rope || c.UseScaling
-	return c.Activation == GeGLU && !c.HasLayerNorm() && c.NormPlacement == BothNorm && c.ZeroCentered && c.QKNorm && !c.QKNormWhole && !c.Mixture() &&
+	return (c.Activation == GeGLU || c.Activation == GeGLUErf) && !c.HasLayerNorm() && c.NormPlacement == BothNorm && c.ZeroCentered && c.QKNorm && !c.QKNormWhole && !c.Mixture() &&
 		c.HasQKVBias() == c.HasOutputBias() && !c.HasMLPBias() && c.LocalBase != 0 && c.QueryScalar != 0 && !scaled &&
 		c.EmbeddingMultiplier == GemmaMultiplier(c.HiddenSize)
 }
@@ -160,6 +162,40 @@ func HFDType(d tensor.DType) string {
 // whose default in Hugging Face's classes would be wrong, such as those of special tokens, which do
 // not exist here.
 func (c Config) HFConfig() map[string]any {
+	all := withPoints(c.hfConfig())
+	if s := c.QueryScalar; s != 0 && s == math.Trunc(s) && c.family() != familyOwn {
+		all["query_pre_attn_scalar"] = int(s) // whole in Hugging Face's classes
+	}
+	return all
+}
+
+// decimal is a number whose JSON has a decimal point or an exponent, without which Hugging Face's
+// classes refuse it.
+type decimal float64
+
+// MarshalJSON implements json.Marshaler.
+func (d decimal) MarshalJSON() ([]byte, error) {
+	text, err := json.Marshal(float64(d))
+	if err == nil && !bytes.ContainsAny(text, ".e") {
+		text = append(text, ".0"...)
+	}
+	return text, err
+}
+
+// withPoints makes decimals of the floating-point numbers of an object.
+func withPoints(object map[string]any) map[string]any {
+	for key, v := range object {
+		switch v := v.(type) {
+		case float64:
+			object[key] = decimal(v)
+		case map[string]any:
+			withPoints(v)
+		}
+	}
+	return object
+}
+
+func (c Config) hfConfig() map[string]any {
 	common := map[string]any{
 		"vocab_size":          c.VocabSize,
 		"tie_word_embeddings": !c.Untie,
@@ -179,7 +215,7 @@ func (c Config) HFConfig() map[string]any {
 	add(map[string]any{"architectures": []string{class}, "model_type": kind})
 	if c.family() == familyGPT2 {
 		add(map[string]any{
-			"activation_function": "gelu_new",
+			"activation_function": c.hiddenAct(),
 			"n_embd":              c.HiddenSize,
 			"n_inner":             c.FFNHiddenSize,
 			"n_layer":             c.NumLayers,
@@ -193,7 +229,7 @@ func (c Config) HFConfig() map[string]any {
 		return common
 	}
 	add(map[string]any{
-		"hidden_act":              "silu",
+		"hidden_act":              c.hiddenAct(),
 		"hidden_size":             c.HiddenSize,
 		"intermediate_size":       c.FFNHiddenSize,
 		"num_hidden_layers":       c.NumLayers,
@@ -247,7 +283,7 @@ func (c Config) HFConfig() map[string]any {
 	case familyGemma3:
 		delete(common, "hidden_act")
 		add(map[string]any{
-			"hidden_activation": "gelu_pytorch_tanh", "attention_bias": c.HasOutputBias(), "layer_types": c.layerTypes(),
+			"hidden_activation": c.hiddenAct(), "attention_bias": c.HasOutputBias(), "layer_types": c.layerTypes(),
 			"query_pre_attn_scalar": c.QueryScalar, "rope_local_base_freq": c.LocalBase, "attn_logit_softcapping": nil, "final_logit_softcapping": nil,
 		})
 	case familyQwen2, familyQwen3:
@@ -290,6 +326,21 @@ func (c Config) HFConfig() map[string]any {
 		}
 	}
 	return common
+}
+
+// hiddenAct returns the name of the activation in transformers. Without a class there, the key does
+// not decide.
+func (c Config) hiddenAct() string {
+	switch cmp.Or(c.Activation, SwiGLU) {
+	case GELUErf, GeGLUErf:
+		return "gelu"
+	case GELU:
+		return "gelu_new"
+	case GeGLU:
+		return "gelu_pytorch_tanh"
+	default:
+		return "silu"
+	}
 }
 
 // class returns the class in transformers that can load the weights, and its model_type.

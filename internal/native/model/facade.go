@@ -42,5 +42,7 @@ const (
 	LearnedAbsolute = architecture.LearnedAbsolute
 	SwiGLU          = architecture.SwiGLU
 	GeGLU           = architecture.GeGLU
+	GeGLUErf        = architecture.GeGLUErf
 	GELU            = architecture.GELU
+	GELUErf         = architecture.GELUErf
 )

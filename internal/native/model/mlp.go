@@ -19,17 +19,23 @@ func (b *Builder) mlp(w LayerWeights) mlp {
 	in, act, dAct := b.Act(t, b.Config.UpRows()), b.Act(t, f), b.scratch(t, f)
 	if b.Config.Gated() {
 		m := &gatedMLP{up: up, down: down, in: in, act: act, dAct: dAct}
-		if b.Config.Activation == architecture.GeGLU {
-			m.fwd, m.bwd = opmanager.MustBind(b.Fwd, activation.GEGLU), opmanager.MustBind(b.Bwd, activation.DGEGLU)
-		} else {
-			m.fwd, m.bwd = opmanager.MustBind(b.Fwd, activation.SwiGLU), opmanager.MustBind(b.Bwd, activation.DSwiGLU)
+		fwd, bwd := activation.SwiGLU, activation.DSwiGLU
+		switch b.Config.Activation {
+		case architecture.GeGLU:
+			fwd, bwd = activation.GEGLU, activation.DGEGLU
+		case architecture.GeGLUErf:
+			fwd, bwd = activation.GEGLUErf, activation.DGEGLUErf
 		}
+		m.fwd, m.bwd = opmanager.MustBind(b.Fwd, fwd), opmanager.MustBind(b.Bwd, bwd)
 		return m
+	}
+	fwd, bwd, biasBwd := activation.GELU, activation.DGELU, activation.DBiasDGELU
+	if b.Config.Activation == architecture.GELUErf {
+		fwd, bwd, biasBwd = activation.GELUErf, activation.DGELUErf, activation.DBiasDGELUErf
 	}
 	return &gelu{
 		up: up, down: down, in: in, act: act, dAct: dAct,
-		fwd: opmanager.MustBind(b.Fwd, activation.GELU), bwd: opmanager.MustBind(b.Bwd, activation.DGELU),
-		biasBwd: opmanager.MustBind(b.Bwd, activation.DBiasDGELU),
+		fwd: opmanager.MustBind(b.Fwd, fwd), bwd: opmanager.MustBind(b.Bwd, bwd), biasBwd: opmanager.MustBind(b.Bwd, biasBwd),
 	}
 }
 

@@ -92,6 +92,12 @@ func plain() model.Config {
 	return c
 }
 
+// exact returns an architecture with another activation.
+func exact(c model.Config, activation model.Activation) model.Config {
+	c.Activation = activation
+	return c
+}
+
 // olmo2 has norms of outputs, and of all heads in one.
 func olmo2() model.Config {
 	c := qwen3()
@@ -117,8 +123,8 @@ func gemma3() model.Config {
 
 func architectures() map[string]model.Config {
 	return map[string]model.Config{
-		"gemma3": gemma3(),
-		"olmo2":  olmo2(), "norms of outputs": postNorms(),
+		"gemma3": gemma3(), "exact gelu": exact(tiny(true), model.GeGLUErf), "gpt2 with exact gelu": exact(gpt2(), model.GELUErf),
+		"olmo2": olmo2(), "norms of outputs": postNorms(),
 		"llama": tiny(false), "llama untied": tiny(true), "gpt2": gpt2(), "mixtral": mixtral(),
 		"layernorm with rope, swiglu, biases and dropout": mixed(), "rmsnorm with rope and gelu": plain(),
 		"qwen2": qwen2(), "qwen3": qwen3(), "mistral": mistral(), "llama3": llama3(), "norms of heads with learned positions": headNorms(), "layernorm of heads": headLayerNorms(),

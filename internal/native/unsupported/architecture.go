@@ -9,16 +9,17 @@ import (
 // unsupportedArchitecture are the parameters of the model.
 func unsupportedArchitecture() map[string]rule {
 	const (
-		plain    = "the native trainer has no such layer"
-		noPeers  = "the native trainer has no such model"
-		noMuP    = "the native trainer draws weights with init_method_std and scales nothing by width"
-		noScaled = "the native trainer rotates whole heads, each half of a head against the other"
+		plain       = "the native trainer has no such layer"
+		noPeers     = "the native trainer has no such model"
+		noMuP       = "the native trainer draws weights with init_method_std and scales nothing by width"
+		activations = "activation_func is swiglu, geglu, geglu_erf, gelu or gelu_erf"
+		noScaled    = "the native trainer rotates whole heads, each half of a head against the other"
 	)
 	return map[string]rule{
 		"swiglu":                refusedWhen(gated, "activation_func decides the activation"),
 		"openai_gelu":           depends(openaiGELU, "activation_func decides the activation"),
-		"squared_relu":          off("activation_func is swiglu, geglu or gelu"),
-		"quick_geglu":           off("activation_func is swiglu, geglu or gelu"),
+		"squared_relu":          off(activations),
+		"quick_geglu":           off(activations),
 		"glu_linear_offset":     only(plain, 0.0),
 		"softmax_type":          only("attention uses the plain softmax", "vanilla"),
 		"qk_l2_norm":            off(plain),
@@ -65,9 +66,9 @@ func rotary(r Run) bool { return cmp.Or(r.PositionEmbedding, model.Rope) == mode
 func layers(r Run) []any   { return []any{float64(r.NumLayers)} }
 func sequence(r Run) []any { return []any{float64(r.SeqLength)} }
 
-// openaiGELU is Megatron's name for the tanh form of gelu, which is the only one here.
+// openaiGELU is Megatron's name for the tanh form of gelu.
 func openaiGELU(r Run) []any {
-	if gated(r) {
+	if r.Activation != model.GELU {
 		return []any{false}
 	}
 	return []any{true, false}

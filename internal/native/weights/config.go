@@ -1,7 +1,6 @@
 package weights
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -77,6 +76,7 @@ func mistral(r *reader, c *model.Config) {
 
 func mixtral(r *reader, c *model.Config) {
 	decoder(r, c, defaults{groups: 8, positions: 131072, rotaryBase: 1e6, epsilon: 1e-5})
+	experts(r, c)
 	window(r, c, 0)
 	mixture(r, c)
 }
@@ -96,6 +96,7 @@ func qwen3(r *reader, c *model.Config) {
 
 func qwen3MoE(r *reader, c *model.Config) {
 	decoder(r, c, defaults{groups: 4, positions: 32768})
+	experts(r, c)
 	c.QKNorm, c.AttentionBias = true, r.flag("attention_bias", false)
 	c.NumExperts, c.RouterTopk = r.size("num_experts", 128), r.size("num_experts_per_tok", 8)
 	c.MoEFFNHiddenSize = r.size("moe_intermediate_size", 768)
@@ -125,7 +126,7 @@ func gemma3(r *reader, c *model.Config) {
 		vocab: 262208, hidden: 2304, ffn: 9216, layers: 26, heads: 8, groups: 4, positions: 131072, headDim: 256, rotaryBase: 1e6, tied: true,
 		activation: "hidden_activation", scalings: []string{"default", "linear"}, byLayer: true,
 	}
-	c.NormPlacement, c.ZeroCentered, c.QKNorm, c.Activation = model.BothNorm, true, true, model.GeGLU
+	c.NormPlacement, c.ZeroCentered, c.QKNorm = model.BothNorm, true, true
 	decoder(r, c, absent)
 	c.EmbeddingMultiplier, c.QueryScalar = architecture.GemmaMultiplier(c.HiddenSize), r.number("query_pre_attn_scalar", 256)
 	if !(c.QueryScalar > 0) {
@@ -189,8 +190,8 @@ func oneDropout(r *reader, c *model.Config, absent float64) {
 func own(r *reader, c *model.Config) {
 	c.Normalization = model.Normalization(r.text("normalization", ""))
 	c.PositionEmbedding = model.PositionEmbedding(r.text("position_embedding_type", ""))
-	c.Activation = model.Activation(r.text("activation_func", ""))
 	decoder(r, c, defaults{})
+	c.Activation = model.Activation(r.text("activation_func", ""))
 	biases(r, c)
 	c.AddQKVBias, c.QKNorm, c.QKNormWhole = r.flag("add_qkv_bias", false), r.flag("qk_layernorm", false), r.flag("qk_layernorm_whole", false)
 	c.NormPlacement, c.ZeroCentered = model.NormPlacement(r.text("norm_placement", "")), r.flag("layernorm_zero_centered_gamma", false)
@@ -211,6 +212,14 @@ func biases(r *reader, c *model.Config) {
 	c.AttentionBias, c.MLPBias = r.flag("attention_bias", false), r.flag("mlp_bias", false)
 	if c.AttentionBias && c.MLPBias {
 		c.AddBiasLinear, c.AttentionBias, c.MLPBias = true, false, false
+	}
+}
+
+// experts refuses the activations that experts do not have.
+func experts(r *reader, c *model.Config) {
+	if c.Activation != "" && c.Activation != model.SwiGLU {
+		r.fault("hidden_act", fmt.Sprintf("%q", r.text("hidden_act", "")), "silu or swish with experts")
+		c.Activation = ""
 	}
 }
 
@@ -298,7 +307,7 @@ type defaults struct {
 
 	vocab, hidden, ffn, layers, heads int    // 0 makes the key necessary
 	tied                              bool   // the output layer shares the weights of the embedding
-	activation                        string // the key of GELU in its tanh form; "" is hidden_act with SiLU
+	activation                        string // the key of the activation, GELU in its tanh form if absent; "" is hidden_act, SiLU if absent
 }
 
 // decoder reads what the classes after Llama have in common.
@@ -315,11 +324,15 @@ func decoder(r *reader, c *model.Config, d defaults) {
 	c.AttentionDropout = r.number("attention_dropout", 0)
 	c.RotaryBase = cmp.Or(d.rotaryBase, 10000)
 	c.Untie = !r.flag("tie_word_embeddings", d.tied)
-	if d.activation == "" {
-		r.only("hidden_act", "silu", "silu", "swish")
-	} else {
-		const tanh = "gelu_pytorch_tanh"
-		r.only(d.activation, tanh, tanh, "gelu_new")
+	key, silu := "hidden_act", []string{"silu", "swish"}
+	if d.activation != "" {
+		key, silu = d.activation, nil
+	}
+	switch c.Activation = r.activation(key, silu...); c.Activation {
+	case model.GELU:
+		c.Activation = model.GeGLU
+	case model.GELUErf:
+		c.Activation = model.GeGLUErf
 	}
 	if r.given("head_dim") {
 		d.headDim = 0
@@ -334,7 +347,7 @@ func decoder(r *reader, c *model.Config, d defaults) {
 // in rope_parameters.
 func rotation(r *reader, c *model.Config, d defaults) {
 	c.RotaryBase = r.number("rope_theta", c.RotaryBase)
-	if r.has("rope_scaling") && r.has("rope_parameters") && !bytes.Equal(compact(r.keys["rope_scaling"]), compact(r.keys["rope_parameters"])) {
+	if r.has("rope_scaling") && r.has("rope_parameters") && !same(r.keys["rope_scaling"], r.keys["rope_parameters"]) {
 		r.fault("rope_scaling", short(r.keys["rope_scaling"]), "the value of rope_parameters, or only one of the two")
 	}
 	old := d.original
@@ -456,7 +469,7 @@ func yarn(r *reader, c *model.Config, old int) {
 }
 
 func gpt2(r *reader, c *model.Config) {
-	c.Normalization, c.PositionEmbedding, c.Activation, c.AddBiasLinear = model.LayerNorm, model.LearnedAbsolute, model.GELU, true
+	c.Normalization, c.PositionEmbedding, c.AddBiasLinear = model.LayerNorm, model.LearnedAbsolute, true
 	c.VocabSize, c.HiddenSize, c.NumLayers, c.NumAttentionHeads = r.size("vocab_size", 50257), r.size("n_embd", 768), r.size("n_layer", 12), r.size("n_head", 12)
 	c.NumQueryGroups = c.NumAttentionHeads
 	c.FFNHiddenSize = r.size("n_inner", 4*c.HiddenSize)
@@ -465,11 +478,7 @@ func gpt2(r *reader, c *model.Config) {
 	oneDropout(r, c, 0.1)
 	c.AttentionDropout = r.number("attn_pdrop", 0.1)
 	c.Untie = !r.flag("tie_word_embeddings", true)
-	if r.text("activation_function", "") == "gelu" {
-		r.fault("activation_function", `"gelu"`, "gelu_new or gelu_pytorch_tanh: GELU is computed in its tanh form, and gelu is the exact one with erf")
-	} else {
-		r.only("activation_function", "gelu_new", "gelu_new", "gelu_pytorch_tanh")
-	}
+	c.Activation = r.activation("activation_function")
 	if !r.flag("scale_attn_weights", true) {
 		r.fault("scale_attn_weights", false, "true: scores are divided by the square root of the head dimension")
 	}

@@ -5,8 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/primus-fl/primus/internal/native/model"
 )
 
 // reader reads the keys of a config.json and collects what is wrong with them. A key with null is
@@ -36,18 +39,19 @@ func (r *reader) read(key string, into any, want string) bool {
 // short returns the beginning of a JSON value, in one line.
 func short(raw json.RawMessage) string {
 	const most = 80
-	line := string(compact(raw))
+	var compact bytes.Buffer
+	_ = json.Compact(&compact, raw) // what fails leaves nothing
+	line := compact.String()
 	if len(line) <= most {
 		return line
 	}
 	return strings.ToValidUTF8(line[:most], "") + "…"
 }
 
-// compact returns a JSON value without spaces between its parts, empty for other text.
-func compact(raw json.RawMessage) []byte {
-	var line bytes.Buffer
-	_ = json.Compact(&line, raw) // what fails leaves nothing
-	return line.Bytes()
+// same reports whether two JSON values are equal.
+func same(a, b json.RawMessage) bool {
+	var x, y any
+	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
 }
 
 // size returns a whole number of at least 1. A default of 0 makes the key necessary.
@@ -98,6 +102,23 @@ func (r *reader) text(key, absent string) string {
 func (r *reader) only(key, absent string, values ...string) {
 	if got := r.text(key, absent); !slices.Contains(values, got) {
 		r.fault(key, fmt.Sprintf("%q", got), strings.Join(values, " or "))
+	}
+}
+
+// activation returns the activation that a key names: "" for the names of SiLU, if the class has
+// them, or a form of GELU. That of an absent key is SiLU or else the tanh form.
+func (r *reader) activation(key string, silu ...string) model.Activation {
+	names := append(silu, "gelu_new", "gelu_pytorch_tanh", "gelu")
+	switch got := r.text(key, names[0]); {
+	case !slices.Contains(names, got):
+		r.fault(key, fmt.Sprintf("%q", got), strings.Join(names, " or "))
+		return ""
+	case slices.Contains(silu, got):
+		return ""
+	case got == "gelu":
+		return model.GELUErf
+	default:
+		return model.GELU
 	}
 }
 

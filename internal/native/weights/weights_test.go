@@ -79,9 +79,13 @@ func architectures() map[string]model.Config {
 	gemma3 := qwen3Bias
 	gemma3.Activation, gemma3.NormPlacement, gemma3.ZeroCentered, gemma3.QueryScalar, gemma3.LocalBase = model.GeGLU, model.BothNorm, true, 9, 100
 	gemma3.EmbeddingMultiplier, gemma3.Window, gemma3.WindowLayers = 4, [2]int{3, 0}, []int{1, 0}
+	exact, gelu, exactGemma, exactGPT2, ownGelu := llama(), qwen2, gemma3, gpt2(), llama()
+	exact.Activation, gelu.Activation, exactGemma.Activation, exactGPT2.Activation = model.GeGLUErf, model.GeGLU, model.GeGLUErf, model.GELUErf
+	ownGelu.Activation = model.GELUErf
 	times3 := gemma3
 	times3.EmbeddingMultiplier, times3.Interpolation = 3, 2
 	return map[string]model.Config{
+		"exact gelu": exact, "qwen2 with gelu": gelu, "gemma3 with exact gelu": exactGemma, "gpt2 with exact gelu": exactGPT2, "exact gelu, own": ownGelu,
 		"gemma3": gemma3, "gemma3 with another multiplier": times3, "olmo2": olmo2, "norms of outputs": whole,
 		"attention bias": attentionBias, "mlp bias": mlpBias, "qwen3 with biases": qwen3Bias, "qwen3 moe with biases": qwen3MoEBias,
 		"dynamic": dynamic, "longrope": long,

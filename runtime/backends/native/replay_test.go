@@ -42,7 +42,9 @@ func TestPyTorchReplaysARun(t *testing.T) {
 			"rope_local_base_freq=100", "embedding_multiplier=4", "hidden_size=16", "kv_channels=8", "window_size=[6,0]", "window_attn_skip_freq=2",
 			"rotary_seq_len_interpolation_factor=2", "untie_embeddings_and_output_weights=false",
 		}},
-		"mlp bias": {"llama_2M", []string{"mlp_bias=true"}},
+		"exact gelu":       {"llama_2M", []string{"activation_func=geglu_erf"}},
+		"gpt2, exact gelu": {"gpt2_10M", []string{"num_query_groups=4", "activation_func=gelu_erf"}},
+		"mlp bias":         {"llama_2M", []string{"mlp_bias=true"}},
 		"longrope": {"llama_2M", []string{
 			"position_embedding_type=longrope", "rope_scaling_original_max_position_embeddings=16", "rope_scaling_attention_factor=1.1",
 			"kv_channels=8", "rope_scaling_short_factor=[1,1,1,1]", "rope_scaling_long_factor=[1,1.5,2.5,4]",

@@ -89,8 +89,17 @@ func exported(t *testing.T, m *model.Model) *export.Model {
 	text, err := json.Marshal(m.Config().HFConfig())
 	require.NoError(t, err)
 	e := &export.Model{Config: m.Config(), Tensors: weights.FromModel(m), Tokenizer: tokenizer.Byte{}}
-	require.NoError(t, json.Unmarshal(text, &e.JSON))
+	e.JSON = object(t, text)
 	return e
+}
+
+// object returns a JSON object with numbers as they are written.
+func object(t *testing.T, text []byte) (all map[string]any) {
+	t.Helper()
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	require.NoError(t, decoder.Decode(&all))
+	return all
 }
 
 // withDecoder calls f with a decoder of one sequence.
@@ -229,8 +238,7 @@ func setKeys(t *testing.T, dir string, keys map[string]any) {
 	path := filepath.Join(dir, "config.json")
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
-	var config map[string]any
-	require.NoError(t, json.Unmarshal(text, &config))
+	config := object(t, text)
 	maps.Copy(config, keys)
 	text, err = json.Marshal(config)
 	require.NoError(t, err)
@@ -382,7 +390,7 @@ func TestWhatIsNotExported(t *testing.T) {
 	windowed.Window = [2]int{2, 0}
 	_, err = export.GGUF(target+".gguf", exported(t, newModel(t, windowed)), export.GGUFSettings{})
 	assert.ErrorContains(t, err, "without a window: given 3 tokens of 48 positions")
-	for name, want := range map[string]string{"qwen3 with biases": "attention_bias", "dynamic": "positions of type dynamic", "longrope": "positions of type longrope"} {
+	for name, want := range map[string]string{"exact gelu": `activation_func: llama.cpp computes models of the type "llama" with swiglu: given geglu_erf`, "gpt2 with exact gelu": `"gpt2" with gelu: given gelu_erf`, "qwen3 with biases": "attention_bias", "dynamic": "positions of type dynamic", "longrope": "positions of type longrope"} {
 		_, err = export.GGUF(target+".gguf", exported(t, newModel(t, families()[name])), export.GGUFSettings{})
 		assert.ErrorContains(t, err, want)
 	}

@@ -68,6 +68,9 @@ func (g *ggufWriter) convert() error {
 	if !ok {
 		return fmt.Errorf("llama.cpp computes no model of the type %q", kind)
 	}
+	if act := g.c.Activation; act != model.SwiGLU && act != model.GELU {
+		return fmt.Errorf("activation_func: llama.cpp computes models of the type %q with %s: given %s", kind, map[bool]string{true: string(model.SwiGLU), false: string(model.GELU)}[g.c.Gated()], act)
+	}
 	if p := g.c.PositionEmbedding; p != model.Rope && p != model.LearnedAbsolute {
 		return fmt.Errorf("rope_scaling: positions of type %s are not exported to GGUF: export the folder with --format hf and convert that", p)
 	}

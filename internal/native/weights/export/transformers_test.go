@@ -41,7 +41,10 @@ func families() map[string]model.Config {
 	gemma3 := all["qwen3"]
 	gemma3.Activation, gemma3.NormPlacement, gemma3.ZeroCentered, gemma3.QueryScalar, gemma3.LocalBase = model.GeGLU, model.BothNorm, true, 9, 100
 	gemma3.EmbeddingMultiplier, gemma3.Window, gemma3.WindowLayers = 8, [2]int{20, 0}, []int{1, 0}
+	exact, tanh, exactGPT2, exactGemma := llama(), all["qwen3"], all["gpt2"], gemma3
+	exact.Activation, tanh.Activation, exactGPT2.Activation, exactGemma.Activation = model.GeGLUErf, model.GeGLU, model.GELUErf, model.GeGLUErf
 	maps.Copy(all, map[string]model.Config{
+		"exact gelu": exact, "qwen3 with gelu": tanh, "gpt2 with exact gelu": exactGPT2, "gemma3 with exact gelu": exactGemma,
 		"gemma3": gemma3, "olmo2": olmo2, "attention bias": attention, "mlp bias": mlp, "qwen3 with biases": qwen3, "dynamic": dynamic, "yarn": yarn, "longrope": long, "longrope, short": short,
 	})
 	return all

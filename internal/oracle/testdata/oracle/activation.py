@@ -6,6 +6,7 @@ from call import leaf, op, rows
 
 FUNCTIONS = {
     "gelu": lambda x: F.gelu(x, approximate="tanh"),
+    "gelu_erf": F.gelu,
     "qgelu": lambda x: x * torch.sigmoid(1.702 * x),
     "relu": F.relu,
     "srelu": lambda x: F.relu(x) ** 2,
@@ -13,7 +14,7 @@ FUNCTIONS = {
     "sigmoid": torch.sigmoid,
 }
 GATES = {
-    "swiglu": "silu", "geglu": "gelu", "glu": "sigmoid", "qgeglu": "qgelu", "reglu": "relu", "sreglu": "srelu",
+    "swiglu": "silu", "geglu": "gelu", "geglu_erf": "gelu_erf", "glu": "sigmoid", "qgeglu": "qgelu", "reglu": "relu", "sreglu": "srelu",
 }
 
 
@@ -46,7 +47,7 @@ def register_gate(name, function):
         return {a.Output: torch.cat([a.Grad * second * derivative(function, first), a.Grad * function(first)], -1)}
 
 
-for name in ("gelu", "qgelu", "relu", "srelu", "silu"):
+for name in ("gelu", "gelu_erf", "qgelu", "relu", "srelu", "silu"):
     register(name, FUNCTIONS[name])
 for name, function in GATES.items():
     register_gate(name, FUNCTIONS[function])

@@ -4,7 +4,7 @@
 Starts from a run's first checkpoint (save_initial), takes its batches (dump_batches) in
 their order, and compares the weights at the end with its last checkpoint. The models, one
 for each family that config.json may name, are written from the papers on RMSNorm, layer
-normalisation, rotary positions, attention, SwiGLU, GELU and the balanced mixture of experts,
+normalisation, rotary positions, attention, SwiGLU, GELU in both forms and the balanced mixture of experts,
 with plain tensor operations and PyTorch's gradients. Prints one JSON object: for each run the
 losses and gradient norms of all steps, and for each weight the relative distance at the end.
 """
@@ -131,7 +131,12 @@ def attend(q, k, v, window=None):
     return torch.cat(out, -1)
 
 
-def gelu(x):
+def gelu(x, name):
+    """The gate silu, or GELU: gelu is exact, other names are its tanh form."""
+    if name == "silu":
+        return x * torch.sigmoid(x)
+    if name == "gelu":
+        return x / 2 * (1 + torch.erf(x / math.sqrt(2)))
     return x / 2 * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
 
 
@@ -142,8 +147,7 @@ def linear(x, w, name):
 
 def mlp(x, w, at, config, names=("mlp.gate_proj", "mlp.up_proj", "mlp.down_proj")):
     gate, up, down = (at + name for name in names)
-    gate = linear(x, w, gate)
-    gate = gelu(gate) if "hidden_activation" in config else gate * torch.sigmoid(gate)
+    gate = gelu(linear(x, w, gate), config.get("hidden_activation") or config.get("hidden_act", "silu"))
     return linear(gate * linear(x, w, up), w, down), 0
 
 
@@ -219,7 +223,7 @@ def gpt2(tokens, w, config):
         )
         x = x + linear(attend(q, k, v), "attn.c_proj")
         y = linear(standardise(x, w, at + "ln_2.", eps), "mlp.c_fc")
-        x = x + linear(gelu(y), "mlp.c_proj")
+        x = x + linear(gelu(y, config.get("activation_function")), "mlp.c_proj")
     return standardise(x, w, "transformer.ln_f.", eps) @ w["transformer.wte.weight"].T, 0
 
 

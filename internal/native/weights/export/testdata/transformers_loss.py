@@ -21,11 +21,12 @@ def main():
     result = {}
     for path in a.paths:
         try:
-            AutoConfig.from_pretrained(path)
+            config = AutoConfig.from_pretrained(path)
         except (KeyError, ValueError):
             result[path] = None
             continue
-        model = AutoModelForCausalLM.from_pretrained(path, attn_implementation="eager").double().eval()
+        config._experts_implementation = "eager"  # others do not take float64
+        model = AutoModelForCausalLM.from_pretrained(path, config=config, attn_implementation="eager").double().eval()
         with torch.no_grad():
             result[path] = model(tokens, labels=tokens).loss.item()
     print(json.dumps(result))
