@@ -11,7 +11,7 @@ import torch
 from . import torch as own
 
 F = torch.nn.functional
-_FLOATS = (torch.float32, torch.bfloat16, torch.float16, torch.float64)
+FLOATS = (torch.float32, torch.bfloat16, torch.float16, torch.float64)
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 _tracing: Callable[[], bool] = getattr(torch.jit, "is_tracing")  # noqa: B009  not among the exported names
 _compiling: Callable[[], bool] = getattr(getattr(torch, "compiler", None), "is_compiling", lambda: False)
@@ -22,13 +22,13 @@ except TypeError:  # before torch 2.4
     _autocast = torch.is_autocast_cpu_enabled
 
 
-def _served(*tensors: Any) -> bool:
+def served(*tensors: Any) -> bool:
     """Say whether ops can take these operands as they are: plain tensors of one dtype in host memory."""
     given = [t for t in tensors if t is not None]
     if not given or _autocast() or _tracing() or _compiling():
         return False
     dtype = given[0].dtype
-    return dtype in _FLOATS and all(
+    return dtype in FLOATS and all(
         type(t) in _PLAIN
         and t.is_cpu
         and t.layout is torch.strided
@@ -39,13 +39,13 @@ def _served(*tensors: Any) -> bool:
     )
 
 
-def _linear(theirs: Callable[..., Any], input: Any, weight: Any, bias: Any = None) -> Any:
-    if not _served(input, weight, bias) or input.dim() == 0 or weight.dim() != 2 or input.shape[-1] != weight.shape[1]:
+def linear(theirs: Callable[..., Any], input: Any, weight: Any, bias: Any = None) -> Any:
+    if not served(input, weight, bias) or input.dim() == 0 or weight.dim() != 2 or input.shape[-1] != weight.shape[1]:
         return theirs(input, weight, bias)
     return own.linear(input[None], weight, bias)[0] if input.dim() == 1 else own.linear(input, weight, bias)
 
 
-def _layer_norm(
+def layer_norm(
     theirs: Callable[..., Any],
     input: Any,
     normalized_shape: Any,
@@ -53,34 +53,44 @@ def _layer_norm(
     bias: Any = None,
     eps: float = 1e-5,
 ) -> Any:
-    if len(normalized_shape) != 1 or weight is None or not _served(input, weight, bias) or not _last(input, weight):
+    if len(normalized_shape) != 1 or weight is None or not served(input, weight, bias) or not _last(input, weight):
         return theirs(input, normalized_shape, weight, bias, eps)
     return own.layer_norm(input, weight, bias, eps)
 
 
-def _rms_norm(
+def _eps(dtype: Any) -> float:
+    """Return the eps of rms_norm without one: that of the dtype, or in later versions of torch at most that of f32."""
+    if dtype.itemsize < 4 and F.rms_norm(torch.full((1, 1), 1e-3, dtype=dtype), (1,)) > 0.5:
+        dtype = torch.float32
+    return float(torch.finfo(dtype).eps)
+
+
+_EPS = {dtype: _eps(dtype) for dtype in FLOATS} if hasattr(F, "rms_norm") else {}
+
+
+def rms_norm(
     theirs: Callable[..., Any], input: Any, normalized_shape: Any, weight: Any = None, eps: Optional[float] = None
 ) -> Any:
-    if len(normalized_shape) != 1 or weight is None or not _served(input, weight) or not _last(input, weight):
+    if len(normalized_shape) != 1 or weight is None or not served(input, weight) or not _last(input, weight):
         return theirs(input, normalized_shape, weight, eps)
-    return own.rms_norm(input, weight, torch.finfo(input.dtype).eps if eps is None else eps)
+    return own.rms_norm(input, weight, _EPS[input.dtype] if eps is None else eps)
 
 
 def _last(input: Any, weight: Any) -> bool:
     return bool(input.dim() > 0 and weight.dim() == 1 and input.shape[-1] == weight.shape[0])
 
 
-def _silu(theirs: Callable[..., Any], input: Any, inplace: bool = False) -> Any:
-    return theirs(input, inplace) if inplace or not _served(input) else own.silu(input)
+def silu(theirs: Callable[..., Any], input: Any, inplace: bool = False) -> Any:
+    return theirs(input, inplace) if inplace or not served(input) else own.silu(input)
 
 
-def _gelu(theirs: Callable[..., Any], input: Any, approximate: str = "none") -> Any:
-    if approximate != "tanh" or not _served(input):
+def gelu(theirs: Callable[..., Any], input: Any, approximate: str = "none") -> Any:
+    if approximate != "tanh" or not served(input):
         return theirs(input, approximate=approximate)
     return own.gelu(input)
 
 
-def _cross_entropy(
+def cross_entropy(
     theirs: Callable[..., Any],
     input: Any,
     target: Any,
@@ -97,7 +107,7 @@ def _cross_entropy(
         or reduce is not None
         or label_smoothing != 0
         or reduction not in ("none", "mean", "sum")
-        or not _served(input)
+        or not served(input)
         or input.dim() != 2
         or type(target) not in _PLAIN
         or target.dtype is not torch.int64
@@ -108,7 +118,7 @@ def _cross_entropy(
     return own.cross_entropy(input, target, ignore_index, reduction).to(input.dtype)
 
 
-def _attention(
+def attention(
     theirs: Callable[..., Any],
     query: Any,
     key: Any,
@@ -123,7 +133,7 @@ def _attention(
         attn_mask is not None
         or dropout_p != 0
         or set(others) - {"scale", "enable_gqa"}
-        or not _served(query, key, value)
+        or not served(query, key, value)
         or any(t.dim() != 4 for t in (query, key, value))
         or query.shape[1] != key.shape[1] * (query.shape[1] // key.shape[1] if grouped else 1)
         or is_causal
@@ -135,13 +145,13 @@ def _attention(
 
 
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "linear": _linear,
-    "layer_norm": _layer_norm,
-    "rms_norm": _rms_norm,
-    "silu": _silu,
-    "gelu": _gelu,
-    "cross_entropy": _cross_entropy,
-    "scaled_dot_product_attention": _attention,
+    "linear": linear,
+    "layer_norm": layer_norm,
+    "rms_norm": rms_norm,
+    "silu": silu,
+    "gelu": gelu,
+    "cross_entropy": cross_entropy,
+    "scaled_dot_product_attention": attention,
 }
 
 _lock = threading.Lock()

@@ -19,15 +19,18 @@ __all__ = [
     "SwiGLU",
     "attention",
     "cross_entropy",
+    "gated_linear",
     "gelu",
     "install",
     "layer_norm",
     "linear",
+    "patch",
     "rms_norm",
     "rope",
     "silu",
     "swiglu",
     "uninstall",
+    "unpatch",
 ]
 
 
@@ -125,6 +128,35 @@ class _SwiGLU(torch.autograd.Function):
 def swiglu(x: Any) -> Any:
     """Return silu(a)·b, where a and b are the halves of the last axis."""
     return _SwiGLU.apply(x)
+
+
+class _GatedLinear(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Any, gate: Any, up: Any) -> Any:
+        h = x.new_empty((*x.shape[:-1], 2 * gate.shape[0]))
+        for weight, half in zip((gate, up), h.chunk(2, -1)):
+            ops.generic_gemm(weight, x, trans_a=True, D=half)
+        ctx.save_for_backward(x, gate, up, h)
+        return ops.swiglu(h)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, dy: Any) -> Any:
+        x, gate, up, h = ctx.saved_tensors
+        dh = ops.dswiglu(dy.contiguous(), h)
+        rows, halves = x.reshape(-1, x.shape[-1]), dh.view(-1, dh.shape[-1]).chunk(2, -1)
+        dx, *dweights = (torch.empty_like(t) if on else None for t, on in zip((rows, gate, up), ctx.needs_input_grad))
+        for weight, dhalf, dweight in zip((gate, up), halves, dweights):
+            if dweight is not None:
+                ops.generic_gemm(rows, dhalf, trans_b=True, D=dweight)
+            if dx is not None:
+                ops.generic_gemm(weight, dhalf, D=dx, accumulate=weight is up)
+        return None if dx is None else dx.view(x.shape), *dweights
+
+
+def gated_linear(x: Any, gate: Any, up: Any) -> Any:
+    """Return silu(x·gateᵀ)·(x·upᵀ)."""
+    return _GatedLinear.apply(x, gate, up)
 
 
 class _Activation(torch.autograd.Function):
@@ -332,3 +364,4 @@ class AdamW(torch.optim.Optimizer):
 
 
 from ._functional import install, uninstall  # noqa: E402  functions above stand in for those of torch
+from ._patch import patch, unpatch  # noqa: E402

@@ -18,10 +18,24 @@ def module(name: str) -> Any:
 
 
 torch, numpy = module("torch"), module("numpy")
+transformers = module("transformers") if torch else None
 if torch:
     torch.manual_seed(1)  # the same numbers in each run
 needs_torch = unittest.skipUnless(torch, "needs torch")
+needs_transformers = unittest.skipUnless(transformers, "needs transformers")
 needs_numpy = unittest.skipUnless(numpy, "needs numpy")
+
+
+def calls() -> dict[str, float]:
+    """Return how often each op was called."""
+    import primus_fl
+
+    found: dict[str, float] = {}
+    for line in primus_fl.metrics().splitlines():
+        if line.startswith("primus_op_calls_total{"):
+            name = line.split('op="')[1].split('"')[0]
+            found[name] = found.get(name, 0) + float(line.split()[-1])
+    return found
 
 
 def python(program: str, *args: str, **env: str) -> str:
