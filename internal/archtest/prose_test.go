@@ -55,16 +55,29 @@ func longSentences(page string, limit int) (long []string) {
 	return long
 }
 
-func TestSentencesAreShort(t *testing.T) {
+// inversion matches the beginning of a sentence whose verb comes before its subject.
+var inversion = regexp.MustCompile(`(^|[.?!:;|] )(So|Nor|Neither|Thus|Only then|Among them|With it|With them) (is|are|was|were|do|does|did|has|have|can|may|must|it (is|does|has))\b[^.]*`)
+
+// inversions returns the sentences of a page that begin with a verb before the subject.
+func inversions(page string) (found []string) {
+	page = strings.Join(strings.Fields(codeSpan.ReplaceAllString(fencedBlock.ReplaceAllString(page, ""), "code")), " ")
+	for _, parts := range inversion.FindAllString(page, -1) {
+		found = append(found, fmt.Sprintf("the verb comes before the subject: %s", strings.TrimLeft(parts, ".?!:;| ")))
+	}
+	return found
+}
+
+func TestSentences(t *testing.T) {
 	t.Parallel()
 	assert.Equal(t, []string{"a sentence of 4 words, want at most 3: A  is very long"},
 		longSentences("# A heading of many words\n\nA `thing of\nmany` is\nvery long. One: two.\n\n| a | table | of | words |\n\n```sh\na b c d e\n```\n", 3))
+	assert.Equal(t, []string{"the verb comes before the subject: So is the other one"}, inversions("One is refused.\nSo is the other one. So far, so good: and so are all.\n"))
 	require.NoError(t, filepath.WalkDir("../../docs", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".md") {
 			return err
 		}
 		page, err := os.ReadFile(path)
-		for _, fault := range longSentences(string(page), maxSentence) {
+		for _, fault := range append(longSentences(string(page), maxSentence), inversions(string(page))...) {
 			t.Errorf("%s: %s", path, fault)
 		}
 		return err

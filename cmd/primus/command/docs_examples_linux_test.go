@@ -206,3 +206,46 @@ func TestReadmeListings(t *testing.T) {
 	}
 	assert.Equal(t, 2, listings)
 }
+
+// The index of docs leads to every page.
+func TestIndexHasEveryPage(t *testing.T) {
+	t.Parallel()
+	all := pages(t)
+	for page := range all {
+		if name, ok := strings.CutPrefix(page, "docs/"); ok && name != "README.md" {
+			assert.Contains(t, all["docs/README.md"], "]("+name, "docs/README.md links to %s", page)
+		}
+	}
+}
+
+// The files of the examples in CONTRIBUTING.md exist. A name without a folder is in the folder of
+// the name before.
+func TestContributingNamesFiles(t *testing.T) {
+	t.Parallel()
+	_, rows, found := strings.Cut(pages(t)["CONTRIBUTING.md"], "| what | files of the example |")
+	require.True(t, found)
+	rows, _, _ = strings.Cut(rows, "\n\n")
+	files := 0
+	for row := range strings.Lines(rows) {
+		cells := strings.Split(row, "|")
+		if len(cells) < 5 {
+			continue
+		}
+		folder := ""
+		for _, name := range regexp.MustCompile("`([\\w./]+/?[\\w.]*)`").FindAllStringSubmatch(cells[2]+cells[3], -1) {
+			file := name[1]
+			switch {
+			case strings.Contains(file, "/"):
+				folder = filepath.Dir(file)
+			case strings.HasSuffix(file, ".go"):
+				file = filepath.Join(folder, file)
+			default:
+				continue // a variable, or a name in a program
+			}
+			files++
+			_, err := os.Stat(filepath.Join("..", "..", "..", file))
+			assert.NoError(t, err, "CONTRIBUTING.md names %s", file)
+		}
+	}
+	assert.GreaterOrEqual(t, files, 20)
+}
