@@ -164,16 +164,7 @@ func (p *Plan) layerInput() float64 {
 // chunkActivations returns what a chunk keeps of one micro batch, and the most that recomputing
 // needs beside it.
 func (p *Plan) chunkActivations(c Chunk) (kept, working float64) {
-	dense, sparse := sumBytes(p.Activations(false)), 0.0
-	if p.Model.Experts > 0 {
-		sparse = sumBytes(p.Activations(true))
-	}
-	whole := func(layer int) float64 {
-		if p.Model.sparse[layer] {
-			return sparse
-		}
-		return dense
-	}
+	whole := func(layer int) float64 { return p.layerAt(layer).activation }
 	group, inGroup := 0.0, 0
 	for i, layer := range c.Layers {
 		if !p.Recompute.recomputes(i, layer) {

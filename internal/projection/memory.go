@@ -3,6 +3,7 @@ package projection
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Memory is the memory that a run needs on a device.
@@ -47,6 +48,13 @@ type held struct {
 	largest                   float64 // the most that a layer has
 }
 
+// plus adds the parameters of a layer.
+func (h *held) plus(one held) {
+	h.dense, h.expert, h.adapters = h.dense+one.dense, h.expert+one.expert, h.adapters+one.adapters
+	h.linearDense, h.linearExpert = h.linearDense+one.linearDense, h.linearExpert+one.linearExpert
+	h.largest = max(h.largest, one.largest)
+}
+
 func (h held) total() float64 { return h.dense + h.expert }
 
 // trained returns the parameters that have gradients and an optimizer.
@@ -85,7 +93,7 @@ func (p *Plan) held(rank int) held {
 	var h held
 	for _, c := range p.Stages[rank] {
 		for _, layer := range c.Layers {
-			p.add(&h, p.Model.layer(p.Model.sparse[layer]))
+			h.plus(p.layerAt(layer).held)
 		}
 		for range c.MTP {
 			p.add(&h, p.Model.mtpLayer())
@@ -128,76 +136,104 @@ func (p *Plan) Memory(reserve float64) Memory {
 	return mem
 }
 
+// stage returns the memory of a device of a pipeline rank, with the parts of which it consists.
 func (p *Plan) stage(rank int, reserve float64) Stage {
-	h, c := p.held(rank), p.Precision
-	s := Stage{Rank: rank, Chunks: p.Stages[rank], InFlight: p.inFlight[rank], Parameters: h.total(), Reserve: reserve}
-	line := func(into *float64, part, formula, numbers string, bytes float64) {
+	s := Stage{Rank: rank, Chunks: p.Stages[rank], InFlight: p.inFlight[rank]}
+	p.fill(&s, reserve, func(part string, bytes float64, how explanation) {
+		formula, numbers := how()
+		s.Lines = append(s.Lines, Line{part, bytes, formula, numbers})
+	})
+	return s
+}
+
+// explanation returns the formula of a figure, and the formula with numbers.
+type explanation func() (formula, numbers string)
+
+// fill computes the memory of a stage with some chunks and micro batches in flight, and hands out
+// the parts that are not 0.
+func (p *Plan) fill(s *Stage, reserve float64, part func(part string, bytes float64, how explanation)) {
+	h, c := p.held(s.Rank), p.Precision
+	s.Parameters = h.total()
+	line := func(into *float64, name string, bytes float64, how explanation) {
 		*into = bytes
 		if bytes > 0 {
-			s.Lines = append(s.Lines, Line{part, bytes, formula, numbers})
 			s.Total += bytes
+			part(name, bytes, how)
 		}
 	}
-	sharded := func(kind string, bytes int) (float64, string, string) {
+	sharded := func(kind string, bytes int) (float64, explanation) {
 		d, e := p.shards(kind)
 		dense, expert, of := h.dense, h.expert, "parameters"
 		if p.Model.AdapterRank > 0 && kind != ShardParameters {
 			dense, expert = p.Model.trained(h)
 			of = "parameters of adapters"
 		}
-		total := float64(bytes) * (dense/d + expert/e)
-		if d == 1 && e == 1 {
-			return total, fmt.Sprintf("%d · %s", bytes, of), fmt.Sprintf("%d · %.0f", bytes, dense+expert)
+		return float64(bytes) * (dense/d + expert/e), func() (string, string) {
+			switch {
+			case d == 1 && e == 1:
+				return fmt.Sprintf("%d · %s", bytes, of), fmt.Sprintf("%d · %.0f", bytes, dense+expert)
+			case expert == 0:
+				return fmt.Sprintf("%d · %s / (dp · cp)", bytes, of), fmt.Sprintf("%d · %.0f / %.0f", bytes, dense, d)
+			}
+			return fmt.Sprintf("%d · (dense parameters / (dp · cp) + parameters of experts / edp)", bytes), fmt.Sprintf("%d · (%.0f / %.0f + %.0f / %.0f)", bytes, dense, d, expert, e)
 		}
-		if expert == 0 {
-			return total, fmt.Sprintf("%d · %s / (dp · cp)", bytes, of), fmt.Sprintf("%d · %.0f / %.0f", bytes, dense, d)
-		}
-		return total, fmt.Sprintf("%d · (dense parameters / (dp · cp) + parameters of experts / edp)", bytes), fmt.Sprintf("%d · (%.0f / %.0f + %.0f / %.0f)", bytes, dense, d, expert, e)
 	}
 
-	bytes, formula, numbers := sharded(ShardParameters, c.Weight)
+	bytes, how := sharded(ShardParameters, c.Weight)
 	if c.Sharding == ShardParameters {
+		whole := how
 		bytes += 2 * float64(c.Weight) * h.largest
-		formula += " + 2 gathered layers"
-		numbers += fmt.Sprintf(" + 2 · %d · %.0f", c.Weight, h.largest)
+		how = func() (string, string) {
+			formula, numbers := whole()
+			return formula + " + 2 gathered layers", numbers + fmt.Sprintf(" + 2 · %d · %.0f", c.Weight, h.largest)
+		}
 	}
-	line(&s.Weights, "weights", formula, numbers, bytes)
-	if c.FP8Copies > 0 && c.Sharding == ShardParameters {
-		line(&s.FP8Copies, "fp8 copies of weights", fmt.Sprintf("%d · parameters of 2 gathered layers", c.FP8Copies), fmt.Sprintf("%d · 2 · %.0f", c.FP8Copies, h.largest), 2*float64(c.FP8Copies)*h.largest)
-	} else if c.FP8Copies > 0 {
-		line(&s.FP8Copies, "fp8 copies of weights", fmt.Sprintf("%d · parameters of linear layers", c.FP8Copies), fmt.Sprintf("%d · %.0f", c.FP8Copies, h.linearDense+h.linearExpert),
-			float64(c.FP8Copies)*(h.linearDense+h.linearExpert))
+	line(&s.Weights, "weights", bytes, how)
+	if c.Sharding == ShardParameters {
+		line(&s.FP8Copies, "fp8 copies of weights", 2*float64(c.FP8Copies)*h.largest, func() (string, string) {
+			return fmt.Sprintf("%d · parameters of 2 gathered layers", c.FP8Copies), fmt.Sprintf("%d · 2 · %.0f", c.FP8Copies, h.largest)
+		})
+	} else {
+		line(&s.FP8Copies, "fp8 copies of weights", float64(c.FP8Copies)*(h.linearDense+h.linearExpert), func() (string, string) {
+			return fmt.Sprintf("%d · parameters of linear layers", c.FP8Copies), fmt.Sprintf("%d · %.0f", c.FP8Copies, h.linearDense+h.linearExpert)
+		})
 	}
-	bytes, formula, numbers = sharded(ShardGradients, c.Gradient)
-	line(&s.Gradients, "gradients", formula, numbers, bytes)
-	bytes, formula, numbers = sharded(ShardOptimizer, c.Master+c.FirstMoment+c.SecondMom)
-	if c.Offloaded > 0 {
-		bytes *= 1 - c.Offloaded
-		formula, numbers = fmt.Sprintf("(%s) · (1 − offloaded)", formula), fmt.Sprintf("(%s) · (1 − %v)", numbers, c.Offloaded)
-	}
-	line(&s.Optimizer, "optimizer state", fmt.Sprintf("%s: %d master weight + %d + %d moments", formula, c.Master, c.FirstMoment, c.SecondMom), numbers, bytes)
-	p.stageActivations(&s, line)
-	line(&s.Reserve, "reserve", "given by --reserve", "", reserve)
-	return s
+	bytes, how = sharded(ShardGradients, c.Gradient)
+	line(&s.Gradients, "gradients", bytes, how)
+	bytes, how = sharded(ShardOptimizer, c.Master+c.FirstMoment+c.SecondMom)
+	line(&s.Optimizer, "optimizer state", bytes*(1-c.Offloaded), func() (string, string) {
+		formula, numbers := how()
+		if c.Offloaded > 0 {
+			formula, numbers = fmt.Sprintf("(%s) · (1 − offloaded)", formula), fmt.Sprintf("(%s) · (1 − %v)", numbers, c.Offloaded)
+		}
+		return fmt.Sprintf("%s: %d master weight + %d + %d moments", formula, c.Master, c.FirstMoment, c.SecondMom), numbers
+	})
+	p.stageActivations(s, line)
+	line(&s.Reserve, "reserve", reserve, func() (string, string) { return "given by --reserve", "" })
 }
 
-func (p *Plan) stageActivations(s *Stage, line func(into *float64, part, formula, numbers string, bytes float64)) {
+func (p *Plan) stageActivations(s *Stage, line func(into *float64, name string, bytes float64, how explanation)) {
 	var kept, working float64
-	numbers := ""
+	each := make([]float64, len(s.Chunks))
 	for i, chunk := range s.Chunks {
 		bytes, again := p.chunkActivations(chunk)
+		each[i] = bytes
 		kept += float64(s.InFlight[i]) * bytes
 		working = max(working, again)
-		if i > 0 {
-			numbers += " + "
-		}
-		numbers += fmt.Sprintf("%d · %.0f", s.InFlight[i], bytes)
 	}
-	line(&s.Activations, "activations", "Σ over chunks: micro batches in flight · activations of the chunk", numbers, kept)
-	line(&s.Recomputing, "recomputed layer", "activations of the layers that are computed again at once", fmt.Sprintf("%.0f", working), working)
+	line(&s.Activations, "activations", kept, func() (string, string) {
+		numbers := make([]string, len(each))
+		for i, bytes := range each {
+			numbers[i] = fmt.Sprintf("%d · %.0f", s.InFlight[i], bytes)
+		}
+		return "Σ over chunks: micro batches in flight · activations of the chunk", strings.Join(numbers, " + ")
+	})
+	line(&s.Recomputing, "recomputed layer", working, func() (string, string) {
+		return "activations of the layers that are computed again at once", fmt.Sprintf("%.0f", working)
+	})
 	if slices.ContainsFunc(s.Chunks, func(c Chunk) bool { return c.Loss }) {
 		bytes, formula := p.lossBytes()
-		line(&s.Loss, "logits and loss", formula, fmt.Sprintf("%.0f", bytes), bytes)
+		line(&s.Loss, "logits and loss", bytes, func() (string, string) { return formula, fmt.Sprintf("%.0f", bytes) })
 	}
 }
 

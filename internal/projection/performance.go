@@ -115,6 +115,22 @@ func (p *Plan) pass(rank int, r Rates) pass {
 	return x
 }
 
+// passes returns the passes of every pipeline rank, and the slowest rank.
+func (p *Plan) passes(r Rates) (all []pass, slowest int) {
+	all = make([]pass, len(p.Stages))
+	for rank, first := range p.alike {
+		if first < rank {
+			all[rank] = all[first]
+			continue
+		}
+		all[rank] = p.pass(rank, r)
+		if all[rank].total() > all[slowest].total() {
+			slowest = rank
+		}
+	}
+	return all, slowest
+}
+
 // Performance returns the work of a step and the time that it takes at the given rates.
 func (p *Plan) Performance(r Rates) (*Performance, error) {
 	if err := r.Validate(); err != nil {
@@ -126,54 +142,71 @@ func (p *Plan) Performance(r Rates) (*Performance, error) {
 		perf.FLOPsPerToken += float64(w.Times) * (3*w.forward() - w.Frozen)
 	}
 	perf.FLOPsPerStep = perf.FLOPsPerToken * perf.TokensPerStep
-	var slowest pass
 	for rank := range p.Stages {
 		for _, chunk := range p.Stages[rank] {
 			perf.Recomputed += p.chunkWork(chunk).Again * perf.TokensPerStep
 		}
-		if x := p.pass(rank, r); rank == 0 || x.total() > slowest.total() {
-			slowest, perf.SlowestStage = x, rank
+	}
+	passes, rank := p.passes(r)
+	perf.SlowestStage = rank
+	waits, schedule := 0.0, ""
+	if c.Pipeline > 1 {
+		var err error
+		if waits, schedule, err = p.bubble(r, passes, rank); err != nil {
+			return nil, err
 		}
 	}
-	if err := perf.time(p, slowest); err != nil {
-		return nil, err
-	}
+	perf.time(p, passes[rank], waits, schedule)
 	perf.TokensPerSecond = perf.TokensPerStep / perf.StepSeconds
 	perf.FLOPSPerDevice = perf.FLOPsPerStep / perf.StepSeconds / float64(c.World)
 	perf.Utilisation = perf.FLOPSPerDevice / p.linear(r)
 	return perf, nil
 }
 
-// time adds the parts of the time of a step.
-func (perf *Performance) time(p *Plan, slowest pass) error {
+// time sets the parts of the time of a step, in which the slowest stage waits for some seconds
+// because of the schedule.
+func (perf *Performance) time(p *Plan, slowest pass, waits float64, schedule string) {
 	n := float64(p.Parallel.MicroBatches)
-	add := func(part string, seconds float64, formula, numbers string) {
+	perf.StepSeconds = p.step(perf.Rates, slowest, perf.SlowestStage, waits, func(t Time, numbers func() string) {
+		if t.Part == partBubble {
+			t.Formula = "step of the simulated schedule " + schedule + " − the passes"
+			perf.Bubble = waits / (n * slowest.total())
+		}
+		t.Numbers = numbers()
+		perf.Times = append(perf.Times, t)
+	})
+	perf.Traffic = slowest.traffic
+}
+
+// partBubble is the part of a step in which stages wait for each other.
+const partBubble = "pipeline bubble"
+
+// step returns the time of a step of the slowest pipeline rank, and hands out the parts that are not
+// 0. It says of the traffic of the rank what is not hidden.
+func (p *Plan) step(r Rates, slowest pass, rank int, waits float64, part func(t Time, numbers func() string)) (sum float64) {
+	n := float64(p.Parallel.MicroBatches)
+	add := func(name string, seconds float64, formula string, numbers func() string) {
 		if seconds > 0 {
-			perf.Times = append(perf.Times, Time{part, seconds, formula, numbers})
-			perf.StepSeconds += seconds
+			sum += seconds
+			part(Time{Part: name, Seconds: seconds, Formula: formula}, numbers)
 		}
 	}
-	times := func(seconds float64) string { return fmt.Sprintf("%.0f · %.4g s", n, seconds) }
-	rate := "FLOPs of the stage / (rate · efficiency)"
-	if perf.Rates.Measured > 0 {
-		rate = "FLOPs of the stage / measured rate"
+	times := func(seconds float64) func() string {
+		return func() string { return fmt.Sprintf("%.0f · %.4g s", n, seconds) }
 	}
-	add("forward passes", n*slowest.forward, "micro batches · "+rate, times(slowest.forward))
+	rate := "micro batches · FLOPs of the stage / (rate · efficiency)"
+	if r.Measured > 0 {
+		rate = "micro batches · FLOPs of the stage / measured rate"
+	}
+	add("forward passes", n*slowest.forward, rate, times(slowest.forward))
 	backward := "micro batches · 2 · forward pass"
 	if p.Model.AdapterRank > 0 {
-		backward += ", less the gradients of frozen weights"
+		backward = "micro batches · 2 · forward pass, less the gradients of frozen weights"
 	}
 	add("backward passes", n*slowest.backward, backward, times(slowest.backward))
 	add("recomputation", n*slowest.again, "micro batches · what is computed again", times(slowest.again))
 	add("communication in the passes", n*slowest.exposed, "micro batches · bytes / bandwidth, where nothing hides them", times(slowest.exposed))
-	if p.Parallel.Pipeline > 1 {
-		waits, schedule, err := p.bubble(perf.Rates, slowest)
-		if err != nil {
-			return err
-		}
-		perf.Bubble = waits / (n * slowest.total())
-		add("pipeline bubble", waits, "step of the simulated schedule "+schedule+" − the passes", fmt.Sprintf("%.4g · %.4g s", perf.Bubble, n*slowest.total()))
-	}
+	add(partBubble, waits, "", func() string { return fmt.Sprintf("%.4g · %.4g s", waits/(n*slowest.total()), n*slowest.total()) })
 
 	window := slowest.forward + slowest.backward
 	if p.Precision.Sharding == ShardParameters {
@@ -189,17 +222,18 @@ func (perf *Performance) time(p *Plan, slowest pass) error {
 			x.Exposed = max(0, x.Seconds-window)
 			window = max(0, window-x.Seconds)
 		}
-		add("exchange of "+x.Kind, x.Exposed, "bytes / bandwidth, less what the passes hide", fmt.Sprintf("%.4g B / %.4g B/s", x.Bytes, x.bandwidth))
+		add("exchange of "+x.Kind, x.Exposed, "bytes / bandwidth, less what the passes hide", func() string { return fmt.Sprintf("%.4g B / %.4g B/s", x.Bytes, x.bandwidth) })
 	}
-	perf.Traffic = slowest.traffic
 
-	q, h := p.Precision, p.held(perf.SlowestStage)
+	q, h := p.Precision, p.held(rank)
 	dense, expert := p.shards(ShardOptimizer)
 	trained, trainedExperts := p.Model.trained(h)
 	state := trained/dense + trainedExperts/expert
 	perParameter := q.Gradient + 2*(q.Master+q.FirstMoment+q.SecondMom) + q.Weight
-	add("optimizer", float64(perParameter)*state/perf.Rates.HBM, "bytes read and written per parameter · parameters / memory bandwidth", fmt.Sprintf("%d · %.0f / %.4g B/s", perParameter, state, perf.Rates.HBM))
-	return nil
+	add("optimizer", float64(perParameter)*state/r.HBM, "bytes read and written per parameter · parameters / memory bandwidth", func() string {
+		return fmt.Sprintf("%d · %.0f / %.4g B/s", perParameter, state, r.HBM)
+	})
+	return sum
 }
 
 // TimeAssumptions lists the assumptions of the times.

@@ -18,7 +18,9 @@ type Plan struct {
 	Stages    [][]Chunk `json:"-"` // by pipeline rank
 
 	inFlight       [][]int // micro batches with activations, by pipeline rank and chunk
-	dropout        bool    // of the residual stream
+	alike          []int   // the first pipeline rank with the same parts, by rank
+	layers         [2]layer
+	dropout        bool // of the residual stream
 	scoreDropout   bool
 	unfusedScores  bool
 	fusedLoss      bool
@@ -38,8 +40,25 @@ type Recompute struct {
 	LayerIDs    []int    `json:"layer_ids,omitempty"`
 }
 
+// layer is what the formulas say of a layer without experts, or with them.
+type layer struct {
+	work       Work
+	held       held
+	activation float64 // bytes of one micro batch
+}
+
 // Read returns the plan of a Megatron experiment. Name is that of the model.
 func Read(name string, params *document.Map, cluster Cluster) (*Plan, error) {
+	p, err := read(name, params, cluster)
+	if err != nil {
+		return nil, err
+	}
+	p.inFlight, err = p.Parallel.inFlight()
+	return p, err
+}
+
+// read is Read without the micro batches in flight, which follow from the table of the schedule.
+func read(name string, params *document.Map, cluster Cluster) (*Plan, error) {
 	if cluster.DevicesPerNode < 1 || cluster.DevicesPerNode > maxLayers || cluster.Nodes < 0 || cluster.Nodes > maxLayers {
 		return nil, fmt.Errorf("projection: given %d nodes of %d devices, want numbers from 1 to %d", cluster.Nodes, cluster.DevicesPerNode, maxLayers)
 	}
@@ -66,9 +85,70 @@ func Read(name string, params *document.Map, cluster Cluster) (*Plan, error) {
 	if err := r.err(); err != nil {
 		return nil, err
 	}
-	var err error
-	p.inFlight, err = p.Parallel.inFlight()
-	return p, err
+	p.derive()
+	return p, nil
+}
+
+// derive computes what many formulas use.
+func (p *Plan) derive() {
+	for i, sparse := range []bool{false, true} {
+		if sparse && p.Model.Experts == 0 {
+			break
+		}
+		one := layer{work: p.layerWork(sparse), activation: sumBytes(p.Activations(sparse))}
+		p.add(&one.held, p.Model.layer(sparse))
+		p.layers[i] = one
+	}
+	p.alike = make([]int, len(p.Stages))
+	seen := map[string]int{}
+	for rank, chunks := range p.Stages {
+		key := p.parts(chunks)
+		first, ok := seen[key]
+		if !ok {
+			first, seen[key] = rank, rank
+		}
+		p.alike[rank] = first
+	}
+}
+
+// parts describes chunks, so that those for which the formulas give the same are equal.
+func (p *Plan) parts(chunks []Chunk) string {
+	var key []byte
+	for _, c := range chunks {
+		for i, n := range c.Layers {
+			mark := byte('d')
+			if p.Model.sparse[n] {
+				mark = 's'
+			}
+			if p.Recompute.recomputes(i, n) {
+				mark -= 'a' - 'A'
+			}
+			key = append(key, mark)
+		}
+		for i := range c.MTP {
+			mark := byte('m')
+			if p.Recompute.recomputes(len(c.Layers)+i, p.Model.Layers+i) {
+				mark = 'M'
+			}
+			key = append(key, mark)
+		}
+		if c.Embedding {
+			key = append(key, 'e')
+		}
+		if c.Loss {
+			key = append(key, 'l')
+		}
+		key = append(key, '|')
+	}
+	return string(key)
+}
+
+// layerAt returns what the formulas say of a layer.
+func (p *Plan) layerAt(n int) *layer {
+	if p.Model.sparse[n] {
+		return &p.layers[1]
+	}
+	return &p.layers[0]
 }
 
 func (r *reader) recompute() Recompute {

@@ -38,12 +38,22 @@ func (p Parallel) inFlight() ([][]int, error) {
 	return pipeline.Held(t), nil
 }
 
-// bubble is the time that the slowest stage waits in a step, and the schedule that it follows from.
-func (p *Plan) bubble(r Rates, slowest pass) (seconds float64, schedule string, err error) {
+// times returns the costs of the chunks of every pipeline rank.
+func (p *Plan) times(r Rates, passes []pass) pipeline.Times {
 	times := pipeline.Times{Chunks: make([][]pipeline.Cost, p.Parallel.Pipeline)}
-	for rank, chunks := range p.Stages {
-		times.Chunks[rank] = p.chunkCosts(chunks, p.pass(rank, r), r)
+	for rank, first := range p.alike {
+		if first < rank {
+			times.Chunks[rank] = times.Chunks[first]
+			continue
+		}
+		times.Chunks[rank] = p.chunkCosts(p.Stages[rank], passes[rank], r)
 	}
+	return times
+}
+
+// bubble is the time that the slowest stage waits in a step, and the schedule that it follows from.
+func (p *Plan) bubble(r Rates, passes []pass, slowest int) (seconds float64, schedule string, err error) {
+	times := p.times(r, passes)
 	t, err := p.Parallel.table(times)
 	if err != nil {
 		return 0, "", err
@@ -52,7 +62,7 @@ func (p *Plan) bubble(r Rates, slowest pass) (seconds float64, schedule string, 
 	if err != nil {
 		return 0, "", err
 	}
-	return max(0, s.StepTime-float64(t.MicroBatches)*slowest.total()), t.Name, nil
+	return max(0, s.StepTime-float64(t.MicroBatches)*passes[slowest].total()), t.Name, nil
 }
 
 // chunkCosts divides the time of a micro batch on a rank between its chunks, by the work of their

@@ -113,12 +113,8 @@ func (p *Plan) chunkWork(c Chunk) Work {
 		}
 		sum.Again += w.Again
 	}
-	kinds := map[bool]Work{false: p.layerWork(false), true: {}}
-	if p.Model.Experts > 0 {
-		kinds[true] = p.layerWork(true)
-	}
 	for i, layer := range c.Layers {
-		add(kinds[p.Model.sparse[layer]], p.Recompute.recomputes(i, layer))
+		add(p.layerAt(layer).work, p.Recompute.recomputes(i, layer))
 	}
 	for depth := range c.MTP {
 		w := p.mtpWork()
