@@ -1,7 +1,5 @@
 package pipeline
 
-import "container/heap"
-
 // rules say how arrange fills the time in which the next pass of a rank cannot begin.
 type rules struct {
 	limit   int  // chunks whose activations a rank holds
@@ -20,7 +18,7 @@ func arrange(name string, s Shape, order [][]Pass, times Times, r rules) Table {
 		a.wake(0, rank)
 	}
 	for len(a.events) > 0 {
-		e := heap.Pop(&a.events).(event)
+		e := a.events.pop()
 		if e.at >= a.ranks[e.rank].free {
 			a.step(e.rank, e.at)
 		}
@@ -55,7 +53,7 @@ type arranged struct {
 	open   int // chunks between their forward and backward pass
 }
 
-func (a *arranger) wake(at float64, rank int) { heap.Push(&a.events, event{at, rank}) }
+func (a *arranger) wake(at float64, rank int) { a.events.push(event{at, rank}) }
 
 // step begins a pass of a rank that is free at a time.
 func (a *arranger) step(rank int, at float64) {
@@ -106,22 +104,26 @@ func (a *arranger) overtaking(rank int, at float64) int {
 		}
 		seen++
 		p := r.order[i]
-		ready, ok := a.ends.ready(a.Shape, rank, p, a.send)
-		ok = ok && ready <= at
 		if p.Kind == Forward {
-			if found < 0 && ok && r.held < a.limit && most < a.limit {
+			if found < 0 && r.held < a.limit && most < a.limit && a.ready(rank, p, at) {
 				found = i
 			}
 			open++
 			most = max(most, open)
 		} else {
-			if ok {
+			if a.ready(rank, p, at) {
 				return i
 			}
 			open--
 		}
 	}
 	return found
+}
+
+// ready reports whether what a pass needs has arrived.
+func (a *arranger) ready(rank int, p Pass, at float64) bool {
+	begin, known := a.ends.ready(a.Shape, rank, p, a.send)
+	return known && begin <= at
 }
 
 // take runs a pass of the order.
@@ -166,18 +168,44 @@ type event struct {
 	rank int
 }
 
-// events is a heap, the earliest first.
+func (e event) before(other event) bool {
+	return e.at < other.at || e.at == other.at && e.rank < other.rank
+}
+
+// events is a heap, the earliest first. Package container/heap would allocate each event.
 type events []event
 
-func (e events) Len() int { return len(e) }
-func (e events) Less(i, j int) bool {
-	return e[i].at < e[j].at || e[i].at == e[j].at && e[i].rank < e[j].rank
+func (e *events) push(one event) {
+	list := append(*e, one)
+	*e = list
+	i := len(list) - 1
+	for i > 0 && one.before(list[(i-1)/2]) {
+		list[i] = list[(i-1)/2]
+		i = (i - 1) / 2
+	}
+	list[i] = one
 }
-func (e events) Swap(i, j int) { e[i], e[j] = e[j], e[i] }
-func (e *events) Push(x any)   { *e = append(*e, x.(event)) }
-func (e *events) Pop() any {
-	old := *e
-	x := old[len(old)-1]
-	*e = old[:len(old)-1]
-	return x
+
+func (e *events) pop() event {
+	list := *e
+	first, last := list[0], list[len(list)-1]
+	list = list[:len(list)-1]
+	*e = list
+	if len(list) == 0 {
+		return first
+	}
+	i := 0
+	for {
+		child := 2*i + 1
+		if child+1 < len(list) && list[child+1].before(list[child]) {
+			child++
+		}
+		if child >= len(list) || !list[child].before(last) {
+			break
+		}
+		list[i] = list[child]
+		i = child
+	}
+	list[i] = last
+	return first
 }

@@ -76,6 +76,22 @@ func Chunks(name string, chosen int) int {
 	return cmp.Or(g.chunks, g.usual, chosen)
 }
 
+// Limit returns the most chunks that a rank holds in a table of a schedule, 0 if there is no limit
+// that is smaller than all that it has.
+func Limit(name string, ranks int) int {
+	switch name {
+	case "zb1p":
+		return ranks
+	case "zbv":
+		return 2 * ranks
+	case "v-half":
+		return halfBlock.plans(Shape{Ranks: ranks, MicroBatches: 1, Chunks: 2, Placement: Vee})[0].limit
+	case "v-min":
+		return minBlock.plans(Shape{Ranks: ranks, MicroBatches: 1, Chunks: 2, Placement: Vee})[0].limit
+	}
+	return 0
+}
+
 // Generate returns the table of a named schedule. It passes Check. Where the schedule leaves open
 // when the gradients of weights are computed, the times decide.
 func Generate(name string, ranks, microBatches, chunks int, times Times) (Table, error) {

@@ -181,23 +181,27 @@ func (a arrivals) ready(s Shape, rank int, p Pass, send float64) (float64, bool)
 		return end, end >= 0
 	}
 	var before float64
+	neighbour := d + 1
 	switch {
 	case p.Kind == Forward && d == 0:
 		return 0, true
 	case p.Kind == Forward:
-		before = a.forward[d-1][p.MicroBatch]
+		neighbour = d - 1
+		before = a.forward[neighbour][p.MicroBatch]
 	default:
 		own := a.forward[d][p.MicroBatch]
-		if d == s.depths()-1 || own < 0 {
+		if d == len(a.forward)-1 || own < 0 {
 			return own, own >= 0
 		}
-		before = a.backward[d+1][p.MicroBatch]
+		before = a.backward[neighbour][p.MicroBatch]
 	}
 	if before < 0 {
 		return 0, false
 	}
-	if from, _, _ := s.needs(rank, p); from != rank {
-		before += send
+	if send > 0 {
+		if from, _ := s.At(neighbour); from != rank {
+			before += send
+		}
 	}
 	return before, true
 }

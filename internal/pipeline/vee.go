@@ -219,18 +219,23 @@ func (b block) order(s Shape) (order [][]Pass, held int) {
 	return t.Passes, held
 }
 
-// vHalf and vMin repeat the blocks of their paper: with two slots between neighbours on the way
-// down and back, activations are held for half as long as in 1F1B, and with one for a third.
-func vHalf(s Shape, times Times) Table {
-	return repeat(s, times, block{down: 2, up: 1, back: 2, out: 1})
-}
+// The blocks of V-half and V-min in their paper: with two slots between neighbours on the way down
+// and back, activations are held for half as long as in 1F1B, and with one for a third.
+var (
+	halfBlock = block{down: 2, up: 1, back: 2, out: 1}
+	minBlock  = block{down: 1, up: 1, back: 1, out: 1}
+)
 
-func vMin(s Shape, times Times) Table {
-	return repeat(s, times, block{down: 1, up: 1, back: 1, out: 1})
-}
+func vHalf(s Shape, times Times) Table { return repeat(s, times, halfBlock) }
+func vMin(s Shape, times Times) Table  { return repeat(s, times, minBlock) }
 
 // repeat is the fastest schedule that repeats a block and needs the least memory.
 func repeat(s Shape, times Times, b block) Table {
+	return fastest(s, times, arrangements(b.plans(s), times, 6*s.Ranks))
+}
+
+// plans returns the ways to repeat a block that need the least memory.
+func (b block) plans(s Shape) []plan {
 	var plans []plan
 	for _, fitted := range b.fit(s.Ranks) {
 		p := fitted.plan(s)
@@ -241,7 +246,7 @@ func repeat(s Shape, times Times, b block) Table {
 			plans = append(plans, p)
 		}
 	}
-	return fastest(s, times, arrangements(plans, times, 6*s.Ranks))
+	return plans
 }
 
 // plan returns the order that follows from a block, with the memory that it needs.

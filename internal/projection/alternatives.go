@@ -121,13 +121,7 @@ func (p *Plan) on(nodes int, first []setting, size, margin, reserve float64) ([]
 		}
 		mem := other.Memory(reserve)
 		a := Alternative{Nodes: nodes, Largest: mem.Stages[mem.Largest].Total, Fits: mem.Fits(size, margin)}
-		for _, key := range overrides.Keys() {
-			v, _ := overrides.Lookup(key)
-			if old, ok := p.params.Lookup(key); ok && old.Equal(v) {
-				continue
-			}
-			a.Settings = append(a.Settings, key+"="+v.Text())
-		}
+		a.Settings = changed(p.params, overrides)
 		found = append(found, a)
 	}
 	return found, nil

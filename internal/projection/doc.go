@@ -6,7 +6,8 @@
 // [Read] makes a [Plan] from the parameters of an experiment: the [Model], how it is cut over
 // devices ([Parallel]) and what is kept in which precision ([Precision]). [Plan.Memory] and
 // [Plan.Performance] are computed from it, and every figure has the formula that it came from.
-// [Plan.Alternatives] computes the memory of other settings of the same model.
+// [Plan.Alternatives] computes the memory of other settings of the same model, and a [Search] finds
+// the fastest settings that fit a cluster.
 //
 // Nothing is run or measured. What the formulas leave out is listed with the result.
 //

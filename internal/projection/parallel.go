@@ -82,10 +82,10 @@ func (r *reader) parallel(c Cluster) Parallel {
 	}
 	switch {
 	case p.World%dense != 0:
-		r.fail(fmt.Errorf("projection: %d devices cannot be cut into tensor %d × pipeline %d × context %d parallel ranks: want a multiple of %d", p.World, p.Tensor, p.Pipeline, p.Context, dense))
+		r.failOf("devices", "%d devices cannot be cut into tensor %d × pipeline %d × context %d parallel ranks: want a multiple of %d", p.World, p.Tensor, p.Pipeline, p.Context, dense)
 		return p
 	case p.World%expert != 0:
-		r.fail(fmt.Errorf("projection: %d devices cannot be cut into expert %d × expert tensor %d × pipeline %d parallel ranks: want a multiple of %d", p.World, p.Expert, p.ExpertTensor, p.Pipeline, expert))
+		r.failOf("devices", "%d devices cannot be cut into expert %d × expert tensor %d × pipeline %d parallel ranks: want a multiple of %d", p.World, p.Expert, p.ExpertTensor, p.Pipeline, expert)
 		return p
 	}
 	p.Data, p.ExpertData = p.World/dense, p.World/expert
@@ -134,7 +134,7 @@ func lcm(a, b int) int { return a / gcd(a, b) * b }
 func (r *reader) checkCut(m Model, p Parallel) {
 	want := func(key string, size, parts int, what string) {
 		if size%parts != 0 {
-			r.fail(fmt.Errorf("projection: %s %d cannot be cut into %d %s parts", key, size, parts, what))
+			r.failOf(key, "%s %d cannot be cut into %d %s parts", key, size, parts, what)
 		}
 	}
 	want("num_attention_heads", m.Heads, p.Tensor, "tensor-parallel")

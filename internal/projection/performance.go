@@ -149,14 +149,11 @@ func (p *Plan) Performance(r Rates) (*Performance, error) {
 	}
 	passes, rank := p.passes(r)
 	perf.SlowestStage = rank
-	waits, schedule := 0.0, ""
-	if c.Pipeline > 1 {
-		var err error
-		if waits, schedule, err = p.bubble(r, passes, rank); err != nil {
-			return nil, err
-		}
+	waits, err := p.bubble(r, passes, rank)
+	if err != nil {
+		return nil, err
 	}
-	perf.time(p, passes[rank], waits, schedule)
+	perf.time(p, passes[rank], waits)
 	perf.TokensPerSecond = perf.TokensPerStep / perf.StepSeconds
 	perf.FLOPSPerDevice = perf.FLOPsPerStep / perf.StepSeconds / float64(c.World)
 	perf.Utilisation = perf.FLOPSPerDevice / p.linear(r)
@@ -165,12 +162,12 @@ func (p *Plan) Performance(r Rates) (*Performance, error) {
 
 // time sets the parts of the time of a step, in which the slowest stage waits for some seconds
 // because of the schedule.
-func (perf *Performance) time(p *Plan, slowest pass, waits float64, schedule string) {
+func (perf *Performance) time(p *Plan, slowest pass, w waiting) {
 	n := float64(p.Parallel.MicroBatches)
-	perf.StepSeconds = p.step(perf.Rates, slowest, perf.SlowestStage, waits, func(t Time, numbers func() string) {
+	perf.StepSeconds = p.step(perf.Rates, slowest, perf.SlowestStage, w.seconds, func(t Time, numbers func() string) {
 		if t.Part == partBubble {
-			t.Formula = "step of the simulated schedule " + schedule + " − the passes"
-			perf.Bubble = waits / (n * slowest.total())
+			t.Formula = "step of the simulated schedule " + w.schedule + " − the passes"
+			perf.Bubble = w.seconds / (n * slowest.total())
 		}
 		t.Numbers = numbers()
 		perf.Times = append(perf.Times, t)
@@ -181,8 +178,8 @@ func (perf *Performance) time(p *Plan, slowest pass, waits float64, schedule str
 // partBubble is the part of a step in which stages wait for each other.
 const partBubble = "pipeline bubble"
 
-// step returns the time of a step of the slowest pipeline rank, and hands out the parts that are not
-// 0. It says of the traffic of the rank what is not hidden.
+// step returns the time of a step of the slowest pipeline rank, and hands out the parts that are
+// not 0. It says of the traffic of the rank what is not hidden.
 func (p *Plan) step(r Rates, slowest pass, rank int, waits float64, part func(t Time, numbers func() string)) (sum float64) {
 	n := float64(p.Parallel.MicroBatches)
 	add := func(name string, seconds float64, formula string, numbers func() string) {

@@ -20,7 +20,8 @@ type Plan struct {
 	inFlight       [][]int // micro batches with activations, by pipeline rank and chunk
 	alike          []int   // the first pipeline rank with the same parts, by rank
 	layers         [2]layer
-	dropout        bool // of the residual stream
+	simulation     *waiting // nil unless it was kept
+	dropout        bool     // of the residual stream
 	scoreDropout   bool
 	unfusedScores  bool
 	fusedLoss      bool
@@ -49,7 +50,7 @@ type layer struct {
 
 // Read returns the plan of a Megatron experiment. Name is that of the model.
 func Read(name string, params *document.Map, cluster Cluster) (*Plan, error) {
-	p, err := read(name, params, cluster)
+	p, err := read(name, params, nil, cluster)
 	if err != nil {
 		return nil, err
 	}
@@ -58,11 +59,12 @@ func Read(name string, params *document.Map, cluster Cluster) (*Plan, error) {
 }
 
 // read is Read without the micro batches in flight, which follow from the table of the schedule.
-func read(name string, params *document.Map, cluster Cluster) (*Plan, error) {
+// The parameters of over replace others.
+func read(name string, params, over *document.Map, cluster Cluster) (*Plan, error) {
 	if cluster.DevicesPerNode < 1 || cluster.DevicesPerNode > maxLayers || cluster.Nodes < 0 || cluster.Nodes > maxLayers {
 		return nil, fmt.Errorf("projection: given %d nodes of %d devices, want numbers from 1 to %d", cluster.Nodes, cluster.DevicesPerNode, maxLayers)
 	}
-	r := &reader{params: params}
+	r := &reader{params: params, over: over}
 	p := &Plan{params: params}
 	p.Parallel = r.parallel(cluster)
 	p.Model = r.model(name, p.Parallel.Tensor)

@@ -10,7 +10,7 @@ import (
 )
 
 // params returns the parameters of a Megatron experiment.
-func params(t *testing.T, sets ...map[string]any) *document.Map {
+func params(t testing.TB, sets ...map[string]any) *document.Map {
 	t.Helper()
 	all := map[string]any{
 		"bf16": true, "swiglu": true, "add_bias_linear": false, "normalization": "RMSNorm", "position_embedding_type": "rope",

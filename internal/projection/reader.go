@@ -14,15 +14,31 @@ const maxSize = 1 << 40
 // reader reads parameters and gathers the errors. A parameter that is null counts as absent.
 type reader struct {
 	params *document.Map
+	over   *document.Map // goes over params
 	errs   []error
 }
 
 func (r *reader) lookup(key string) (document.Value, bool) {
-	v, ok := r.params.Lookup(key)
+	v, ok := r.over.Lookup(key)
+	if !ok {
+		v, ok = r.params.Lookup(key)
+	}
 	return v, ok && !v.IsNull()
 }
 
 func (r *reader) fail(err error) { r.errs = append(r.errs, err) }
+
+// parameterError is about the value of a parameter.
+type parameterError struct {
+	key  string // "devices" for their number
+	text string
+}
+
+func (e *parameterError) Error() string { return "projection: " + e.text }
+
+func (r *reader) failOf(key, format string, args ...any) {
+	r.fail(&parameterError{key, fmt.Sprintf(format, args...)})
+}
 
 // failAt reports a value that cannot be used, with the place where it was written.
 func (r *reader) failAt(key, format string, args ...any) {
@@ -31,10 +47,10 @@ func (r *reader) failAt(key, format string, args ...any) {
 		if at := v.Origin().String(); at != "" {
 			text += " (" + at + ")"
 		}
-		r.fail(fmt.Errorf("projection: %s: given %s, %s", key, v.Describe(), text))
+		r.failOf(key, "%s: given %s, %s", key, v.Describe(), text)
 		return
 	}
-	r.fail(fmt.Errorf("projection: %s: %s", key, text))
+	r.failOf(key, "%s: %s", key, text)
 }
 
 // size returns a whole number that is at least 1, or the fallback for an absent one.

@@ -10,22 +10,28 @@ import (
 // of them change neither how long stages wait nor what they hold.
 const steady = 8
 
+// tableNames are the names of schedules in package pipeline.
+var tableNames = map[Schedule]string{
+	ScheduleOneForwardOneBackward: "1f1b", ScheduleInterleaved: "interleaved", ScheduleZeroBubble: "zb1p",
+	ScheduleZeroBubbleV: "zbv", ScheduleVHalf: "v-half", ScheduleVMin: "v-min",
+}
+
 // table returns the schedule of the pipeline for the given times, with no more micro batches than
 // it takes to see it in full work.
 func (p Parallel) table(times pipeline.Times) (pipeline.Table, error) {
-	names := map[Schedule]string{
-		ScheduleOneForwardOneBackward: "1f1b", ScheduleInterleaved: "interleaved", ScheduleZeroBubble: "zb1p",
-		ScheduleZeroBubbleV: "zbv", ScheduleVHalf: "v-half", ScheduleVMin: "v-min",
-	}
-	microBatches := p.MicroBatches
-	if most := steady * p.Pipeline; microBatches > most+p.Pipeline {
-		microBatches = most + microBatches%p.Pipeline
-	}
-	t, err := pipeline.Generate(names[p.Schedule], p.Pipeline, microBatches, p.Virtual, times)
+	t, err := pipeline.Generate(tableNames[p.Schedule], p.Pipeline, p.simulated(), p.Virtual, times)
 	if err != nil {
 		return t, fmt.Errorf("projection: the schedule %s: %w", p.Schedule, err)
 	}
 	return t, nil
+}
+
+// simulated returns how many micro batches a table has.
+func (p Parallel) simulated() int {
+	if most := steady * p.Pipeline; p.MicroBatches > most+p.Pipeline {
+		return most + p.MicroBatches%p.Pipeline
+	}
+	return p.MicroBatches
 }
 
 // inFlight returns how many micro batches of each chunk keep their activations when a stage keeps
@@ -51,18 +57,33 @@ func (p *Plan) times(r Rates, passes []pass) pipeline.Times {
 	return times
 }
 
-// bubble is the time that the slowest stage waits in a step, and the schedule that it follows from.
-func (p *Plan) bubble(r Rates, passes []pass, slowest int) (seconds float64, schedule string, err error) {
+// waiting is how long the slowest stage of a pipeline waits in a step.
+type waiting struct {
+	rates    Rates
+	seconds  float64
+	schedule string // that was simulated
+}
+
+// bubble simulates how long the slowest stage waits.
+func (p *Plan) bubble(r Rates, passes []pass, slowest int) (waiting, error) {
+	w := waiting{rates: r}
+	if p.Parallel.Pipeline == 1 {
+		return w, nil
+	}
+	if p.simulation != nil && p.simulation.rates == r {
+		return *p.simulation, nil
+	}
 	times := p.times(r, passes)
 	t, err := p.Parallel.table(times)
 	if err != nil {
-		return 0, "", err
+		return w, err
 	}
 	s, err := pipeline.Simulate(t, times)
 	if err != nil {
-		return 0, "", err
+		return w, err
 	}
-	return max(0, s.StepTime-float64(t.MicroBatches)*passes[slowest].total()), t.Name, nil
+	w.seconds, w.schedule = max(0, s.StepTime-float64(t.MicroBatches)*passes[slowest].total()), t.Name
+	return w, nil
 }
 
 // chunkCosts divides the time of a micro batch on a rank between its chunks, by the work of their

@@ -111,8 +111,8 @@ func (r *reader) chunkSizes(m Model, p Parallel) []int {
 	}
 	even := 0
 	if rest < 0 || ranks < 0 || ranks == 0 && rest > 0 || ranks > 0 && rest%(ranks*p.Virtual) != 0 {
-		r.fail(fmt.Errorf("projection: num_layers %d cannot be cut evenly over %d pipeline stages with %d chunks each: give decoder_first_pipeline_num_layers, decoder_last_pipeline_num_layers or pipeline_model_parallel_layout",
-			m.Layers, p.Pipeline, p.Virtual))
+		r.failOf("num_layers", "num_layers %d cannot be cut evenly over %d pipeline stages with %d chunks each: give decoder_first_pipeline_num_layers, decoder_last_pipeline_num_layers or pipeline_model_parallel_layout",
+			m.Layers, p.Pipeline, p.Virtual)
 		return nil
 	}
 	if ranks > 0 {

@@ -157,14 +157,14 @@ func (o *Options) Load(module string, overrides []string) (*config.Experiment, e
 	if err != nil || o.export == "" {
 		return experiment, err
 	}
-	if err := exportExperiment(o.export, loaded, experiment); err != nil {
+	if err := Export(o.export, loaded, experiment); err != nil {
 		return nil, fmt.Errorf("export the configuration: %w", err)
 	}
 	return experiment, nil
 }
 
-// exportExperiment writes a resolved experiment. The file is complete or not written at all.
-func exportExperiment(file string, loaded *document.Formats, experiment *config.Experiment) error {
+// Export writes a resolved experiment. The file is complete or not written at all.
+func Export(file string, loaded *document.Formats, experiment *config.Experiment) error {
 	format, err := loaded.RendererOf(file)
 	if err != nil {
 		return err

@@ -31,7 +31,7 @@ type options struct {
 	reserve string
 	margin  float64
 
-	experiment string // its name
+	experiment *config.Experiment
 	primus     primusFlags
 }
 
@@ -90,7 +90,7 @@ func (f primusFlags) overrides(cmd *cobra.Command) ([]string, error) {
 // New returns the command `primus projection`.
 func New(prog cli.Program) *cobra.Command {
 	return cli.Group("projection", "Compute what a run needs before it starts",
-		newMemoryCommand(prog), newPerformanceCommand(prog), newBothCommand(prog), newPipelineCommand(prog),
+		newMemoryCommand(prog), newPerformanceCommand(prog), newBothCommand(prog), newSearchCommand(prog), newPipelineCommand(prog),
 	)
 }
 
@@ -133,7 +133,7 @@ func (o *options) module(prog cli.Program, overrides []string) (*config.Module, 
 	if err != nil {
 		return nil, err
 	}
-	o.experiment = experiment.ExpName
+	o.experiment = experiment
 	log := slog.New(prog.Lines(prog.Err, slog.LevelWarn))
 	experiments.LogReport(log, experiment.Report)
 	for _, s := range []experiments.Stage{experiments.Pretrain, experiments.Posttrain} {
@@ -157,22 +157,36 @@ func supported(m *config.Module) error {
 
 // plan returns what a Megatron experiment says.
 func (o *options) plan(cmd *cobra.Command, m *config.Module) (*projection.Plan, error) {
+	cluster, err := o.cluster(cmd)
+	if err != nil {
+		return nil, err
+	}
+	return projection.Read(o.model(m), m.Params, cluster)
+}
+
+// model returns the name of the model.
+func (o *options) model(m *config.Module) string {
+	name := strings.TrimSuffix(strings.TrimSuffix(m.Model, ".yaml"), ".yml")
+	return cmp.Or(name, o.experiment.ExpName)
+}
+
+// cluster returns what the flags say of nodes and devices.
+func (o *options) cluster(cmd *cobra.Command) (projection.Cluster, error) {
 	cluster := projection.Cluster{Nodes: o.nodes, DevicesPerNode: o.perNode}
 	if cluster.Nodes < 0 || cluster.DevicesPerNode < 0 {
-		return nil, cli.Usagef(cmd, "--target-nodes: given %d, --nproc-per-node: given %d, want numbers >= 0", o.nodes, o.perNode)
+		return cluster, cli.Usagef(cmd, "--target-nodes: given %d, --nproc-per-node: given %d, want numbers >= 0", o.nodes, o.perNode)
 	}
 	if cluster.DevicesPerNode == 0 {
 		cluster.DevicesPerNode = 8
 		if text := os.Getenv("GPUS_PER_NODE"); text != "" {
 			n, err := strconv.Atoi(text)
 			if err != nil || n < 1 {
-				return nil, cli.UsageError{Err: fmt.Errorf("variable GPUS_PER_NODE: given %q, want a number >= 1", text)}
+				return cluster, cli.UsageError{Err: fmt.Errorf("variable GPUS_PER_NODE: given %q, want a number >= 1", text)}
 			}
 			cluster.DevicesPerNode = n
 		}
 	}
-	name := strings.TrimSuffix(strings.TrimSuffix(m.Model, ".yaml"), ".yml")
-	return projection.Read(cmp.Or(name, o.experiment), m.Params, cluster)
+	return cluster, nil
 }
 
 // sizes are the memory of a device, 0 where none is given, and what is set aside on it.
