@@ -9,12 +9,12 @@ from typing import Any, Callable, Optional
 import torch
 
 from . import torch as own
+from ._autograd import compiling
 
 F = torch.nn.functional
 FLOATS = (torch.float32, torch.bfloat16, torch.float16, torch.float64)
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 _tracing: Callable[[], bool] = getattr(torch.jit, "is_tracing")  # noqa: B009  not among the exported names
-_compiling: Callable[[], bool] = getattr(getattr(torch, "compiler", None), "is_compiling", lambda: False)
 try:
     torch.is_autocast_enabled("cpu")
     _autocast: Callable[[], bool] = functools.partial(torch.is_autocast_enabled, "cpu")
@@ -25,7 +25,7 @@ except TypeError:  # before torch 2.4
 def served(*tensors: Any) -> bool:
     """Say whether ops can take these operands as they are: plain tensors of one dtype in host memory."""
     given = [t for t in tensors if t is not None]
-    if not given or _autocast() or _tracing() or _compiling():
+    if not given or _autocast() or _tracing():
         return False
     dtype = given[0].dtype
     return dtype in FLOATS and all(
@@ -33,7 +33,7 @@ def served(*tensors: Any) -> bool:
         and t.is_cpu
         and t.layout is torch.strided
         and t.dtype is dtype
-        and not t.is_neg()
+        and (compiling() or not t.is_neg())
         and t.numel() > 0
         for t in given
     )
@@ -164,8 +164,8 @@ def install() -> None:
     These are linear, layer_norm, rms_norm, silu, gelu (tanh), cross_entropy and
     scaled_dot_product_attention, as far as this torch has them. What ops cannot serve goes to torch as
     before: operands on devices, of mixed dtypes or of subclasses of Tensor, autocast, masks and dropout
-    in attention, class weights, tracing and compiling. Gradients of gradients are errors. A second
-    call does nothing.
+    in attention, class weights, torch.jit.trace. Gradients of gradients are errors. A second call does
+    nothing.
     """
     with _lock:
         for name, function in _FUNCTIONS.items():

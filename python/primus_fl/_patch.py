@@ -34,6 +34,11 @@ class Swapped:
 
     theirs: type  # the class that a module had
 
+    @classmethod
+    def members(cls, theirs: Any) -> dict[str, Any]:
+        """Return members of the class that takes over one of theirs, besides those of this one."""
+        return {}
+
     def extra_repr(self) -> str:
         return ", ".join(filter(None, (super().extra_repr(), "ops=primus_fl")))  # type: ignore[misc]
 
@@ -127,7 +132,7 @@ if hasattr(torch.nn, "RMSNorm"):
 def taking_over(swap: Any, theirs: Any) -> type:
     """Return the class of modules of a class of theirs that are swapped."""
     names = {"theirs": theirs, "__module__": theirs.__module__, "__doc__": theirs.__doc__}
-    return type(theirs.__name__, (swap, theirs), names)
+    return type(theirs.__name__, (swap, theirs), {**names, **swap.members(theirs)})
 
 
 def patch(model: Any) -> Patched:

@@ -74,14 +74,14 @@ class Conv1D(Swapped):
 class Attention(Swapped):
     """Attention with rotary embedding: theirs, in which the function that rotates is another one."""
 
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
-        return _rotating(self.theirs.forward)(self, *args, **kwargs)  # type: ignore[attr-defined]
+    @classmethod
+    def members(cls, theirs: Any) -> dict[str, Any]:
+        return {"forward": _rotating(theirs.forward)}
 
 
 _ROTATE = "apply_rotary_pos_emb"
 
 
-@functools.lru_cache(maxsize=None)
 def _rotating(forward: Any) -> Any:
     """Return a copy of a function, or of the one that it wraps, that rotates with ops."""
     inner, names, cells = getattr(forward, "__wrapped__", None), forward.__globals__, forward.__closure__

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any, Callable, Iterable, Optional
 
 import torch
-from torch.autograd.function import once_differentiable
 
 from . import ops
+from ._autograd import Function, State, contiguous, differentiable
 from ._default import of
-from ._manager import Saved
 
 __all__ = [
     "AdamW",
@@ -34,199 +33,267 @@ __all__ = [
 ]
 
 
-class _RMSNorm(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, x: Any, weight: Any, eps: float, zero_centered: bool) -> Any:
-        ctx.saved = Saved()
-        y, rsigma = ops.rmsnorm_fwd(x, weight, eps=eps, zero_centered_gamma=zero_centered, saved=ctx.saved)
-        ctx.save_for_backward(x, weight, rsigma)
-        ctx.zero_centered = zero_centered
-        return y
+def _state(like: Any) -> Any:
+    return like.new_zeros(1, dtype=torch.int64)
 
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, dy: Any) -> Any:
-        x, weight, rsigma = ctx.saved_tensors
-        dx, dweight = ops.rmsnorm_bwd(
-            dy.contiguous(), x, rsigma, weight, zero_centered_gamma=ctx.zero_centered, saved=ctx.saved
-        )
-        return dx, dweight, None, None
+
+def _rms_norm_forward(x: Any, weight: Any, eps: float, zero_centered: bool) -> Any:
+    state = _state(x)
+    y, rsigma = ops.rmsnorm_fwd(x, weight, eps=eps, zero_centered_gamma=zero_centered, saved=State(state))
+    return y, rsigma, state
+
+
+def _rms_norm_backward(
+    dy: Any, x: Any, weight: Any, rsigma: Any, state: Any, eps: float, zero_centered: bool, _: Any
+) -> Any:
+    return ops.rmsnorm_bwd(dy, x, rsigma, weight, zero_centered_gamma=zero_centered, saved=State(state))
+
+
+def _rows(x: Any) -> Any:
+    return x.new_empty(x.numel() // x.shape[-1], dtype=torch.float32)
+
+
+_rms_norm = differentiable(
+    Function(
+        "rms_norm",
+        "Tensor x, Tensor weight, float eps, bool zero_centered",
+        2,
+        _rms_norm_forward,
+        _rms_norm_backward,
+        lambda x, *_: (contiguous(x), _rows(x), _state(x)),
+    )
+)
 
 
 def rms_norm(x: Any, weight: Any, eps: float = 1e-6, zero_centered: bool = False) -> Any:
     """Normalise the last axis by its root mean square."""
-    return _RMSNorm.apply(x, weight, eps, zero_centered)
+    return _rms_norm(x, weight, eps, zero_centered)
 
 
-class _LayerNorm(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, x: Any, weight: Any, bias: Any, eps: float) -> Any:
-        ctx.saved = Saved()
-        y, mu, rsigma = ops.layernorm_fwd(x, weight, bias=bias, eps=eps, saved=ctx.saved)
-        ctx.save_for_backward(x, weight, mu, rsigma)
-        ctx.biased = bias is not None
-        return y
+def _layer_norm_forward(x: Any, weight: Any, bias: Any, eps: float) -> Any:
+    state = _state(x)
+    y, mu, rsigma = ops.layernorm_fwd(x, weight, bias=bias, eps=eps, saved=State(state))
+    return y, mu, rsigma, state
 
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, dy: Any) -> Any:
-        x, weight, mu, rsigma = ctx.saved_tensors
-        dbias = torch.empty_like(weight)
-        dx, dweight, dbias = ops.layernorm_bwd(dy.contiguous(), x, mu, rsigma, weight, dbeta=dbias, saved=ctx.saved)
-        return dx, dweight, dbias if ctx.biased else None, None
+
+def _layer_norm_backward(
+    dy: Any, x: Any, weight: Any, bias: Any, mu: Any, rsigma: Any, state: Any, eps: float, wanted: Any
+) -> Any:
+    dbias = torch.empty_like(weight)
+    dx, dweight, dbias = ops.layernorm_bwd(dy, x, mu, rsigma, weight, dbeta=dbias, saved=State(state))
+    return dx, dweight, dbias if wanted[2] else None
+
+
+_layer_norm = differentiable(
+    Function(
+        "layer_norm",
+        "Tensor x, Tensor weight, Tensor? bias, float eps",
+        3,
+        _layer_norm_forward,
+        _layer_norm_backward,
+        lambda x, *_: (contiguous(x), _rows(x), _rows(x), _state(x)),
+    )
+)
 
 
 def layer_norm(x: Any, weight: Any, bias: Optional[Any] = None, eps: float = 1e-5) -> Any:
     """Normalise the last axis by its mean and variance."""
-    return _LayerNorm.apply(x, weight, bias, eps)
+    return _layer_norm(x, weight, bias, eps)
 
 
-class _Linear(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, x: Any, weight: Any, bias: Any) -> Any:
-        y = x.new_empty((*x.shape[:-1], weight.shape[0]))
-        ops.generic_gemm(weight, x, trans_a=True, D=y, bias=bias)
-        ctx.save_for_backward(x, weight)
-        ctx.biased = bias is not None
-        return y
+def _linear_forward(x: Any, weight: Any, bias: Any) -> Any:
+    y = x.new_empty((*x.shape[:-1], weight.shape[0]))
+    ops.generic_gemm(weight, x, trans_a=True, D=y, bias=bias)
+    return (y,)
 
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, dy: Any) -> Any:
-        x, weight = ctx.saved_tensors
-        dx = dweight = dbias = None
-        dy = dy.contiguous()
-        if ctx.needs_input_grad[0]:
-            dx = torch.empty_like(x, memory_format=torch.contiguous_format)
-            ops.generic_gemm(weight, dy, D=dx)
-        if ctx.needs_input_grad[1] or ctx.biased:
-            dweight = torch.empty_like(weight)
-            rows, drows = x.reshape(-1, x.shape[-1]), dy.reshape(-1, dy.shape[-1])
-            if ctx.biased:
-                dbias = weight.new_empty(weight.shape[0])
-            ops.generic_gemm(rows, drows, trans_b=True, D=dweight, grad=True, bias=dbias)
-        return dx, dweight, dbias
+
+def _linear_backward(dy: Any, x: Any, weight: Any, bias: Any, wanted: Any) -> Any:
+    dx = dweight = dbias = None
+    if wanted[0]:
+        dx = contiguous(x)
+        ops.generic_gemm(weight, dy, D=dx)
+    if wanted[1] or wanted[2]:
+        dweight = torch.empty_like(weight)
+        rows, drows = x.reshape(-1, x.shape[-1]), dy.reshape(-1, dy.shape[-1])
+        if wanted[2]:
+            dbias = torch.empty_like(bias)
+        ops.generic_gemm(rows, drows, trans_b=True, D=dweight, grad=True, bias=dbias)
+    return dx, dweight if wanted[1] else None, dbias
+
+
+_linear = differentiable(
+    Function(
+        "linear",
+        "Tensor x, Tensor weight, Tensor? bias",
+        0,
+        _linear_forward,
+        _linear_backward,
+        lambda x, weight, bias: (x.new_empty((*x.shape[:-1], weight.shape[0])),),
+        inputs=1,
+    )
+)
 
 
 def linear(x: Any, weight: Any, bias: Optional[Any] = None) -> Any:
     """Return x·weightᵀ + bias."""
-    return _Linear.apply(x, weight, bias)
+    return _linear(x, weight, bias)
 
 
-class _SwiGLU(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, x: Any) -> Any:
-        ctx.save_for_backward(x)
-        return ops.swiglu(x)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, dy: Any) -> Any:
-        return ops.dswiglu(dy.contiguous(), *ctx.saved_tensors)
+_swiglu = differentiable(
+    Function(
+        "swiglu",
+        "Tensor x",
+        0,
+        lambda x: (ops.swiglu(x),),
+        lambda dy, x, _: (ops.dswiglu(dy, x),),
+        lambda x: (x.new_empty((*x.shape[:-1], x.shape[-1] // 2)),),
+    )
+)
 
 
 def swiglu(x: Any) -> Any:
     """Return silu(a)·b, where a and b are the halves of the last axis."""
-    return _SwiGLU.apply(x)
+    return _swiglu(x)
 
 
-class _GatedLinear(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, x: Any, gate: Any, up: Any) -> Any:
-        h = x.new_empty((*x.shape[:-1], 2 * gate.shape[0]))
-        for weight, half in zip((gate, up), h.chunk(2, -1)):
-            ops.generic_gemm(weight, x, trans_a=True, D=half)
-        ctx.save_for_backward(x, gate, up, h)
-        return ops.swiglu(h)
+def _gated_linear_forward(x: Any, gate: Any, up: Any) -> Any:
+    h = x.new_empty((*x.shape[:-1], 2 * gate.shape[0]))
+    for weight, half in zip((gate, up), h.chunk(2, -1)):
+        ops.generic_gemm(weight, x, trans_a=True, D=half)
+    return ops.swiglu(h), h
 
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, dy: Any) -> Any:
-        x, gate, up, h = ctx.saved_tensors
-        dh = ops.dswiglu(dy.contiguous(), h)
-        rows, halves = x.reshape(-1, x.shape[-1]), dh.view(-1, dh.shape[-1]).chunk(2, -1)
-        dx, *dweights = (torch.empty_like(t) if on else None for t, on in zip((rows, gate, up), ctx.needs_input_grad))
-        for weight, dhalf, dweight in zip((gate, up), halves, dweights):
-            if dweight is not None:
-                ops.generic_gemm(rows, dhalf, trans_b=True, D=dweight)
-            if dx is not None:
-                ops.generic_gemm(weight, dhalf, D=dx, accumulate=weight is up)
-        return None if dx is None else dx.view(x.shape), *dweights
+
+def _gated_linear_backward(dy: Any, x: Any, gate: Any, up: Any, h: Any, wanted: Any) -> Any:
+    dh = ops.dswiglu(dy, h)
+    rows, halves = x.reshape(-1, x.shape[-1]), dh.view(-1, dh.shape[-1]).chunk(2, -1)
+    dx = contiguous(x) if wanted[0] else None
+    dweights = [torch.empty_like(t) if on else None for t, on in zip((gate, up), wanted[1:])]
+    for i, (weight, dhalf, dweight) in enumerate(zip((gate, up), halves, dweights)):
+        if dweight is not None:
+            ops.generic_gemm(rows, dhalf, trans_b=True, D=dweight)
+        if dx is not None:
+            ops.generic_gemm(weight, dhalf, D=dx.view(rows.shape), accumulate=i > 0)
+    return (dx, *dweights)
+
+
+_gated_linear = differentiable(
+    Function(
+        "gated_linear",
+        "Tensor x, Tensor gate, Tensor up",
+        1,
+        _gated_linear_forward,
+        _gated_linear_backward,
+        lambda x, gate, up: tuple(x.new_empty((*x.shape[:-1], n * gate.shape[0])) for n in (1, 2)),
+        inputs=1,
+    )
+)
 
 
 def gated_linear(x: Any, gate: Any, up: Any) -> Any:
     """Return silu(x·gateᵀ)·(x·upᵀ)."""
-    return _GatedLinear.apply(x, gate, up)
+    return _gated_linear(x, gate, up)
 
 
-class _Activation(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, x: Any, forward: Callable[..., Any], backward: Callable[..., Any]) -> Any:
-        ctx.save_for_backward(x)
-        ctx.gradient = backward
-        return forward(x, output=torch.empty_like(x))
+def _activation(name: str, forward: Callable[..., Any], backward: Callable[..., Any]) -> Callable[..., Any]:
+    return differentiable(
+        Function(
+            name,
+            "Tensor x",
+            0,
+            lambda x: (forward(x, output=torch.empty_like(x)),),
+            lambda dy, x, _: (backward(dy, x, output=contiguous(x)),),
+            lambda x: (torch.empty_like(x),),
+        )
+    )
 
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, dy: Any) -> Any:
-        (x,) = ctx.saved_tensors
-        return ctx.gradient(dy.contiguous(), x, output=torch.empty_like(x)), None, None
+
+_silu, _gelu = _activation("silu", ops.silu, ops.dsilu), _activation("gelu", ops.gelu, ops.dgelu)
 
 
 def silu(x: Any) -> Any:
     """Return x·σ(x)."""
-    return _Activation.apply(x, ops.silu, ops.dsilu)
+    return _silu(x)
 
 
 def gelu(x: Any) -> Any:
     """Return the Gaussian error linear unit of x in its tanh form."""
-    return _Activation.apply(x, ops.gelu, ops.dgelu)
+    return _gelu(x)
 
 
-class _Rope(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, x: Any, freqs: Any, qkv_format: str, interleaved: bool) -> Any:
-        ctx.save_for_backward(freqs)
-        ctx.arguments = {"qkv_format": qkv_format, "interleaved": interleaved}
-        return ops.fused_rope_forward(x, freqs, output=torch.empty_like(x), **ctx.arguments)
+def _rope_forward(x: Any, freqs: Any, qkv_format: str, interleaved: bool) -> Any:
+    return (
+        ops.fused_rope_forward(x, freqs, output=torch.empty_like(x), qkv_format=qkv_format, interleaved=interleaved),
+    )
 
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, dy: Any) -> Any:
-        (freqs,) = ctx.saved_tensors
-        dx = ops.fused_rope_backward(
-            dy.contiguous(), freqs, output=torch.empty(dy.shape, dtype=dy.dtype), **ctx.arguments
-        )
-        return dx, None, None, None
+
+def _rope_backward(dy: Any, x: Any, freqs: Any, qkv_format: str, interleaved: bool, _: Any) -> Any:
+    dx = ops.fused_rope_backward(dy, freqs, output=contiguous(dy), qkv_format=qkv_format, interleaved=interleaved)
+    return dx, None
+
+
+_rope = differentiable(
+    Function(
+        "rope",
+        "Tensor x, Tensor freqs, str qkv_format, bool interleaved",
+        0,
+        _rope_forward,
+        _rope_backward,
+        lambda x, *_: (torch.empty_like(x),),
+    )
+)
 
 
 def rope(x: Any, freqs: Any, qkv_format: str = "bshd", interleaved: bool = False) -> Any:
     """Rotate pairs of elements of each head by the angles of their position, freqs[position]."""
-    return _Rope.apply(x, freqs, qkv_format, interleaved)
+    return _rope(x, freqs, qkv_format, interleaved)
 
 
-class _Attention(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, q: Any, k: Any, v: Any, arguments: dict[str, Any]) -> Any:
-        ctx.saved, ctx.arguments = Saved(), arguments
-        fmt = arguments["qkv_format"]
-        if fmt == "thd":
-            stats = q.new_empty((q.shape[0], q.shape[1], 1), dtype=torch.float32)
-        else:
-            b, s = (q.shape[0], q.shape[1]) if fmt == "bshd" else (q.shape[1], q.shape[0])
-            stats = q.new_empty((b, q.shape[2], s, 1), dtype=torch.float32)
-        o = q.new_empty((*q.shape[:-1], v.shape[-1]))
-        ops.fused_attn_fwd(q, k, v, O=o, stats=stats, saved=ctx.saved, **arguments)
-        ctx.save_for_backward(q, k, v, o, stats)
-        return o
+def _attention_empty(q: Any, k: Any, v: Any, mask: str, scale: Optional[float], qkv_format: str, *_: Any) -> Any:
+    if qkv_format == "thd":
+        stats: tuple[int, ...] = (q.shape[0], q.shape[1], 1)
+    else:
+        b, s = (q.shape[0], q.shape[1]) if qkv_format == "bshd" else (q.shape[1], q.shape[0])
+        stats = (b, q.shape[2], s, 1)
+    return q.new_empty((*q.shape[:-1], v.shape[-1])), q.new_empty(stats, dtype=torch.float32), _state(q)
 
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, do: Any) -> Any:
-        q, k, v, o, stats = ctx.saved_tensors
-        dq, dk, dv = (torch.empty(t.shape, dtype=t.dtype) for t in (q, k, v))
-        ops.fused_attn_bwd(q, k, v, o, do.contiguous(), stats, dQ=dq, dK=dk, dV=dv, saved=ctx.saved, **ctx.arguments)
-        return dq, dk, dv, None
+
+def _attention_arguments(
+    mask: str, scale: Optional[float], qkv_format: str, window: Any, others: Optional[dict[str, Any]] = None
+) -> dict[str, Any]:
+    return {
+        "attn_mask_type": mask,
+        "attn_scale": scale,
+        "qkv_format": qkv_format,
+        "window_size": window,
+        **(others or {}),
+    }
+
+
+def _attention_forward(q: Any, k: Any, v: Any, *arguments: Any) -> Any:
+    o, stats, state = _attention_empty(q, k, v, *arguments)
+    ops.fused_attn_fwd(q, k, v, O=o, stats=stats, saved=State(state), **_attention_arguments(*arguments))
+    return o, stats, state
+
+
+def _attention_backward(do: Any, q: Any, k: Any, v: Any, o: Any, stats: Any, state: Any, *arguments: Any) -> Any:
+    dq, dk, dv = (contiguous(t) for t in (q, k, v))
+    ops.fused_attn_bwd(
+        q, k, v, o, do, stats, dQ=dq, dK=dk, dV=dv, saved=State(state), **_attention_arguments(*arguments[:-1])
+    )
+    return dq, dk, dv
+
+
+_attention = differentiable(
+    Function(
+        "attention",
+        "Tensor q, Tensor k, Tensor v, str attn_mask_type, float? attn_scale, str qkv_format, int[]? window_size",
+        2,
+        _attention_forward,
+        _attention_backward,
+        _attention_empty,
+        needs_result=True,
+    )
+)
 
 
 def attention(
@@ -243,31 +310,41 @@ def attention(
 
     arguments are others of fused_attn_fwd, such as window_size=(128, 0).
     """
-    arguments.setdefault("attn_mask_type", "causal" if causal else "no_mask")
-    return _Attention.apply(q, k, v, {"qkv_format": qkv_format, "attn_scale": scale, **arguments})
+    mask = arguments.pop("attn_mask_type", "causal" if causal else "no_mask")
+    window = arguments.pop("window_size", None)
+    return _attention(q, k, v, mask, scale, qkv_format, window, *([arguments] if arguments else []))
 
 
-class _CrossEntropy(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, logits: Any, targets: Any, ignore_index: int) -> Any:
-        ctx.saved, ctx.ignore_index = Saved(), ignore_index
-        losses, lse = ops.cross_entropy_fwd(logits, targets, ignore_index=ignore_index, saved=ctx.saved)
-        ctx.save_for_backward(logits, targets, lse)
-        return losses
+def _cross_entropy_forward(logits: Any, targets: Any, ignore_index: int) -> Any:
+    state = _state(logits)
+    losses, lse = ops.cross_entropy_fwd(logits, targets, ignore_index=ignore_index, saved=State(state))
+    return losses, lse, state
 
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, dlosses: Any) -> Any:
-        logits, targets, lse = ctx.saved_tensors
-        dlogits = ops.cross_entropy_bwd(
-            logits, targets, lse, dlosses.float().contiguous(), ignore_index=ctx.ignore_index, saved=ctx.saved
-        )
-        return dlogits, None, None
+
+def _cross_entropy_backward(
+    dlosses: Any, logits: Any, targets: Any, lse: Any, state: Any, ignore_index: int, _: Any
+) -> Any:
+    dlogits = ops.cross_entropy_bwd(
+        logits, targets, lse, dlosses.float(), ignore_index=ignore_index, saved=State(state)
+    )
+    return dlogits, None
+
+
+_cross_entropy = differentiable(
+    Function(
+        "cross_entropy",
+        "Tensor logits, Tensor targets, int ignore_index",
+        2,
+        _cross_entropy_forward,
+        _cross_entropy_backward,
+        lambda logits, *_: (_rows(logits), _rows(logits), _state(logits)),
+    )
+)
 
 
 def cross_entropy(logits: Any, targets: Any, ignore_index: int = -100, reduction: str = "mean") -> Any:
     """Return the negative log-likelihood of targets under a softmax over the last axis, in f32."""
-    losses = _CrossEntropy.apply(logits, targets, ignore_index)
+    losses = _cross_entropy(logits, targets, ignore_index)
     if reduction == "none":
         return losses
     if reduction == "sum":
