@@ -218,8 +218,8 @@ func TestIndexHasEveryPage(t *testing.T) {
 	}
 }
 
-// The files of the examples in CONTRIBUTING.md exist. A name without a folder is in the folder of
-// the name before.
+// The folders and the files of the examples in CONTRIBUTING.md exist. A name without a folder is in
+// the folder of the name before.
 func TestContributingNamesFiles(t *testing.T) {
 	t.Parallel()
 	_, rows, found := strings.Cut(pages(t)["CONTRIBUTING.md"], "| what | files of the example |")
@@ -248,4 +248,15 @@ func TestContributingNamesFiles(t *testing.T) {
 		}
 	}
 	assert.GreaterOrEqual(t, files, 20)
+
+	_, rows, found = strings.Cut(pages(t)["CONTRIBUTING.md"], "| folder | what it has |")
+	require.True(t, found)
+	rows, _, _ = strings.Cut(rows, "\n\n")
+	for row := range strings.Lines(rows) {
+		if cells := strings.Split(row, "|"); len(cells) == 4 {
+			for _, folder := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(cells[1], -1) {
+				assert.DirExists(t, filepath.Join("..", "..", "..", folder[1]))
+			}
+		}
+	}
 }
