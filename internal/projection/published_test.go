@@ -1,6 +1,9 @@
 package projection_test
 
 import (
+	"fmt"
+	"os"
+	"strings"
 	"testing"
 
 	"github.com/primus-fl/primus/document"
@@ -100,4 +103,45 @@ func TestPublishedCounts(t *testing.T) {
 var gpt2 = map[string]any{
 	"swiglu": false, "add_bias_linear": true, "normalization": "LayerNorm", "position_embedding_type": "learned_absolute", "max_position_embeddings": 1024,
 	"untie_embeddings_and_output_weights": false, "make_vocab_size_divisible_by": 1, "seq_length": 1024, "sequence_parallel": false,
+}
+
+// TestPublishedSteps compares with the times of steps that were published for A100s with InfiniBand
+// of 200 Gb/s. The first one gives the rate of a device, and the others follow.
+//
+// Sources: the README of Megatron-LM (GPT-3 175B), and section 2.4 of arXiv:2201.11990 (530B). Both
+// computed all layers again, as the published rates show.
+func TestPublishedSteps(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/howto/before-a-run.md")
+	require.NoError(t, err)
+	a100, err := projection.FindDevice("A100")
+	require.NoError(t, err)
+	step := func(efficiency float64, layers, hidden, heads, stages, devices, batch int) float64 {
+		plan, err := projection.Read("model", params(t, gpt2, shape(layers, hidden, 4*hidden, heads, heads, 50257), map[string]any{
+			"seq_length": 2048, "max_position_embeddings": 2048, "make_vocab_size_divisible_by": 128, "global_batch_size": batch,
+			"tensor_model_parallel_size": 8, "pipeline_model_parallel_size": stages,
+			"recompute_granularity": "full", "recompute_method": "uniform", "recompute_num_layers": 1,
+		}), projection.Cluster{Nodes: devices / 8, DevicesPerNode: 8})
+		require.NoError(t, err)
+		perf, err := plan.Performance(projection.Rates{BF16: a100.BF16, Efficiency: efficiency, HBM: a100.HBM, Inside: a100.Link, Between: 25e9})
+		require.NoError(t, err)
+		return perf.StepSeconds
+	}
+	low, high := 0.1, 1.0
+	for range 50 {
+		if middle := (low + high) / 2; step(middle, 96, 12288, 96, 16, 1024, 1536) > 32 {
+			low = middle
+		} else {
+			high = middle
+		}
+	}
+	assert.Contains(t, string(page), fmt.Sprintf("an efficiency of %.3f", low))
+	for _, c := range []struct {
+		devices int
+		want    float64
+	}{{2240, 60.1}, {2800, 50.2}, {3360, 44.4}} {
+		got := step(low, 105, 20480, 128, 35, c.devices, 1920)
+		row := fmt.Sprintf("| 530B | %d | 8 · 35 · %d | 1920 | %.1f s | %.1f s | %+.1f %% |\n", c.devices, c.devices/280, c.want, got, 100*(got/c.want-1))
+		assert.Contains(t, string(page), strings.Replace(row, "-", "−", 1))
+	}
 }
