@@ -65,6 +65,10 @@ bench-python: lib ## time calls and training steps of primus_fl beside torch (PY
 	PYTHONPATH=python PRIMUS_LIBRARY=bin/lib/libprimus.so $(PYTHON) python/bench/calls.py
 	PYTHONPATH=python PRIMUS_LIBRARY=bin/lib/libprimus.so $(PYTHON) python/bench/llama.py $(ARGS)
 
+.PHONY: bench-patched
+bench-patched: lib bin/python-env/with-torch ## time training of a model of transformers in torch, compiled and patched (ARGS="--family gpt2")
+	PYTHONPATH=python PRIMUS_LIBRARY=bin/lib/libprimus.so bin/python-env/bin/python python/bench/patched.py $(ARGS)
+
 .PHONY: train
 train: build ## train a small model from scratch (CONFIG=file.yaml ARGS='key=value …')
 	./$(BIN) train pretrain --config $(CONFIG) load=none $(ARGS)

@@ -85,9 +85,9 @@ def silu(theirs: Callable[..., Any], input: Any, inplace: bool = False) -> Any:
 
 
 def gelu(theirs: Callable[..., Any], input: Any, approximate: str = "none") -> Any:
-    if approximate != "tanh" or not served(input):
+    if approximate not in ("tanh", "none") or not served(input):
         return theirs(input, approximate=approximate)
-    return own.gelu(input)
+    return own.gelu(input, approximate)
 
 
 def cross_entropy(
@@ -161,7 +161,7 @@ _theirs: dict[str, Callable[..., Any]] = {}
 def install() -> None:
     """Make functions of torch.nn.functional, and with them its modules, call the ops of primus_fl.
 
-    These are linear, layer_norm, rms_norm, silu, gelu (tanh), cross_entropy and
+    These are linear, layer_norm, rms_norm, silu, gelu, cross_entropy and
     scaled_dot_product_attention, as far as this torch has them. What ops cannot serve goes to torch as
     before: operands on devices, of mixed dtypes or of subclasses of Tensor, autocast, masks and dropout
     in attention, class weights, torch.jit.trace. Gradients of gradients are errors. A second call does

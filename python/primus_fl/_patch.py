@@ -85,8 +85,10 @@ class SiLU(Swapped):
 
 
 class GELU(Swapped):
+    approximate = "tanh"
+
     def forward(self, input: Any) -> Any:
-        return functional.gelu(F.gelu, input, approximate="tanh")
+        return functional.gelu(F.gelu, input, approximate=self.approximate)
 
 
 class Rule(NamedTuple):
@@ -120,9 +122,7 @@ _RULES = {
     torch.nn.Linear.forward: Rule(Linear, host_weight),
     torch.nn.LayerNorm.forward: Rule(LayerNorm, last_axis),
     torch.nn.SiLU.forward: Rule(SiLU, lambda module: "it writes over its input" if module.inplace else None),
-    torch.nn.GELU.forward: Rule(
-        GELU, lambda module: None if module.approximate == "tanh" else "the op is the tanh form of GELU"
-    ),
+    torch.nn.GELU.forward: Rule(GELU),
 }
 if hasattr(torch.nn, "RMSNorm"):
     _RULES[torch.nn.RMSNorm.forward] = Rule(RMSNorm, last_axis)
@@ -138,7 +138,7 @@ def taking_over(swap: Any, theirs: Any) -> type:
 def patch(model: Any) -> Patched:
     """Make modules of a model call the ops of primus_fl, and say which do and which do not, and why.
 
-    These are Linear, LayerNorm, RMSNorm, SiLU and GELU (tanh) of torch.nn, and of transformers the norms,
+    These are Linear, LayerNorm, RMSNorm, SiLU and GELU of torch.nn, and of transformers the norms,
     MLPs, rotary embeddings, attention and losses of Llama, Mistral, Mixtral, Qwen 2 and 3 and GPT-2.
     Each stays the object that it was, with its parameters, hooks and name; it is still an instance of
     its class. As with install, a call that ops cannot serve goes to torch, and gradients of gradients are

@@ -208,6 +208,7 @@ def _activation(name: str, forward: Callable[..., Any], backward: Callable[..., 
 
 
 _silu, _gelu = _activation("silu", ops.silu, ops.dsilu), _activation("gelu", ops.gelu, ops.dgelu)
+_gelu_erf = _activation("gelu_erf", ops.gelu_erf, ops.dgelu_erf)
 
 
 def silu(x: Any) -> Any:
@@ -215,9 +216,11 @@ def silu(x: Any) -> Any:
     return _silu(x)
 
 
-def gelu(x: Any) -> Any:
-    """Return the Gaussian error linear unit of x in its tanh form."""
-    return _gelu(x)
+def gelu(x: Any, approximate: str = "tanh") -> Any:
+    """Return the Gaussian error linear unit of x in its tanh form, or with "none" the exact one."""
+    if approximate not in ("tanh", "none"):
+        raise ValueError(f"given approximate {approximate!r}, want tanh or none")
+    return _gelu(x) if approximate == "tanh" else _gelu_erf(x)
 
 
 def _rope_forward(x: Any, freqs: Any, qkv_format: str, interleaved: bool) -> Any:
