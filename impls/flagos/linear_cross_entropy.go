@@ -75,12 +75,28 @@ func linearCrossEntropyBwd(e *opregistry.Exec, a loss.LinearCrossEntropyBwdArgs)
 	return c.run(&v, true)
 }
 
+// linearPitch returns the distance of rows of logits. The columns that a product reads lie in lines
+// of all sets of a cache: rows are no multiple of wayFloats apart, nor almost.
+func linearPitch(vocab int) int {
+	const wayFloats, apart = 1 << 12, 9 * panel.LeftPad
+	pitch := host.RoundUp(vocab, panel.LeftPad)
+	if pitch < wayFloats {
+		return pitch + panel.LeftPad
+	}
+	if over := pitch % wayFloats; over > wayFloats-apart {
+		pitch += wayFloats - over + apart
+	} else if over < apart {
+		pitch += apart - over
+	}
+	return pitch
+}
+
 var linearEntropyKernel = parallel.NewKernel((*linearEntropy).part)
 
 // run goes through the tokens, with gradients or without.
 func (c *linearEntropy) run(v *host.Views, gradients bool) error {
 	c.rows, c.vocab = c.hidden.Rows, c.weight.Rows
-	pitch := host.RoundUp(c.vocab, panel.LeftPad) + panel.LeftPad // rows do not lie 4 KiB apart
+	pitch := linearPitch(c.vocab)
 	step := min(max(linearFloats/pitch, c.rows/linearShares, linearLeastRows), linearMostRows) / linearLeastRows * linearLeastRows
 	if c.learns && c.dweight.Narrow() && c.rows > step {
 		v.Decline("%v of dweight with %d rows of hidden, this impl adds up to f32 beyond %d", c.dweight.DType(), c.rows, step)

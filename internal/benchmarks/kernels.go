@@ -38,6 +38,7 @@ type kernelOptions struct {
 //	quant      rounding to fp8 and fp4 and back, compared with such a loop
 //	moe        the router of a mixture of experts and the permutation of its rows, likewise
 //	state      the cache of keys and values, and the gated delta rule, likewise
+//	loss       an output layer with its cross entropy and gradients, compared with the calls apart
 //	attention  causal attention forward and backward, compared with PyTorch
 //	options    attention with dropout, windows, biases, ALiBi and sinks, compared with plain attention
 //

@@ -41,7 +41,7 @@ func (b *bench) contests() []contest {
 	for _, name := range []string{"gelu", "dgelu", "dbias_dgelu"} {
 		all = append(all, b.op("gelu", name, name, hidden))
 	}
-	for _, more := range [][]contest{b.quantOps(), b.routerOps(), b.stateOps(), b.attentions(), b.attentionOptions()} {
+	for _, more := range [][]contest{b.quantOps(), b.routerOps(), b.stateOps(), b.losses(), b.attentions(), b.attentionOptions()} {
 		all = append(all, more...)
 	}
 	return all
