@@ -102,6 +102,7 @@ type Config struct {
 	KVChannels            int               `param:"kv_channels"`                   // size of a head; 0 means hidden_size / num_attention_heads
 	Window                [2]int            `param:"window_size"`                   // keys before a query that it sees, and after it, which is 0 or -1; [0, 0] and -1 before mean all
 	WindowLayers          []int             `param:"window_attn_skip_freq"`         // 1 for each layer with the window, 0 for each without; none means all
+	LinearCrossEntropy    bool              // the loss is computed without keeping logits
 	HiddenDropout         float64           `param:"hidden_dropout"`
 	AttentionDropout      float64           `param:"attention_dropout"`
 	RopeScaling

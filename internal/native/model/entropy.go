@@ -18,7 +18,7 @@ const noIgnore = -100
 
 // BlockCrossEntropy is the cross entropy of the logits of T tokens.
 type BlockCrossEntropy struct {
-	Logits *tensor.Tensor // [T vocab], or the part of the vocabulary that a rank has
+	Logits *tensor.Tensor // [T vocab], or the part of the vocabulary that a rank has; nil until they are needed
 	Losses *tensor.Tensor // f32 [T], nats
 	LSE    *tensor.Tensor // f32 [T], log Σ exp of all logits of a token
 
@@ -34,12 +34,10 @@ func (b *Builder) CrossEntropy(head *Param) *BlockCrossEntropy {
 		Losses: b.Keep.F32(b.tokens()), LSE: b.Keep.F32(b.tokens()), saved: saved(),
 		fwd: opmanager.MustBind(b.Fwd, loss.CrossEntropyFwd), bwd: opmanager.MustBind(b.Bwd, loss.CrossEntropyBwd),
 	}
-	if b.Part.Tensor == nil {
-		c.Logits = b.Act(b.tokens(), head.Shape[0])
-		return c
+	if b.Part.Tensor != nil {
+		c.parts = b.vocabularyParts(head)
+		c.Logits = memory.Columns(c.parts.all, 0, head.Shape[0])
 	}
-	c.parts = b.vocabularyParts(head)
-	c.Logits = memory.Columns(c.parts.all, 0, head.Shape[0])
 	return c
 }
 

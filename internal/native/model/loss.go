@@ -14,11 +14,13 @@ type Loss struct {
 	// Backward writes DLogits, the gradient of Σ DLosses·losses and of the other terms of the loss.
 	// It follows Forward on the same batch and may change DLosses.
 	Backward func(*LossBatch) error
+
+	linear bool // the loss is that of CrossEntropy, which may be computed without logits
 }
 
 // LossBatch is the argument of a Loss. T is the number of tokens of the batch.
 type LossBatch struct {
-	Logits  *tensor.Tensor // [T vocab], of the type of activations
+	Logits  *tensor.Tensor // [T vocab], of the type of activations; those of CrossEntropy may not be kept
 	Targets *tensor.Tensor // i32 [T]
 	Losses  *tensor.Tensor // f32 [T], nats
 	LSE     *tensor.Tensor // f32 [T], log Σ exp of a row of the logits
@@ -36,6 +38,7 @@ type LossBatch struct {
 // the target.
 func CrossEntropy() Loss {
 	return Loss{
+		linear: true,
 		Forward: func(b *LossBatch) (float64, error) {
 			wait, err := b.crossEntropy()
 			if err != nil {
@@ -54,7 +57,11 @@ func CrossEntropy() Loss {
 // crossEntropy queues the forward pass of the cross entropy; wait returns its mean.
 func (b *LossBatch) crossEntropy() (wait func() (float64, error), err error) {
 	r := &b.pass.current
-	b.pass.entropy.Forward(r, b.Targets)
+	if b.pass.linearLoss() {
+		b.pass.linear.forward(r, b.pass)
+	} else {
+		b.pass.entropy.Forward(r, b.Targets)
+	}
 	if r.Err != nil {
 		return nil, r.Err
 	}
@@ -111,15 +118,19 @@ func (p *Pass) lossForward(r *Run) (float64, error) {
 }
 
 func (p *Pass) lossBackward(r *Run, scale float32) {
-	r.Leave("loss")
-	if r.Err = tensor.Fill(p.grad.Losses, func(dLosses []float32) {
-		for i := range dLosses {
-			dLosses[i] = scale
-			if p.lossArgs.Weights != nil {
-				dLosses[i] *= p.lossArgs.Weights[i]
-			}
-		}
-	}); r.Err == nil {
+	if r.Err = p.lossArgs.weigh(scale); r.Err == nil {
 		r.Err = p.loss.Backward(&p.lossArgs)
 	}
+}
+
+// weigh writes DLosses.
+func (b *LossBatch) weigh(scale float32) error {
+	return tensor.Fill(b.DLosses, func(dLosses []float32) {
+		for i := range dLosses {
+			dLosses[i] = scale
+			if b.Weights != nil {
+				dLosses[i] *= b.Weights[i]
+			}
+		}
+	})
 }

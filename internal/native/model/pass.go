@@ -50,6 +50,7 @@ type Pass struct {
 	finalNorm Norm
 	head      Linear
 	entropy   *BlockCrossEntropy
+	linear    *linearEntropy // in place of both where no logits are kept, as long as the loss is CrossEntropy
 
 	apart        bool // gradients of weights may be computed later
 	later        []postponed
@@ -127,9 +128,12 @@ func (p *Pass) build(mgr *opmanager.Manager, train bool) {
 		p.head, p.entropy = outside.Linear(LinearWeights{Weight: m.head, Shared: m.part.Tensor}), outside.CrossEntropy(m.head)
 		outside.postpone(&p.head, nil)
 		e := p.entropy
-		p.lossArgs = LossBatch{Logits: e.Logits, Targets: p.targets, Losses: e.Losses, LSE: e.LSE, pass: p}
+		p.lossArgs = LossBatch{Targets: p.targets, Losses: e.Losses, LSE: e.LSE, pass: p}
 		if train {
-			p.lossArgs.DLosses, p.lossArgs.DLogits = p.grad.Losses, e.Logits
+			p.lossArgs.DLosses = p.grad.Losses
+		}
+		if p.linear = outside.linearEntropy(p.norm, &p.head); p.linear == nil {
+			p.keepLogits()
 		}
 	}
 	p.angles = newAngles(c, p.seq, own.F32)
@@ -141,6 +145,20 @@ func (p *Pass) build(mgr *opmanager.Manager, train bool) {
 		p.in = p.layers[0].In
 	}
 }
+
+// keepLogits gives the logits memory, if they have none yet.
+func (p *Pass) keepLogits() {
+	b, e := &p.lossArgs, p.entropy
+	if e.Logits == nil {
+		e.Logits = p.memory.New(p.m.cfg.Compute(), p.batch*p.share.Tokens(), p.m.head.Shape[0])
+	}
+	if b.Logits = e.Logits; p.grad != nil {
+		b.DLogits = e.Logits
+	}
+}
+
+// linearLoss reports whether the loss is computed without logits.
+func (p *Pass) linearLoss() bool { return p.linear != nil && p.loss.linear }
 
 // Close returns the memory of the pass.
 func (p *Pass) Close() error { return p.memory.Close() }
@@ -209,9 +227,9 @@ func (p *Pass) QueueCrossEntropy(b Batch) (wait func() (float64, error), err err
 	if err := p.SetBatch(b); err != nil {
 		return nil, err
 	}
+	p.loss = CrossEntropy()
 	r := p.run()
 	p.forward(r)
-	p.loss = CrossEntropy()
 	r.Leave("loss")
 	if err = r.Err; err == nil {
 		wait, err = p.lossArgs.crossEntropy()
@@ -254,7 +272,19 @@ func (p *Pass) forward(r *Run) {
 	r.Leave("final norm")
 	p.needs(r, first+len(p.layers)+1)
 	p.stream.Norm(r, p.finalNorm, p.out, p.norm)
+	if p.linearLoss() {
+		return
+	}
 	r.Leave("output layer")
+	p.logits(r)
+}
+
+// logits writes the logits.
+func (p *Pass) logits(r *Run) {
+	if p.keepLogits(); p.memory.Err != nil {
+		r.Err = fmt.Errorf("allocate the logits: %w", p.memory.Err)
+		return
+	}
 	p.head.Forward(r, p.norm, p.entropy.Logits)
 }
 
@@ -291,9 +321,13 @@ func (p *Pass) backward(scale float32, accumulate bool, later *[]postponed) erro
 	r.Accumulate, r.AuxScale, r.later = accumulate, scale*float32(p.weight), later
 	first := p.stretch.Layers.Lo
 	if p.stretch.Last {
-		p.lossBackward(r, scale)
-		r.Leave("output layer")
-		p.head.Backward(r, p.norm, p.entropy.Logits, g.Hidden)
+		if r.Leave("loss"); p.linearLoss() {
+			p.linear.backward(r, p, scale)
+		} else {
+			p.lossBackward(r, scale)
+			r.Leave("output layer")
+			p.head.Backward(r, p.norm, p.entropy.Logits, g.Hidden)
+		}
 		r.Leave("final norm")
 		p.finalNorm.Backward(r, p.out, g.Sum(r), g.Res)
 		p.final(r, first+len(p.layers)+1)

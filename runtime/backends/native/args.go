@@ -37,6 +37,7 @@ type Args struct {
 	model.MaskConfig
 	tracking.Trackers
 	posttrain.Tuning
+	EntropyFusion
 
 	TrainIters      int             `param:"train_iters"`
 	GlobalBatchSize int             `param:"global_batch_size"`
@@ -167,7 +168,7 @@ func (a *Args) validate() error {
 	if faults := architecture.Representable(a); faults != nil {
 		return errors.Join(faults...)
 	}
-	faults := []error{a.Config.Validate(), a.OptimizerConfig.Validate(), a.LossScaleConfig.Validate(), a.EarlyStoppingConfig.Validate(), a.SpikeConfig.Validate(), a.Parallel.Validate(), a.Schedule.Validate(), a.SourceConfig.Validate(), a.Tuning.Validate()}
+	faults := []error{a.Config.Validate(), a.OptimizerConfig.Validate(), a.LossScaleConfig.Validate(), a.EarlyStoppingConfig.Validate(), a.SpikeConfig.Validate(), a.Parallel.Validate(), a.Schedule.Validate(), a.SourceConfig.Validate(), a.Tuning.Validate(), a.EntropyFusion.validate()}
 	atLeast := func(key string, v, least int) {
 		if v < least {
 			faults = append(faults, fmt.Errorf("%s: given %d, want a number >= %d", key, v, least))

@@ -71,6 +71,7 @@ func (e *engine) traceCalls(batch model.Batch, prompt []int32, backend device.Ba
 func (t *tracer) gradients() error {
 	for i := range min(2, t.own()) {
 		t.pass.Drop(uint64(t.args.Seed), uint64(i))
+		t.pass.ExpectBackward(1, i > 0)
 		if err := t.loss(); err != nil {
 			return err
 		}

@@ -108,6 +108,7 @@ func asJSON(m map[string]any) (map[string]any, error) {
 var notCompared = []string{
 	"train_data_path", "valid_data_path", "test_data_path", "train_data_max_bytes", "train_data_format", "text_key", "on_bad_record", "verify_data", "tokenizer_type", "tokenizer_model", "log_interval", "eval_interval", "eval_iters", "final_eval_windows",
 	"recompute_granularity", "recompute_method", "recompute_num_layers", "recompute_modules", "recompute_activations",
+	"cross_entropy_loss_fusion", "cross_entropy_fusion_impl",
 	"save", "save_interval", "save_initial", "async_save", "exit_interval", "exit_duration_in_mins", "allow_nonfinite_weights", "keep_last", "keep_every", "keep_best", "save_retain_interval", "load", "load_hf", "dump_batches", "disable_tensorboard", "sample_prompt",
 	"disable_mlflow", "mlflow_tracking_uri", "mlflow_experiment_name", "mlflow_run_name",
 	"disable_wandb", "wandb_project", "wandb_exp_name", "wandb_save_dir", "wandb_entity", "model_name",

@@ -128,7 +128,11 @@ func (e *engine) allocate(backend device.Backend) (err error) {
 	if err != nil {
 		return err
 	}
-	e.model, err = model.NewPart(e.args.Config, backend, part)
+	outside, err := onDevice(backend)
+	if err != nil {
+		return err
+	}
+	e.model, err = model.NewPart(e.args.built(outside), backend, part)
 	return err
 }
 

@@ -21,7 +21,7 @@ func (t *trainer) Inspect(ctx context.Context) ([]backend.Finding, error) {
 	for _, look := range []struct {
 		name string
 		at   func(context.Context) (string, error)
-	}{{"model", t.inspectModel}, {"corpus", t.inspectCorpus}, {"checkpoints", t.inspectDirs}, {"start", t.inspectStart}, {"memory", t.inspectMemory}, {"pipeline", t.inspectPipeline}, {"unusual", t.inspectUnusual}} {
+	}{{"model", t.inspectModel}, {"corpus", t.inspectCorpus}, {"checkpoints", t.inspectDirs}, {"start", t.inspectStart}, {"loss", t.inspectLoss}, {"memory", t.inspectMemory}, {"pipeline", t.inspectPipeline}, {"unusual", t.inspectUnusual}} {
 		text, err := look.at(ctx)
 		if err := ctx.Err(); err != nil {
 			return nil, err

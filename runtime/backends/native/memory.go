@@ -127,12 +127,12 @@ func (a *Args) memoryOf(plan *stages.Plan, stage int, mgr *opmanager.Manager, de
 		if err != nil {
 			return nil, err
 		}
-		activations, err := model.StageBytes(a.Config, part, s.Slots, plan.Apart, mgr, a.MicroBatchSize)
+		activations, err := model.StageBytes(a.built(at.Type != device.TypeCPU), part, s.Slots, plan.Apart, mgr, a.MicroBatchSize)
 		return append(parts, memory.Part{
 			What: "activations", Bytes: activations, Formula: fmt.Sprintf("what the layers of stage %d keep of %s micro batches of micro_batch_size · seq_length tokens, by their impls", stage, numbers(s.Slots)), Keys: "micro_batch_size, seq_length or num_layers",
 		}), err
 	}
-	activations, err := model.ActivationBytes(a.Config, part, mgr, a.MicroBatchSize)
+	activations, err := model.ActivationBytes(a.built(at.Type != device.TypeCPU), part, mgr, a.MicroBatchSize)
 	if err != nil {
 		return nil, err
 	}

@@ -127,6 +127,9 @@ func (e *engine) forward(step, micro int) (float64, error) {
 // been queued, so that the device does not wait for the host. When a loss is not finite, the
 // gradients are not computed, or mean nothing.
 func (e *engine) forwardBackward(step, micro int) (loss float64, err error) {
+	if p := &e.points; !p.forwardStep.Patched() && !p.loss.Patched() && !p.backwardStep.Patched() {
+		e.pass.ExpectBackward(float32(e.scale()/e.weight()), micro > 0)
+	}
 	if !e.pass.OnDevice() || e.points.forwardStep.Patched() || e.points.loss.Patched() || e.args.stage == stageDPO {
 		loss, err = e.forward(step, micro)
 		if err != nil || !finite(loss) && e.world.Alone() {
