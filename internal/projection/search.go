@@ -346,6 +346,10 @@ func (sp *space) cuts(ctx context.Context) ([]cut, error) {
 					for _, shape := range shapes {
 						c.shapeOfStages = shape
 						for _, c.micro = range sp.sizes(keyMicro, batch/replicas) {
+							if err := c.tableExists(batch / replicas / c.micro); err != nil {
+								sp.refuse(err)
+								continue
+							}
 							list = append(list, c)
 						}
 					}
@@ -354,6 +358,16 @@ func (sp *space) cuts(ctx context.Context) ([]cut, error) {
 		}
 	}
 	return list, nil
+}
+
+// tableExists returns an error if no table of a schedule is as large as a cut needs.
+func (c cut) tableExists(microBatches int) error {
+	p := Parallel{Pipeline: c.pipeline, MicroBatches: microBatches}
+	s := pipeline.Shape{Ranks: c.pipeline, MicroBatches: p.simulated(), Chunks: c.virtual, Placement: pipeline.Loop}
+	if err := s.Validate(); err != nil {
+		return &parameterError{keyPipeline, strings.TrimPrefix(err.Error(), "pipeline: ")}
+	}
+	return nil
 }
 
 // shapes returns the possible shapes of the stages of a cut, and an error where there are none.

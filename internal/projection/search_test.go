@@ -179,6 +179,18 @@ func TestSearchIsCancelled(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
+// TestSearchRefusesLongPipelines checks that stages for which there is no table are refused.
+func TestSearchRefusesLongPipelines(t *testing.T) {
+	t.Parallel()
+	s := projection.Search{
+		Name: "model", Cluster: projection.Cluster{Nodes: 256, DevicesPerNode: 8}, Rates: rates, Memory: 80e9,
+		Schedules: []projection.Schedule{projection.ScheduleOneForwardOneBackward}, Recompute: []string{projection.RecomputeNone}, Keep: []string{"pipeline_model_parallel_size"},
+		Params: params(t, shape(2048, 64, 256, 1, 1, 32000), map[string]any{"global_batch_size": 2, "pipeline_model_parallel_size": 2048}),
+	}
+	_, err := s.Run(t.Context())
+	require.ErrorContains(t, err, "given 2048 stages, want a number from 1 to 1024")
+}
+
 // largeSearch is a search over 16,384 devices.
 func largeSearch(tb testing.TB, sets ...map[string]any) projection.Search {
 	tb.Helper()
