@@ -147,7 +147,8 @@ type setting struct {
 
 	outline bool // see Stage
 
-	infinite bool // the change puts an infinity into an operand
+	infinite  bool // the change puts an infinity into an operand
+	subnormal bool // the change makes the numbers of an operand subnormal
 }
 
 // isNumber reports whether an argument is a number that is not an integer.

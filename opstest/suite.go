@@ -60,6 +60,9 @@ type Spec[A any] struct {
 
 	// Bitwise requires the oracle's bits: the op copies patterns, including those of NaN.
 	Bitwise bool
+
+	// Squares says that results are roots of sums of squares, which may be 0 for subnormal numbers.
+	Squares bool
 }
 
 // Suite is a suite whose calls do not have the type of their arguments, so that the code that runs
@@ -71,6 +74,7 @@ type Suite struct {
 	refresh func(tensortest.TB, *opregistry.Exec, opregistry.Call, opregistry.Impl) error
 	values  func(opregistry.Call) []opregistry.Operand
 	bitwise bool
+	squares bool
 
 	invariants func(opregistry.Call) []Invariant
 }
@@ -87,7 +91,7 @@ type untypedCase struct {
 }
 
 func (s Spec[A]) Suite() *Suite {
-	u := &Suite{op: s.Op, bitwise: s.Bitwise, cases: func(d tensor.DType) []untypedCase { return untyped(s.Op, s.Cases(d)) }}
+	u := &Suite{op: s.Op, bitwise: s.Bitwise, squares: s.Squares, cases: func(d tensor.DType) []untypedCase { return untyped(s.Op, s.Cases(d)) }}
 	if refresh := s.Refresh; refresh != nil {
 		u.refresh = func(t tensortest.TB, x *opregistry.Exec, a opregistry.Call, forward opregistry.Impl) error {
 			return refresh(t, x, *opregistry.ArgsOf[A](a), forward)
@@ -125,8 +129,9 @@ type runner struct {
 	serial, many *opregistry.Exec
 	served       []untypedCase
 	declined     int
-	declared     bool // the impl declares that equal operands give equal bits, wherever they lie
-	sampled      int  // cases of which parts and invariants were compared
+	declared     bool           // the impl declares that equal operands give equal bits, wherever they lie
+	sampled      int            // cases of which parts and invariants were compared
+	flushes      []tensor.DType // for which the impl declares that it takes subnormal numbers as 0
 
 	waited bool // for an impl that writes after it has returned
 
@@ -145,7 +150,7 @@ func (s *Suite) run(t T, impl, oracle opregistry.Impl, cfg *config) *runner {
 	r := &runner{
 		Suite: s, cfg: cfg, impl: function(t, s.op, impl), oracle: function(t, s.op, oracle),
 		serial: opregistry.NewExec(nil, 0), many: opregistry.NewExec(scattered{}, 0), declared: declared,
-		long: map[string]bool{},
+		flushes: impl.FlushesSubnormals, long: map[string]bool{},
 	}
 	dirty(r.serial)
 	dirty(r.many)
@@ -230,19 +235,20 @@ func function(t tensortest.TB, op opregistry.Handle, impl opregistry.Impl) runFu
 
 // staged is a call whose operands are ready.
 type staged struct {
-	stage    *Stage
-	args     opregistry.Call
-	operands []opregistry.Operand
-	before   [][]byte // by operand
-	terms    int
-	infinite bool // an operand was given an infinity
-	recorded bool // the tolerance is that for results near 1, times the largest result
+	stage     *Stage
+	args      opregistry.Call
+	operands  []opregistry.Operand
+	before    [][]byte // by operand
+	terms     int
+	infinite  bool // an operand was given an infinity
+	subnormal bool // an operand was given subnormal numbers only
+	recorded  bool // the tolerance is that for results near 1, times the largest result
 }
 
 func (r *runner) stage(t tensortest.TB, c untypedCase, with setting) *staged {
 	t.Helper()
 	s := &Stage{T: t, Seed: with.seed, place: with.place, axis: with.axis, padded: with.padded, limit: with.limit, outline: with.outline}
-	call := &staged{stage: s, args: c.Make(s), terms: c.Terms, infinite: with.infinite, recorded: c.recorded}
+	call := &staged{stage: s, args: c.Make(s), terms: c.Terms, infinite: with.infinite, subnormal: with.subnormal, recorded: c.recorded}
 	if with.scaled != 0 && r.changeable() {
 		call.args = scaled(call.args, r.op, with.scaled)
 	}
@@ -470,6 +476,12 @@ func (r *runner) compare(t tensortest.TB, want, got *staged) {
 		}
 		scale, returned := want.scale(wanted[i].Tensor), tensortest.Bytes(o.Tensor)
 		tol := r.tolerance(o.Tensor.DType(), want.terms, scale)
+		if want.subnormal && !o.Tensor.DType().IsFloat() {
+			continue // numbers that are equal in f32 may be compared in another order
+		}
+		if want.subnormal { // the values on the way to a result have few digits
+			tol.Abs, tol.Rel = max(tol.Abs, subnormals[o.Tensor.DType()].visible), max(tol.Rel, 0x1p-6)
+		}
 		expected := wanted[i].Tensor.Float64s()
 		if want.infinite && !r.bitwise {
 			undetermined(expected, o.Tensor.Float64s())
@@ -479,7 +491,9 @@ func (r *runner) compare(t tensortest.TB, want, got *staged) {
 			if r.writesLate(o.Tensor, returned) {
 				t.Errorf("opstest: operand %q was written to after the impl had returned: it puts work off", o.Name)
 			}
-		} else if text := bias(wanted[i].Tensor, o.Tensor, r.tolerance(tensor.F32, want.terms, scale)); text != "" && !r.cfg.loose(o.Tensor.DType()) {
+		} else if text := want.flushed(expected, o.Tensor); text != "" {
+			t.Errorf("opstest: operand %q is not what the oracle computes: %s", o.Name, text)
+		} else if text := bias(wanted[i].Tensor, o.Tensor, r.tolerance(tensor.F32, want.terms, scale)); text != "" && !want.subnormal && !r.cfg.loose(o.Tensor.DType()) {
 			t.Errorf("opstest: operand %q is off on average: %s", o.Name, text)
 		}
 	}

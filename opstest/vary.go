@@ -55,6 +55,7 @@ func (r *runner) vary(t T, d tensor.DType) {
 	}
 	for _, c := range r.longest(served, special) {
 		r.special(t, c)
+		r.subnormal(t, c)
 	}
 	for _, c := range r.longest(served, stretched) {
 		r.stretch(t, c)
@@ -226,7 +227,7 @@ func (r *runner) special(t T, c untypedCase) {
 	for _, i := range someOf(len(call.operands), specialOperands) {
 		o := call.operands[i]
 		n := o.Tensor.NumElements()
-		if o.Access == opregistry.AccessWrite || !o.Tensor.DType().IsFloat() || o.Tensor.DType().Size() == 1 || n == 0 || r.drops(call.args) && r.forwardHas(o.Name) {
+		if !r.takesSpecial(call, o) {
 			continue
 		}
 		for _, special := range specialValues {
@@ -241,6 +242,12 @@ func (r *runner) special(t T, c untypedCase) {
 			r.varied(t, special.name+"_in_"+o.Name, c, with)
 		}
 	}
+}
+
+// takesSpecial reports whether a rule may give an operand special values.
+func (r *runner) takesSpecial(call *staged, o opregistry.Operand) bool {
+	d := o.Tensor.DType()
+	return o.Access != opregistry.AccessWrite && d.IsFloat() && d.Size() > 1 && o.Tensor.NumElements() > 0 && !(r.drops(call.args) && r.forwardHas(o.Name))
 }
 
 // drops reports whether a call leaves out numbers at random.

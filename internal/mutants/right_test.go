@@ -8,6 +8,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/ops/activation"
+	"github.com/primus-fl/primus/ops/attention"
+	"github.com/primus-fl/primus/ops/dropout"
+	"github.com/primus-fl/primus/ops/embedding"
 	"github.com/primus-fl/primus/ops/gemm"
 	"github.com/primus-fl/primus/ops/norm"
 	"github.com/primus-fl/primus/ops/opscases"
@@ -92,6 +96,35 @@ func TestRightKernelsPass(t *testing.T) {
 				assert.Positive(t, results[0].Served)
 			})
 		}
+	}
+}
+
+// Kernels that take subnormal numbers as 0 are refused, unless they say so.
+func TestFlushedSubnormalsAreDeclared(t *testing.T) {
+	t.Parallel()
+	undeclared := rule{dtype: tensor.F32, wrong: beforehand(func(_ place, v float64) float64 {
+		if math.Abs(v) < 0x1p-126 {
+			return 0
+		}
+		return v
+	})}
+	for _, op := range []opregistry.Handle{
+		gemm.GenericGemm, norm.RMSNormBwd, norm.ResidualAdd, activation.SwiGLU, activation.DGELU, attention.FusedAttnFwd, dropout.DropoutBwd, embedding.EmbeddingBwd,
+	} {
+		t.Run(op.Name(), func(t *testing.T) {
+			t.Parallel()
+			m := undeclared.of(op)
+			m.options = []opstest.Option{opstest.Sample(12, 1)}
+			reason, err := m.refusal()
+			require.NoError(t, err)
+			assert.Contains(t, reason, "f32/subnormal_")
+			assert.Contains(t, reason, "the impl takes subnormal numbers as 0, which it may declare")
+
+			m.impl.FlushesSubnormals = []tensor.DType{tensor.F32}
+			reason, err = m.refusal()
+			require.NoError(t, err)
+			assert.Empty(t, reason)
+		})
 	}
 }
 

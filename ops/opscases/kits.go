@@ -306,7 +306,7 @@ func Optim() opstest.Kit {
 	return opstest.Kit{
 		Suites: []*opstest.Suite{
 			opstest.Spec[optim.MultiTensorAdamArgs]{Op: optim.MultiTensorAdam, Cases: adamCases, Models: adamModels}.Suite(),
-			opstest.Spec[optim.MultiTensorL2NormArgs]{Op: optim.MultiTensorL2Norm, Cases: l2normCases, Models: l2normModels}.Suite(),
+			opstest.Spec[optim.MultiTensorL2NormArgs]{Op: optim.MultiTensorL2Norm, Cases: l2normCases, Models: l2normModels, Squares: true}.Suite(),
 			opstest.Spec[optim.MultiTensorScaleArgs]{Op: optim.MultiTensorScale, Cases: scaleCases, Models: scaleModels}.Suite(),
 			opstest.Spec[optim.MultiTensorAdamArgs]{Op: optim.MultiTensorAdamParamRemainder, Cases: remainderCases, Values: remainderValues}.Suite(),
 			opstest.Spec[optim.MultiTensorAdamArgs]{Op: optim.MultiTensorAdamFP8, Cases: adamFP8Cases}.Suite(),
@@ -314,7 +314,7 @@ func Optim() opstest.Kit {
 			opstest.Spec[optim.MultiTensorAdamCapturableArgs]{Op: optim.MultiTensorAdamCapturableMaster, Cases: capturableMasterCases}.Suite(),
 			opstest.Spec[optim.MultiTensorSGDArgs]{Op: optim.MultiTensorSGD, Cases: sgdCases, Models: sgdModels}.Suite(),
 			opstest.Spec[optim.MultiTensorScaleTensorArgs]{Op: optim.MultiTensorScaleTensor, Cases: scaleTensorCases}.Suite(),
-			opstest.Spec[optim.MultiTensorUnscaleL2NormArgs]{Op: optim.MultiTensorUnscaleL2Norm, Cases: unscaleL2NormCases}.Suite(),
+			opstest.Spec[optim.MultiTensorUnscaleL2NormArgs]{Op: optim.MultiTensorUnscaleL2Norm, Cases: unscaleL2NormCases, Squares: true}.Suite(),
 		},
 	}
 }
