@@ -64,9 +64,9 @@ func OfInstalled(dirs []string, name string) (string, error) {
 		}
 	}
 	if len(dirs) == 0 {
-		return "", fmt.Errorf("no version: distribution %q is looked for in the folders of PYTHONPATH and VIRTUAL_ENV, which name none", name)
+		return "", fmt.Errorf("no version of distribution %q: PYTHONPATH and VIRTUAL_ENV name no folder to look for it in", name)
 	}
-	return "", fmt.Errorf("no version: distribution %q is not installed in %s", name, strings.Join(dirs, ", "))
+	return "", fmt.Errorf("no version of distribution %q: it is not installed in %s", name, strings.Join(dirs, ", "))
 }
 
 // SitePackages returns where Python would find distributions, by the variables PYTHONPATH and

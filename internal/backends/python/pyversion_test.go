@@ -49,7 +49,7 @@ func TestOfInstalled(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "0.2.2", got)
 	_, err = python.OfInstalled(dirs, "titan")
-	assert.ErrorContains(t, err, `distribution "titan" is not installed in /nowhere`)
+	assert.ErrorContains(t, err, `distribution "titan": it is not installed in /nowhere`)
 	_, err = python.OfInstalled(nil, "titan")
-	assert.EqualError(t, err, `no version: distribution "titan" is looked for in the folders of PYTHONPATH and VIRTUAL_ENV, which name none`)
+	assert.EqualError(t, err, `no version of distribution "titan": PYTHONPATH and VIRTUAL_ENV name no folder to look for it in`)
 }

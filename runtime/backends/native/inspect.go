@@ -105,7 +105,8 @@ func (t *trainer) inspectStart(context.Context) (string, error) {
 		}
 		return "from new weights", t.args.checkStart(t.tc, false)
 	}
-	return "from " + c.Path(), t.inspectCheckpoint(c)
+	left := max(0, t.args.TrainIters-int(c.Step()))
+	return fmt.Sprintf("from %s; steps left: %d of %d", c.Path(), left, t.args.TrainIters), t.inspectCheckpoint(c)
 }
 
 // inspectMemory estimates the memory of the run.

@@ -42,8 +42,11 @@ func (b Bad) String() string {
 // Skip counts the fault of a record, which names its place, and returns nil. It returns the fault
 // if what is asked for is not BadSkip, or if ctx has ended, which may be what it says.
 func (o OnBad) Skip(ctx context.Context, b *Bad, fault error) error {
-	if fault == nil || o != BadSkip || ctx.Err() != nil {
+	switch {
+	case fault == nil || ctx.Err() != nil:
 		return fault
+	case o != BadSkip:
+		return fmt.Errorf("%w; on_bad_record=skip leaves out such records", fault)
 	}
 	b.Records++
 	if len(b.First) < namedBad {

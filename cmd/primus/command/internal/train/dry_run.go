@@ -118,7 +118,7 @@ func timeText(f stepbench.Forecast) string {
 	if f.Guessed {
 		how = "guessed by the peak of the processors, because one micro batch takes long"
 	}
-	text := fmt.Sprintf("about %v at %.0f tokens/s, %s", total, f.TokensPerSecond, how)
+	text := fmt.Sprintf("about %v for all steps at %.0f tokens/s, %s", total, f.TokensPerSecond, how)
 	if f.Evaluations >= time.Second {
 		text += fmt.Sprintf("; %v of it for evaluations, at most", f.Evaluations.Round(time.Second))
 	}

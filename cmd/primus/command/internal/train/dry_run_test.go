@@ -50,7 +50,7 @@ func TestDryRun(t *testing.T) {
 	// A run that nothing is in the way of has a time, and what is unusual about it.
 	got = l.Train("--dry-run", "eval_interval=0", "save_interval=0")
 	require.Zero(t, got.Code, got.Stderr)
-	assert.Regexp(t, `(?m)^  time +about \d+s at \d+ tokens/s, measured now, without reading text and saving$`, got.Out)
+	assert.Regexp(t, `(?m)^  time +about \d+s for all steps at \d+ tokens/s, measured now, without reading text and saving$`, got.Out)
 	assert.Regexp(t, `(?m)^  unusual +.*nothing is evaluated \(eval_interval 0\); nothing is saved before the end \(save_interval 0\)`, got.Out)
 	assert.NotContains(t, got.Out, "derived ")
 	minimal := filepath.Join(l.Dir, "mini.yaml")
