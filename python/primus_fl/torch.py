@@ -115,9 +115,12 @@ def _linear_backward(dy: Any, x: Any, weight: Any, bias: Any, wanted: Any) -> An
     if wanted[1] or wanted[2]:
         dweight = torch.empty_like(weight)
         rows, drows = x.reshape(-1, x.shape[-1]), dy.reshape(-1, dy.shape[-1])
-        if wanted[2]:
-            dbias = torch.empty_like(bias)
-        ops.generic_gemm(rows, drows, trans_b=True, D=dweight, grad=True, bias=dbias)
+        if dweight.t().is_contiguous():  # as Conv1D of transformers has it
+            ops.generic_gemm(drows, rows, trans_b=True, D=dweight.t())
+            dbias = drows.sum(0) if wanted[2] else None
+        else:
+            dbias = torch.empty_like(bias) if wanted[2] else None
+            ops.generic_gemm(rows, drows, trans_b=True, D=dweight, grad=True, bias=dbias)
     return dx, dweight if wanted[1] else None, dbias
 
 
