@@ -232,11 +232,11 @@ __kernel void panels(BUFFER(TYPE(T), x), HEADS(x), BUFFER(float, to), int rows, 
         acc[i][j] = wide[i][j];                                                                    \
   }
 
-// HIDE marks the weights of columns that are hidden by the sign of a zero.
+// HIDE marks the weights of columns that are hidden by the sign of a zero, which others lose.
 #define HIDE(weights)                                                                              \
   UNROLL for (int i = 0; i < MR; i++)                                                              \
     UNROLL for (int j = 0; j < NV; j++)                                                            \
-      VSTORE(select(VLOAD(j, weights[i]), (VF)(-0.0f), HIDDEN(i, j)), j, weights[i]);
+      VSTORE(select(VLOAD(j, weights[i]) + 0.0f, (VF)(-0.0f), HIDDEN(i, j)), j, weights[i]);
 
 // LOST sets lost to whether acc has a NaN. Then rows are computed again, with care for those that
 // do not see where it comes from.
@@ -332,7 +332,7 @@ static inline float default_slope(int head, int heads) {
       if (options & WITH_DROPOUT)                                                                  \
         factor = select((VF)(0.0f), (VF)(boost), ((VI)((int)bits[c / 32]) >> (LANES + c % 32) & 1) != 0); \
       VSTORE(select((VF)(-INFINITY), v, sees), j, scores[i]);                                      \
-      VSTORE(factor, j, factors[i]);                                                               \
+      VSTORE(select((VF)(-1.0f), factor, sees), j, factors[i]);                                    \
     }                                                                                              \
   }                                                                                                \
   UNROLL for (int i = 0; i < MR; i++)                                                              \
@@ -342,7 +342,7 @@ static inline float default_slope(int head, int heads) {
 #define SCORE(i, j) s[i][j]
 #define WEIGHT(i, j, log_sum) expo(s[i][j] - (log_sum))
 #define DROPPED(i, j, x) ((x) * VLOAD(j, factors[i]))
-#define HIDDEN(i, j) (s[i][j] == -INFINITY)
+#define HIDDEN(i, j) (VLOAD(j, factors[i]) < 0)
 
 // decide makes the decisions of dropout for 64 keys of a query: a bit that is set keeps a
 // probability.
@@ -522,7 +522,7 @@ __kernel void forward(BUFFER(TYPE(T), q), HEADS(q), BUFFER(float, keys), BUFFER(
           peak[i] = here > peak[i] ? here : peak[i];
 #endif
           const float safe = now == -INFINITY ? 0 : now;
-          const float fade = expo1(top[i] - safe);
+          const float fade = top[i] == now ? 1 : expo1(top[i] - safe); // also where both are ∞
           VF part = 0;
           UNROLL for (int j = 0; j < NV; j++) {
             const VF e = expo(s[i][j] - safe);
