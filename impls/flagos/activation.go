@@ -47,6 +47,8 @@ func activationImpls() []opregistry.Impl {
 		host.Impl(activation.ReGLU, relu.ofHalves().forward),
 		host.Impl(activation.SReGLU, srelu.ofHalves().forward),
 		host.Impl(activation.ClampedSwiGLU, clampedSwiGLU),
+		host.Impl(activation.Softcap, softcap),
+		host.Impl(activation.DSoftcap, dsoftcap),
 		host.Impl(activation.DSwiGLU, silu.ofHalves().backward),
 		host.Impl(activation.DQGEGLU, qgelu.ofHalves().backward),
 		host.Impl(activation.DGEGLU, gelu.ofHalves().backward),
@@ -73,6 +75,18 @@ func clampedSwiGLU(e *opregistry.Exec, a activation.ClampedSwiGLUArgs) error {
 // clampedDSwiGLU implements activation.ClampedDSwiGLU.
 func clampedDSwiGLU(e *opregistry.Exec, a activation.ClampedDSwiGLUArgs) error {
 	f := clamped(a.Limit, a.Alpha, a.GLULinearOffset)
+	return f.backward(e, activation.DActivationArgs{Grad: a.Grad, FwdInput: a.FwdInput, Output: a.Output})
+}
+
+// softcap implements activation.Softcap.
+func softcap(e *opregistry.Exec, a activation.SoftcapArgs) error {
+	f := function{curve: bounded, limit: a.Limit}
+	return f.forward(e, activation.ActivationArgs{Input: a.Input, Output: a.Output})
+}
+
+// dsoftcap implements activation.DSoftcap.
+func dsoftcap(e *opregistry.Exec, a activation.DSoftcapArgs) error {
+	f := function{curve: bounded, limit: a.Limit}
 	return f.backward(e, activation.DActivationArgs{Grad: a.Grad, FwdInput: a.FwdInput, Output: a.Output})
 }
 

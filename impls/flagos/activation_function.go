@@ -12,7 +12,7 @@ import (
 type function struct {
 	curve
 	swish         vector.Swish
-	limit, offset float32 // of clampedSwish
+	limit, offset float32 // of clampedSwish and bounded
 	gated         bool
 }
 
@@ -23,6 +23,7 @@ const (
 	swish        curve = iota // a·σ(u)
 	clampedSwish              // of min(a, limit), times min(max(b, −limit), limit) + offset
 	normal                    // a·Φ(a), the distribution function of the normal distribution
+	bounded                   // limit·tanh(a/limit)
 	logistic                  // σ(a)
 	ramp                      // max(a, 0)
 	squaredRamp               // max(a, 0)²
@@ -71,6 +72,9 @@ func (f *function) value(y, a, b []float32, buf *scratch) {
 		vector.Normal(buf.first[:n], buf.second[:n], a)
 		vector.Mul(y, a, buf.first[:n])
 		vector.Mul(y, y, b)
+	case bounded:
+		vector.SoftCap(y, a, f.limit)
+		vector.Mul(y, y, b)
 	case logistic:
 		vector.Sigmoid(y, a)
 		vector.Mul(y, y, b)
@@ -104,6 +108,12 @@ func (f *function) gradient(da, db, dy, a, b []float32, buf *scratch) {
 		vector.Mul(slope, slope, a)
 		vector.Add(slope, slope, value)
 		vector.Mul(value, value, a)
+	case bounded:
+		vector.SoftCap(value, a, f.limit)
+		vector.Scale(1/f.limit, slope, value)
+		vector.Mul(slope, slope, slope)
+		vector.Scale(-1, slope, slope)
+		vector.Add(slope, slope, buf.ones[:n])
 	case logistic:
 		vector.Sigmoid(value, a)
 		vector.MulSub(slope, value, value, 1)

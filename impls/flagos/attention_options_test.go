@@ -49,6 +49,9 @@ func (r *random) options(a *attention.FusedAttnFwdArgs) {
 		a.SoftmaxOffset = r.f32(d.Heads)
 	}
 	if r.IntN(2) == 0 {
+		a.Softcap = 0.1 + r.Float32()
+	}
+	if r.IntN(2) == 0 {
 		a.PDropout, a.RNGSeed, a.RNGOffset = r.Float32()*0.9, r.Uint64(), r.Uint64()
 	}
 }

@@ -25,6 +25,8 @@ func activationSubjects() []subject {
 		s = append(s, subjectOf[activation.DActivationArgs]{op, buildDGLU, elementwise})
 	}
 	return append(s,
+		subjectOf[activation.SoftcapArgs]{activation.Softcap, buildSoftcap, elementwise},
+		subjectOf[activation.DSoftcapArgs]{activation.DSoftcap, buildDSoftcap, elementwise},
 		subjectOf[activation.ClampedSwiGLUArgs]{activation.ClampedSwiGLU, buildClampedSwiGLU, elementwise},
 		subjectOf[activation.ClampedDSwiGLUArgs]{activation.ClampedDSwiGLU, buildClampedDSwiGLU, elementwise},
 	)
@@ -87,6 +89,16 @@ func (m *maker) bounds() (limit, alpha, offset opregistry.OptionalFloat) {
 	}
 	limits := []float64{0, 0.5, 1, math.Inf(1)}
 	return opregistry.Float(float32(limits[m.rng.IntN(len(limits))])), opregistry.Float(float32(m.rng.NormFloat64())), opregistry.Float(float32(m.rng.NormFloat64()))
+}
+
+func buildSoftcap(m *maker) activation.SoftcapArgs {
+	a := buildActivation(m)
+	return activation.SoftcapArgs{Input: a.Input, Output: a.Output, Limit: 0.5 + m.rng.Float32()}
+}
+
+func buildDSoftcap(m *maker) activation.DSoftcapArgs {
+	a := buildDActivation(m)
+	return activation.DSoftcapArgs{Grad: a.Grad, FwdInput: a.FwdInput, Output: a.Output, Limit: 0.5 + m.rng.Float32()}
 }
 
 func buildClampedSwiGLU(m *maker) activation.ClampedSwiGLUArgs {

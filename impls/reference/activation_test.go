@@ -1,6 +1,7 @@
 package reference_test
 
 import (
+	"math"
 	"testing"
 
 	"github.com/primus-fl/primus/opregistry"
@@ -177,4 +178,14 @@ func TestClampedSwiGLU(t *testing.T) {
 			want(t, dx, tt.da, tt.db)
 		})
 	}
+}
+
+func TestSoftcap(t *testing.T) {
+	t.Parallel()
+	x := f64(t, []int{5}, 0, 2*math.Atanh(0.5), -2*math.Atanh(0.25), inf, nan)
+	y, dx := out(t, tensor.F64, 5), out(t, tensor.F64, 5)
+	run(t, activation.Softcap, activation.SoftcapArgs{Input: x, Output: y, Limit: 2})
+	want(t, y, 0, 1, -0.5, 2, nan)
+	run(t, activation.DSoftcap, activation.DSoftcapArgs{Grad: f64(t, []int{5}, 1, 1, 2, 3, 1), FwdInput: x, Output: dx, Limit: 2})
+	want(t, dx, 1, 0.75, 2*0.9375, 0, nan)
 }

@@ -96,10 +96,6 @@ func fusedAttnBwd(a attentionops.FusedAttnBwdArgs) error {
 	o, do := heads(a.O, format), heads(a.DO, format)
 	dq, dk, dv := zeroHeads(a.DQ, format), zeroHeads(a.DK, format), zeroHeads(a.DV, format)
 	dbias, doffset := make([]float64, len(c.bias)), make([]float64, c.Heads)
-	biasScale := 1.0
-	if a.BiasType == attentionops.PreScaleBias {
-		biasScale = c.scale
-	}
 	stats := a.Stats.Float64s()
 	c.eachQuery(func(r *row) {
 		q, dout := c.q.at(r.batch, r.query, r.head), do.at(r.batch, r.query, r.head)
@@ -111,10 +107,17 @@ func fusedAttnBwd(a attentionops.FusedAttnBwdArgs) error {
 			}
 			ds := p * (s.dropout*dot(dout, c.v.at(r.batch, s.key, r.group)) - mean)
 			addScaled(dv.at(r.batch, s.key, r.group), p*s.dropout, dout)
-			addScaled(dq.at(r.batch, r.query, r.head), c.scale*ds, c.k.at(r.batch, s.key, r.group))
-			addScaled(dk.at(r.batch, s.key, r.group), c.scale*ds, q)
-			if a.Bias != nil {
-				dbias[broadcast(a.Bias, r.batch, r.head, r.i, s.j)] += biasScale * ds
+			dx := c.scale * s.slope * ds
+			addScaled(dq.at(r.batch, r.query, r.head), dx, c.k.at(r.batch, s.key, r.group))
+			addScaled(dk.at(r.batch, s.key, r.group), dx, q)
+			switch a.BiasType {
+			case attentionops.PreScaleBias:
+				dbias[broadcast(a.Bias, r.batch, r.head, r.i, s.j)] += dx
+			case attentionops.PostScaleBias:
+				dbias[broadcast(a.Bias, r.batch, r.head, r.i, s.j)] += ds
+			case attentionops.NoBias, attentionops.ALiBi:
+			default:
+				panic("BUG: attention: unknown type of bias")
 			}
 		}
 		if a.SoftmaxType == attentionops.LearnableSoftmax {
@@ -174,6 +177,7 @@ func (c *attention) eachQuery(f func(*row)) {
 type score struct {
 	j, key         int // the key's position in its sequence and its row
 	value, dropout float64
+	slope          float64 // the derivative by the product, and by the bias before the scale, apart from the scale
 }
 
 func (r *row) scores() []score {
@@ -185,15 +189,16 @@ func (r *row) scores() []score {
 		}
 		s := score{j: j, key: r.FirstKV + j, dropout: r.dropout(j)}
 		product := dot(q, r.k.at(r.batch, s.key, r.group))
+		if r.BiasType == attentionops.PreScaleBias {
+			product += r.bias[broadcast(r.Bias, r.batch, r.head, r.i, j)]
+		}
+		s.value, s.slope = capped(r.scale*product, r.Softcap)
 		switch r.BiasType {
-		case attentionops.PreScaleBias:
-			s.value = r.scale * (product + r.bias[broadcast(r.Bias, r.batch, r.head, r.i, j)])
 		case attentionops.PostScaleBias:
-			s.value = r.scale*product + r.bias[broadcast(r.Bias, r.batch, r.head, r.i, j)]
+			s.value += r.bias[broadcast(r.Bias, r.batch, r.head, r.i, j)]
 		case attentionops.ALiBi:
-			s.value = r.scale*product - r.slopes[r.batch*r.Heads+r.head]*math.Abs(float64(j-r.diagonal))
-		case attentionops.NoBias:
-			s.value = r.scale * product
+			s.value -= r.slopes[r.batch*r.Heads+r.head] * math.Abs(float64(j-r.diagonal))
+		case attentionops.NoBias, attentionops.PreScaleBias:
 		default:
 			panic("BUG: attention: unknown type of bias")
 		}

@@ -47,6 +47,8 @@ func computing() []opregistry.Impl {
 		impl(activation.ReGLU, gated(relu)),
 		impl(activation.SReGLU, gated(srelu)),
 		impl(activation.ClampedSwiGLU, clampedSwiGLU),
+		impl(activation.Softcap, softcap),
+		impl(activation.DSoftcap, dsoftcap),
 		impl(activation.DGELU, elementwiseGradient(geluDerivative)),
 		impl(activation.DGELUErf, elementwiseGradient(geluErfDerivative)),
 		impl(activation.DQGELU, elementwiseGradient(qgeluDerivative)),

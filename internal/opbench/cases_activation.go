@@ -19,6 +19,14 @@ func activationCases() map[string]builder {
 				Grad: m.Random(rows, cols), FwdInput: m.Random(rows, 2*cols), Output: m.Fresh(m.dtype, rows, 2*cols),
 			})
 		},
+		activation.Softcap.Name(): func(m *Maker, shape string, rows, cols int) (Case, error) {
+			return NewCase(m, activation.Softcap, shape, activation.SoftcapArgs{Input: m.Random(rows, cols), Output: m.Fresh(m.dtype, rows, cols), Limit: 30})
+		},
+		activation.DSoftcap.Name(): func(m *Maker, shape string, rows, cols int) (Case, error) {
+			return NewCase(m, activation.DSoftcap, shape, activation.DSoftcapArgs{
+				Grad: m.Random(rows, cols), FwdInput: m.Random(rows, cols), Output: m.Fresh(m.dtype, rows, cols), Limit: 30,
+			})
+		},
 	}
 	type forward = opregistry.Op[activation.ActivationArgs]
 	type backward = opregistry.Op[activation.DActivationArgs]

@@ -10,6 +10,7 @@ func Ops() []opregistry.Handle {
 		GEGLU, GEGLUErf, GLU, QGEGLU, ReGLU, SReGLU, ClampedSwiGLU,
 		DGELU, DGELUErf, DQGELU, DReLU, DSReLU, DSiLU,
 		DGEGLU, DGEGLUErf, DGLU, DQGEGLU, DReGLU, DSReGLU, ClampedDSwiGLU,
+		Softcap, DSoftcap,
 		DBiasDGELU, DBiasDGELUErf, DBiasDSiLU, DBiasDReLU, DBiasDQGELU, DBiasDSReLU,
 	}
 }

@@ -100,6 +100,9 @@ var FusedAttnFwd = opregistry.NewOp("fused_attn_fwd", opregistry.Schema[FusedAtt
 		  post_scale_bias  scale · Q·Kᵀ + bias
 		  alibi            scale · Q·Kᵀ − slope · |distance of the key from the diagonal|
 
+		With softcap c, not 0, c·tanh(x/c) takes the place of x = scale · Q·Kᵀ, or with pre_scale_bias of
+		x = S, before post_scale_bias or alibi is added (Gemma 2, arXiv:2408.00118).
+
 		Without alibi_slopes, with n the largest power of two ≤ h, slope[k] is 2^(−8(k+1)/n) for k < n,
 		then 2^(−4(2(k−n)+1)/n) (Press et al. 2022, arXiv:2108.12409). softmax_type changes Z:
 
@@ -137,6 +140,7 @@ var FusedAttnFwd = opregistry.NewOp("fused_attn_fwd", opregistry.Schema[FusedAtt
 		  bias                   [b, h, s_q, s_kv] or 1 for any of them; not with THD
 		  alibi_slopes           [h] or [b, h]; with alibi, may be left out
 		  softmax_offset         h elements; with learnable
+		  softcap                from 2⁻¹⁰⁰ to 2¹⁰⁰, or 0 for none
 
 		Example:
 
@@ -257,8 +261,8 @@ var FusedAttnBwd = opregistry.NewOp("fused_attn_bwd", opregistry.Schema[FusedAtt
 		of dropout, which are 1 without dropout:
 
 		  dV = (P∘D)ᵀ·dO     dP = D∘(dO·Vᵀ)     dS = P∘(dP − rowsum(dO∘O))
-		  dQ = scale·dS·K    dK = scale·dSᵀ·Q
-		  dbias = dS, or scale·dS with pre_scale_bias, added up over the axes that bias repeats
+		  dQ = scale·dX·K    dK = scale·dXᵀ·Q    dX = dS without softcap, else dS∘(1 − tanh²(x/softcap))
+		  dbias = dS, or scale·dX with pre_scale_bias, added up over the axes that bias repeats
 		  dsoftmax_offset[h] = −Σ_{b,i} exp(softmax_offset[h] − stats)·rowsum(dO∘O)
 
 		and the gradients of query heads that share a head of K and V are added up. Rows that belong

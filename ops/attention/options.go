@@ -94,6 +94,9 @@ func (w *WindowSize) UnmarshalJSON(text []byte) error {
 // ALiBi without slopes uses those of Press et al. 2022, arXiv:2108.12409: with n the largest power
 // of two ≤ h, slope[k] = 2^(−8(k+1)/n) for k < n, then 2^(−4(2(k−n)+1)/n).
 //
+// A soft cap c replaces the scaled product s of a query and a key, after a PreScaleBias and before
+// any other, by c·tanh(s/c).
+//
 // Dropout keeps probability n = ((b·h + head)·s_q + i)·s_kv + j, where s_q and s_kv are the lengths
 // of the axes of Q and K, when random.Bits(rng_seed, rng_offset, n) ≥ p_dropout · 2³². It
 // multiplies kept probabilities by 1/(1−p_dropout) and the others by 0.
@@ -113,6 +116,7 @@ type AttnOptions struct {
 	PDropout            float32                 `op:"12 p_dropout [0,1) was=pdropout"`
 	RNGSeed             uint64                  `op:"13 rng_seed"`
 	RNGOffset           uint64                  `op:"14 rng_offset"`
+	Softcap             float32                 `op:"15 softcap"` // the largest magnitude of scores, 0 for any; from 2⁻¹⁰⁰ to 2¹⁰⁰
 }
 
 // BottomRight reports whether the diagonal of the call ends at the last query and the last key of a
@@ -244,6 +248,9 @@ func checkOptions(c *opregistry.Check, a *FusedAttnFwdArgs, d AttnDims) {
 		c.Fail("attention_mask", "nil unless attn_mask_type is arbitrary", "%v", a.AttentionMask)
 	}
 	bias(c, a, d)
+	if s := a.Softcap; s != 0 && !(s >= 0x1p-100 && s <= 0x1p100) {
+		c.Fail("softcap", "0, or a number from 2⁻¹⁰⁰ to 2¹⁰⁰", "%v", s)
+	}
 	if a.SoftmaxType > LearnableSoftmax {
 		c.Fail("softmax_type", "vanilla, off-by-one or learnable", "%v", a.SoftmaxType)
 	}

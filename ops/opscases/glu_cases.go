@@ -250,3 +250,34 @@ func clampedDSwiGLUCases(d tensor.DType) []opstest.Case[activation.ClampedDSwiGL
 	}
 	return cases
 }
+
+// softcapLimits are limits below and above the values of the cases.
+func softcapLimits() []float32 { return []float32{0.25, 2, 30} }
+
+func softcapCases(d tensor.DType) []opstest.Case[activation.SoftcapArgs] {
+	type args = activation.SoftcapArgs
+	var cases []opstest.Case[args]
+	for _, c := range activationCases(d) {
+		for _, limit := range softcapLimits() {
+			cases = append(cases, opstest.Case[args]{Name: fmt.Sprintf("%s/limit=%v", c.Name, limit), Make: func(s *opstest.Stage) args {
+				a := c.Make(s)
+				return args{Input: a.Input, Output: a.Output, Limit: limit}
+			}})
+		}
+	}
+	return cases
+}
+
+func dsoftcapCases(d tensor.DType) []opstest.Case[activation.DSoftcapArgs] {
+	type args = activation.DSoftcapArgs
+	var cases []opstest.Case[args]
+	for _, c := range dactivationCases(d) {
+		for _, limit := range softcapLimits() {
+			cases = append(cases, opstest.Case[args]{Name: fmt.Sprintf("%s/limit=%v", c.Name, limit), Make: func(s *opstest.Stage) args {
+				a := c.Make(s)
+				return args{Grad: a.Grad, FwdInput: a.FwdInput, Output: a.Output, Limit: limit}
+			}})
+		}
+	}
+	return cases
+}

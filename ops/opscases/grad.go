@@ -61,6 +61,18 @@ func dbiasGradCases(forward *opregistry.Op[activation.ActivationArgs], backward 
 	}
 }
 
+func softcapGradCases() []opstest.GradCase {
+	type derived = opstest.Derivation[activation.SoftcapArgs, activation.DSoftcapArgs]
+	return []opstest.GradCase{opstest.NewGradCase("elements", activation.Softcap, activation.DSoftcap, func(s *opstest.Stage) derived {
+		x, y, dy, dx := s.Scaled(3, opstest.Dense, tensor.F64, 30), s.F64Out(30), s.F64In(30), s.F64Out(30)
+		return derived{
+			Forward:  []activation.SoftcapArgs{{Input: x, Output: y, Limit: 2}},
+			Backward: []activation.DSoftcapArgs{{Grad: dy, FwdInput: x, Output: dx, Limit: 2}},
+			Y:        y, DY: dy, Wrt: []opstest.Derivative{{Name: "x", X: x, DX: dx}},
+		}
+	})}
+}
+
 func clampedGradCases() []opstest.GradCase {
 	type derived = opstest.Derivation[activation.ClampedSwiGLUArgs, activation.ClampedDSwiGLUArgs]
 	var cases []opstest.GradCase

@@ -185,12 +185,15 @@ func Gemm() opstest.Kit {
 func Activation() opstest.Kit {
 	kit := opstest.Kit{
 		Suites: []*opstest.Suite{
+			opstest.Spec[activation.SoftcapArgs]{Op: activation.Softcap, Cases: softcapCases}.Suite(),
+			opstest.Spec[activation.DSoftcapArgs]{Op: activation.DSoftcap, Cases: dsoftcapCases}.Suite(),
 			opstest.Spec[activation.ClampedSwiGLUArgs]{Op: activation.ClampedSwiGLU, Cases: clampedSwiGLUCases}.Suite(),
 			opstest.Spec[activation.ClampedDSwiGLUArgs]{Op: activation.ClampedDSwiGLU, Cases: clampedDSwiGLUCases}.Suite(),
 			opstest.Spec[activation.SwiGLUArgs]{Op: activation.SwiGLU, Cases: swigluCases, Models: perToken(ffn, gluArgs)}.Suite(),
 			opstest.Spec[activation.DSwiGLUArgs]{Op: activation.DSwiGLU, Cases: dswigluCases, Models: perToken(ffn, dgluArgs)}.Suite(),
 		},
 		Gradients: []opstest.Gradient{
+			{Backward: activation.DSoftcap, Forward: activation.Softcap, Cases: softcapGradCases},
 			{Backward: activation.ClampedDSwiGLU, Forward: activation.ClampedSwiGLU, Cases: clampedGradCases},
 			{Backward: activation.DSwiGLU, Forward: activation.SwiGLU, Cases: gluGradCases(activation.SwiGLU, activation.DSwiGLU)},
 		},

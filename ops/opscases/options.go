@@ -60,8 +60,14 @@ func attnOptionCases() []attnOption {
 		{"learnable", attention.PaddingMask, packed, []attnEdit{learnable}},
 		{"dropout=0.25", attention.NoMask, plain, []attnEdit{dropout(0.25)}},
 		{"dropout=0.6", attention.PaddingCausalMask, packed, []attnEdit{dropout(0.6)}},
+		{"softcap=0.5", attention.CausalMask, plain, []attnEdit{softcap(0.5)}},
+		{"softcap=0.25", attention.PaddingCausalMask, packed, []attnEdit{softcap(0.25)}},
+		{"softcap=50/pre_scale_bias", attention.NoMask, one, []attnEdit{softcap(50), bias(attention.PreScaleBias, false, true, true)}},
+		{"softcap=0.25/pre_scale_bias", attention.NoMask, one, []attnEdit{softcap(0.25), bias(attention.PreScaleBias, true, true, true)}},
+		{"softcap=0.25/post_scale_bias", attention.NoMask, one, []attnEdit{softcap(0.25), bias(attention.PostScaleBias, true, true, true)}},
 		{"everything", attention.CausalBottomRightMask, plain, []attnEdit{window(4, 0), bias(attention.PostScaleBias, false, true, true), learnable, dropout(0.25)}},
 		{"everything", attention.PaddingCausalMask, packed, []attnEdit{gaps, window(4, 0), alibi, offByOne, dropout(0.25)}},
+		{"everything/softcap", attention.CausalBottomRightMask, one, []attnEdit{window(4, 0), alibi, learnable, dropout(0.25), softcap(0.5)}},
 	}
 	for _, m := range []attention.MaskType{attention.PaddingMask, attention.PaddingCausalMask, attention.PaddingCausalBottomRightMask} {
 		cases = append(cases, attnOption{"lengths", m, plain, nil}, attnOption{"packed", m, packed, nil}, attnOption{"gaps", m, packed, []attnEdit{gaps}})
@@ -173,6 +179,10 @@ func offByOne(_ *opstest.Stage, a *attention.FusedAttnFwdArgs) {
 
 func learnable(s *opstest.Stage, a *attention.FusedAttnFwdArgs) {
 	a.SoftmaxType, a.SoftmaxOffset = attention.LearnableSoftmax, s.Short(tensor.F32, 1, attnAxes(a).h, 1, 1)
+}
+
+func softcap(limit float32) attnEdit {
+	return func(_ *opstest.Stage, a *attention.FusedAttnFwdArgs) { a.Softcap = limit }
 }
 
 func dropout(p float32) attnEdit {
@@ -300,11 +310,16 @@ func (x *attnScores) hides(distance, b, h, i, j int) bool {
 }
 
 func (x *attnScores) score(product float64, distance, b, h, i, j int) float64 {
+	if x.BiasType == attention.PreScaleBias {
+		product += repeated(x.Bias, b, h, i, j)
+	}
+	score := x.scale * product
+	if c := float64(x.Softcap); c != 0 {
+		score = c * math.Tanh(score/c)
+	}
 	switch x.BiasType {
-	case attention.PreScaleBias:
-		return x.scale * (product + repeated(x.Bias, b, h, i, j))
 	case attention.PostScaleBias:
-		return x.scale*product + repeated(x.Bias, b, h, i, j)
+		return score + repeated(x.Bias, b, h, i, j)
 	case attention.ALiBi:
 		slope := float64(attention.DefaultAlibiSlopes(x.Heads)[h])
 		if t := x.AlibiSlopes; t != nil && len(t.Shape()) == 1 {
@@ -312,9 +327,9 @@ func (x *attnScores) score(product float64, distance, b, h, i, j int) float64 {
 		} else if t != nil {
 			slope = t.At(b, h)
 		}
-		return x.scale*product - slope*math.Abs(float64(distance))
-	case attention.NoBias:
-		return x.scale * product
+		return score - slope*math.Abs(float64(distance))
+	case attention.NoBias, attention.PreScaleBias:
+		return score
 	default:
 		panic("BUG: opscases: unknown type of bias")
 	}

@@ -299,6 +299,17 @@ OPS: dict[str, Op] = {
         Param("alpha", 5),
         Param("glu_linear_offset", 5),
     )),
+    "softcap": Op("softcap", 0x0D31F2B1DA0DE037, "", False, 2, (
+        Param("input", 1, access="read", dtypes="f32, bf16, f16 or f64", shape="[..]"),
+        Param("output", 1, access="write", dtypes="=input", shape="[..]"),
+        Param("limit", 5),
+    )),
+    "dsoftcap": Op("dsoftcap", 0x71378EDA860B2A5B, "", False, 3, (
+        Param("grad", 1, access="read", dtypes="=fwd_input", shape="[..]"),
+        Param("fwd_input", 1, access="read", dtypes="f32, bf16, f16 or f64", shape="[..]"),
+        Param("output", 1, access="write", dtypes="=fwd_input", shape="[..]"),
+        Param("limit", 5),
+    )),
     "dbias_dgelu": Op("dbias_dgelu", 0xBB381484CDC41EC2, "", False, 4, (
         Param("grad", 1, access="read", dtypes="=fwd_input", shape="[.. cols]"),
         Param("fwd_input", 1, access="read", dtypes="f32, bf16, f16 or f64", shape="[.. cols]"),
@@ -430,7 +441,7 @@ OPS: dict[str, Op] = {
         Param("cp_size", 4),
         Param("cp_rank", 4),
     )),
-    "fused_attn_fwd": Op("fused_attn_fwd", 0x7CCA464B5083D568, "fused_attn", True, 14, (
+    "fused_attn_fwd": Op("fused_attn_fwd", 0x4D0CC63732E43B8D, "fused_attn", True, 14, (
         Param("Q", 1, access="read", dtypes="f32, bf16, f16 or f64"),
         Param("K", 1, access="read", dtypes="=Q"),
         Param("V", 1, access="read", dtypes="=Q"),
@@ -455,8 +466,9 @@ OPS: dict[str, Op] = {
         Param("p_dropout", 5),
         Param("rng_seed", 4),
         Param("rng_offset", 4),
+        Param("softcap", 5),
     )),
-    "fused_attn_bwd": Op("fused_attn_bwd", 0x8321CC01C48A7F0B, "fused_attn", False, 19, (
+    "fused_attn_bwd": Op("fused_attn_bwd", 0x7347427A81A03C75, "fused_attn", False, 19, (
         Param("Q", 1, access="read", dtypes="f32, bf16, f16 or f64"),
         Param("K", 1, access="read", dtypes="=Q"),
         Param("V", 1, access="read", dtypes="=Q"),
@@ -486,6 +498,7 @@ OPS: dict[str, Op] = {
         Param("p_dropout", 5),
         Param("rng_seed", 4),
         Param("rng_offset", 4),
+        Param("softcap", 5),
     )),
     "fa_prepare_fwd": Op("fa_prepare_fwd", 0xF2D9B7248BB6878B, "", False, 2, (
         Param("qkvi", 1, access="read", dtypes="any", shape="[s b n 3*h]"),

@@ -1185,6 +1185,65 @@ def clamped_dswiglu(grad: Any, fwd_input: Any, *, output: Any = None, limit: Opt
     return _default.of(manager).call("clamped_dswiglu", grad=grad, fwd_input=fwd_input, output=output, limit=limit, alpha=alpha, glu_linear_offset=glu_linear_offset)
 
 
+def softcap(input: Any, *, output: Any = None, limit: Optional[float] = None, manager: Optional[Manager] = None) -> Any:
+    """Smooth bound of numbers by tanh.
+
+    softcap bounds numbers smoothly, such as the logits of Gemma 2:
+
+      y = limit · tanh(x/limit)
+
+    Any compute dtype, one for both; arithmetic in f32 or better, one rounding. An infinite x gives
+    the limit with its sign. Source: Gemma Team 2024, arXiv:2408.00118.
+
+    Arguments:
+
+      input   x
+      output  y
+      limit   from 2⁻¹⁰⁰ to 2¹⁰⁰
+
+    Example:
+
+      input=[-1 0 1 20] limit=2 → output=[-0.9242 0 0.9242 2]
+
+    Operands:
+
+      input: read, [..], f32, bf16, f16 or f64
+      output: write, [..], =input
+      limit: may be left out
+    """
+    return _default.of(manager).call("softcap", input=input, output=output, limit=limit)
+
+
+def dsoftcap(grad: Any, fwd_input: Any, *, output: Any = None, limit: Optional[float] = None, manager: Optional[Manager] = None) -> Any:
+    """Gradient of softcap.
+
+    dsoftcap is the gradient of softcap:
+
+      dx = dy · (1 − tanh²(x/limit))
+
+    Dtypes are those of softcap.
+
+    Arguments:
+
+      grad       dy
+      fwd_input  x, the input of softcap
+      output     dx
+      limit      that of softcap
+
+    Example:
+
+      grad=[1 1 2 1] fwd_input=[-1 0 1 20] limit=2 → output=[0.7864 1 1.573 0]
+
+    Operands:
+
+      grad: read, [..], =fwd_input
+      fwd_input: read, [..], f32, bf16, f16 or f64
+      output: write, [..], =fwd_input
+      limit: may be left out
+    """
+    return _default.of(manager).call("dsoftcap", grad=grad, fwd_input=fwd_input, output=output, limit=limit)
+
+
 def dbias_dgelu(grad: Any, fwd_input: Any, *, dbias: Any = None, output: Any = None, manager: Optional[Manager] = None) -> Any:
     """Gradient of gelu and of the bias before it.
 
@@ -1763,7 +1822,7 @@ def fused_qkv_rope_backward(*, qkv: Any = None, q_freqs: Any, k_freqs: Any, star
     return _default.of(manager).call("fused_qkv_rope_backward", qkv=qkv, q_freqs=q_freqs, k_freqs=k_freqs, start_positions=start_positions, q=q, k=k, v=v, qkv_split_arg_list=qkv_split_arg_list, qkv_format=qkv_format, interleaved=interleaved, cp_size=cp_size, cp_rank=cp_rank)
 
 
-def fused_attn_fwd(Q: Any, K: Any, V: Any, *, O: Any = None, stats: Any = None, max_logit: Any = None, attn_scale: Optional[float] = None, qkv_format: Optional[Union[int, str]] = None, attn_mask_type: Optional[Union[int, str]] = None, attention_mask: Any = None, cu_seqlens_q: Any = None, cu_seqlens_kv: Any = None, cu_seqlens_q_padded: Any = None, cu_seqlens_kv_padded: Any = None, window_size: Optional[Sequence[int]] = None, bottom_right_diagonal: Optional[bool] = None, bias_type: Optional[Union[int, str]] = None, bias: Any = None, alibi_slopes: Any = None, softmax_type: Optional[Union[int, str]] = None, softmax_offset: Any = None, p_dropout: Optional[float] = None, rng_seed: Optional[int] = None, rng_offset: Optional[int] = None, saved: Optional[Saved] = None, manager: Optional[Manager] = None) -> Any:
+def fused_attn_fwd(Q: Any, K: Any, V: Any, *, O: Any = None, stats: Any = None, max_logit: Any = None, attn_scale: Optional[float] = None, qkv_format: Optional[Union[int, str]] = None, attn_mask_type: Optional[Union[int, str]] = None, attention_mask: Any = None, cu_seqlens_q: Any = None, cu_seqlens_kv: Any = None, cu_seqlens_q_padded: Any = None, cu_seqlens_kv_padded: Any = None, window_size: Optional[Sequence[int]] = None, bottom_right_diagonal: Optional[bool] = None, bias_type: Optional[Union[int, str]] = None, bias: Any = None, alibi_slopes: Any = None, softmax_type: Optional[Union[int, str]] = None, softmax_offset: Any = None, p_dropout: Optional[float] = None, rng_seed: Optional[int] = None, rng_offset: Optional[int] = None, softcap: Optional[float] = None, saved: Optional[Saved] = None, manager: Optional[Manager] = None) -> Any:
     """Scaled dot-product attention with grouped keys and values.
 
     fused_attn_fwd is scaled dot-product attention with grouped keys and values:
@@ -1792,6 +1851,9 @@ def fused_attn_fwd(Q: Any, K: Any, V: Any, *, O: Any = None, stats: Any = None, 
       pre_scale_bias   scale · (Q·Kᵀ + bias)
       post_scale_bias  scale · Q·Kᵀ + bias
       alibi            scale · Q·Kᵀ − slope · |distance of the key from the diagonal|
+
+    With softcap c, not 0, c·tanh(x/c) takes the place of x = scale · Q·Kᵀ, or with pre_scale_bias of
+    x = S, before post_scale_bias or alibi is added (Gemma 2, arXiv:2408.00118).
 
     Without alibi_slopes, with n the largest power of two ≤ h, slope[k] is 2^(−8(k+1)/n) for k < n,
     then 2^(−4(2(k−n)+1)/n) (Press et al. 2022, arXiv:2108.12409). softmax_type changes Z:
@@ -1830,6 +1892,7 @@ def fused_attn_fwd(Q: Any, K: Any, V: Any, *, O: Any = None, stats: Any = None, 
       bias                   [b, h, s_q, s_kv] or 1 for any of them; not with THD
       alibi_slopes           [h] or [b, h]; with alibi, may be left out
       softmax_offset         h elements; with learnable
+      softcap                from 2⁻¹⁰⁰ to 2¹⁰⁰, or 0 for none
 
     Example:
 
@@ -1864,19 +1927,20 @@ def fused_attn_fwd(Q: Any, K: Any, V: Any, *, O: Any = None, stats: Any = None, 
       p_dropout: [0,1), may be left out
       rng_seed: may be left out
       rng_offset: may be left out
+      softcap: may be left out
     """
-    return _default.of(manager).call("fused_attn_fwd", saved=saved, Q=Q, K=K, V=V, O=O, stats=stats, max_logit=max_logit, attn_scale=attn_scale, qkv_format=qkv_format, attn_mask_type=attn_mask_type, attention_mask=attention_mask, cu_seqlens_q=cu_seqlens_q, cu_seqlens_kv=cu_seqlens_kv, cu_seqlens_q_padded=cu_seqlens_q_padded, cu_seqlens_kv_padded=cu_seqlens_kv_padded, window_size=window_size, bottom_right_diagonal=bottom_right_diagonal, bias_type=bias_type, bias=bias, alibi_slopes=alibi_slopes, softmax_type=softmax_type, softmax_offset=softmax_offset, p_dropout=p_dropout, rng_seed=rng_seed, rng_offset=rng_offset)
+    return _default.of(manager).call("fused_attn_fwd", saved=saved, Q=Q, K=K, V=V, O=O, stats=stats, max_logit=max_logit, attn_scale=attn_scale, qkv_format=qkv_format, attn_mask_type=attn_mask_type, attention_mask=attention_mask, cu_seqlens_q=cu_seqlens_q, cu_seqlens_kv=cu_seqlens_kv, cu_seqlens_q_padded=cu_seqlens_q_padded, cu_seqlens_kv_padded=cu_seqlens_kv_padded, window_size=window_size, bottom_right_diagonal=bottom_right_diagonal, bias_type=bias_type, bias=bias, alibi_slopes=alibi_slopes, softmax_type=softmax_type, softmax_offset=softmax_offset, p_dropout=p_dropout, rng_seed=rng_seed, rng_offset=rng_offset, softcap=softcap)
 
 
-def fused_attn_bwd(Q: Any, K: Any, V: Any, O: Any, dO: Any, stats: Any, *, dQ: Any = None, dK: Any = None, dV: Any = None, dbias: Any = None, dsoftmax_offset: Any = None, attn_scale: Optional[float] = None, qkv_format: Optional[Union[int, str]] = None, attn_mask_type: Optional[Union[int, str]] = None, attention_mask: Any = None, cu_seqlens_q: Any = None, cu_seqlens_kv: Any = None, cu_seqlens_q_padded: Any = None, cu_seqlens_kv_padded: Any = None, window_size: Optional[Sequence[int]] = None, bottom_right_diagonal: Optional[bool] = None, bias_type: Optional[Union[int, str]] = None, bias: Any = None, alibi_slopes: Any = None, softmax_type: Optional[Union[int, str]] = None, softmax_offset: Any = None, p_dropout: Optional[float] = None, rng_seed: Optional[int] = None, rng_offset: Optional[int] = None, saved: Saved, manager: Optional[Manager] = None) -> Any:
+def fused_attn_bwd(Q: Any, K: Any, V: Any, O: Any, dO: Any, stats: Any, *, dQ: Any = None, dK: Any = None, dV: Any = None, dbias: Any = None, dsoftmax_offset: Any = None, attn_scale: Optional[float] = None, qkv_format: Optional[Union[int, str]] = None, attn_mask_type: Optional[Union[int, str]] = None, attention_mask: Any = None, cu_seqlens_q: Any = None, cu_seqlens_kv: Any = None, cu_seqlens_q_padded: Any = None, cu_seqlens_kv_padded: Any = None, window_size: Optional[Sequence[int]] = None, bottom_right_diagonal: Optional[bool] = None, bias_type: Optional[Union[int, str]] = None, bias: Any = None, alibi_slopes: Any = None, softmax_type: Optional[Union[int, str]] = None, softmax_offset: Any = None, p_dropout: Optional[float] = None, rng_seed: Optional[int] = None, rng_offset: Optional[int] = None, softcap: Optional[float] = None, saved: Saved, manager: Optional[Manager] = None) -> Any:
     """Gradient of fused_attn_fwd.
 
     fused_attn_bwd is the gradient of fused_attn_fwd. With P = exp(S − stats) and D the factors
     of dropout, which are 1 without dropout:
 
       dV = (P∘D)ᵀ·dO     dP = D∘(dO·Vᵀ)     dS = P∘(dP − rowsum(dO∘O))
-      dQ = scale·dS·K    dK = scale·dSᵀ·Q
-      dbias = dS, or scale·dS with pre_scale_bias, added up over the axes that bias repeats
+      dQ = scale·dX·K    dK = scale·dXᵀ·Q    dX = dS without softcap, else dS∘(1 − tanh²(x/softcap))
+      dbias = dS, or scale·dX with pre_scale_bias, added up over the axes that bias repeats
       dsoftmax_offset[h] = −Σ_{b,i} exp(softmax_offset[h] − stats)·rowsum(dO∘O)
 
     and the gradients of query heads that share a head of K and V are added up. Rows that belong
@@ -1931,8 +1995,9 @@ def fused_attn_bwd(Q: Any, K: Any, V: Any, O: Any, dO: Any, stats: Any, *, dQ: A
       p_dropout: [0,1), may be left out
       rng_seed: may be left out
       rng_offset: may be left out
+      softcap: may be left out
     """
-    return _default.of(manager).call("fused_attn_bwd", saved=saved, Q=Q, K=K, V=V, O=O, dO=dO, stats=stats, dQ=dQ, dK=dK, dV=dV, dbias=dbias, dsoftmax_offset=dsoftmax_offset, attn_scale=attn_scale, qkv_format=qkv_format, attn_mask_type=attn_mask_type, attention_mask=attention_mask, cu_seqlens_q=cu_seqlens_q, cu_seqlens_kv=cu_seqlens_kv, cu_seqlens_q_padded=cu_seqlens_q_padded, cu_seqlens_kv_padded=cu_seqlens_kv_padded, window_size=window_size, bottom_right_diagonal=bottom_right_diagonal, bias_type=bias_type, bias=bias, alibi_slopes=alibi_slopes, softmax_type=softmax_type, softmax_offset=softmax_offset, p_dropout=p_dropout, rng_seed=rng_seed, rng_offset=rng_offset)
+    return _default.of(manager).call("fused_attn_bwd", saved=saved, Q=Q, K=K, V=V, O=O, dO=dO, stats=stats, dQ=dQ, dK=dK, dV=dV, dbias=dbias, dsoftmax_offset=dsoftmax_offset, attn_scale=attn_scale, qkv_format=qkv_format, attn_mask_type=attn_mask_type, attention_mask=attention_mask, cu_seqlens_q=cu_seqlens_q, cu_seqlens_kv=cu_seqlens_kv, cu_seqlens_q_padded=cu_seqlens_q_padded, cu_seqlens_kv_padded=cu_seqlens_kv_padded, window_size=window_size, bottom_right_diagonal=bottom_right_diagonal, bias_type=bias_type, bias=bias, alibi_slopes=alibi_slopes, softmax_type=softmax_type, softmax_offset=softmax_offset, p_dropout=p_dropout, rng_seed=rng_seed, rng_offset=rng_offset, softcap=softcap)
 
 
 def fa_prepare_fwd(qkvi: Any, *, output: Any = None, manager: Optional[Manager] = None) -> Any:

@@ -1063,6 +1063,59 @@
 #define PRIMUS_CLAMPED_DSWIGLU_LAYOUT UINT64_C(0x658c37be6b974d94)
 
 /*
+ * softcap: smooth bound of numbers by tanh
+ *
+ * softcap bounds numbers smoothly, such as the logits of Gemma 2:
+ *
+ *   y = limit · tanh(x/limit)
+ *
+ * Any compute dtype, one for both; arithmetic in f32 or better, one rounding. An infinite x gives
+ * the limit with its sign. Source: Gemma Team 2024, arXiv:2408.00118.
+ *
+ * Arguments:
+ *
+ *   input   x
+ *   output  y
+ *   limit   from 2⁻¹⁰⁰ to 2¹⁰⁰
+ *
+ * Example:
+ *
+ *   input=[-1 0 1 20] limit=2 → output=[-0.9242 0 0.9242 2]
+ */
+#define PRIMUS_SOFTCAP_INPUT 0u /* tensor */
+#define PRIMUS_SOFTCAP_OUTPUT 1u /* tensor */
+#define PRIMUS_SOFTCAP_LIMIT 2u /* float */
+#define PRIMUS_SOFTCAP_N_ARGS 3u
+#define PRIMUS_SOFTCAP_LAYOUT UINT64_C(0x0d31f2b1da0de037)
+
+/*
+ * dsoftcap: gradient of softcap
+ *
+ * dsoftcap is the gradient of softcap:
+ *
+ *   dx = dy · (1 − tanh²(x/limit))
+ *
+ * Dtypes are those of softcap.
+ *
+ * Arguments:
+ *
+ *   grad       dy
+ *   fwd_input  x, the input of softcap
+ *   output     dx
+ *   limit      that of softcap
+ *
+ * Example:
+ *
+ *   grad=[1 1 2 1] fwd_input=[-1 0 1 20] limit=2 → output=[0.7864 1 1.573 0]
+ */
+#define PRIMUS_DSOFTCAP_GRAD 0u /* tensor */
+#define PRIMUS_DSOFTCAP_FWD_INPUT 1u /* tensor */
+#define PRIMUS_DSOFTCAP_OUTPUT 2u /* tensor */
+#define PRIMUS_DSOFTCAP_LIMIT 3u /* float */
+#define PRIMUS_DSOFTCAP_N_ARGS 4u
+#define PRIMUS_DSOFTCAP_LAYOUT UINT64_C(0x71378eda860b2a5b)
+
+/*
  * dbias_dgelu: gradient of gelu and of the bias before it
  *
  * dbias_dgelu is dgelu followed by the gradient of a bias that was added to x:
@@ -1616,6 +1669,9 @@
  *   post_scale_bias  scale · Q·Kᵀ + bias
  *   alibi            scale · Q·Kᵀ − slope · |distance of the key from the diagonal|
  *
+ * With softcap c, not 0, c·tanh(x/c) takes the place of x = scale · Q·Kᵀ, or with pre_scale_bias of
+ * x = S, before post_scale_bias or alibi is added (Gemma 2, arXiv:2408.00118).
+ *
  * Without alibi_slopes, with n the largest power of two ≤ h, slope[k] is 2^(−8(k+1)/n) for k < n,
  * then 2^(−4(2(k−n)+1)/n) (Press et al. 2022, arXiv:2108.12409). softmax_type changes Z:
  *
@@ -1653,6 +1709,7 @@
  *   bias                   [b, h, s_q, s_kv] or 1 for any of them; not with THD
  *   alibi_slopes           [h] or [b, h]; with alibi, may be left out
  *   softmax_offset         h elements; with learnable
+ *   softcap                from 2⁻¹⁰⁰ to 2¹⁰⁰, or 0 for none
  *
  * Example:
  *
@@ -1685,8 +1742,9 @@
 #define PRIMUS_FUSED_ATTN_FWD_P_DROPOUT 21u /* float */
 #define PRIMUS_FUSED_ATTN_FWD_RNG_SEED 22u /* int */
 #define PRIMUS_FUSED_ATTN_FWD_RNG_OFFSET 23u /* int */
-#define PRIMUS_FUSED_ATTN_FWD_N_ARGS 24u
-#define PRIMUS_FUSED_ATTN_FWD_LAYOUT UINT64_C(0x7cca464b5083d568)
+#define PRIMUS_FUSED_ATTN_FWD_SOFTCAP 24u /* float */
+#define PRIMUS_FUSED_ATTN_FWD_N_ARGS 25u
+#define PRIMUS_FUSED_ATTN_FWD_LAYOUT UINT64_C(0x4d0cc63732e43b8d)
 
 /*
  * fused_attn_bwd: gradient of fused_attn_fwd
@@ -1695,8 +1753,8 @@
  * of dropout, which are 1 without dropout:
  *
  *   dV = (P∘D)ᵀ·dO     dP = D∘(dO·Vᵀ)     dS = P∘(dP − rowsum(dO∘O))
- *   dQ = scale·dS·K    dK = scale·dSᵀ·Q
- *   dbias = dS, or scale·dS with pre_scale_bias, added up over the axes that bias repeats
+ *   dQ = scale·dX·K    dK = scale·dXᵀ·Q    dX = dS without softcap, else dS∘(1 − tanh²(x/softcap))
+ *   dbias = dS, or scale·dX with pre_scale_bias, added up over the axes that bias repeats
  *   dsoftmax_offset[h] = −Σ_{b,i} exp(softmax_offset[h] − stats)·rowsum(dO∘O)
  *
  * and the gradients of query heads that share a head of K and V are added up. Rows that belong
@@ -1749,8 +1807,9 @@
 #define PRIMUS_FUSED_ATTN_BWD_P_DROPOUT 26u /* float */
 #define PRIMUS_FUSED_ATTN_BWD_RNG_SEED 27u /* int */
 #define PRIMUS_FUSED_ATTN_BWD_RNG_OFFSET 28u /* int */
-#define PRIMUS_FUSED_ATTN_BWD_N_ARGS 29u
-#define PRIMUS_FUSED_ATTN_BWD_LAYOUT UINT64_C(0x8321cc01c48a7f0b)
+#define PRIMUS_FUSED_ATTN_BWD_SOFTCAP 29u /* float */
+#define PRIMUS_FUSED_ATTN_BWD_N_ARGS 30u
+#define PRIMUS_FUSED_ATTN_BWD_LAYOUT UINT64_C(0x7347427a81a03c75)
 
 /*
  * fa_prepare_fwd: query, key and value out of an interleaved projection

@@ -94,6 +94,9 @@ func optionsOf(v *operandViews, a attention.FusedAttnFwdArgs) options {
 	if a.PDropout > 0 {
 		o.flags |= withDropout
 	}
+	if a.Softcap != 0 {
+		v.decline("softcap %v, this impl serves scores without", a.Softcap)
+	}
 	switch a.SoftmaxType {
 	case attention.OffByOneSoftmax:
 		o.flags |= withOne

@@ -48,6 +48,8 @@ var binders = map[string]binder{
 	activation.DReGLU.Name():                                bind(activation.DReGLU),
 	activation.DSReGLU.Name():                               bind(activation.DSReGLU),
 	activation.ClampedDSwiGLU.Name():                        bind(activation.ClampedDSwiGLU),
+	activation.Softcap.Name():                               bind(activation.Softcap),
+	activation.DSoftcap.Name():                              bind(activation.DSoftcap),
 	activation.DBiasDGELU.Name():                            bind(activation.DBiasDGELU),
 	activation.DBiasDGELUErf.Name():                         bind(activation.DBiasDGELUErf),
 	activation.DBiasDSiLU.Name():                            bind(activation.DBiasDSiLU),

@@ -98,6 +98,8 @@ type Config struct {
 	ZeroCentered          bool              `param:"layernorm_zero_centered_gamma"` // norms multiply by 1 + weight
 	EmbeddingMultiplier   float64           `param:"embedding_multiplier"`          // of the vectors of tokens; 0 means 1
 	QueryScalar           float64           `param:"query_pre_attn_scalar"`         // scores are divided by its root; 0 means the size of a head
+	AttnSoftcap           float64           `param:"attn_logit_softcapping"`        // limit of scores, which tanh bounds; 0 means none
+	FinalSoftcap          float64           `param:"final_logit_softcapping"`       // likewise of logits
 	LocalBase             float64           `param:"rope_local_base_freq"`          // rotary_base of layers with the window, whose positions are not scaled; 0 means that of the others
 	KVChannels            int               `param:"kv_channels"`                   // size of a head; 0 means hidden_size / num_attention_heads
 	Window                [2]int            `param:"window_size"`                   // keys before a query that it sees, and after it, which is 0 or -1; [0, 0] and -1 before mean all
@@ -158,6 +160,8 @@ func (c Config) Validate() error {
 	if !(c.QueryScalar >= 0 && c.QueryScalar <= math.MaxFloat32) {
 		f.bad("query_pre_attn_scalar", c.QueryScalar, "a number > 0 that f32 can hold, or 0 for the size of a head")
 	}
+	f.softcap("attn_logit_softcapping", c.AttnSoftcap)
+	f.softcap("final_logit_softcapping", c.FinalSoftcap)
 	if c.LocalBase != 0 && (!(c.LocalBase > 1) || !c.Rotary() || c.KeysBefore() < 0 || c.PositionEmbedding == YaRN || c.PositionEmbedding == LongRope) {
 		f.bad("rope_local_base_freq", c.LocalBase, "a number > 1 with window_size and position_embedding_type rope or dynamic, or 0")
 	}
@@ -310,6 +314,12 @@ func (f *faults) positive(key string, v int) {
 func (f *faults) probability(key string, v float64) {
 	if !(v >= 0 && v < 1) {
 		f.bad(key, v, "a number in [0, 1)")
+	}
+}
+
+func (f *faults) softcap(key string, v float64) {
+	if v != 0 && !(v >= 0x1p-100 && v <= 0x1p100) {
+		f.bad(key, v, "a number from 2⁻¹⁰⁰ to 2¹⁰⁰, or 0 for no limit")
 	}
 }
 

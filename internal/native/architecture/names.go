@@ -22,6 +22,7 @@ const (
 	familyQwen3
 	familyQwen3MoE
 	familyOLMo2
+	familyGemma2
 	familyGemma3
 	familyOwn // a mixture of traits that Hugging Face has no class for; the names are Llama's and Mixtral's
 )
@@ -31,9 +32,11 @@ func (c Config) family() family {
 	llama := c.Rotary() && c.Gated() && !c.HasLayerNorm()
 	windowed := c.KeysBefore() >= 0
 	switch {
-	case c.gemma3():
+	case c.gemma() && c.QKNorm && c.LocalBase != 0 && c.AttnSoftcap == 0:
 		return familyGemma3
-	case c.ZeroCentered || c.EmbeddingMultiplier != 0 || c.QueryScalar != 0 || c.LocalBase != 0:
+	case c.gemma() && !c.QKNorm && c.LocalBase == 0:
+		return familyGemma2
+	case c.AttnSoftcap != 0 || c.FinalSoftcap != 0 || c.ZeroCentered || c.EmbeddingMultiplier != 0 || c.QueryScalar != 0 || c.LocalBase != 0:
 		return familyOwn
 	case c.QKNormWhole || c.HasPostNorms():
 		if llama && !c.Mixture() && c.QKNormWhole && !c.HasPreNorms() && c.HasQKVBias() == c.HasOutputBias() && !c.HasMLPBias() && !windowed {
@@ -54,11 +57,11 @@ func (c Config) family() family {
 	}
 }
 
-// gemma3 reports whether transformers computes the model as one of Gemma 3.
-func (c Config) gemma3() bool {
+// gemma reports whether the model has what those of Gemma 2 and 3 have in transformers.
+func (c Config) gemma() bool {
 	scaled := c.PositionEmbedding != "" && c.PositionEmbedding != Rope || c.UseScaling
-	return (c.Activation == GeGLU || c.Activation == GeGLUErf) && !c.HasLayerNorm() && c.NormPlacement == BothNorm && c.ZeroCentered && c.QKNorm && !c.QKNormWhole && !c.Mixture() &&
-		c.HasQKVBias() == c.HasOutputBias() && !c.HasMLPBias() && c.LocalBase != 0 && c.QueryScalar != 0 && !scaled &&
+	return (c.Activation == GeGLU || c.Activation == GeGLUErf) && !c.HasLayerNorm() && c.NormPlacement == BothNorm && c.ZeroCentered && !c.QKNormWhole && !c.Mixture() &&
+		c.HasQKVBias() == c.HasOutputBias() && !c.HasMLPBias() && c.QueryScalar != 0 && c.KeysBefore() >= 0 && !scaled &&
 		c.EmbeddingMultiplier == GemmaMultiplier(c.HiddenSize)
 }
 
@@ -280,12 +283,15 @@ func (c Config) hfConfig() map[string]any {
 		add(map[string]any{"attention_bias": c.HasOutputBias(), "mlp_bias": c.HasMLPBias()})
 	case familyOLMo2:
 		common["attention_bias"] = c.HasOutputBias()
-	case familyGemma3:
+	case familyGemma2, familyGemma3:
 		delete(common, "hidden_act")
 		add(map[string]any{
 			"hidden_activation": c.hiddenAct(), "attention_bias": c.HasOutputBias(), "layer_types": c.layerTypes(),
-			"query_pre_attn_scalar": c.QueryScalar, "rope_local_base_freq": c.LocalBase, "attn_logit_softcapping": nil, "final_logit_softcapping": nil,
+			"query_pre_attn_scalar": c.QueryScalar, "attn_logit_softcapping": orNil(c.AttnSoftcap), "final_logit_softcapping": orNil(c.FinalSoftcap),
 		})
+		if c.family() == familyGemma3 {
+			common["rope_local_base_freq"] = c.LocalBase
+		}
 	case familyQwen2, familyQwen3:
 		add(c.layerWindows())
 	case familyMixtral:
@@ -313,6 +319,7 @@ func (c Config) hfConfig() map[string]any {
 		}
 		for key, v := range map[string]float64{
 			"embedding_multiplier": c.EmbeddingMultiplier, "query_pre_attn_scalar": c.QueryScalar, "rope_local_base_freq": c.LocalBase,
+			"attn_logit_softcapping": c.AttnSoftcap, "final_logit_softcapping": c.FinalSoftcap,
 		} {
 			if v != 0 {
 				common[key] = v
@@ -326,6 +333,14 @@ func (c Config) hfConfig() map[string]any {
 		}
 	}
 	return common
+}
+
+// orNil returns a number, nil for 0.
+func orNil(v float64) any {
+	if v == 0 {
+		return nil
+	}
+	return v
 }
 
 // hiddenAct returns the name of the activation in transformers. Without a class there, the key does
@@ -360,6 +375,8 @@ func (c Config) class() (class, kind string) {
 		return "Qwen3MoeForCausalLM", "qwen3_moe"
 	case familyOLMo2:
 		return "Olmo2ForCausalLM", "olmo2"
+	case familyGemma2:
+		return "Gemma2ForCausalLM", "gemma2"
 	case familyGemma3:
 		return "Gemma3ForCausalLM", "gemma3_text"
 	case familyGPT2:

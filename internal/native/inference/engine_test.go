@@ -55,9 +55,11 @@ func architectures() map[string]model.Config {
 	gemma3.PositionEmbedding, gemma3.Yarn, gemma3.Interpolation = model.Rope, model.Yarn{}, 2
 	gemma3.Activation, gemma3.NormPlacement, gemma3.ZeroCentered, gemma3.QueryScalar, gemma3.LocalBase = model.GeGLU, model.BothNorm, true, 9, 100
 	gemma3.EmbeddingMultiplier, gemma3.Window, gemma3.WindowLayers = math.Sqrt(32), [2]int{20, 0}, mistral.WindowLayers
+	gemma2 := gemma3
+	gemma2.QKNorm, gemma2.LocalBase, gemma2.AttnSoftcap, gemma2.FinalSoftcap = false, 0, 2, 3
 	exact, exactGPT2 := llama(), gpt2
 	exact.Activation, exactGPT2.Activation = model.GeGLUErf, model.GELUErf
-	return map[string]model.Config{"exact gelu": exact, "gpt2 with exact gelu": exactGPT2, "gemma3": gemma3, "olmo2": olmo2, "attention bias": bias, "longrope": long, "qwen3 moe": qwen3MoE, "llama": llama(), "gpt2": gpt2, "mixtral": mixtral, "qwen3 with yarn": qwen3, "windows of some layers": mistral, "llama3": llama3}
+	return map[string]model.Config{"gemma2": gemma2, "exact gelu": exact, "gpt2 with exact gelu": exactGPT2, "gemma3": gemma3, "olmo2": olmo2, "attention bias": bias, "longrope": long, "qwen3 moe": qwen3MoE, "llama": llama(), "gpt2": gpt2, "mixtral": mixtral, "qwen3 with yarn": qwen3, "windows of some layers": mistral, "llama3": llama3}
 }
 
 // newManager returns a manager that uses the fast impls only.

@@ -20,6 +20,7 @@ type attention struct {
 	stats      *tensor.Tensor // [batch heads seq 1], or as many elements for packed documents
 	window     attentionops.WindowSize
 	scale      opregistry.OptionalFloat
+	softcap    float32 // of scores, 0 without
 	dropout    float32
 	dProjected *tensor.Tensor
 	dMixed     *tensor.Tensor
@@ -39,7 +40,7 @@ func (b *Builder) attention(w LayerWeights, angles angles) *attention {
 	all := nk + c.Groups()
 	a := &attention{
 		qkv: b.Linear(w.QKV), out: b.Linear(w.Out), projected: b.Act(t, c.QKVRows()),
-		dropout: float32(c.AttentionDropout), dProjected: b.scratch(t, c.QKVRows()), dMixed: b.scratch(t, nq*d),
+		dropout: float32(c.AttentionDropout), softcap: float32(c.AttnSoftcap), dProjected: b.scratch(t, c.QKVRows()), dMixed: b.scratch(t, nq*d),
 		fwd: opmanager.MustBind(b.Fwd, attentionops.FusedAttnFwd), bwd: opmanager.MustBind(b.Bwd, attentionops.FusedAttnBwd),
 	}
 	if b.Apart {
@@ -208,7 +209,7 @@ func (a *attention) coreBackward(r *Run) {
 }
 
 func (a *attention) options(r *Run, offset uint64) attentionops.AttnOptions {
-	o := attentionops.AttnOptions{CuSeqlensQ: r.Segments, CuSeqlensKV: r.Segments, WindowSize: a.window}
+	o := attentionops.AttnOptions{CuSeqlensQ: r.Segments, CuSeqlensKV: r.Segments, WindowSize: a.window, Softcap: a.softcap}
 	if a.dropout > 0 && r.Dropout.On {
 		o.PDropout, o.RNGSeed, o.RNGOffset = a.dropout, r.Dropout.Key, offset
 	}

@@ -233,7 +233,7 @@ func (c *contextAttention) each(r *Run, do func(byRank, ordered *tensor.Tensor) 
 
 // options are those of a part.
 func (c *contextAttention) options(a *attention, p contextPart) attentionops.AttnOptions {
-	return attentionops.AttnOptions{CuSeqlensQ: p.queryEnds, CuSeqlensKV: p.keyEnds, WindowSize: a.window}
+	return attentionops.AttnOptions{CuSeqlensQ: p.queryEnds, CuSeqlensKV: p.keyEnds, WindowSize: a.window, Softcap: a.softcap}
 }
 
 func (c *contextAttention) forward(r *Run, a *attention) {

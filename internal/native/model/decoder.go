@@ -193,6 +193,7 @@ type decoderPass struct {
 	picked    *tensor.Tensor // [rows h]: the rows of norm whose logits are wanted
 	finalNorm Norm
 	head      Linear
+	softcap   *softcap // of the logits
 	pick      *opmanager.Bound[embeddingops.EmbeddingFwdArgs]
 }
 
@@ -226,7 +227,7 @@ func (d *Decoder) build(n int) *decoderPass {
 	b.Stream()
 	p := &decoderPass{
 		rows: n, embedding: b.Embedding(d.m.embedding, d.m.positions, !d.m.cfg.Untie), out: b.Act(n, c.HiddenSize), norm: b.Act(n, c.HiddenSize),
-		picked: b.Act(n, c.HiddenSize), finalNorm: b.StreamNorm(d.m.finalNorm), head: b.Linear(LinearWeights{Weight: d.m.head}),
+		picked: b.Act(n, c.HiddenSize), finalNorm: b.StreamNorm(d.m.finalNorm), head: b.Linear(LinearWeights{Weight: d.m.head}), softcap: b.softcap(d.m.head, false),
 		pick: opmanager.MustBind(b.Fwd, embeddingops.EmbeddingFwd),
 	}
 	b.ShareWide(d.mgr)
@@ -279,4 +280,5 @@ func (p *decoderPass) forward(r *Run, d *Decoder, wanted int, logits *tensor.Ten
 		Call(r, p.pick, embeddingops.EmbeddingFwdArgs{Indices: memory.Rows(d.plan.chosenRows, 0, wanted), Weight: p.norm, Output: picked})
 	}
 	p.head.Forward(r, picked, logits)
+	p.softcap.Forward(r, logits)
 }

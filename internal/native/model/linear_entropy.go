@@ -30,7 +30,7 @@ type expectedBackward struct {
 // linearEntropy makes the cross entropy of an output layer whose input is hidden, nil where its
 // logits are kept.
 func (b *Builder) linearEntropy(hidden *tensor.Tensor, head *Linear) *linearEntropy {
-	if !b.Config.LinearCrossEntropy || b.Part.Tensor != nil || b.Part.Stretches != nil || head.eights != nil {
+	if !b.Config.LinearCrossEntropy || b.Part.Tensor != nil || b.Part.Stretches != nil || head.eights != nil || b.Config.FinalSoftcap != 0 {
 		return nil
 	}
 	return &linearEntropy{

@@ -3,6 +3,8 @@ package model
 import (
 	"github.com/primus-fl/primus/internal/native/memory"
 	"github.com/primus-fl/primus/internal/native/world"
+	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/ops/activation"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -62,4 +64,47 @@ func (d *Decoder) together(logits *tensor.Tensor) error {
 		return nil
 	}
 	return d.m.part.Experts.Copy(what, logits) // impls may differ in the last bits
+}
+
+// softcap bounds the logits of an output layer; nil is no bound.
+type softcap struct {
+	limit float32
+	raw   *tensor.Tensor // what the layer computes, which the gradient needs; nil without gradients
+	fwd   *opmanager.Bound[activation.SoftcapArgs]
+	bwd   *opmanager.Bound[activation.DSoftcapArgs]
+}
+
+// softcap makes the bound of the logits of the final layer, and keeps those of training before it.
+func (b *Builder) softcap(head *Param, train bool) *softcap {
+	limit := b.Config.FinalSoftcap
+	if limit == 0 {
+		return nil
+	}
+	s := &softcap{limit: float32(limit), fwd: opmanager.MustBind(b.Fwd, activation.Softcap)}
+	if train {
+		s.raw, s.bwd = b.Act(b.tokens(), head.Shape[0]), opmanager.MustBind(b.Bwd, activation.DSoftcap)
+	}
+	return s
+}
+
+// input returns what the output layer writes, given the logits.
+func (s *softcap) input(logits *tensor.Tensor) *tensor.Tensor {
+	if s == nil || s.raw == nil {
+		return logits
+	}
+	return s.raw
+}
+
+// Forward writes the logits.
+func (s *softcap) Forward(r *Run, logits *tensor.Tensor) {
+	if s != nil {
+		Call(r, s.fwd, activation.SoftcapArgs{Input: s.input(logits), Output: logits, Limit: s.limit})
+	}
+}
+
+// Backward replaces the gradient of the logits by that of what the output layer computes.
+func (s *softcap) Backward(r *Run, grad *tensor.Tensor) {
+	if s != nil {
+		Call(r, s.bwd, activation.DSoftcapArgs{Grad: grad, FwdInput: s.raw, Output: grad, Limit: s.limit})
+	}
 }

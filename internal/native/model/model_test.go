@@ -112,6 +112,13 @@ func postNorms() model.Config {
 	return c
 }
 
+// gemma2 has what layers of Gemma 2 with windows have, with limits that scores and logits reach.
+func gemma2() model.Config {
+	c := gemma3()
+	c.QKNorm, c.LocalBase, c.AttnSoftcap, c.FinalSoftcap = false, 0, 0.5, 1.5
+	return c
+}
+
 // gemma3 has what layers of Gemma 3 with windows have.
 func gemma3() model.Config {
 	c := qwen3()
@@ -123,7 +130,7 @@ func gemma3() model.Config {
 
 func architectures() map[string]model.Config {
 	return map[string]model.Config{
-		"gemma3": gemma3(), "exact gelu": exact(tiny(true), model.GeGLUErf), "gpt2 with exact gelu": exact(gpt2(), model.GELUErf),
+		"gemma2": gemma2(), "gemma3": gemma3(), "exact gelu": exact(tiny(true), model.GeGLUErf), "gpt2 with exact gelu": exact(gpt2(), model.GELUErf),
 		"olmo2": olmo2(), "norms of outputs": postNorms(),
 		"llama": tiny(false), "llama untied": tiny(true), "gpt2": gpt2(), "mixtral": mixtral(),
 		"layernorm with rope, swiglu, biases and dropout": mixed(), "rmsnorm with rope and gelu": plain(),

@@ -49,6 +49,7 @@ type Pass struct {
 	norm      *tensor.Tensor // of the final norm [T h]
 	finalNorm Norm
 	head      Linear
+	softcap   *softcap // of the logits
 	entropy   *BlockCrossEntropy
 	linear    *linearEntropy // in place of both where no logits are kept, as long as the loss is CrossEntropy
 
@@ -126,6 +127,7 @@ func (p *Pass) build(mgr *opmanager.Manager, train bool) {
 		p.targets = own.New(tensor.I32, t)
 		p.norm, p.finalNorm = outside.Act(t, c.HiddenSize), outside.StreamNorm(m.finalNorm)
 		p.head, p.entropy = outside.Linear(LinearWeights{Weight: m.head, Shared: m.part.Tensor}), outside.CrossEntropy(m.head)
+		p.softcap = outside.softcap(m.head, train)
 		outside.postpone(&p.head, nil)
 		e := p.entropy
 		p.lossArgs = LossBatch{Targets: p.targets, Losses: e.Losses, LSE: e.LSE, pass: p}
@@ -285,7 +287,8 @@ func (p *Pass) logits(r *Run) {
 		r.Err = fmt.Errorf("allocate the logits: %w", p.memory.Err)
 		return
 	}
-	p.head.Forward(r, p.norm, p.entropy.Logits)
+	p.head.Forward(r, p.norm, p.softcap.input(p.entropy.Logits))
+	p.softcap.Forward(r, p.entropy.Logits)
 }
 
 // needs makes the weights of a depth ready.
@@ -326,6 +329,7 @@ func (p *Pass) backward(scale float32, accumulate bool, later *[]postponed) erro
 		} else {
 			p.lossBackward(r, scale)
 			r.Leave("output layer")
+			p.softcap.Backward(r, p.entropy.Logits)
 			p.head.Backward(r, p.norm, p.entropy.Logits, g.Hidden)
 		}
 		r.Leave("final norm")

@@ -144,8 +144,8 @@ func (b *ringBlock) mask() attentionops.MaskType {
 	return attentionops.PaddingMask
 }
 
-func (b *ringBlock) options() attentionops.AttnOptions {
-	o := attentionops.AttnOptions{CuSeqlensQ: b.queryEnds, CuSeqlensKV: b.keyEnds, WindowSize: b.window}
+func (b *ringBlock) options(of *attention) attentionops.AttnOptions {
+	o := attentionops.AttnOptions{CuSeqlensQ: b.queryEnds, CuSeqlensKV: b.keyEnds, WindowSize: b.window, Softcap: of.softcap}
 	if !b.own {
 		o.BottomRightDiagonal = opregistry.Bool(true)
 	}
@@ -195,7 +195,7 @@ func (a *ringAttention) forward(r *Run, of *attention) {
 				}
 				Call(r, of.fwd, attentionops.FusedAttnFwdArgs{
 					Q: b.queries.of(a.views.q), K: keys, V: values, O: o, Stats: stats, AttnScale: of.scale,
-					QKVFormat: attentionops.THD, AttnMaskType: b.mask(), AttnOptions: b.options(), Saved: a.saved[b.index],
+					QKVFormat: attentionops.THD, AttnMaskType: b.mask(), AttnOptions: b.options(of), Saved: a.saved[b.index],
 				})
 				for _, h := range b.halves {
 					a.merge(r, h, h.queries.Lo-b.queries.Lo)
@@ -280,7 +280,7 @@ func (a *ringAttention) gradients(r *Run, of *attention, b *ringBlock, all, own 
 	dK, dV := a.split(dKeys)
 	Call(r, of.bwd, attentionops.FusedAttnBwdArgs{
 		Q: b.queries.of(a.views.q), K: keys, V: values, O: b.queries.of(a.views.o), DO: b.queries.of(a.views.dO), Stats: b.queries.of(a.stats), DQ: into, DK: dK, DV: dV,
-		AttnScale: of.scale, QKVFormat: attentionops.THD, AttnMaskType: b.mask(), AttnOptions: b.options(), Saved: a.saved[b.index],
+		AttnScale: of.scale, QKVFormat: attentionops.THD, AttnMaskType: b.mask(), AttnOptions: b.options(of), Saved: a.saved[b.index],
 	})
 	if !b.own {
 		Call(r, a.add, norm.ResidualAddArgs{A: dq, B: into, Output: dq})

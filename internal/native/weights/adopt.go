@@ -20,7 +20,7 @@ var fixed = []string{
 	"num_layers", "hidden_size", "ffn_hidden_size", "num_attention_heads", "num_query_groups", "kv_channels", "vocab_size", "max_position_embeddings",
 	"normalization", "norm_epsilon", "position_embedding_type", "rotary_base", "activation_func", "untie_embeddings_and_output_weights",
 	"add_bias_linear", "add_qkv_bias", "attention_bias", "mlp_bias", "qk_layernorm", "qk_layernorm_whole", "norm_placement",
-	"layernorm_zero_centered_gamma", "embedding_multiplier", "query_pre_attn_scalar", "rope_local_base_freq", "window_size", "rotary_seq_len_interpolation_factor", "use_rope_scaling", "rope_scaling_factor",
+	"layernorm_zero_centered_gamma", "embedding_multiplier", "query_pre_attn_scalar", "attn_logit_softcapping", "final_logit_softcapping", "rope_local_base_freq", "window_size", "rotary_seq_len_interpolation_factor", "use_rope_scaling", "rope_scaling_factor",
 	"rope_scaling_low_freq_factor", "rope_scaling_high_freq_factor", "rope_scaling_original_max_position_embeddings",
 	"num_experts", "moe_router_topk", "moe_ffn_hidden_size", "moe_router_pre_softmax", "window_attn_skip_freq",
 	"yarn_rotary_scaling_factor", "yarn_original_max_position_embeddings", "yarn_beta_fast", "yarn_beta_slow", "yarn_mscale", "yarn_mscale_all_dim",

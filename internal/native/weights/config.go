@@ -60,7 +60,7 @@ func parseConfig(text []byte) (description, error) {
 func classes() map[string]func(*reader, *model.Config) {
 	return map[string]func(*reader, *model.Config){
 		"llama": llama, "mistral": mistral, "mixtral": mixtral, "qwen2": qwen2, "qwen3": qwen3, "qwen3_moe": qwen3MoE, phi3Class: phi3,
-		"olmo2": olmo2, "gemma3_text": gemma3, "gpt2": gpt2, "primus": own,
+		"olmo2": olmo2, "gemma2": gemma2, "gemma3_text": gemma3, "gpt2": gpt2, "primus": own,
 	}
 }
 
@@ -121,37 +121,56 @@ func olmo2(r *reader, c *model.Config) {
 	c.AttentionBias = r.flag("attention_bias", false)
 }
 
+func gemma2(r *reader, c *model.Config) {
+	gemma(r, c, defaults{
+		vocab: 256000, hidden: 2304, ffn: 9216, layers: 26, heads: 8, groups: 4, positions: 8192, headDim: 256, tied: true,
+		activation: "hidden_activation", scalings: []string{"default", "linear"},
+	})
+	c.AttnSoftcap, c.FinalSoftcap = r.softcap("attn_logit_softcapping", 50), r.softcap("final_logit_softcapping", 30)
+	r.harmless("hidden_act") // older folders have both keys, and transformers does not read this one
+	gemmaWindows(r, c, 2)
+}
+
 func gemma3(r *reader, c *model.Config) {
-	absent := defaults{
+	gemma(r, c, defaults{
 		vocab: 262208, hidden: 2304, ffn: 9216, layers: 26, heads: 8, groups: 4, positions: 131072, headDim: 256, rotaryBase: 1e6, tied: true,
 		activation: "hidden_activation", scalings: []string{"default", "linear"}, byLayer: true,
+	})
+	c.QKNorm = true
+	if c.LocalBase == 0 {
+		c.LocalBase = r.number("rope_local_base_freq", 10000)
 	}
-	c.NormPlacement, c.ZeroCentered, c.QKNorm = model.BothNorm, true, true
+	r.harmless("rope_local_base_freq") // rope_parameters wins
+	c.FinalSoftcap = r.softcap("final_logit_softcapping", 0)
+	if key := "attn_logit_softcapping"; r.has(key) {
+		r.fault(key, short(r.keys[key]), "null: transformers does not cap scores in this class")
+	}
+	gemmaWindows(r, c, r.size("sliding_window_pattern", 6))
+	r.harmless("_sliding_window_pattern") // which newer versions write beside layer_types
+}
+
+// gemma reads what the classes of Gemma have in common, but for the windows.
+func gemma(r *reader, c *model.Config, absent defaults) {
+	c.NormPlacement, c.ZeroCentered = model.BothNorm, true
 	decoder(r, c, absent)
 	c.EmbeddingMultiplier, c.QueryScalar = architecture.GemmaMultiplier(c.HiddenSize), r.number("query_pre_attn_scalar", 256)
 	if !(c.QueryScalar > 0) {
 		r.fault("query_pre_attn_scalar", c.QueryScalar, "a number > 0")
 	}
-	if c.LocalBase == 0 {
-		c.LocalBase = r.number("rope_local_base_freq", 10000)
-	}
-	r.harmless("rope_local_base_freq") // rope_parameters wins
 	c.AttentionBias = r.flag("attention_bias", false)
-	for _, cap := range []string{"attn_logit_softcapping", "final_logit_softcapping"} {
-		if r.has(cap) {
-			r.fault(cap, short(r.keys[cap]), "null: scores and logits are not capped")
-		}
-	}
 	if r.flag("use_bidirectional_attention", false) {
 		r.fault("use_bidirectional_attention", true, "false: tokens see those before them")
 	}
-	windows, every := make([]int, c.NumLayers), r.size("sliding_window_pattern", 6)
+}
+
+// gemmaWindows reads the window of all layers but each every-th, or of those that layer_types says.
+func gemmaWindows(r *reader, c *model.Config, every int) {
+	windows := make([]int, c.NumLayers)
 	for i := range windows {
 		if (i+1)%every != 0 {
 			windows[i] = 1
 		}
 	}
-	r.harmless("_sliding_window_pattern") // which newer versions write beside layer_types
 	layerTypes(r, windows)
 	if window(r, c, 4096); c.KeysBefore() < 0 {
 		r.fault("sliding_window", "null", "a number of tokens")
@@ -196,6 +215,7 @@ func own(r *reader, c *model.Config) {
 	c.AddQKVBias, c.QKNorm, c.QKNormWhole = r.flag("add_qkv_bias", false), r.flag("qk_layernorm", false), r.flag("qk_layernorm_whole", false)
 	c.NormPlacement, c.ZeroCentered = model.NormPlacement(r.text("norm_placement", "")), r.flag("layernorm_zero_centered_gamma", false)
 	c.EmbeddingMultiplier, c.QueryScalar, c.LocalBase = r.number("embedding_multiplier", 0), r.number("query_pre_attn_scalar", 0), r.number("rope_local_base_freq", 0)
+	c.AttnSoftcap, c.FinalSoftcap = r.number("attn_logit_softcapping", 0), r.number("final_logit_softcapping", 0)
 	window(r, c, 0)
 	if r.given("num_local_experts") {
 		mixture(r, c)

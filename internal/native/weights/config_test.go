@@ -21,7 +21,7 @@ func TestParseConfigNamesWhatIsNotSupported(t *testing.T) {
 		value any
 		want  string
 	}{
-		{"llama", "model_type", "falcon", `model_type: given "falcon", want one of gemma3_text, gpt2, llama`},
+		{"llama", "model_type", "falcon", `model_type: given "falcon", want one of gemma2, gemma3_text, gpt2, llama`},
 		{"llama", "hidden_act", "relu", `hidden_act: given "relu", want silu or swish or gelu_new or gelu_pytorch_tanh or gelu`},
 		{"llama", "hidden_act", "gelu_fast", `hidden_act: given "gelu_fast", want silu`},
 		{"mixtral", "hidden_act", "gelu", `hidden_act: given "gelu", want silu or swish with experts`},
@@ -70,7 +70,12 @@ func TestParseConfigNamesWhatIsNotSupported(t *testing.T) {
 		{"mixtral", "router_jitter_noise", 0.1, "router_jitter_noise: given 0.1, want 0 or 0.0"},
 		{"llama", "text_config", map[string]any{}, "text_config: given {}, want no such key"},
 		{"gemma3", "attn_logit_softcapping", 50, "attn_logit_softcapping: given 50, want null"},
-		{"gemma3", "final_logit_softcapping", 30, "final_logit_softcapping: given 30, want null"},
+		{"gemma3", "final_logit_softcapping", 30, ""},
+		{"gemma2", "final_logit_softcapping", -1, "final_logit_softcapping: given -1, want a number > 0, or null for no limit"},
+		{"gemma2", "attn_logit_softcapping", 1e40, "attn_logit_softcapping: given 1e+40, want a number from 2⁻¹⁰⁰ to 2¹⁰⁰"},
+		{"gemma2", "attn_logit_softcapping", nil, ""},
+		{"gemma2", "hidden_act", "gelu_pytorch_tanh", ""},
+		{"gemma2", "rope_scaling", map[string]any{"rope_type": "yarn", "factor": 2}, `rope_scaling.rope_type: given "yarn", want default or linear`},
 		{"gemma3", "use_bidirectional_attention", true, "use_bidirectional_attention: given true, want false"},
 		{"gemma3", "hidden_activation", "relu", `hidden_activation: given "relu", want gelu_new or gelu_pytorch_tanh or gelu`},
 		{"gemma3", "rope_parameters", map[string]any{"full_attention": map[string]any{"rope_type": "yarn", "factor": 2}}, `rope_parameters.full_attention.rope_type: given "yarn", want default or linear`},

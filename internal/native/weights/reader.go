@@ -73,6 +73,19 @@ func (r *reader) whole(key string, absent int) int {
 	return absent
 }
 
+// softcap returns the limit of scores or logits, 0 for null. A class may have one if the key is
+// absent.
+func (r *reader) softcap(key string, absent float64) float64 {
+	if r.given(key) && !r.has(key) {
+		return 0
+	}
+	v := r.number(key, absent)
+	if !(v > 0) && r.has(key) {
+		r.fault(key, v, "a number > 0, or null for no limit")
+	}
+	return v
+}
+
 func (r *reader) number(key string, absent float64) float64 {
 	r.read(key, &absent, "a number")
 	return absent

@@ -82,9 +82,14 @@ func architectures() map[string]model.Config {
 	exact, gelu, exactGemma, exactGPT2, ownGelu := llama(), qwen2, gemma3, gpt2(), llama()
 	exact.Activation, gelu.Activation, exactGemma.Activation, exactGPT2.Activation = model.GeGLUErf, model.GeGLU, model.GeGLUErf, model.GELUErf
 	ownGelu.Activation = model.GELUErf
+	gemma2 := gemma3
+	gemma2.QKNorm, gemma2.LocalBase, gemma2.AttnSoftcap, gemma2.FinalSoftcap = false, 0, 20, 10
+	free2, capped3, ownCaps := gemma2, gemma3, llama()
+	free2.AttnSoftcap, free2.FinalSoftcap, capped3.FinalSoftcap, ownCaps.AttnSoftcap, ownCaps.FinalSoftcap = 0, 0, 10, 5, 2.5
 	times3 := gemma3
 	times3.EmbeddingMultiplier, times3.Interpolation = 3, 2
 	return map[string]model.Config{
+		"gemma2": gemma2, "gemma2 without limits": free2, "gemma3 with a limit of logits": capped3, "limits, own": ownCaps,
 		"exact gelu": exact, "qwen2 with gelu": gelu, "gemma3 with exact gelu": exactGemma, "gpt2 with exact gelu": exactGPT2, "exact gelu, own": ownGelu,
 		"gemma3": gemma3, "gemma3 with another multiplier": times3, "olmo2": olmo2, "norms of outputs": whole,
 		"attention bias": attentionBias, "mlp bias": mlpBias, "qwen3 with biases": qwen3Bias, "qwen3 moe with biases": qwen3MoEBias,

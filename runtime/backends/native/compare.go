@@ -39,7 +39,7 @@ var modelKeys = map[string]string{
 	"add_qkv_bias": "add_qkv_bias", "qk_layernorm": "qk_layernorm", "qk_layernorm_whole": "qk_layernorm_whole", "norm_placement": "norm_placement", "sliding_window": "window_size",
 	"rope_scaling":                  "use_rope_scaling, rotary_seq_len_interpolation_factor or position_embedding_type",
 	"layernorm_zero_centered_gamma": "layernorm_zero_centered_gamma", "embedding_multiplier": "embedding_multiplier", "query_pre_attn_scalar": "query_pre_attn_scalar",
-	"rope_local_base_freq": "rope_local_base_freq", "hidden_activation": "activation_func",
+	"rope_local_base_freq": "rope_local_base_freq", "attn_logit_softcapping": "attn_logit_softcapping", "final_logit_softcapping": "final_logit_softcapping", "hidden_activation": "activation_func",
 	"original_max_position_embeddings": "rope_scaling_original_max_position_embeddings",
 	"hidden_act":                       "activation_func", "activation_function": "activation_func", "activation_func": "activation_func",
 	"normalization": "normalization", "position_embedding_type": "position_embedding_type",

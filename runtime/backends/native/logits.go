@@ -62,6 +62,8 @@ func (a *Args) keepsLogits(onDevice bool) string {
 		return fmt.Sprintf("tensor_model_parallel_size %d", a.TensorRanks())
 	case a.StageRanks() > 1:
 		return fmt.Sprintf("pipeline_model_parallel_size %d", a.StageRanks())
+	case a.FinalSoftcap != 0:
+		return fmt.Sprintf("final_logit_softcapping %v", a.FinalSoftcap)
 	case onDevice:
 		return "the device"
 	}

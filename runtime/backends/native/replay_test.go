@@ -37,6 +37,11 @@ func TestPyTorchReplaysARun(t *testing.T) {
 		"mistral":             {"llama_2M", []string{"window_size=[6,0]"}},
 		"attention bias":      {"llama_2M", []string{"attention_bias=true"}},
 		"olmo 2":              {"llama_2M", []string{"norm_placement=post", "qk_layernorm=true", "qk_layernorm_whole=true"}},
+		"gemma 2": {"llama_2M", []string{
+			"activation_func=geglu", "norm_placement=both", "layernorm_zero_centered_gamma=true", "query_pre_attn_scalar=9",
+			"attn_logit_softcapping=0.5", "final_logit_softcapping=1.5", "embedding_multiplier=4", "hidden_size=16", "kv_channels=8",
+			"window_size=[6,0]", "window_attn_skip_freq=2", "untie_embeddings_and_output_weights=false",
+		}},
 		"gemma 3": {"llama_2M", []string{
 			"activation_func=geglu", "norm_placement=both", "layernorm_zero_centered_gamma=true", "qk_layernorm=true", "query_pre_attn_scalar=9",
 			"rope_local_base_freq=100", "embedding_multiplier=4", "hidden_size=16", "kv_channels=8", "window_size=[6,0]", "window_attn_skip_freq=2",

@@ -301,6 +301,7 @@ func (c *attnBwd) queries(b *bwdScratch, share, sequence, head, first int, dQ, d
 
 	c.prefetch(sequence, head, first+bwdQueries)
 
+	var slopes [bwdKeys]float32 // of the soft cap
 	fresh := head%(c.Heads/c.Groups) == 0
 	p := scoreBlock{data: b.probabilities, pitch: bwdKeys + panel.LeftPad, query: first, rows: rows}
 	ds := scoreBlock{data: b.gradient, pitch: bwdKeys + panel.LeftPad, query: first, rows: rows}
@@ -313,10 +314,18 @@ func (c *attnBwd) queries(b *bwdScratch, share, sequence, head, first int, dQ, d
 		c.biasGrad.sum.prefetch(&p, sequence, head)
 		c.scores(&ds, b.dO, vPitch, c.DimV, b.valuesT, c.options.dropout.kept)
 		for r := range rows {
-			c.addToScores(&p, r, sequence, head)
+			c.changeScores(&p, r, sequence, head, slopes[:])
 			c.softmaxGradient(&p, &ds, r, *c.log(sequence, head, first+r), inner[r], sequence, head)
-			if c.biasGrad.wanted {
-				c.biasGrad.add(ds.row(r)[c.from(&ds, r):c.seen(&ds, r)], b.lane, share, sequence, head, first+r, key+c.from(&ds, r))
+			from := c.from(&ds, r)
+			row := ds.row(r)[from:c.seen(&ds, r)]
+			if c.biasGrad.wanted && !c.options.preScale {
+				c.biasGrad.add(row, b.lane, share, sequence, head, first+r, key+from)
+			}
+			if c.options.cap != 0 {
+				vector.Mul(row, row, slopes[:len(row)])
+			}
+			if c.biasGrad.wanted && c.options.preScale {
+				c.biasGrad.add(row, b.lane, share, sequence, head, first+r, key+from)
 			}
 		}
 		c.timesQueries(&p, b.dOPanels, c.DimV, dV, c.options.dropout.kept, fresh, finiteDO)

@@ -116,7 +116,7 @@ func (c *attnFwd) queries(sequence, head, first int, keys, values []float32, ord
 		c.options.bias.prefetch(&s, sequence, head)
 		c.scores(&s, q, qPitch, c.DimQK, keys, c.scale)
 		for r := range rows {
-			c.addToScores(&s, r, sequence, head)
+			c.changeScores(&s, r, sequence, head, nil)
 			correction := c.softmax(&s, r, &most[r], &total[r])
 			c.dropProbabilities(&s, r, sequence, head)
 			if s.more && correction != 1 {

@@ -17,12 +17,15 @@ import (
 type attnOptions struct {
 	bias       scoreOperand
 	biasFactor float32
+	preScale   bool // the bias is added before the soft cap
 
 	alibi     bool
 	slopes    []float32 // [h] or [b, h]
 	distances []float32 // of keys from the diagonal; that of the diagonal itself is at index center
 	center    int
 	buf       []float32 // memory of slopes and distances
+
+	cap float32 // the soft cap of scores, 0 without
 
 	softmax attention.SoftmaxType
 	sinks   []float32 // of each head, for a learnable softmax
@@ -40,10 +43,10 @@ type attnDropout struct {
 
 // optionsOf converts the options of a call and requires their operands.
 func optionsOf(v *host.Views, a attention.FusedAttnFwdArgs, scale float32) attnOptions {
-	o := attnOptions{alibi: a.BiasType == attention.ALiBi, softmax: a.SoftmaxType, dropout: attnDropout{kept: 1}}
+	o := attnOptions{alibi: a.BiasType == attention.ALiBi, cap: a.Softcap, preScale: a.BiasType == attention.PreScaleBias, softmax: a.SoftmaxType, dropout: attnDropout{kept: 1}}
 	if a.Bias != nil {
 		o.bias, o.biasFactor = scoreOperandOf(v, "bias", a.Bias), 1
-		if a.BiasType == attention.PreScaleBias {
+		if o.preScale {
 			o.biasFactor = scale
 		}
 	}
@@ -101,10 +104,11 @@ func (o *attnOptions) sink(head int) (most, total float32) {
 	}
 }
 
-// addToScores adds bias and ALiBi to a row of scores.
-func (c *common) addToScores(s *scoreBlock, r, sequence, head int) {
+// changeScores adds bias and ALiBi to a row of scores and applies the soft cap, whose derivatives
+// it stores in slopes, if there are any.
+func (c *common) changeScores(s *scoreBlock, r, sequence, head int, slopes []float32) {
 	o := &c.options
-	if !o.alibi && !o.bias.given {
+	if !o.alibi && !o.bias.given && o.cap == 0 {
 		return
 	}
 	from, seen := c.from(s, r), c.seen(s, r)
@@ -112,7 +116,17 @@ func (c *common) addToScores(s *scoreBlock, r, sequence, head int) {
 	if len(row) == 0 {
 		return
 	}
-	if o.bias.given {
+	if o.bias.given && o.preScale {
+		o.bias.addTo(row, o.biasFactor, sequence, head, s.query+r, key)
+	}
+	if o.cap != 0 {
+		vector.SoftCap(row, row, o.cap)
+		for i := range min(len(slopes), len(row)) {
+			t := row[i] / o.cap
+			slopes[i] = 1 - t*t
+		}
+	}
+	if o.bias.given && !o.preScale {
 		o.bias.addTo(row, o.biasFactor, sequence, head, s.query+r, key)
 	}
 	if o.alibi {

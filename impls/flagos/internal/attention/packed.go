@@ -175,6 +175,9 @@ func (c *common) decode(scores []float32, group, head, query int) {
 		q := c.q.From(0, query)[head*c.q.Head:][:c.DimQK]
 		vector.DotRows(scores, q, c.k.Data[from*c.k.Step+group*c.k.Head:], c.k.Step)
 		vector.Scale(c.scale, scores, scores)
+		if c.options.cap != 0 {
+			vector.SoftCap(scores, scores, c.options.cap)
+		}
 		if m := vector.Max(scores); m > most {
 			total *= vector.Exp1(most - m)
 			most = m

@@ -43,8 +43,12 @@ func families() map[string]model.Config {
 	gemma3.EmbeddingMultiplier, gemma3.Window, gemma3.WindowLayers = 8, [2]int{20, 0}, []int{1, 0}
 	exact, tanh, exactGPT2, exactGemma := llama(), all["qwen3"], all["gpt2"], gemma3
 	exact.Activation, tanh.Activation, exactGPT2.Activation, exactGemma.Activation = model.GeGLUErf, model.GeGLU, model.GELUErf, model.GeGLUErf
+	gemma2 := gemma3
+	gemma2.QKNorm, gemma2.LocalBase, gemma2.AttnSoftcap, gemma2.FinalSoftcap = false, 0, 2, 3
+	capped := gemma3
+	capped.FinalSoftcap = 3
 	maps.Copy(all, map[string]model.Config{
-		"exact gelu": exact, "qwen3 with gelu": tanh, "gpt2 with exact gelu": exactGPT2, "gemma3 with exact gelu": exactGemma,
+		"gemma2": gemma2, "gemma3 with a limit of logits": capped, "exact gelu": exact, "qwen3 with gelu": tanh, "gpt2 with exact gelu": exactGPT2, "gemma3 with exact gelu": exactGemma,
 		"gemma3": gemma3, "olmo2": olmo2, "attention bias": attention, "mlp bias": mlp, "qwen3 with biases": qwen3, "dynamic": dynamic, "yarn": yarn, "longrope": long, "longrope, short": short,
 	})
 	return all

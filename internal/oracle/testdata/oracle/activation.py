@@ -77,3 +77,13 @@ def clamped_dswiglu(a):
     x = leaf(a.FwdInput)
     (dx,) = torch.autograd.grad(clamped(a, x), x, a.Grad)
     return {a.Output: dx}
+
+
+@op("softcap")
+def softcap(a):
+    return {a.Output: a.Limit * torch.tanh(a.Input / a.Limit)}
+
+
+@op("dsoftcap")
+def dsoftcap(a):
+    return {a.Output: a.Grad * (1 - torch.tanh(a.FwdInput / a.Limit) ** 2)}

@@ -73,13 +73,22 @@ class Call:
             bias = bias.expand(self.heads, self.seq_q, self.seq_kv)[:, :lq, :lkv]
         kind = self.a.BiasType
         if kind == "pre_scale_bias":
-            return self.scale * (products + bias), hidden
-        s = self.scale * products
+            return self.capped(self.scale * (products + bias)), hidden
+        s = self.capped(self.scale * products)
         if kind == "post_scale_bias":
             s = s + bias
         if kind == "alibi":
             s = s - self.slopes(b)[:, None, None] * away.abs()
         return s, hidden
+
+    def capped(self, scores):
+        """The soft cap of scores, whose derivative self.derivative becomes."""
+        if not self.a.Softcap:
+            self.derivative = torch.ones(())
+            return scores
+        tanh = torch.tanh(scores / self.a.Softcap)
+        self.derivative = 1 - tanh.detach() ** 2
+        return self.a.Softcap * tanh
 
     def factors(self, b, scores):
         """What dropout multiplies the probabilities of a sequence by."""
@@ -95,12 +104,12 @@ class Call:
         return offset[:, None, None].expand(-1, lq, 1)
 
     def probabilities(self, scores, hidden):
-        """P, 0 where a query sees no key, and the logarithm of the softmax's denominator [h, lq]."""
+        """P, 0 for hidden keys, and the logarithm of the softmax's denominator [h, lq]."""
         sink = self.sink(scores.shape[1])
         wide = scores if sink is None else torch.cat([scores, sink], -1)
         total = torch.logsumexp(wide, -1) if wide.shape[-1] else torch.full(wide.shape[:2], -torch.inf)
         p = torch.softmax(wide, -1)[..., : scores.shape[-1]]
-        return torch.where(hidden.all(-1, keepdim=True), 0.0, p), total
+        return torch.where(hidden, 0.0, p), total
 
     def outputs(self, p, v, hidden, finite):
         """Outputs [lq, h, d] of probabilities [h, lq, lkv] and values [lkv, h, d]. PyTorch multiplies
@@ -153,9 +162,9 @@ def fused_attn_bwd(a):
         row = (do * o).sum(-1).T  # of the output as it was rounded, which is what the op is given
         ds = p * (factors * torch.einsum("ihd,jhd->hij", do, wide) - row[..., None])
         ds = ds.masked_fill(hidden, 0.0)
-        q, k = q.detach(), k.detach()
-        gq = call.outputs(call.scale * ds, k, hidden, k.isfinite().all())
-        gk = call.outputs(call.scale * ds.transpose(1, 2), q, hidden.transpose(-1, -2), q.isfinite().all())
+        q, k, dx = q.detach(), k.detach(), call.scale * call.derivative * ds
+        gq = call.outputs(dx, k, hidden, k.isfinite().all())
+        gk = call.outputs(dx.transpose(1, 2), q, hidden.transpose(-1, -2), q.isfinite().all())
         gk = gk.unflatten(1, (k.shape[1], -1)).sum(2) if k.numel() else torch.zeros_like(k)
         for target, keys, value in ((dq, 0, gq), (dk, 1, gk), (dv, 1, gv)):
             call.rows(target, b, keys).copy_(value)

@@ -114,10 +114,15 @@ def attention(x, w, at, config, window):
         q, k = normalise(q, one + w[at + "q_norm.weight"], eps), normalise(k, one + w[at + "k_norm.weight"], eps)
     if "query_pre_attn_scalar" in config:
         q = q * math.sqrt(dim / config["query_pre_attn_scalar"])
-    return linear(attend(rotate(q, config, window), rotate(k, config, window), v, window), w, at + "o_proj")
+    q, k = rotate(q, config, window), rotate(k, config, window)
+    return linear(attend(q, k, v, window, config.get("attn_logit_softcapping")), w, at + "o_proj")
 
 
-def attend(q, k, v, window=None):
+def softcap(x, limit):
+    return limit * torch.tanh(x / limit) if limit else x
+
+
+def attend(q, k, v, window=None, limit=None):
     """Mixes v [batch, seq, groups, d] causally, and joins the heads."""
     seq, heads, dim = q.shape[1:]
     future = torch.ones(seq, seq, dtype=torch.bool).triu(1)
@@ -126,7 +131,7 @@ def attend(q, k, v, window=None):
     out = []
     for head in range(heads):
         group = head // (heads // k.shape[2])
-        scores = q[:, :, head] @ k[:, :, group].transpose(1, 2) / math.sqrt(dim)
+        scores = softcap(q[:, :, head] @ k[:, :, group].transpose(1, 2) / math.sqrt(dim), limit)
         out.append(torch.softmax(scores.masked_fill(future, -math.inf), -1) @ v[:, :, group])
     return torch.cat(out, -1)
 
@@ -178,7 +183,7 @@ def llama(tokens, w, config):
     eps, extra = config["rms_norm_eps"], 0
     feed = mixture if config.get("num_local_experts") or config.get("num_experts") else mlp
     x = w["model.embed_tokens.weight"][tokens]
-    gemma = config["model_type"] == "gemma3_text"
+    gemma = config["model_type"] in ("gemma2", "gemma3_text")
     if gemma:
         x = x * math.sqrt(config["hidden_size"])
     for layer in range(config["num_hidden_layers"]):
@@ -204,7 +209,8 @@ def llama(tokens, w, config):
         y, loss = feed(norm(x, "post_attention_layernorm"), w, at, config)
         x, extra = x + y, extra + loss
     head = "model.embed_tokens.weight" if config["tie_word_embeddings"] else "lm_head.weight"
-    return normalise(x, gemma + w["model.norm.weight"], eps) @ w[head].T, extra
+    logits = normalise(x, gemma + w["model.norm.weight"], eps) @ w[head].T
+    return softcap(logits, config.get("final_logit_softcapping")), extra
 
 
 def gpt2(tokens, w, config):
