@@ -408,7 +408,7 @@ func TestConfigErrorsOfParts(t *testing.T) {
 	for _, want := range []string{
 		`normalization: given "rmsnorm", want RMSNorm or LayerNorm`,
 		`position_embedding_type: given "alibi", want rope or yarn or dynamic or longrope or learned_absolute`,
-		`activation_func: given "relu", want swiglu or geglu or gelu`,
+		`activation_func: given "relu", want swiglu or geglu or geglu_erf or gelu or gelu_erf`,
 		"max_position_embeddings: given 3, want at least seq_length 6",
 		"hidden_dropout: given 1, want a number in [0, 1)",
 		"attention_dropout: given -1, want a number in [0, 1)",

@@ -196,7 +196,7 @@ func TestContradictingCheckpoints(t *testing.T) {
 		{"negative position", "trainer_state.json", `"consumed_samples": 8,`, `"consumed_samples": -8,`, "trainer_state.json"},
 		{"unknown field", "trainer_state.json", `"step": 2,`, `"step": 2, "momentum": 1,`, "momentum"},
 		{"not JSON", "config.json", "{", "", "config.json"},
-		{"model", "config.json", `"rope_theta": 10000`, `"rope_theta": [10000]`, "rotary_base"},
+		{"model", "config.json", `"rope_theta": 10000.0`, `"rope_theta": [10000]`, "rotary_base"},
 		{"infinite weight", "model.safetensors", "", "", "cannot be trained further"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
