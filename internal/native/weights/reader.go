@@ -111,13 +111,6 @@ func (r *reader) text(key, absent string) string {
 	return absent
 }
 
-// only adds a fault unless the value of a key is one of several.
-func (r *reader) only(key, absent string, values ...string) {
-	if got := r.text(key, absent); !slices.Contains(values, got) {
-		r.fault(key, fmt.Sprintf("%q", got), strings.Join(values, " or "))
-	}
-}
-
 // activation returns the activation that a key names: "" for the names of SiLU, if the class has
 // them, or a form of GELU. That of an absent key is SiLU or else the tanh form.
 func (r *reader) activation(key string, silu ...string) model.Activation {
