@@ -1,11 +1,12 @@
 // Options: X names the storage of all operands. The argument f of kernels is one of these
 // functions.
 #define GELU 0
-#define QGELU 1
-#define RELU 2
-#define SRELU 3
-#define SILU 4
-#define LOGISTIC 5
+#define GELU_ERF 1
+#define QGELU 2
+#define RELU 3
+#define SRELU 4
+#define SILU 5
+#define LOGISTIC 6
 
 VF logistic(VF x) { return 1.0f / (1.0f + exponential(-x)); }
 
@@ -17,6 +18,8 @@ VF d_gelu(VF x) {
   VF s = gelu_gate(x);
   return s + x * (s * (1.0f - s)) * (1.5957691216057308f * (1.0f + 0.134145f * x * x));
 }
+VF f_gelu_erf(VF x) { return x * (0.5f * erfc(-0.70710678f * x)); }
+VF d_gelu_erf(VF x) { return 0.5f * erfc(-0.70710678f * x) + x * (0.39894228f * exponential(-0.5f * x * x)); }
 VF f_qgelu(VF x) { return x * logistic(1.702f * x); }
 VF d_qgelu(VF x) {
   VF s = logistic(1.702f * x);
@@ -43,6 +46,7 @@ VF d_logistic(VF x) {
 #define SWITCH(call)                                                                               \
   switch (f) {                                                                                     \
   case GELU: return call##_gelu(x);                                                                \
+  case GELU_ERF: return call##_gelu_erf(x);                                                        \
   case QGELU: return call##_qgelu(x);                                                              \
   case RELU: return call##_relu(x);                                                                \
   case SRELU: return call##_srelu(x);                                                              \

@@ -17,6 +17,7 @@ type function int32
 
 const (
 	gelu function = iota
+	geluErf
 	qgelu
 	relu
 	srelu
@@ -28,6 +29,7 @@ const (
 func Impls() []opregistry.Impl {
 	return []opregistry.Impl{
 		gelu.forward(activation.GELU, plain), gelu.backward(activation.DGELU, plain), gelu.withBias(activation.DBiasDGELU),
+		geluErf.forward(activation.GELUErf, plain), geluErf.backward(activation.DGELUErf, plain), geluErf.withBias(activation.DBiasDGELUErf),
 		qgelu.forward(activation.QGELU, plain), qgelu.backward(activation.DQGELU, plain), qgelu.withBias(activation.DBiasDQGELU),
 		relu.forward(activation.ReLU, plain), relu.backward(activation.DReLU, plain), relu.withBias(activation.DBiasDReLU),
 		srelu.forward(activation.SReLU, plain), srelu.backward(activation.DSReLU, plain), srelu.withBias(activation.DBiasDSReLU),
@@ -35,6 +37,7 @@ func Impls() []opregistry.Impl {
 
 		silu.forward(activation.SwiGLU, gate), silu.backward(activation.DSwiGLU, gate),
 		gelu.forward(activation.GEGLU, gate), gelu.backward(activation.DGEGLU, gate),
+		geluErf.forward(activation.GEGLUErf, gate), geluErf.backward(activation.DGEGLUErf, gate),
 		logistic.forward(activation.GLU, gate), logistic.backward(activation.DGLU, gate),
 		qgelu.forward(activation.QGEGLU, gate), qgelu.backward(activation.DQGEGLU, gate),
 		relu.forward(activation.ReGLU, gate), relu.backward(activation.DReGLU, gate),

@@ -169,10 +169,11 @@ func TestModelsOnADevice(t *testing.T) {
 	}
 }
 
-// Every op of a model has an impl for OpenCL devices, in f32 and in bf16.
+// Every op of a model has an impl for OpenCL devices, in f32 and in bf16, but soft caps have none.
 func TestModelsOnOpenCL(t *testing.T) {
 	dev := opencltest.Backend(t)
 	all := architectures()
+	delete(all, "gemma2")
 	narrow := all["mixtral"]
 	narrow.BF16 = true
 	all["mixtral in bf16"] = narrow
