@@ -48,7 +48,7 @@ type redoing struct {
 type redoFlags struct {
 	workspace
 	output      cli.OutputFormat
-	step        int64
+	step        uint
 	checkpoints string
 	anyImpl     bool
 	recordOps   []string
@@ -94,7 +94,7 @@ The exit code is 1 when a step is not the same.`,
 		ValidArgsFunction: f.complete,
 	}
 	flags := cmd.Flags()
-	flags.Int64Var(&f.step, "step", 0, "the step `N`")
+	flags.UintVar(&f.step, "step", 0, "the step `N`")
 	flags.StringVar(&f.checkpoints, "checkpoints", "", "look for checkpoints of the run in `DIR`, such as that of its parameter save")
 	flags.BoolVar(&f.anyImpl, "any-impl", false, "ops may be served by other implementations than in the run")
 	flags.StringSliceVar(&f.recordOps, "record-ops", nil, "keep the calls of the step of ops whose names match these `PATTERNS`")
@@ -127,7 +127,7 @@ func (f *redoFlags) redo(cmd *cobra.Command, prog cli.Program, newRoot func(cli.
 		return nil, fmt.Errorf("run %s has no step: %s is empty", run.ID, filepath.Join(run.Dir, rundir.MetricsName))
 	}
 	first, last := logged[0].Step, logged[len(logged)-1].Step
-	if !slices.ContainsFunc(logged, func(r rundir.Record) bool { return r.Step == f.step }) {
+	if !slices.ContainsFunc(logged, func(r rundir.Record) bool { return r.Step == int64(f.step) }) {
 		return nil, cli.Usagef(cmd, "--step: given %d, want one of the steps of run %s, %d to %d", f.step, run.ID, first, last)
 	}
 	stage, err := stageOf(prog, run)
@@ -150,7 +150,7 @@ func (f *redoFlags) redo(cmd *cobra.Command, prog cli.Program, newRoot func(cli.
 	if run.WorldSize > 1 {
 		line = append(line, "--nproc", strconv.Itoa(run.WorldSize))
 	}
-	done := &redoing{Run: run.ID, Step: f.step}
+	done := &redoing{Run: run.ID, Step: int64(f.step)}
 	if len(f.recordOps) > 0 {
 		line = append(line, "--record-calls", fmt.Sprintf("step:%d", f.step), "--record-ops", strings.Join(f.recordOps, ","), "--record-dir", f.recordDir)
 		if len(f.layers) > 0 {
@@ -166,7 +166,7 @@ func (f *redoFlags) redo(cmd *cobra.Command, prog cli.Program, newRoot func(cli.
 		line = append(line, "load="+from.Path)
 		done.Checkpoint, begin = &from.Path, from.Step+1
 	}
-	fmt.Fprintf(prog.Err, "computing %s of %s, from %s\n", stepRange(begin, f.step), run.ID, cmp.Or(done.from(), "the beginning: no checkpoint before is left"))
+	fmt.Fprintf(prog.Err, "computing %s of %s, from %s\n", stepRange(begin, done.Step), run.ID, cmp.Or(done.from(), "the beginning: no checkpoint before is left"))
 	if err := execute(cmd.Context(), prog, newRoot, line); err != nil {
 		return nil, err
 	}
@@ -229,7 +229,7 @@ func (f *redoFlags) checkpoint(run runs.Run) (*checkpoint.Entry, error) {
 	}
 	var found *checkpoint.Entry
 	for _, e := range entries {
-		if e.Err == nil && e.Step < f.step && (found == nil || e.Step > found.Step) {
+		if e.Err == nil && e.Step < int64(f.step) && (found == nil || e.Step > found.Step) {
 			found = &e
 		}
 	}
