@@ -197,9 +197,13 @@ def _not_gated(mlp: Any) -> Optional[str]:
 
 
 def _scaled(attention: Any) -> Optional[str]:
-    parameters = getattr(attention.config, "rope_parameters", None) or {}
-    kind = parameters.get("rope_type", "default")
-    return None if kind in ("default", "linear", "dynamic", "llama3") else f"{kind} scales what it rotates"
+    config = attention.config
+    parameters = getattr(config, "rope_parameters", None) or getattr(config, "rope_scaling", None) or {}
+    for one in [p for p in parameters.values() if isinstance(p, dict)] or [parameters]:  # by layer, or of all
+        kind = one.get("rope_type") or one.get("type") or "default"
+        if kind not in ("default", "linear", "dynamic", "llama3"):
+            return f"{kind} scales what it rotates"
+    return None
 
 
 def enter(model: Any, name: str, report: Patched) -> None:

@@ -65,9 +65,11 @@ func TestRedo(t *testing.T) {
 
 	for want, args := range map[string][]string{
 		"--step: given 9, want one of the steps of run": {"--step", "9"},
-		"dispatch differs":                 {"--step", "3", "--", "--per-op", "generic_gemm=reference"},
-		"no checkpoint of a step before 3": {"--step", "3", "--checkpoints", t.TempDir()},
-		"want one":                         {"another", "--step", "3"},
+		"dispatch differs":                        {"--step", "3", "--", "--per-op", "generic_gemm=reference"},
+		"no checkpoint of a step before 3":        {"--step", "3", "--checkpoints", t.TempDir()},
+		"--record-layers needs --record-ops":      {"--step", "3", "--record-layers", "0"},
+		"want a directory that holds checkpoints": {"--step", "3", "--checkpoints", "nowhere"},
+		"want one": {"another", "--step", "3"},
 	} {
 		got := redo(args...)
 		assert.NotZero(t, got.Code, args)

@@ -1,6 +1,7 @@
 package native_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -42,6 +43,16 @@ func TestTrainingWithoutLogits(t *testing.T) {
 			assert.Zero(t, calls["linear_cross_entropy_bwd"], "the gradients come with the losses")
 			assert.Equal(t, name == "z-loss", calls["cross_entropy_fwd"] > 0)
 		})
+	}
+}
+
+// A form of the loss that was asked for and cannot be had is said.
+func TestLogitsThatAreKeptAllTheSame(t *testing.T) {
+	for _, impl := range []string{"linear", "native"} {
+		l := newLab(t)
+		require.NoError(t, l.train(t.Context(), impl, "train_iters=1", "final_logit_softcapping=30", "cross_entropy_fusion_impl="+impl))
+		const text = "cross_entropy_fusion_impl=linear has no effect: logits are kept because of final_logit_softcapping 30"
+		assert.Equal(t, impl == "linear", strings.Contains(l.log.String(), text), l.log.String())
 	}
 }
 

@@ -118,6 +118,9 @@ func (t *trainer) begin() {
 		t.tc.Log.Warn(fmt.Sprintf("%d of the parameters are of tokens that never occur: %s, and vocab_size is %d",
 			t.args.UnusedParameters(n), t.args.tokens(), t.args.VocabSize))
 	}
+	if onDevice, err := onDevice(t.tc.Device); err == nil && t.args.EntropyFusion.Impl == LinearFusion && t.args.keepsLogits(onDevice) != "" {
+		t.tc.Log.Warn(fmt.Sprintf("cross_entropy_fusion_impl=%s has no effect: logits are kept because of %s", LinearFusion, t.args.keepsLogits(onDevice)))
+	}
 	if t.state.Step >= t.args.TrainIters {
 		t.tc.Log.Info(fmt.Sprintf("nothing to train: this run is finished at step %d; a larger train_iters trains further, exp_name=NAME begins another run, load=none starts over and keeps this one in %s", t.state.Step, filepath.Join(run.Dir, rundir.PreviousName)))
 	}

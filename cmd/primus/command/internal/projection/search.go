@@ -94,7 +94,7 @@ type searchResult struct {
 
 func (f *searchFlags) run(prog cli.Program, cmd *cobra.Command, m *config.Module) error {
 	if m.Framework == native.Framework {
-		return fmt.Errorf("the framework of %s is %s: a search needs the rates of devices, and there is no projection of the time in primus itself", m.Name, m.Framework)
+		return fmt.Errorf("the framework of %s is %s, want one of Python such as megatron: a search needs the rates of devices, and there is no projection of the time in primus itself", m.Name, m.Framework)
 	}
 	formats, err := graph.LoadFormats(prog.Extras)
 	if err != nil {

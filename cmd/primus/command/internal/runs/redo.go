@@ -115,6 +115,11 @@ func dashAt(cmd *cobra.Command, args []string) int {
 
 // redo trains from the last checkpoint before the step up to it, in a directory of its own.
 func (f *redoFlags) redo(cmd *cobra.Command, prog cli.Program, newRoot func(cli.Program) *cobra.Command, name string, more []string) (*redoing, error) {
+	for _, needs := range []string{"record-dir", "record-layers"} {
+		if len(f.recordOps) == 0 && cmd.Flags().Changed(needs) {
+			return nil, cli.Usagef(cmd, "--%s needs --record-ops, which says which ops are recorded, such as --record-ops '*'", needs)
+		}
+	}
 	run, err := f.run(cmd, name)
 	if err != nil {
 		return nil, err
@@ -223,6 +228,9 @@ func stageOf(prog cli.Program, run runs.Run) (string, error) {
 // checkpoint returns the last checkpoint of a run before the step, nil if there is none.
 func (f *redoFlags) checkpoint(run runs.Run) (*checkpoint.Entry, error) {
 	dir := cmp.Or(f.checkpoints, filepath.Join(run.Dir, "checkpoints"))
+	if f.checkpoints != "" && !isDir(dir) {
+		return nil, cli.UsageError{Err: fmt.Errorf("--checkpoints: given %s, want a directory that holds checkpoints of the run", dir)}
+	}
 	entries, err := checkpoint.List(dir)
 	if err != nil {
 		return nil, err
