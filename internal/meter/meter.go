@@ -2,9 +2,13 @@
 //
 // # Concepts
 //
-// A Meter has a Budget for one request, file or repository. What reads it spends steps from it; a
-// step is a small and bounded piece of work. The context is asked every few thousand steps, so that
-// work ends soon after nobody waits for it.
+// A Meter has a Budget for one request, file or repository. What reads it spends steps from it, and
+// bytes before it allocates memory whose size the input gives; a step is a small and bounded piece
+// of work. The context is asked every few thousand steps, and whenever a Reader of the meter is
+// read, so that work ends soon after nobody waits for it.
+//
+// A file that somebody chose has no limit of time: a disk may be slow, and an interrupt ends the
+// wait.
 //
 // # Concurrency
 //
@@ -12,19 +16,21 @@
 //
 // # Errors
 //
-// Spend returns an *Error when the budget is used up, and the cause of a context that has ended.
-// Further calls return the same.
+// Spend and the others return an *Error when the budget is used up, and the cause of a context that
+// has ended. Further calls return the same.
 package meter
 
 import (
 	"context"
 	"fmt"
+	"io"
 	"time"
 )
 
 // Budget is what one thing may cost. Zero sets no limit.
 type Budget struct {
 	Steps int
+	Bytes int64
 	Time  time.Duration
 }
 
@@ -47,6 +53,7 @@ type Meter struct {
 	budget       Budget
 	begin        time.Time
 	spent, look  int // look is when the clock and the context are looked at
+	bytes        int64
 	err          error
 }
 
@@ -72,6 +79,25 @@ func (m *Meter) Spend(steps int) error {
 	if m.spent < m.look {
 		return nil
 	}
+	return m.Check()
+}
+
+// Allocate counts bytes that are allocated next.
+func (m *Meter) Allocate(bytes int64) error {
+	if m.err != nil {
+		return m.err
+	}
+	if m.bytes += bytes; m.budget.Bytes > 0 && (m.bytes > m.budget.Bytes || m.bytes < 0 || bytes < 0) {
+		m.err = &Error{m.what, fmt.Sprintf("%d bytes", m.budget.Bytes), m.remedy}
+	}
+	return m.err
+}
+
+// Check looks at the clock and the context now.
+func (m *Meter) Check() error {
+	if m.err != nil {
+		return m.err
+	}
 	m.look = m.spent + between
 	if m.ctx.Err() != nil {
 		m.err = fmt.Errorf("%s: %w", m.what, context.Cause(m.ctx))
@@ -79,4 +105,31 @@ func (m *Meter) Spend(steps int) error {
 		m.err = &Error{m.what, m.budget.Time.String(), m.remedy}
 	}
 	return m.err
+}
+
+// chunk is how many bytes are read between two looks at the clock and the context.
+const chunk = 1 << 18
+
+// Reader returns a reader of r that gives the error of the meter once there is one.
+func (m *Meter) Reader(r io.Reader) io.Reader { return &reader{m, r} }
+
+type reader struct {
+	m *Meter
+	r io.Reader
+}
+
+func (r *reader) Read(b []byte) (int, error) {
+	if err := r.m.Check(); err != nil {
+		return 0, err
+	}
+	return r.r.Read(b[:min(len(b), chunk)])
+}
+
+// ReadAt fills b with the bytes of r from an offset on. Fewer are an io.ErrUnexpectedEOF.
+func (m *Meter) ReadAt(r io.ReaderAt, b []byte, off int64) error {
+	_, err := io.ReadFull(m.Reader(io.NewSectionReader(r, off, int64(len(b)))), b)
+	if err == io.EOF {
+		err = io.ErrUnexpectedEOF
+	}
+	return err
 }

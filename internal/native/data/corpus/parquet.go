@@ -24,13 +24,13 @@ func (r *reader) parquet(s source) error {
 	if err != nil {
 		return durable.Explain(err)
 	}
-	file, err := parquet.Open(f, info.Size())
+	file, err := parquet.Open(r.ctx, f, info.Size())
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	var stopped error
 	row := 0
-	err = file.Texts(r.key, func(text []byte) error {
+	err = file.Texts(r.ctx, r.key, func(text []byte) error {
 		row++
 		if stopped = r.ctx.Err(); stopped != nil {
 			return stopped

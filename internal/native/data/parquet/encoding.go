@@ -29,7 +29,7 @@ func (p *pages) decoder(encoding int64, b []byte, n int64) (func() ([]byte, erro
 	case encodingPlainDictionary, encodingRLEDictionary:
 		return p.dictionaryValues(b, n)
 	case encodingDeltaLength:
-		lengths, rest, err := deltas(b, n)
+		lengths, rest, err := p.deltas(b, n)
 		if err != nil {
 			return nil, err
 		}
@@ -38,7 +38,7 @@ func (p *pages) decoder(encoding int64, b []byte, n int64) (func() ([]byte, erro
 			return value, err
 		}, nil
 	case encodingDeltaByteArray:
-		return prefixedValues(b, n)
+		return p.prefixedValues(b, n)
 	default:
 		return nil, fmt.Errorf("the encoding of its values is %d, want PLAIN, RLE_DICTIONARY, DELTA_LENGTH_BYTE_ARRAY or DELTA_BYTE_ARRAY", encoding)
 	}
@@ -83,12 +83,12 @@ func lengthValue(b []byte, lengths []int64) (value, rest []byte, others []int64,
 }
 
 // prefixedValues returns values that share a beginning with the value before.
-func prefixedValues(b []byte, n int64) (func() ([]byte, error), error) {
-	prefixes, rest, err := deltas(b, n)
+func (p *pages) prefixedValues(b []byte, n int64) (func() ([]byte, error), error) {
+	prefixes, rest, err := p.deltas(b, n)
 	if err != nil {
 		return nil, err
 	}
-	lengths, rest, err := deltas(rest, n)
+	lengths, rest, err := p.deltas(rest, n)
 	if err != nil {
 		return nil, err
 	}
@@ -101,9 +101,7 @@ func prefixedValues(b []byte, n int64) (func() ([]byte, error), error) {
 			return nil, err
 		}
 		last = append(last[:prefixes[0]], suffix...)
-		if prefixes = prefixes[1:]; len(last) > maxPage {
-			return nil, fmt.Errorf("a value has more than %d bytes", maxPage)
-		}
+		prefixes = prefixes[1:]
 		return last, nil
 	}, nil
 }
@@ -166,14 +164,17 @@ func (h *hybrid) run() error {
 }
 
 // deltas reads n numbers in the encoding DELTA_BINARY_PACKED and returns the bytes after them.
-func deltas(b []byte, n int64) ([]int64, []byte, error) {
-	t := &thrift{b: b}
+func (p *pages) deltas(b []byte, n int64) ([]int64, []byte, error) {
+	t := &thrift{b: b, meter: p.meter}
 	block, minis, count, value := t.uvarint(), t.uvarint(), t.uvarint(), t.int()
 	if t.err != nil || int64(count) != n || minis == 0 || minis > 512 || block == 0 || block > 1<<20 || block%minis != 0 || block/minis%8 != 0 {
 		return nil, nil, errValues
 	}
 	each := int(block / minis)
-	var all []int64
+	if err := p.meter.Allocate(8 * n); err != nil {
+		return nil, nil, err
+	}
+	all := make([]int64, 0, min(n, int64(8*len(b)+1)))
 	if n > 0 {
 		all = append(all, value)
 	}
@@ -193,6 +194,9 @@ func deltas(b []byte, n int64) ([]int64, []byte, error) {
 			}
 			packed := t.b[t.at : t.at+size]
 			t.at += size
+			if err := p.meter.Spend(each); err != nil {
+				return nil, nil, err
+			}
 			for i := range each {
 				if int64(len(all)) >= n {
 					break

@@ -1,20 +1,25 @@
 package parquet
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
+	"unsafe"
+
+	"github.com/primus-fl/primus/internal/meter"
 )
 
 const (
 	magic     = "PAR1"
 	encrypted = "PARE"
 
-	// maxFooter bounds the memory of the description of a file.
-	maxFooter = 256 << 20
+	// maxDescription bounds the memory of the description of a file: its bytes, and what is made of
+	// them.
+	maxDescription = 512 << 20
 )
 
 // The types of columns and the compressions of pages.
@@ -68,8 +73,9 @@ type File struct {
 	groups  []rowGroup
 }
 
-// Open reads the description of a file of some bytes.
-func Open(r io.ReaderAt, size int64) (*File, error) {
+// Open reads the description of a file of some bytes. It ends with ctx, and with a *meter.Error if
+// the description takes too much.
+func Open(ctx context.Context, r io.ReaderAt, size int64) (*File, error) {
 	f := &File{r: r, size: size}
 	tail := make([]byte, 8)
 	if size < 12 {
@@ -86,14 +92,18 @@ func Open(r io.ReaderAt, size int64) (*File, error) {
 		return nil, fmt.Errorf("byte %d: given %q, want %q: this is no Parquet file, or it is not whole", size-4, tail[4:], magic)
 	}
 	n := int64(binary.LittleEndian.Uint32(tail))
-	if n > size-12 || n > maxFooter {
-		return nil, fmt.Errorf("byte %d: given a description of %d bytes in a file of %d, want at most %d", size-8, n, size, min(size-12, maxFooter))
+	if n > size-12 {
+		return nil, fmt.Errorf("byte %d: given a description of %d bytes in a file of %d, want at most %d", size-8, n, size, size-12)
 	}
-	footer := make([]byte, n)
-	if _, err := r.ReadAt(footer, size-8-n); err != nil {
+	m := meter.New(ctx, "the description of the file", "write the rows to several files, with larger row groups", meter.Budget{Bytes: maxDescription})
+	if err := m.Allocate(n); err != nil {
 		return nil, err
 	}
-	if err := f.parse(footer); err != nil {
+	footer := make([]byte, n)
+	if err := m.ReadAt(r, footer, size-8-n); err != nil {
+		return nil, err
+	}
+	if err := f.parse(footer, m); err != nil {
 		return nil, fmt.Errorf("byte %d: the description of the file: %w", size-8-n, err)
 	}
 	return f, nil
@@ -105,15 +115,15 @@ type element struct {
 	kind, repetition, children int64
 }
 
-func (f *File) parse(footer []byte) error {
-	t := &thrift{b: footer}
+func (f *File) parse(footer []byte, m *meter.Meter) error {
+	t := &thrift{b: footer, meter: m}
 	var schema []element
 	t.structure(func(id int, kind byte) bool {
 		switch {
 		case id == 2 && kind == typeList:
-			t.list(func(byte) { schema = append(schema, t.element()) })
+			t.list(int64(unsafe.Sizeof(element{})), func(byte) { schema = append(schema, t.element()) })
 		case id == 4 && kind == typeList:
-			t.list(func(byte) { f.groups = append(f.groups, t.rowGroup()) })
+			t.list(int64(unsafe.Sizeof(rowGroup{})), func(byte) { f.groups = append(f.groups, t.rowGroup()) })
 		default:
 			return false
 		}
@@ -191,7 +201,7 @@ func (t *thrift) rowGroup() (g rowGroup) {
 	t.structure(func(id int, kind byte) bool {
 		switch {
 		case id == 1 && kind == typeList:
-			t.list(func(byte) { g.chunks = append(g.chunks, t.chunk()) })
+			t.list(int64(unsafe.Sizeof(chunk{})), func(byte) { g.chunks = append(g.chunks, t.chunk()) })
 		case id == 3 && kind == typeI64:
 			g.rows = t.int()
 		default:
@@ -233,15 +243,16 @@ func (f *File) Columns() []string {
 }
 
 // Texts passes the values of a column to yield, in the order of the rows. A missing value is nil.
-// The memory of a value belongs to the caller until the next one.
-func (f *File) Texts(name string, yield func(text []byte) error) error {
+// The memory of a value belongs to the caller until the next one. It ends with ctx, and with a
+// *meter.Error if a page takes too much.
+func (f *File) Texts(ctx context.Context, name string, yield func(text []byte) error) error {
 	at := slices.IndexFunc(f.columns, func(c column) bool { return c.name == name })
 	if at < 0 || f.columns[at].kind != typeByteArray || f.columns[at].repeated {
 		return fmt.Errorf("it has no column %q of text, it has %s", name, strings.Join(f.Columns(), ", "))
 	}
 	for i, g := range f.groups {
 		r := &pages{f: f, column: f.columns[at], chunk: g.chunks[at]}
-		if err := r.read(yield); err != nil {
+		if err := r.read(ctx, yield); err != nil {
 			return fmt.Errorf("row group %d, column %s: %w", i, name, err)
 		}
 		if r.done != g.rows {

@@ -3,29 +3,35 @@ package parquet
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
 	"math/bits"
+	"unsafe"
 
 	snappyformat "github.com/klauspost/compress/snappy"
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/primus-fl/primus/internal/meter"
 )
 
 const (
-	// maxPage bounds the bytes of a page, and maxValues its values.
-	maxPage   = 256 << 20
-	maxValues = 1 << 24
+	// maxPage bounds the memory of a page, and maxSteps the work with its values, of which each takes
+	// at most four steps.
+	maxPage  = 512 << 20
+	maxSteps = 1 << 26
 
 	// maxWindow bounds how far back the data of zstd refers.
 	maxWindow = 32 << 20
 
-	// gzipRatio is more than gzip can compress.
+	// gzipRatio and zstdRatio are more than gzip and zstd can compress.
 	gzipRatio = 1100
+	zstdRatio = 1 << 16
 
-	firstHeader, maxHeader = 4 << 10, 64 << 20
+	firstHeader = 4 << 10
 )
 
 // The types of pages.
@@ -88,12 +94,13 @@ type pages struct {
 	f          *File
 	column     column
 	chunk      chunk
-	done       int64 // values passed on
+	meter      *meter.Meter // of the page
+	done       int64        // values passed on
 	dictionary [][]byte
 	body, flat []byte
 }
 
-func (p *pages) read(yield func([]byte) error) error {
+func (p *pages) read(ctx context.Context, yield func([]byte) error) error {
 	at := p.chunk.data
 	if p.chunk.hasDictionary && p.chunk.dictionary > 0 {
 		at = min(at, p.chunk.dictionary)
@@ -109,6 +116,7 @@ func (p *pages) read(yield func([]byte) error) error {
 		if at >= end {
 			return fmt.Errorf("byte %d: it has %d values, want %d", at, p.done, p.chunk.values)
 		}
+		p.meter = meter.New(ctx, "the page", "write the file with smaller pages", meter.Budget{Bytes: maxPage, Steps: maxSteps})
 		next, err := p.page(at, end, yield)
 		if failed, ok := errors.AsType[*yieldError](err); ok {
 			return failed.error
@@ -131,11 +139,14 @@ func (p *pages) page(at, end int64, yield func([]byte) error) (int64, error) {
 		return 0, err
 	}
 	at += used
-	if h.packed < 0 || h.packed > end-at || h.packed > maxPage || h.plain < 0 || h.plain > maxPage || h.values < 0 || h.values > maxValues {
+	if h.packed < 0 || h.packed > end-at || h.plain < 0 || h.values < 0 {
 		return 0, fmt.Errorf("it says that it has %d bytes, %d without compression, and %d values, and there are %d bytes", h.packed, h.plain, h.values, end-at)
 	}
+	if err := p.meter.Allocate(h.packed + h.plain); err != nil {
+		return 0, err
+	}
 	p.body = grow(p.body, int(h.packed))
-	if _, err := p.f.r.ReadAt(p.body, at); err != nil {
+	if err := p.meter.ReadAt(p.f.r, p.body, at); err != nil {
 		return 0, err
 	}
 	if h.checked && uint32(h.crc) != crc32.ChecksumIEEE(p.body) {
@@ -156,16 +167,19 @@ func (p *pages) page(at, end int64, yield func([]byte) error) (int64, error) {
 func (p *pages) header(at, end int64) (header, int64, error) {
 	for size := int64(firstHeader); ; size *= 8 {
 		size = min(size, end-at)
-		buf := make([]byte, size)
-		if _, err := p.f.r.ReadAt(buf, at); err != nil {
+		if err := p.meter.Allocate(size); err != nil {
 			return header{}, 0, err
 		}
-		t := &thrift{b: buf}
+		buf := make([]byte, size)
+		if err := p.meter.ReadAt(p.f.r, buf, at); err != nil {
+			return header{}, 0, err
+		}
+		t := &thrift{b: buf, meter: p.meter}
 		h := t.header()
 		if t.err == nil {
 			return h, int64(t.at), nil
 		}
-		if !errors.Is(t.err, errShort) || size == end-at || size > maxHeader {
+		if !errors.Is(t.err, errShort) || size == end-at {
 			return header{}, 0, fmt.Errorf("its header: %w", t.err)
 		}
 	}
@@ -182,6 +196,9 @@ func grow(b []byte, n int) []byte {
 func (p *pages) decompress(packed []byte, size int64) ([]byte, error) {
 	var out []byte
 	var err error
+	if ratio := map[codec]int64{gzipped: gzipRatio, zstded: zstdRatio}[p.chunk.codec]; ratio > 0 && size > ratio*int64(len(packed)) {
+		return nil, fmt.Errorf("it has %d bytes with compression, and says %d without", len(packed), size)
+	}
 	switch p.chunk.codec {
 	case uncompressed:
 		out = packed
@@ -193,34 +210,44 @@ func (p *pages) decompress(packed []byte, size int64) ([]byte, error) {
 		p.flat = grow(p.flat, n)
 		out, err = snappyformat.Decode(p.flat, packed)
 	case gzipped:
-		if size > gzipRatio*int64(len(packed)) {
-			return nil, fmt.Errorf("it has %d bytes with compression, and says %d without", len(packed), size)
-		}
 		var r *gzip.Reader
 		if r, err = gzip.NewReader(bytes.NewReader(packed)); err == nil {
-			p.flat = grow(p.flat, int(size))
-			out = p.flat
-			if _, err = io.ReadFull(r, out); err == nil {
-				_, err = io.Copy(io.Discard, io.LimitReader(r, 1)) // reads the checksum
-			}
+			out, err = p.readAll(r, size)
 		}
 	case zstded:
 		var d *zstd.Decoder
-		if d, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(uint64(max(size, maxWindow)))); err == nil {
-			out, err = d.DecodeAll(packed, p.flat[:0])
-			p.flat = out
+		if d, err = zstd.NewReader(bytes.NewReader(packed), zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxMemory(uint64(max(size, maxWindow)))); err == nil {
+			out, err = p.readAll(d, size)
 			d.Close()
 		}
 	default:
 		return nil, fmt.Errorf("its compression is %v, want UNCOMPRESSED, SNAPPY, GZIP or ZSTD", p.chunk.codec)
 	}
-	if err != nil {
+	switch {
+	case p.meter.Check() != nil:
+		return nil, p.meter.Check()
+	case err != nil:
 		return nil, fmt.Errorf("its compressed data is damaged: %w", err)
-	}
-	if int64(len(out)) != size {
+	case int64(len(out)) != size:
 		return nil, fmt.Errorf("it has %d bytes without compression, want %d", len(out), size)
 	}
 	return out, nil
+}
+
+// readAll returns what a decoder gives, which is size bytes.
+func (p *pages) readAll(decoder io.Reader, size int64) ([]byte, error) {
+	r := p.meter.Reader(decoder)
+	p.flat = grow(p.flat, int(size))
+	if _, err := io.ReadFull(r, p.flat); err != nil {
+		return nil, err
+	}
+	switch n, err := io.ReadFull(r, make([]byte, 1)); { // the end, where the checksum is compared
+	case n > 0:
+		return nil, fmt.Errorf("it has more than %d bytes without compression", size)
+	case err != io.EOF:
+		return nil, err
+	}
+	return p.flat, nil
 }
 
 func (p *pages) readDictionary(h header) error {
@@ -231,12 +258,21 @@ func (p *pages) readDictionary(h header) error {
 	if err != nil {
 		return err
 	}
+	if err := p.meter.Allocate(int64(len(flat))); err != nil {
+		return err
+	}
 	flat = bytes.Clone(flat)
 	if h.values > int64(len(flat)/4) {
 		return fmt.Errorf("a dictionary of %d bytes cannot have %d values", len(flat), h.values)
 	}
+	if err := p.meter.Allocate(h.values * int64(unsafe.Sizeof(flat))); err != nil {
+		return err
+	}
 	p.dictionary = make([][]byte, 0, h.values)
 	for range h.values {
+		if err := p.meter.Spend(1); err != nil {
+			return err
+		}
 		var value []byte
 		if value, flat, err = plainValue(flat); err != nil {
 			return err
@@ -292,6 +328,9 @@ func (p *pages) values(h header, levels, flat []byte, yield func([]byte) error) 
 		count := hybrid{b: levels, width: width}
 		present = 0
 		for range h.values {
+			if err := p.meter.Spend(1); err != nil {
+				return err
+			}
 			level, err := count.next()
 			if err != nil {
 				return fmt.Errorf("its levels: %w", err)
@@ -311,6 +350,9 @@ func (p *pages) values(h header, levels, flat []byte, yield func([]byte) error) 
 		return err
 	}
 	for range h.values {
+		if err := p.meter.Spend(1); err != nil {
+			return err
+		}
 		var value []byte
 		absent := false
 		if missing != nil {

@@ -18,13 +18,13 @@ import (
 // The files in testdata have 300 rows and were written with parquet-go 0.32, for each kind of page,
 // compression and encoding.
 
-func read(b []byte, column string) ([]string, error) {
-	f, err := parquet.Open(bytes.NewReader(b), int64(len(b)))
+func read(t *testing.T, b []byte, column string) ([]string, error) {
+	f, err := parquet.Open(t.Context(), bytes.NewReader(b), int64(len(b)))
 	if err != nil {
 		return nil, err
 	}
 	var all []string
-	err = f.Texts(column, func(text []byte) error {
+	err = f.Texts(t.Context(), column, func(text []byte) error {
 		if text == nil {
 			all = append(all, "null")
 		} else {
@@ -61,11 +61,11 @@ func TestFilesOfAnotherWriter(t *testing.T) {
 		name := filepath.Base(path)
 		b, err := os.ReadFile(path)
 		require.NoError(t, err)
-		got, err := read(b, "text")
+		got, err := read(t, b, "text")
 		require.NoError(t, err, name)
 		assert.Equal(t, wanted(name, "text"), got, name)
 		if strings.HasPrefix(name, "dict") {
-			got, err = read(b, "meta.title")
+			got, err = read(t, b, "meta.title")
 			require.NoError(t, err, name)
 			assert.Equal(t, wanted(name, "meta.title"), got, name)
 		}
@@ -101,13 +101,13 @@ func TestRefusals(t *testing.T) {
 		"a list":            {good, "tags.list.element", `of text`},
 		"compression":       {lz4, "text", "its compression is LZ4_RAW, want UNCOMPRESSED, SNAPPY, GZIP or ZSTD"},
 	} {
-		_, err := read(tt.file, tt.column)
+		_, err := read(t, tt.file, tt.column)
 		assert.ErrorContains(t, err, tt.want, name)
 	}
-	f, err := parquet.Open(bytes.NewReader(good), int64(len(good)))
+	f, err := parquet.Open(t.Context(), bytes.NewReader(good), int64(len(good)))
 	require.NoError(t, err)
 	stop := errors.New("stop")
-	require.Equal(t, stop, errors.Unwrap(f.Texts("text", func([]byte) error { return stop })))
+	require.Equal(t, stop, errors.Unwrap(f.Texts(t.Context(), "text", func([]byte) error { return stop })))
 }
 
 // A changed bit is an error, or it lies in another column or changes a text, but never a panic.
@@ -120,7 +120,7 @@ func TestDamagedPages(t *testing.T) {
 		for at := 4; at < len(b); at += 3 {
 			damaged := bytes.Clone(b)
 			damaged[at] ^= 0x20
-			if _, err := read(damaged, "text"); err != nil {
+			if _, err := read(t, damaged, "text"); err != nil {
 				faults++
 			}
 		}
@@ -138,13 +138,13 @@ func FuzzParquet(f *testing.F) {
 		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		file, err := parquet.Open(bytes.NewReader(b), int64(len(b)))
+		file, err := parquet.Open(t.Context(), bytes.NewReader(b), int64(len(b)))
 		if err != nil {
 			return
 		}
 		for _, column := range file.Columns() {
 			n := 0
-			_ = file.Texts(column, func([]byte) error {
+			_ = file.Texts(t.Context(), column, func([]byte) error {
 				if n++; n > 1<<20 {
 					return errors.New("enough")
 				}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+
+	"github.com/primus-fl/primus/internal/meter"
 )
 
 // errShort says that a structure goes on after the bytes that there are.
@@ -34,6 +36,7 @@ type thrift struct {
 	b     []byte
 	at    int
 	depth int
+	meter *meter.Meter
 	err   error
 }
 
@@ -42,6 +45,13 @@ func (t *thrift) fail(err error) {
 		t.err = err
 	}
 	t.at = len(t.b)
+}
+
+// spend counts a step.
+func (t *thrift) spend() {
+	if err := t.meter.Spend(1); err != nil {
+		t.fail(err)
+	}
 }
 
 func (t *thrift) byte() byte {
@@ -90,6 +100,7 @@ func (t *thrift) structure(field func(id int, kind byte) (read bool)) {
 	defer func() { t.depth-- }()
 	id := 0
 	for t.err == nil {
+		t.spend()
 		head := t.byte()
 		kind := head & 15
 		if kind == 0 {
@@ -110,8 +121,8 @@ func (t *thrift) structure(field func(id int, kind byte) (read bool)) {
 	}
 }
 
-// list calls item for each item of a list and returns their number.
-func (t *thrift) list(item func(kind byte)) {
+// list calls item for each item of a list, each of which takes some bytes of memory.
+func (t *thrift) list(each int64, item func(kind byte)) {
 	head := t.byte()
 	n, kind := uint64(head>>4), head&15
 	if n == 15 {
@@ -119,8 +130,11 @@ func (t *thrift) list(item func(kind byte)) {
 	}
 	if n > uint64(len(t.b)) { // an item has a byte at least
 		t.fail(errShort)
+	} else if err := t.meter.Allocate(int64(n) * each); err != nil {
+		t.fail(err)
 	}
 	for range n {
+		t.spend()
 		if t.err != nil {
 			return
 		}
@@ -145,7 +159,7 @@ func (t *thrift) skip(kind byte) {
 		if t.depth++; t.depth > maxDepth {
 			t.fail(fmt.Errorf("more than %d lists in each other", maxDepth))
 		}
-		t.list(func(kind byte) {
+		t.list(0, func(kind byte) {
 			if kind == typeTrue || kind == typeFalse {
 				t.byte()
 			} else {
@@ -172,6 +186,7 @@ func (t *thrift) skipMap() {
 		t.fail(errShort)
 	}
 	for range n {
+		t.spend()
 		if t.err != nil {
 			return
 		}
