@@ -1,11 +1,14 @@
 package document
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/primus-fl/primus/internal/meter"
 )
 
 // MaxSize is the largest file that is parsed, in bytes.
@@ -16,6 +19,13 @@ const (
 	maxDepth  = 100
 	maxValues = 1 << 17
 )
+
+// newMeter returns the budget of one file. No context ends it: a file within the budget takes less
+// than a second.
+func newMeter() *meter.Meter {
+	return meter.New(context.Background(), "the file", "want a smaller one; aliases that repeat aliases grow without bound",
+		meter.Budget{Bytes: MaxSize, Steps: maxValues, Unit: "values"})
+}
 
 // Duplicate is a value that has no effect because its mapping has the key again.
 type Duplicate struct {
@@ -146,8 +156,8 @@ func (f *Formats) Parse(file string, data []byte) (Value, []Duplicate, error) {
 // Parse decodes a file in a given format, whatever its name, as [Formats.Parse] does.
 func Parse(format Loader, file string, data []byte) (root Value, duplicates []Duplicate, err error) {
 	here := Origin{File: file}
-	if len(data) > MaxSize {
-		return Value{}, nil, &Error{Origin: here, Problem: fmt.Sprintf("given more than %d bytes, want fewer", MaxSize)}
+	if err := newMeter().Allocate(int64(len(data))); err != nil {
+		return Value{}, nil, &Error{Origin: here, Err: err}
 	}
 	defer func() {
 		if r := recover(); r != nil {
@@ -164,16 +174,18 @@ func Parse(format Loader, file string, data []byte) (root Value, duplicates []Du
 // Tree watches over a [Loader] that builds the values of one file: it enforces the limits and
 // collects duplicates. The zero Tree is ready for use.
 type Tree struct {
-	values     int
+	meter      *meter.Meter
 	duplicates []Duplicate
 }
 
 // Enter counts one value at a depth below the root, which has depth 0. It returns an error beyond
 // the limits.
 func (t *Tree) Enter(origin Origin, depth int) error {
-	t.values++
-	if t.values > maxValues {
-		return &Error{Origin: origin, Problem: fmt.Sprintf("more than %d values", maxValues), Hint: "aliases that repeat aliases grow without bound"}
+	if t.meter == nil {
+		t.meter = newMeter()
+	}
+	if err := t.meter.Spend(1); err != nil {
+		return &Error{Origin: origin, Err: err}
 	}
 	if depth > maxDepth {
 		return &Error{Origin: origin, Problem: fmt.Sprintf("nested deeper than %d", maxDepth)}

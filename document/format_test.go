@@ -10,6 +10,7 @@ import (
 
 	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/document/formats"
+	"github.com/primus-fl/primus/internal/meter"
 )
 
 func decodeMap(t *testing.T, file, text string) (*document.Map, []document.Duplicate) {
@@ -110,7 +111,8 @@ func TestBrokenFiles(t *testing.T) {
 		{"deep JSON", "x.json", strings.Repeat("[", 200) + strings.Repeat("]", 200), "nested deeper than 100"},
 		{"deep TOML", "x.toml", "a = " + strings.Repeat("[", 200) + strings.Repeat("]", 200), "nested deeper than 100"},
 		{"very deep TOML", "x.toml", "a = " + strings.Repeat("[", 20_000), "at most 10000"},
-		{"large", "x.yaml", strings.Repeat("a", document.MaxSize+1), "given more than 1048576 bytes"},
+		{"many TOML keys", "x.toml", strings.Repeat("a=1\n", 10_001), "x.toml: given 10001 brackets and equals signs, want at most 10000; YAML"},
+		{"large", "x.yaml", strings.Repeat("a", document.MaxSize+1), "takes more than 1048576 bytes: want a smaller one"},
 		{"two documents", "x.yaml", "a: 1\n---\nb: 2\n", "x.yaml:2:1: given a second document"},
 		{"bool key", "x.yaml", "on: 1\n", `x.yaml:1:1: given bool on, want a string as key; quote it: "on"`},
 		{"null key", "x.yaml", "~: 1\n", "given null, want a string as key"},
@@ -142,5 +144,23 @@ func TestBrokenFiles(t *testing.T) {
 			_, _, err := formats.All().Parse(tt.file, []byte(tt.text))
 			require.ErrorContains(t, err, tt.want)
 		})
+	}
+}
+
+// What takes more than the budget is one kind of error, which says where.
+func TestBudget(t *testing.T) {
+	t.Parallel()
+	for name, text := range map[string]string{
+		"many.yaml":    "a:\n" + strings.Repeat("- 1\n", 1<<17),
+		"aliases.yaml": "a: &a [" + strings.Repeat("1, ", 1<<9) + "]\nb: [" + strings.Repeat("*a, ", 1<<9) + "]\n",
+		"many.json":    "[" + strings.Repeat("1,", 1<<17) + "1]",
+		"many.toml":    "a = [" + strings.Repeat("1,", 1<<17) + "]",
+		"long.yaml":    strings.Repeat("#", 2<<20),
+	} {
+		_, _, err := formats.All().Parse(name, []byte(text))
+		limit := &meter.Error{}
+		require.ErrorAs(t, err, &limit, name)
+		assert.Equal(t, "want a smaller one; aliases that repeat aliases grow without bound", limit.Remedy, name)
+		assert.Regexp(t, "^"+name+`(:\d+:\d+)?: the file takes more than (131072 values|1048576 bytes): `, err.Error())
 	}
 }

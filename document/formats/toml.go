@@ -1,6 +1,7 @@
 package formats
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"strconv"
@@ -13,9 +14,9 @@ import (
 	"github.com/primus-fl/primus/document/internal/scalar"
 )
 
-// maxTOMLBrackets bounds the opening brackets of a file: the TOML parser recurses once for each one
-// that is open.
-const maxTOMLBrackets = 10_000
+// maxTOML bounds the opening brackets and equals signs of a file: the TOML parser recurses once for
+// each bracket that is open, and compares each key of a table with all before it.
+const maxTOML = 10_000
 
 // TOML is the format TOML 1.0. Written, null outside of lists becomes the string "null", which
 // loads as null in parameters and platforms; null in lists, ints of more than 64 bits and bytes are
@@ -37,10 +38,11 @@ func (TOML) Extensions() []string { return []string{".toml"} }
 // Load implements document.Loader. The ordinary decoder checks the document; its order and
 // positions, which that decoder drops, are then read from the syntax tree.
 func (TOML) Load(file string, data []byte) (document.Value, []document.Duplicate, error) {
-	if open := strings.Count(string(data), "[") + strings.Count(string(data), "{"); open > maxTOMLBrackets {
+	if n := bytes.Count(data, []byte("[")) + bytes.Count(data, []byte("{")) + bytes.Count(data, []byte("=")); n > maxTOML {
 		return document.Value{}, nil, &document.Error{
 			Origin:  document.Origin{File: file},
-			Problem: fmt.Sprintf("given %d brackets, want at most %d", open, maxTOMLBrackets),
+			Problem: fmt.Sprintf("given %d brackets and equals signs, want at most %d", n, maxTOML),
+			Hint:    "YAML and JSON may have more",
 		}
 	}
 	var valid map[string]any

@@ -21,6 +21,7 @@
 package meter
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -30,6 +31,7 @@ import (
 // Budget is what one thing may cost. Zero sets no limit.
 type Budget struct {
 	Steps int
+	Unit  string // what errors call steps; "" means steps
 	Bytes int64
 	Time  time.Duration
 }
@@ -73,7 +75,7 @@ func (m *Meter) Spend(steps int) error {
 	}
 	m.spent += steps
 	if m.budget.Steps > 0 && m.spent > m.budget.Steps {
-		m.err = &Error{m.what, fmt.Sprintf("%d steps", m.budget.Steps), m.remedy}
+		m.err = &Error{m.what, fmt.Sprintf("%d %s", m.budget.Steps, cmp.Or(m.budget.Unit, "steps")), m.remedy}
 		return m.err
 	}
 	if m.spent < m.look {

@@ -39,6 +39,9 @@ func TestMeter(t *testing.T) {
 	_, err := work(meter.New(t.Context(), "the file a", "give --more", meter.Budget{Time: time.Nanosecond}), 1)
 	require.EqualError(t, err, "the file a takes more than 1ns: give --more")
 
+	_, err = work(meter.New(t.Context(), "the file a", "give --more", meter.Budget{Steps: 7, Unit: "values"}), 1)
+	require.EqualError(t, err, "the file a takes more than 7 values: give --more")
+
 	ctx, cancel := context.WithCancelCause(t.Context())
 	m := meter.New(ctx, "the file a", "give --more", meter.Budget{})
 	require.NoError(t, m.Spend(1))

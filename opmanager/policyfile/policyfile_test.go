@@ -317,7 +317,7 @@ func TestRead(t *testing.T) {
 	large := filepath.Join(dir, "large.yaml")
 	require.NoError(t, os.WriteFile(large, make([]byte, 1<<20+1), 0o600))
 	_, err = policyfile.Read(large)
-	assert.ErrorContains(t, err, "given more than 1048576 bytes")
+	assert.ErrorContains(t, err, "takes more than 1048576 bytes")
 }
 
 // schemaObject is a part of the schema that describes a mapping.
