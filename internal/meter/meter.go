@@ -109,8 +109,11 @@ func (m *Meter) Check() error {
 	return m.err
 }
 
+// Err returns the error that a call before has returned.
+func (m *Meter) Err() error { return m.err }
+
 // chunk is how many bytes are read between two looks at the clock and the context.
-const chunk = 1 << 18
+const chunk = 1 << 20
 
 // Reader returns a reader of r that gives the error of the meter once there is one.
 func (m *Meter) Reader(r io.Reader) io.Reader { return &reader{m, r} }
@@ -125,6 +128,27 @@ func (r *reader) Read(b []byte) (int, error) {
 		return 0, err
 	}
 	return r.r.Read(b[:min(len(b), chunk)])
+}
+
+// ReaderAt returns r whose reads end soon after the context does. It may be used by several
+// goroutines.
+func ReaderAt(ctx context.Context, r io.ReaderAt) io.ReaderAt { return readerAt{ctx, r} }
+
+type readerAt struct {
+	ctx context.Context
+	r   io.ReaderAt
+}
+
+func (r readerAt) ReadAt(b []byte, off int64) (n int, err error) {
+	for more := true; more && err == nil; more = n < len(b) {
+		if r.ctx.Err() != nil {
+			return n, context.Cause(r.ctx)
+		}
+		var got int
+		got, err = r.r.ReadAt(b[n:min(len(b), n+chunk)], off+int64(n))
+		n += got
+	}
+	return n, err
 }
 
 // ReadAt fills b with the bytes of r from an offset on. Fewer are an io.ErrUnexpectedEOF.

@@ -1,6 +1,7 @@
 package recording
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -165,8 +166,8 @@ type FormatError struct {
 func (e *FormatError) Error() string { return fmt.Sprintf("%s: %s", e.File, e.Problem) }
 
 // Open reads the file of a call of an op in a registry.
-func Open(path string, snap *opregistry.Snapshot) (*Call, error) {
-	f, err := safetensors.Open(path)
+func Open(ctx context.Context, path string, snap *opregistry.Snapshot) (*Call, error) {
+	f, err := safetensors.Open(ctx, path)
 	if err != nil {
 		return nil, err
 	}

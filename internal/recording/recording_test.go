@@ -122,7 +122,7 @@ func TestRoundTrip(t *testing.T) {
 		require.NoError(t, opmanager.MustBind(m.Layer(2).Phase(oppolicy.PhaseBackward), every).Call(newCall(t)))
 	})
 	require.Len(t, files, 1)
-	c, err := recording.Open(files[0], snap)
+	c, err := recording.Open(t.Context(), files[0], snap)
 	require.NoError(t, err)
 	assert.Equal(t, recording.Site{Step: 7, Number: 1, Layer: 2, Phase: oppolicy.PhaseBackward}, c.Site)
 	assert.Equal(t, "default.flagos", c.Impl())
@@ -165,7 +165,7 @@ func TestRecordedResultIsWrong(t *testing.T) {
 	require.NoError(t, opmanager.MustBind(m, every).Call(newCall(t)))
 	_, err = r.Close()
 	require.NoError(t, err)
-	c, err := recording.Open(filepath.Join(dir, "000001-every.safetensors"), reg.Snapshot())
+	c, err := recording.Open(t.Context(), filepath.Join(dir, "000001-every.safetensors"), reg.Snapshot())
 	require.NoError(t, err)
 	require.Equal(t, "vendor.acme", c.Impl())
 	results, err := recording.Replay(t.Context(), c, entries(reg.Snapshot())[:1], &entries(reg.Snapshot())[2], opregistry.NewExec(nil, 0), 1)
@@ -228,7 +228,7 @@ func TestChoice(t *testing.T) {
 			files, snap := record(t, set, steps)
 			var got []string
 			for _, file := range files {
-				c, err := recording.Open(file, snap)
+				c, err := recording.Open(t.Context(), file, snap)
 				require.NoError(t, err)
 				got = append(got, c.Site.String())
 			}
@@ -290,7 +290,7 @@ func FuzzOpen(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		file := filepath.Join(t.TempDir(), "call.safetensors")
 		require.NoError(t, os.WriteFile(file, text, 0o600))
-		c, err := recording.Open(file, reg.Snapshot())
+		c, err := recording.Open(t.Context(), file, reg.Snapshot())
 		if err != nil {
 			return
 		}

@@ -50,7 +50,7 @@ func TestWrongCallIsKept(t *testing.T) {
 	assert.Contains(t, m.Quarantines()[0].Cause, "primus ops replay "+file)
 	assert.Empty(t, log.String())
 
-	c, err := recording.Open(file, reg.Snapshot())
+	c, err := recording.Open(t.Context(), file, reg.Snapshot())
 	require.NoError(t, err)
 	assert.Equal(t, recording.Site{Step: 7, Number: 1, Layer: 1, Phase: oppolicy.PhaseBackward}, c.Site)
 	assert.Equal(t, "vendor.acme", c.Impl())
@@ -144,7 +144,7 @@ func TestVerdicts(t *testing.T) {
 	snap := reg.Snapshot()
 	i, _ := snap.Index("subtract")
 	for n, file := range files {
-		c, err := recording.Open(file, snap)
+		c, err := recording.Open(t.Context(), file, snap)
 		require.NoError(t, err)
 		impls := snap.Impls(i)
 		k := 0

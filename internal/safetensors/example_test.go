@@ -2,6 +2,7 @@ package safetensors_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"log"
 
@@ -18,7 +19,7 @@ func Example() {
 		log.Fatal(err)
 	}
 
-	f, err := safetensors.NewFile("model.safetensors", bytes.NewReader(file.Bytes()), int64(file.Len()))
+	f, err := safetensors.NewFile(context.Background(), "model.safetensors", bytes.NewReader(file.Bytes()), int64(file.Len()))
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package safetensors
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/primus-fl/primus/internal/durable"
+	"github.com/primus-fl/primus/internal/meter"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -22,8 +24,9 @@ type File struct {
 	header *header
 }
 
-// Open reads and checks the header of the file at path. The caller closes the File.
-func Open(path string) (*File, error) {
+// Open reads and checks the header of the file at path. All reads of the File end with ctx. The
+// caller closes the File.
+func Open(ctx context.Context, path string) (*File, error) {
 	f, err := durable.OpenRegular(path)
 	if err != nil {
 		return nil, fmt.Errorf("safetensors: %w", err)
@@ -32,7 +35,7 @@ func Open(path string) (*File, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("safetensors: %w", err), f.Close())
 	}
-	file, err := NewFile(path, f, info.Size())
+	file, err := NewFile(ctx, path, f, info.Size())
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
@@ -41,8 +44,9 @@ func Open(path string) (*File, error) {
 }
 
 // NewFile reads and checks the header of size bytes of r. name stands for the
-// file in errors. r must stay readable as long as the File is used.
-func NewFile(name string, r io.ReaderAt, size int64) (*File, error) {
+// file in errors. r must stay readable as long as the File is used; all reads end with ctx. A
+// header that takes too much is a *meter.Error.
+func NewFile(ctx context.Context, name string, r io.ReaderAt, size int64) (*File, error) {
 	if err := checkByteOrder(); err != nil {
 		return nil, err
 	}
@@ -57,18 +61,19 @@ func NewFile(name string, r io.ReaderAt, size int64) (*File, error) {
 		return nil, fmt.Errorf("safetensors: %s: read the header length: %w", name, err)
 	}
 	n := binary.LittleEndian.Uint64(length[:])
-	if n > MaxHeader {
-		return fail(fmt.Sprintf("a header length of %d bytes", n), fmt.Sprintf("at most %d: is this a safetensors file?", MaxHeader))
+	m := meter.New(ctx, "the header", "is this a safetensors file? If it is, divide its tensors among several files", meter.Budget{Bytes: MaxHeader, Steps: maxTokens, Unit: "tokens"})
+	if err := m.Allocate(int64(min(n, math.MaxInt64))); err != nil {
+		return nil, fmt.Errorf("safetensors: %s: given a header of %d bytes: %w", name, n, err)
 	}
 	data := lengthBytes + int64(n)
 	if data > size {
 		return fail(fmt.Sprintf("a header of %d bytes in a file of %d", n, size), "a file that holds its header: is it truncated?")
 	}
 	text := make([]byte, n)
-	if err := readAt(r, text, lengthBytes); err != nil {
+	if err := m.ReadAt(r, text, lengthBytes); err != nil {
 		return nil, fmt.Errorf("safetensors: %s: read the header: %w", name, err)
 	}
-	h, err := parseHeader(name, text)
+	h, err := parseHeader(name, text, m)
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +83,7 @@ func NewFile(name string, r io.ReaderAt, size int64) (*File, error) {
 	case have > h.size:
 		return fail(fmt.Sprintf("%d bytes of data", have), fmt.Sprintf("%d: there are bytes after the last tensor", h.size))
 	}
-	return &File{name: name, r: r, data: data, header: h}, nil
+	return &File{name: name, r: meter.ReaderAt(ctx, r), data: data, header: h}, nil
 }
 
 // Close closes the file. It is safe to call more than once.

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"unicode/utf8"
 
+	"github.com/primus-fl/primus/internal/meter"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -37,12 +38,16 @@ type header struct {
 // headerParser walks the tokens of a header. encoding/json alone would accept
 // duplicate keys, fractions as offsets and bytes after the object.
 type headerParser struct {
-	file string
-	dec  *json.Decoder
+	file  string
+	dec   *json.Decoder
+	meter *meter.Meter
 }
 
-func parseHeader(file string, text []byte) (*header, error) {
-	p := &headerParser{file: file, dec: json.NewDecoder(bytes.NewReader(text))}
+// maxTokens bounds the tokens of a header. A tensor has about fifteen.
+const maxTokens = 1 << 23
+
+func parseHeader(file string, text []byte, m *meter.Meter) (*header, error) {
+	p := &headerParser{file: file, dec: json.NewDecoder(m.Reader(bytes.NewReader(text))), meter: m}
 	p.dec.UseNumber()
 	if !utf8.Valid(text) {
 		return nil, p.fail("", "a header with invalid UTF-8", "JSON in UTF-8")
@@ -80,7 +85,13 @@ func (p *headerParser) fail(name, got, want string) error {
 
 // token returns the next token; the end of the text is an error of the format.
 func (p *headerParser) token(name string) (json.Token, error) {
+	if err := p.meter.Spend(1); err != nil {
+		return nil, fmt.Errorf("safetensors: %s: %w", p.file, err)
+	}
 	tok, err := p.dec.Token()
+	if p.meter.Err() != nil {
+		return nil, fmt.Errorf("safetensors: %s: %w", p.file, p.meter.Err())
+	}
 	if err == io.EOF {
 		err = io.ErrUnexpectedEOF
 	}

@@ -2,6 +2,7 @@ package safetensors_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -26,7 +27,7 @@ func file(header string, data int) []byte {
 }
 
 func parse(b []byte) (*safetensors.File, error) {
-	return safetensors.NewFile("m.safetensors", bytes.NewReader(b), int64(len(b)))
+	return safetensors.NewFile(context.Background(), "m.safetensors", bytes.NewReader(b), int64(len(b)))
 }
 
 func entry[T tensor.Element](t *testing.T, name string, s []T, shape ...int) safetensors.Entry {
@@ -122,10 +123,6 @@ func TestFilesThatBreakTheFormat(t *testing.T) {
 	f32 := func(name, shape, offsets string) string {
 		return fmt.Sprintf(`%q:{"dtype":"F32","shape":%s,"data_offsets":%s}`, name, shape, offsets)
 	}
-	long := make([]byte, 8)
-	binary.LittleEndian.PutUint64(long, safetensors.MaxHeader+1)
-	huge := make([]byte, 8)
-	binary.LittleEndian.PutUint64(huge, math.MaxUint64)
 	for _, tt := range []struct {
 		name string
 		give []byte
@@ -133,8 +130,6 @@ func TestFilesThatBreakTheFormat(t *testing.T) {
 	}{
 		{"empty file", nil, []string{"0 bytes", "truncated"}},
 		{"short length", []byte{1, 2, 3}, []string{"3 bytes", "at least 8"}},
-		{"header beyond the limit", long, []string{"100000001", "at most 100000000"}},
-		{"header length that overflows", huge, []string{"at most 100000000"}},
 		{"header beyond the file", file(`{}`, 0)[:9], []string{"a header of 2 bytes in a file of 9"}},
 		{"no header", file("", 0), []string{"does not begin with {"}},
 		{"leading space", file(" {}", 0), []string{"does not begin with {"}},
@@ -293,7 +288,7 @@ func TestOpen(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "m.safetensors")
 	require.NoError(t, safetensors.WriteFile(path, []safetensors.Entry{entry(t, "a", []int64{1, 2})}, nil))
-	f, err := safetensors.Open(path)
+	f, err := safetensors.Open(t.Context(), path)
 	require.NoError(t, err)
 	assert.Equal(t, path, f.Name())
 	data, err := f.Bytes("a")
@@ -304,9 +299,9 @@ func TestOpen(t *testing.T) {
 	_, err = f.Bytes("a")
 	require.ErrorIs(t, err, os.ErrClosed)
 
-	_, err = safetensors.Open(filepath.Join(dir, "absent"))
+	_, err = safetensors.Open(t.Context(), filepath.Join(dir, "absent"))
 	require.ErrorIs(t, err, os.ErrNotExist)
-	_, err = safetensors.Open(dir)
+	_, err = safetensors.Open(t.Context(), dir)
 	assert.ErrorContains(t, err, "regular file")
 }
 

@@ -2,6 +2,7 @@ package checkpoint
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -133,13 +134,14 @@ func (c *Checkpoint) Files() []string {
 // Has reports whether the checkpoint has a file of this name.
 func (c *Checkpoint) Has(name string) bool { return slices.Contains(c.Files(), name) }
 
-// Safetensors opens one of the checkpoint's tensor files. The caller closes it.
-func (c *Checkpoint) Safetensors(name string) (*safetensors.File, error) {
+// Safetensors opens one of the checkpoint's tensor files, whose reads end with ctx. The caller
+// closes it.
+func (c *Checkpoint) Safetensors(ctx context.Context, name string) (*safetensors.File, error) {
 	path, err := c.file(name)
 	if err != nil {
 		return nil, err
 	}
-	return safetensors.Open(path)
+	return safetensors.Open(ctx, path)
 }
 
 // maxJSON is the largest JSON file of a checkpoint.

@@ -26,7 +26,7 @@ func modelFile(t *testing.T) *safetensors.File {
 	require.NoError(t, err)
 	var b bytes.Buffer
 	require.NoError(t, safetensors.Write(&b, []safetensors.Entry{q, n}, nil))
-	f, err := safetensors.NewFile("model.safetensors", bytes.NewReader(b.Bytes()), int64(b.Len()))
+	f, err := safetensors.NewFile(t.Context(), "model.safetensors", bytes.NewReader(b.Bytes()), int64(b.Len()))
 	require.NoError(t, err)
 	return f
 }

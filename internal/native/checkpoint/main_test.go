@@ -1,6 +1,7 @@
 package checkpoint_test
 
 import (
+	"context"
 	"encoding/binary"
 	"fmt"
 	"os"
@@ -79,7 +80,7 @@ func checkState(c *checkpoint.Checkpoint) error {
 	}
 	want := state(c.Step())
 	for _, name := range []string{"model.safetensors", "optimizer.safetensors"} {
-		f, err := c.Safetensors(name)
+		f, err := c.Safetensors(context.Background(), name)
 		if err != nil {
 			return err
 		}

@@ -61,7 +61,7 @@ func TestSaveAndLatest(t *testing.T) {
 	assert.Equal(t, int64(100), c.Step())
 	assert.Equal(t, []string{"model.safetensors", "optimizer.safetensors", "trainer_state.json"}, c.Files())
 	require.NoError(t, checkState(c))
-	_, err = c.Safetensors("other.safetensors")
+	_, err = c.Safetensors(t.Context(), "other.safetensors")
 	assert.ErrorContains(t, err, `no file "other.safetensors"`)
 }
 

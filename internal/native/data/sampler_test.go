@@ -290,7 +290,7 @@ func TestDumpBatches(t *testing.T) {
 	require.NoError(t, data.DumpBatches(t.Context(), path, s, 30, 4))
 	assert.Equal(t, uint64(5), s.Position())
 
-	f, err := safetensors.Open(path)
+	f, err := safetensors.Open(t.Context(), path)
 	require.NoError(t, err)
 	defer f.Close()
 	assert.Equal(t, map[string]string{"position": "5", "seed": "7", "fingerprint": set.Fingerprint()}, f.Metadata())

@@ -2,6 +2,7 @@ package inference
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -41,8 +42,8 @@ type LoadSettings struct {
 
 // Load reads a model without gradients from a folder that weights.Open opens into the memory of
 // backend, where it computes. The caller closes the Model.
-func Load(dir string, backend device.Backend, s LoadSettings) (_ *Loaded, err error) {
-	folder, err := weights.Open(dir, s.Settings)
+func Load(ctx context.Context, dir string, backend device.Backend, s LoadSettings) (_ *Loaded, err error) {
+	folder, err := weights.Open(ctx, dir, s.Settings)
 	if err != nil {
 		return nil, err
 	}

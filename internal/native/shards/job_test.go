@@ -63,7 +63,7 @@ func TestSaveWhileWeightsChange(t *testing.T) {
 			require.NoError(t, err)
 			c, err := store.Open(7)
 			require.NoError(t, err)
-			f, err := c.Safetensors("model.safetensors")
+			f, err := c.Safetensors(t.Context(), "model.safetensors")
 			require.NoError(t, err)
 			defer f.Close()
 			got, err := f.Bytes("weight")

@@ -104,7 +104,7 @@ func TestRank(t *testing.T) {
 		checkFile(t, c, "model.safetensors", "", m)
 		checkFile(t, c, "optimizer.safetensors", ".exp_avg", m)
 		checkFile(t, c, "optimizer.safetensors", ".exp_avg_sq", m)
-		file, err = c.Safetensors("optimizer.safetensors")
+		file, err = c.Safetensors(t.Context(), "optimizer.safetensors")
 		require.NoError(t, err)
 		defer file.Close()
 		assert.FileExists(t, filepath.Join(saved.Path, "state.json"))
@@ -157,7 +157,7 @@ func newShard(t *testing.T, w *world.World, m *model.Model) (*shards.Shard, []op
 // checkFile compares the tensors of a file with the weights.
 func checkFile(t *testing.T, c *checkpoint.Checkpoint, name, suffix string, m *model.Model) {
 	t.Helper()
-	f, err := c.Safetensors(name)
+	f, err := c.Safetensors(t.Context(), name)
 	require.NoError(t, err)
 	defer f.Close()
 	for _, n := range m.Tensors() {

@@ -1,6 +1,7 @@
 package weights
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -50,8 +51,9 @@ type Folder struct {
 }
 
 // Open opens a checkpoint, the newest checkpoint of a run directory or of a directory of
-// checkpoints, or a folder of Hugging Face. Checkpoints are verified. The caller closes the Folder.
-func Open(dir string, s Settings) (*Folder, error) {
+// checkpoints, or a folder of Hugging Face. Checkpoints are verified. Reading the weights ends with
+// ctx. The caller closes the Folder.
+func Open(ctx context.Context, dir string, s Settings) (*Folder, error) {
 	path, err := find(dir)
 	if err != nil {
 		return nil, err
@@ -60,7 +62,7 @@ func Open(dir string, s Settings) (*Folder, error) {
 	if err := f.describe(); err != nil {
 		return nil, err
 	}
-	if err := f.open(); err != nil {
+	if err := f.open(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("weights: %w", err), f.Close())
 	}
 	return f, nil
@@ -117,14 +119,14 @@ func exists(dir, name string) bool {
 }
 
 // open opens the files of tensors.
-func (f *Folder) open() error {
+func (f *Folder) open(ctx context.Context) error {
 	shards, err := f.shards()
 	if err != nil {
 		return err
 	}
 	f.where = map[string]source{}
 	for _, shard := range shards {
-		file, err := safetensors.Open(filepath.Join(f.path, shard.name))
+		file, err := safetensors.Open(ctx, filepath.Join(f.path, shard.name))
 		if err != nil {
 			return err
 		}

@@ -37,7 +37,7 @@ func TestImport(t *testing.T) {
 		"torchtitan": "hf", "megatron": "hf", "megatron/iter_0000003": "hf", "legacy": "hf", "experts/torchtitan": "experts/hf", "experts/megatron": "experts/hf",
 	} {
 		like = filepath.Join("testdata/foreign", like)
-		want, err := weights.Open(like, weights.Settings{})
+		want, err := weights.Open(t.Context(), like, weights.Settings{})
 		require.NoError(t, err)
 		defer want.Close()
 		got, err := weights.Import(filepath.Join("testdata/foreign", checkpoint), like)
@@ -52,7 +52,7 @@ func TestImport(t *testing.T) {
 func TestOpenNamesForeignCheckpoints(t *testing.T) {
 	t.Parallel()
 	for _, dir := range []string{"torchtitan", "megatron", "legacy", "legacy/iter_0000003"} {
-		_, err := weights.Open(filepath.Join("testdata/foreign", dir), weights.Settings{})
+		_, err := weights.Open(t.Context(), filepath.Join("testdata/foreign", dir), weights.Settings{})
 		assert.ErrorContains(t, err, "a checkpoint of TorchTitan or Megatron, want a folder of weights: make one of it with primus import", dir)
 	}
 }

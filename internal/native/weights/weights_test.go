@@ -145,7 +145,7 @@ func folder(t *testing.T, m *model.Model) string {
 // load opens a folder and returns a model with its weights.
 func load(t *testing.T, dir string) *model.Model {
 	t.Helper()
-	f, err := weights.Open(dir, weights.Settings{})
+	f, err := weights.Open(t.Context(), dir, weights.Settings{})
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, f.Close()) })
 	m := newModel(t, f.Config(), 2)
@@ -193,7 +193,7 @@ func TestOpenFindsCheckpoints(t *testing.T) {
 	for _, dir := range []string{run, store.Dir(), filepath.Join(store.Dir(), "step-00000001")} {
 		assertSame(t, newest, load(t, dir))
 	}
-	f, err := weights.Open(run, weights.Settings{})
+	f, err := weights.Open(t.Context(), run, weights.Settings{})
 	require.NoError(t, err)
 	tok, err := f.Tokenizer()
 	require.NoError(t, err)
@@ -205,7 +205,7 @@ func TestOpenFindsCheckpoints(t *testing.T) {
 	require.NoError(t, err)
 	text[len(text)-1] ^= 1
 	require.NoError(t, os.WriteFile(path, text, 0o644))
-	_, err = weights.Open(run, weights.Settings{})
+	_, err = weights.Open(t.Context(), run, weights.Settings{})
 	var corrupt *checkpoint.CorruptError
 	require.ErrorAs(t, err, &corrupt)
 }
@@ -218,7 +218,7 @@ func TestMatricesOf16Bits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m := newModel(t, cfg, 1)
-			f, err := weights.Open(folder(t, m), weights.Settings{})
+			f, err := weights.Open(t.Context(), folder(t, m), weights.Settings{})
 			require.NoError(t, err)
 			defer func() { assert.NoError(t, f.Close()) }()
 			assert.Equal(t, tensor.F32, f.DType())
@@ -256,18 +256,18 @@ func TestAveragesInPlaceOfWeights(t *testing.T) {
 	m, averages := newModel(t, llama(), 1), newModel(t, llama(), 2)
 	dir := folder(t, m)
 	average := weights.Settings{Average: true}
-	_, err := weights.Open(dir, average)
+	_, err := weights.Open(t.Context(), dir, average)
 	assert.ErrorContains(t, err, "no model_ema.safetensors, which a run with ema_decay saves")
 	require.NoError(t, safetensors.WriteFile(filepath.Join(dir, "model_ema.safetensors"), entries(t, averages), nil))
 	assertSame(t, m, load(t, dir))
-	f, err := weights.Open(dir, average)
+	f, err := weights.Open(t.Context(), dir, average)
 	require.NoError(t, err)
 	got := newModel(t, llama(), 3)
 	require.NoError(t, f.Load(got))
 	require.NoError(t, f.Close())
 	assertSame(t, averages, got)
 	writeJSON(t, filepath.Join(dir, "adapter_config.json"), map[string]any{})
-	_, err = weights.Open(dir, average)
+	_, err = weights.Open(t.Context(), dir, average)
 	assert.ErrorContains(t, err, "averages of adapters alone")
 }
 
@@ -366,7 +366,7 @@ func TestFolderThatDoesNotFit(t *testing.T) {
 				all = append(all, e)
 			}
 			require.NoError(t, safetensors.WriteFile(filepath.Join(dir, "model.safetensors"), all, nil))
-			f, err := weights.Open(dir, weights.Settings{})
+			f, err := weights.Open(t.Context(), dir, weights.Settings{})
 			require.NoError(t, err)
 			defer func() { assert.NoError(t, f.Close()) }()
 			other := newModel(t, f.Config(), 2)
@@ -381,25 +381,25 @@ func TestOpenRefuses(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
-	_, err := weights.Open(at("none"), weights.Settings{})
+	_, err := weights.Open(t.Context(), at("none"), weights.Settings{})
 	assert.ErrorContains(t, err, "no such file or directory; want a directory: a checkpoint")
 	assert.ErrorIs(t, err, fs.ErrNotExist)
-	_, err = weights.Open(dir, weights.Settings{})
+	_, err = weights.Open(t.Context(), dir, weights.Settings{})
 	assert.ErrorContains(t, err, "has neither config.json nor checkpoints")
 	require.NoError(t, os.MkdirAll(at("run/checkpoints"), 0o755))
-	_, err = weights.Open(at("run"), weights.Settings{})
+	_, err = weights.Open(t.Context(), at("run"), weights.Settings{})
 	assert.ErrorContains(t, err, "the run "+at("run")+" has saved no checkpoint yet: wait for its first one")
 	writeJSON(t, at("config.json"), llama().HFConfig())
-	_, err = weights.Open(at("config.json"), weights.Settings{})
+	_, err = weights.Open(t.Context(), at("config.json"), weights.Settings{})
 	assert.ErrorContains(t, err, "want a directory")
-	_, err = weights.Open(dir, weights.Settings{})
+	_, err = weights.Open(t.Context(), dir, weights.Settings{})
 	assert.ErrorContains(t, err, "want weights in the safetensors format")
 	for text, want := range map[string]string{
 		`[]`: "not an index", `{}`: "given no tensors", `{"weight_map": {"a": "../b.safetensors"}}`: "in the same folder",
 		`{"weight_map": {"a": "model.bin"}}`: "*.safetensors", `{"weight_map": {"a": "b.safetensors"}}`: "no such file",
 	} {
 		require.NoError(t, os.WriteFile(at("model.safetensors.index.json"), []byte(text), 0o644))
-		_, err = weights.Open(dir, weights.Settings{})
+		_, err = weights.Open(t.Context(), dir, weights.Settings{})
 		assert.ErrorContains(t, err, want)
 	}
 }
@@ -413,7 +413,7 @@ func FuzzIndex(f *testing.F) {
 		dir := t.TempDir()
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "config.json"), config, 0o644))
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "model.safetensors.index.json"), index, 0o644))
-		_, err := weights.Open(dir, weights.Settings{})
+		_, err := weights.Open(t.Context(), dir, weights.Settings{})
 		assert.Error(t, err, "no file of the index exists")
 	})
 }

@@ -2,6 +2,7 @@ package native
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -128,7 +129,7 @@ func (a *Args) adoptWeights(tc *backend.TrainContext) (err error) {
 	if a.LoadHF == "" {
 		return nil
 	}
-	folder, err := weights.Open(a.LoadHF, weights.Settings{})
+	folder, err := weights.Open(context.Background(), a.LoadHF, weights.Settings{})
 	if err != nil {
 		return describe(tc, fmt.Errorf("load_hf: %w", err))
 	}

@@ -44,7 +44,7 @@ func TestAdapters(t *testing.T) {
 	assert.Equal(t, []any{"down_proj", "q_proj", "v_proj"}, config["target_modules"])
 	assert.InDelta(t, 8, config["lora_alpha"], 0)
 
-	f, err := safetensors.Open(last("whole", "adapter_model.safetensors"))
+	f, err := safetensors.Open(t.Context(), last("whole", "adapter_model.safetensors"))
 	require.NoError(t, err)
 	defer f.Close()
 	assert.Len(t, f.Names(), 2*3*2)

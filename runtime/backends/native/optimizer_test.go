@@ -90,7 +90,7 @@ func TestAverageOfTheWeights(t *testing.T) {
 	l := newLab(t)
 	params := []string{"train_iters=5", "lr_decay_iters=5", "save_interval=1", "eval_interval=5", "bf16=true", "valid_fraction=0.2"}
 	weights := func(run, step, file string) []float64 {
-		f, err := safetensors.Open(l.path(run, "checkpoints", step, file))
+		f, err := safetensors.Open(t.Context(), l.path(run, "checkpoints", step, file))
 		require.NoError(t, err)
 		defer f.Close()
 		const name = "model.layers.1.mlp.down_proj.weight"

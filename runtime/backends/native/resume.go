@@ -2,6 +2,7 @@ package native
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 
@@ -81,9 +82,10 @@ func (t *trainer) found() func(*weights.NonFiniteError) {
 	return func(e *weights.NonFiniteError) { t.tc.Log.Warn(e.Error() + " (allow_nonfinite_weights)") }
 }
 
-// loadFolder fills a model from a folder of weights and returns where they are.
+// loadFolder fills a model from a folder of weights and returns where they are. An interrupt does
+// not end it, nor that of a checkpoint: other ranks wait.
 func loadFolder(dir string, into *model.Model, found func(*weights.NonFiniteError)) (path string, err error) {
-	folder, err := weights.Open(dir, weights.Settings{Found: found})
+	folder, err := weights.Open(context.Background(), dir, weights.Settings{Found: found})
 	if err != nil {
 		return "", fmt.Errorf("load_hf: %w", err)
 	}
@@ -211,7 +213,7 @@ func load(c *checkpoint.Checkpoint, name string, into []model.Named) error {
 	for _, n := range into {
 		tensors[n.Name] = n.Tensor
 	}
-	f, err := c.Safetensors(name)
+	f, err := c.Safetensors(context.Background(), name)
 	if err != nil {
 		return err
 	}

@@ -502,7 +502,7 @@ func (t *trainer) loadShard(name string, s *shards.Shard, places func(*model.Mod
 	}
 	var file *safetensors.File
 	if t.world.Leads() {
-		if file, err = t.from.Safetensors(name); err != nil {
+		if file, err = t.from.Safetensors(context.Background(), name); err != nil {
 			return err
 		}
 		defer file.Close()

@@ -156,7 +156,7 @@ func greedy(t *testing.T, m *model.Model, tokens []int32) []int32 {
 // load opens a folder and returns a model with its weights.
 func load(t *testing.T, dir string) *model.Model {
 	t.Helper()
-	f, err := weights.Open(dir, weights.Settings{})
+	f, err := weights.Open(t.Context(), dir, weights.Settings{})
 	require.NoError(t, err)
 	defer func() { assert.NoError(t, f.Close()) }()
 	m := newModel(t, f.Config())
@@ -187,7 +187,7 @@ func TestFolderRoundTrips(t *testing.T) {
 
 			narrow := filepath.Join(filepath.Dir(dir), "narrow")
 			require.NoError(t, export.HF(narrow, exported(t, m), export.HFSettings{DType: tensor.BF16}))
-			f, err := weights.Open(narrow, weights.Settings{})
+			f, err := weights.Open(t.Context(), narrow, weights.Settings{})
 			require.NoError(t, err)
 			defer func() { assert.NoError(t, f.Close()) }()
 			e, err := export.FromFolder(f)
@@ -260,7 +260,7 @@ func TestFolderWithJoinedMatrices(t *testing.T) {
 	}
 
 	open := func() *weights.Folder {
-		f, err := weights.Open(dir, weights.Settings{})
+		f, err := weights.Open(t.Context(), dir, weights.Settings{})
 		require.NoError(t, err)
 		t.Cleanup(func() { assert.NoError(t, f.Close()) })
 		return f

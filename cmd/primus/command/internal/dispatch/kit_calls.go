@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"context"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -38,7 +39,7 @@ func (k *KitCalls) Words() []string {
 }
 
 // Options returns the options of the kit, and the names of the ops of recorded calls.
-func (k *KitCalls) Options(snap *opregistry.Snapshot) (options []opstest.Option, ops []string, err error) {
+func (k *KitCalls) Options(ctx context.Context, snap *opregistry.Snapshot) (options []opstest.Option, ops []string, err error) {
 	if k.thorough {
 		options = append(options, opstest.Thorough())
 	}
@@ -50,7 +51,7 @@ func (k *KitCalls) Options(snap *opregistry.Snapshot) (options []opstest.Option,
 		return nil, nil, cli.UsageError{Err: err}
 	}
 	for _, file := range files {
-		c, err := recording.Open(file, snap)
+		c, err := recording.Open(ctx, file, snap)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -55,7 +55,7 @@ Existing files are not replaced.`,
 			if err := o.check(cmd); err != nil {
 				return err
 			}
-			return o.convert(prog, func() (*weights.Folder, error) { return weights.Open(o.checkpoint, o.weights) })
+			return o.convert(prog, func() (*weights.Folder, error) { return weights.Open(cmd.Context(), o.checkpoint, o.weights) })
 		},
 	}
 	flags := cmd.Flags()

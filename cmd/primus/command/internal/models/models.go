@@ -124,7 +124,7 @@ func (o *Options) Run(ctx context.Context, prog cli.Program, f func(*inference.L
 		Threads: int(o.threads), Log: slog.New(lines), OpLog: lines, Policy: o.policy.Sources(nil), Device: o.Load.Device(), Extras: prog.Extras,
 	}
 	return graph.Run(ctx, func() (err error) {
-		m, err := inference.Load(o.Dir, p.Device, o.Load.Settings())
+		m, err := inference.Load(ctx, o.Dir, p.Device, o.Load.Settings())
 		if err != nil {
 			return err
 		}

@@ -106,7 +106,7 @@ is wrong and no --impl is given. A line below the table names the element.`,
 
 // replay runs the call of a file on the impls that the flags select.
 func (o *replayOptions) replay(cmd *cobra.Command, m *opmanager.Manager, snap *opregistry.Snapshot, file string) ([]recording.Result, error) {
-	call, err := recording.Open(file, snap)
+	call, err := recording.Open(cmd.Context(), file, snap)
 	if err != nil {
 		return nil, err
 	}

@@ -182,7 +182,7 @@ func verifyImpls(cmd *cobra.Command, prog cli.Program, m *opmanager.Manager, sna
 	screen := &plaintext.Console{Out: prog.Err, Width: prog.Width}
 	defer screen.SetStatus("")
 	log := slog.New(prog.Lines(screen, slog.LevelInfo))
-	options, recorded, err := opts.calls.Options(snap)
+	options, recorded, err := opts.calls.Options(cmd.Context(), snap)
 	if err != nil {
 		return nil, err
 	}

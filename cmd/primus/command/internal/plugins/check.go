@@ -108,7 +108,7 @@ func newPluginsCheckChildCommand(prog cli.Program) *cobra.Command {
 			if err := catalogue.Register(reference.Source()); err != nil {
 				return err
 			}
-			options, _, err := calls.Options(catalogue.Snapshot())
+			options, _, err := calls.Options(cmd.Context(), catalogue.Snapshot())
 			if err != nil {
 				return err
 			}

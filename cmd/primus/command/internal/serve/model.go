@@ -77,11 +77,11 @@ func (o *modelServed) check(cmd *cobra.Command) error {
 
 // find returns an error when there is no model to serve. The service has an address before the
 // model is read.
-func (o *modelServed) find() error {
+func (o *modelServed) find(ctx context.Context) error {
 	if o.dir == "" {
 		return nil
 	}
-	folder, err := weights.Open(o.dir, o.load.Settings().Settings)
+	folder, err := weights.Open(ctx, o.dir, o.load.Settings().Settings)
 	if err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func observeModel(h *openai.Handler) fx.Option {
 
 // serve loads the model and gives it to the handler until ctx ends.
 func (o *modelServed) serve(ctx context.Context, log *slog.Logger, p modelParams, h *openai.Handler) (err error) {
-	m, err := inference.Load(o.dir, p.Device, o.load.Settings())
+	m, err := inference.Load(ctx, o.dir, p.Device, o.load.Settings())
 	if err != nil {
 		return err
 	}

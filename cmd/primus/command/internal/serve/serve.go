@@ -111,7 +111,7 @@ func runServe(ctx context.Context, prog cli.Program, opts serveOptions, policy d
 	if err != nil {
 		return err
 	}
-	if err := opts.model.find(); err != nil {
+	if err := opts.model.find(ctx); err != nil {
 		return err
 	}
 	patches, err := opts.patches.open(ctx, prog)
