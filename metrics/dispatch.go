@@ -29,7 +29,7 @@ type Dispatch struct {
 	calls, errors, declines, seconds                      *prometheus.Desc
 	crossed, crossedBytes                                 *prometheus.Desc
 	verified, violations, unverified, deferred, verifyMax *prometheus.Desc
-	selected, quarantined, policy, generation             *prometheus.Desc
+	selected, quarantined, policy, generation, canary     *prometheus.Desc
 
 	reference prometheus.Gauge
 }
@@ -58,6 +58,7 @@ func NewDispatch(reg prometheus.Registerer) (*Dispatch, error) {
 		verifyMax:    desc("op_verify_error_ratio_max", "Largest difference from the reference in verified calls, over the reference's value.", labels...),
 		selected:     desc("op_selected_info", "The impl that serves an op outside of rules for layers and phases.", labels...),
 		quarantined:  desc("op_quarantined", "1 for an impl in quarantine for an op; state is open or half_open.", "op", "impl", "state"),
+		canary:       desc("op_canary_calls", "Calls that an impl on trial was given; state is trying, promoted or withdrawn.", "op", "impl", "state"),
 		policy:       desc("policy_info", "The policy in force; the fingerprint is equal for policies that mean the same.", "fingerprint", "prefer", "strict"),
 		generation:   desc("dispatch_generation", "Number of the dispatch table in force; every change of policy, registry or quarantine makes a new one."),
 
@@ -140,7 +141,7 @@ func (d *Dispatch) RunEnded(backend.Result) { d.step.clear() }
 func (d *Dispatch) Describe(ch chan<- *prometheus.Desc) {
 	for _, desc := range []*prometheus.Desc{
 		d.calls, d.errors, d.declines, d.seconds, d.crossed, d.crossedBytes, d.verified, d.violations, d.unverified, d.deferred, d.verifyMax,
-		d.selected, d.quarantined, d.policy, d.generation,
+		d.selected, d.quarantined, d.policy, d.generation, d.canary,
 	} {
 		ch <- desc
 	}
@@ -199,6 +200,9 @@ func (d *Dispatch) Collect(ch chan<- prometheus.Metric) {
 			first := e.Order[0]
 			gauge(d.selected, 1, e.Op, first.ID, first.Kind.String(), first.Vendor)
 		}
+	}
+	for _, c := range m.Canaries() {
+		gauge(d.canary, float64(c.Calls), c.Op, c.Impl, string(c.State))
 	}
 	for _, q := range m.Quarantines() {
 		gauge(d.quarantined, 1, q.Op, q.Impl, string(q.State))

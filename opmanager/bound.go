@@ -220,7 +220,7 @@ func panicError(op, id string, cause any) error {
 // firstServed records the first call that a candidate of a table served. It emits Selected for the
 // first impl that serves an op, and Switched if another impl served the op before.
 func (c *core) firstServed(op string, cand *candidate) {
-	if !cand.served.CompareAndSwap(false, true) {
+	if !cand.served.CompareAndSwap(false, true) || cand.canary != nil && cand.canary.active.Load() {
 		return
 	}
 	h := cand.history

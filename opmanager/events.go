@@ -16,8 +16,8 @@ type ImplInfo struct {
 }
 
 // Event is a decision or an observation of a Manager: one of Registered, Selected, Switched,
-// FellBack, Failed, Quarantined, Released, PolicyChanged, PolicyPutBack, VerificationFailed and
-// CrossedDevice.
+// FellBack, Failed, Quarantined, Released, PolicyChanged, PolicyPutBack, VerificationFailed,
+// CanaryChanged and CrossedDevice.
 type Event interface{ event() }
 
 // Registered lists the impls that are registered when a Manager is made.
@@ -89,6 +89,7 @@ type VerificationFailed struct {
 	UnexpectedWrite string
 	tensor.Difference
 	Tolerance tensor.Tolerance
+	Than      string // the impl that it was compared with, "" for the reference
 	Number    uint64 // of the call among those of its kind (oppolicy.VerifyMode), from 1; 0 if unknown
 	LastRight uint64 // the number of the last call that was verified and right; 0 for none
 	Used      bool   // the policy only reports wrong results

@@ -55,6 +55,8 @@ type Explanation struct {
 	// Devices are the choices for operands on devices other than the host, one for each type of
 	// device that an impl of any op declares.
 	Devices []DeviceChoice `json:"devices,omitempty"`
+	// Canary is the impl on trial, nil for none.
+	Canary *Canary `json:"canary,omitempty"`
 	// Follows is the op of the same family that determines the order, "" if the op itself does.
 	Follows string `json:"follows,omitempty"`
 }
@@ -95,7 +97,9 @@ func (m *Manager) explain(op string, call *CallShape) (Explanation, error) {
 	if !ok {
 		return Explanation{}, unknownOp(t.registry, op)
 	}
-	return t.explain(i, call), nil
+	e := t.explain(i, call)
+	e.Canary = m.core.canary(t, i)
+	return e, nil
 }
 
 // ExplainAll explains every op, in the order of the registry.
@@ -104,6 +108,7 @@ func (m *Manager) ExplainAll() []Explanation {
 	all := make([]Explanation, len(t.rows))
 	for i := range t.rows {
 		all[i] = t.explain(i, nil)
+		all[i].Canary = m.core.canary(t, i)
 	}
 	return all
 }
@@ -153,6 +158,9 @@ func (t *table) explain(i int, call *CallShape) Explanation {
 			if e.Follows != "" {
 				reason += " of " + e.Follows
 			}
+		}
+		if c.canary != nil && reason != "" {
+			reason = "a canary of " + c.canary.stats().Source
 		}
 		if c.trial != nil {
 			if reason != "" {

@@ -41,6 +41,9 @@ func (e Explanation) String() string {
 	for _, line := range e.Tuned {
 		b.WriteString("\n" + line)
 	}
+	if e.Canary != nil {
+		b.WriteString("\ncanary: " + e.Canary.String())
+	}
 	b.WriteByte('\n')
 	writeColumns(&b, e.columns())
 	return b.String()

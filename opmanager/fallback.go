@@ -1,6 +1,7 @@
 package opmanager
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -99,6 +100,9 @@ func (b *binding) serveUnder(t *table, r *row, first error, a opregistry.Call) (
 	if owner != "" {
 		used, err = b.callOwner(t, r, owner, first, a)
 	} else {
+		if first == nil {
+			r = cmp.Or(b.forCanary(r), r)
+		}
 		used, err = b.serve(t, r, copies, first, a)
 	}
 	if err != nil {
@@ -131,7 +135,7 @@ func (b *binding) callOwner(t *table, r *row, owner string, first error, a opreg
 	err := first
 	if err == nil {
 		k = b.check(t, r.order[i], a)
-		err = b.typed.attemptCall(r.order[i], a)
+		err = b.timed(r, r.order[i], a)
 	}
 	if err != nil {
 		b.m.core.failed(t.policy, b.name, r.order[i], err)
@@ -169,7 +173,7 @@ func (b *binding) serve(t *table, r *row, copies []savedOperand, first error, a 
 		err := first
 		if first = nil; err == nil {
 			k = b.check(t, c, a)
-			err = b.typed.attemptCall(c, a)
+			err = b.timed(r, c, a)
 		}
 		wrong := false
 		if err == nil {
@@ -199,7 +203,7 @@ func (b *binding) serve(t *table, r *row, copies []savedOperand, first error, a 
 		if t.policy.Strict {
 			return nil, stop(fmt.Sprintf("the policy is strict (%s), so no other impl was tried", t.policy.Source(oppolicy.FieldStrict)))
 		}
-		if wrong {
+		if wrong || c.canary != nil && k != nil && k.problem == "" && !declined {
 			if err := k.restore(); err != nil {
 				return nil, stop(err.Error())
 			}
@@ -237,6 +241,7 @@ func (c *core) failed(p *oppolicy.Policy, op string, cand *candidate, err error)
 	case cand.trial != nil:
 		cand.trial.release()
 	}
+	c.judge(op, cand, err)
 	return declined
 }
 

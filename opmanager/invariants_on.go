@@ -55,7 +55,8 @@ func (t *table) checkRows(ops []opregistry.Handle, on device.Type, rows []row) {
 	}
 }
 
-// checkOrder panics unless each candidate of a row ranks after the one before it.
+// checkOrder panics unless each candidate of a row ranks after the one before it, apart from a
+// canary.
 func (t *table) checkOrder(i int, r *row) {
 	name, leader := t.registry.Ops()[i].Name(), r.leader(i)
 	entries := t.registry.Impls(leader)
@@ -64,7 +65,7 @@ func (t *table) checkOrder(i int, r *row) {
 		return slices.IndexFunc(tokens, func(token oppolicy.Token) bool { return token.Matches(c, t.registry.Vendor) })
 	}
 	var before oppolicy.Candidate
-	for n, c := range r.order {
+	for n, c := range slices.DeleteFunc(slices.Clone(r.order), func(c *candidate) bool { return c.canary != nil }) {
 		now := asCandidate(entryOf(entries, c.info.ID))
 		if rank(now) < 0 {
 			t.broken(name, "the candidate %s matches no token of the policy", now.ID)

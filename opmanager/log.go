@@ -66,6 +66,12 @@ func (l *LogListener) OnEvent(e Event) {
 		l.once("verify", e.Op, e.Impl.ID, func() {
 			l.log.Warn(fmt.Sprintf("Implementation '%s' failed verification for op '%s': %s", e.Impl.ID, e.Op, e.Error()))
 		})
+	case CanaryChanged:
+		level := slog.LevelInfo
+		if e.Canary.State == CanaryWithdrawn {
+			level = slog.LevelWarn
+		}
+		l.log.Log(context.Background(), level, fmt.Sprintf("Op '%s' canary %s", e.Canary.Op, e.Canary))
 	case CrossedDevice:
 		l.once("across", e.Op, e.Impl.ID+e.Places, func() {
 			l.log.Warn(fmt.Sprintf("Op '%s' runs on the host by '%s': %s on %s, so they are copied in each call (%d bytes in, %d out)", e.Op, e.Impl.ID, e.Why, e.Places, e.BytesIn, e.BytesOut))

@@ -52,6 +52,11 @@ type core struct {
 	verifying  atomic.Int64    // the time that verification took, in nanoseconds
 	keepWrong  atomic.Pointer[func(VerificationFailed) string]
 
+	draws draws
+
+	canariesMu sync.Mutex
+	canaries   map[string]*canary
+
 	countersMu sync.Mutex
 	counters   map[statsKey]*counters
 	slots      map[string]int                          // the number of slots in use, by op

@@ -97,6 +97,9 @@ func (s *PolicyStack) put(next func(now PolicyState) (PolicyLayers, error)) (uin
 				return nil, err
 			}
 			policy, views := layers.Policy(), m.views()
+			if err := policy.Contradiction(); err != nil {
+				return nil, err
+			}
 			tables := m.core.buildTables(views, &policy, in, m.history)
 			if err := unserved(currentTables(views), tables); err != nil {
 				return nil, err

@@ -225,10 +225,12 @@ func (m *Manager) Quarantines() []Quarantine {
 }
 
 // ClearQuarantine ends the quarantine of an impl of an op and returns the number of quarantines
-// that it ended. An empty name stands for every op or impl.
+// that it ended. A canary that was withdrawn is tried again. An empty name stands for every op or
+// impl.
 func (m *Manager) ClearQuarantine(op, impl string) int {
 	open := m.core.quarantine.clear(op, impl)
-	if len(open) > 0 {
+	again := m.core.forgetCanaries(op, impl)
+	if len(open) > 0 || again {
 		m.core.rebuild()
 		for _, key := range open {
 			m.core.emit(Released{Op: key.op, Impl: m.core.infoOf(key)})

@@ -70,6 +70,8 @@ type row struct {
 	rejected []oppolicy.Rejection
 	follows  int // the op of the family that determines the order, -1 for none
 
+	canary *rowCanary // nil if none of the candidates is one
+
 	variants map[uint64]*row // by the signature of a call: the tuned choice for it; nil for none
 	on       device.Type     // the type of device that the operands lie on
 }
@@ -92,6 +94,8 @@ type candidate struct {
 	served   atomic.Bool         // set after the first call that it served
 	tuned    bool                // it serves calls of some signatures
 	trial    *trial              // set if its quarantine is half open
+	canary   *canary             // set if it is one
+	beside   *opregistry.Entry   // that its calls are compared with; nil for the reference
 	checks   *checks             // nil unless its calls are verified
 	history  *history
 	info     ImplInfo
@@ -114,11 +118,12 @@ func (c *core) buildTable(in inputs, p *oppolicy.Policy, h *history) *table {
 func (c *core) buildRows(t *table, on device.Type) []row {
 	ops := t.registry.Ops()
 	rows := make([]row, len(ops))
-	for i, op := range ops {
+	for i := range ops {
 		rows[i].on = on
-		c.buildRow(&rows[i], op, t.registry.Impls(i), t)
+		c.buildRow(&rows[i], i, t)
 	}
 	joinFamilies(ops, rows)
+	c.placeCanaries(t, rows)
 	for i, op := range ops {
 		r := &rows[i]
 		finish(r, op, t)
@@ -135,7 +140,7 @@ func finish(r *row, op opregistry.Handle, t *table) {
 		r.head = r.order[0]
 	}
 	r.family, r.forward = op.Family() != "", op.Forward()
-	r.special = r.head == nil || len(t.taps) > 0 || t.policy.ProtectInPlace ||
+	r.special = r.head == nil || len(t.taps) > 0 || t.policy.ProtectInPlace || r.canary != nil && r.canary.active.Load() ||
 		slices.ContainsFunc(r.order, func(c *candidate) bool { return c.trial != nil })
 }
 
@@ -148,10 +153,10 @@ func addVariants(r *row, op opregistry.Handle, t *table) {
 	}
 	for _, call := range choice.Calls {
 		i := position(r.order, call.Impl)
-		if i <= 0 {
-			continue // it is not a candidate, or the first one anyway
+		if i <= 0 || r.order[i].canary != nil || r.order[0].canary != nil {
+			continue // it is not a candidate, or the first one anyway, or for a canary to say
 		}
-		v := &row{on: r.on, rejected: r.rejected, follows: r.follows, order: slices.Concat(r.order[i:i+1], r.order[:i], r.order[i+1:])}
+		v := &row{on: r.on, rejected: r.rejected, follows: r.follows, canary: r.canary, order: slices.Concat(r.order[i:i+1], r.order[:i], r.order[i+1:])}
 		v.order[0].tuned = true
 		finish(v, op, t)
 		if r.variants == nil {
@@ -161,7 +166,8 @@ func addVariants(r *row, op opregistry.Handle, t *table) {
 	}
 }
 
-func (c *core) buildRow(r *row, handle opregistry.Handle, entries []opregistry.Entry, t *table) {
+func (c *core) buildRow(r *row, i int, t *table) {
+	handle, entries := t.registry.Ops()[i], t.registry.Impls(i)
 	op := handle.Name()
 	impls := make([]oppolicy.Candidate, len(entries))
 	trials := make([]*trial, len(entries))
@@ -174,7 +180,11 @@ func (c *core) buildRow(r *row, handle opregistry.Handle, entries []opregistry.E
 			Unusable: cmp.Or(t.unavailable[e.Number], reason),
 		}
 	}
-	order, rejected := t.policy.Select(op, impls, t.registry.Vendor)
+	policy := t.policy
+	if set, _ := t.canarySet(i); set != nil {
+		policy = policy.Admit(op, set)
+	}
+	order, rejected := policy.Select(op, impls, t.registry.Vendor)
 	r.rejected, r.follows, r.order = rejected, -1, make([]*candidate, 0, len(order))
 	made := make([]candidate, len(order))
 	for n, k := range order {

@@ -35,6 +35,8 @@ func PolicyText(p oppolicy.Policy) (string, error) {
 			values[string(f)] = v.Quarantine
 		case oppolicy.FieldVerify:
 			values[string(f)] = verify(v.Verify)
+		case oppolicy.FieldCanary:
+			values[string(f)] = canary(v.Canary)
 		}
 	}
 	if v.SkipCUDA {
@@ -45,6 +47,15 @@ func PolicyText(p oppolicy.Policy) (string, error) {
 	}
 	text, err := json.Marshal(values)
 	return string(text), err
+}
+
+// canary returns impls on trial with the keys of a policy file.
+func canary(views []oppolicy.CanaryView) map[string]any {
+	all := map[string]any{}
+	for _, v := range views {
+		all[v.Op] = map[string]any{"impl": v.Impl, "fraction": v.Fraction, "calls": v.Calls}
+	}
+	return all
 }
 
 // list returns vendors as a policy file has them, where null does not stand for all.

@@ -79,6 +79,9 @@ func Summary(out io.Writer, r backend.Result) error {
 	for _, u := range r.Unusable {
 		fmt.Fprintf(&b, "not used    %s\n", u)
 	}
+	for _, c := range r.Canaries {
+		fmt.Fprintf(&b, "canary      %s: %s\n", c.Op, c)
+	}
 	for _, p := range r.PutBack {
 		fmt.Fprintf(&b, "policy      %s\n", p)
 	}

@@ -18,7 +18,7 @@ import (
 type Event struct {
 	ID         string      `json:"id"`
 	Time       time.Time   `json:"time"`
-	Type       string      `json:"type" doc:"registered, selected, switched, fell_back, failed, declined, quarantined, released, policy_changed, verification_failed, run_started, step, checkpoint_saved, stalled, resumed, spike, skipped, rewound, diverged, recovered, run_ended or lost"`
+	Type       string      `json:"type" doc:"registered, selected, switched, fell_back, failed, declined, quarantined, released, canary, policy_changed, verification_failed, run_started, step, checkpoint_saved, stalled, resumed, spike, skipped, rewound, diverged, recovered, run_ended or lost"`
 	Op         string      `json:"op,omitempty"`
 	Impl       string      `json:"impl_id,omitempty" doc:"the impl that it is about, or that serves calls now"`
 	From       string      `json:"from,omitempty" doc:"the impl that served calls before, or should have"`
@@ -111,7 +111,7 @@ func (h *Hub) logEvent(e Event) {
 // EventTypes returns the types of events, as the attribute event of log lines in JSON has them.
 func EventTypes() []string {
 	return []string{
-		"registered", "selected", "switched", "fell_back", "failed", "declined", "quarantined", "released", "policy_changed", "policy_put_back", "verification_failed",
+		"registered", "selected", "switched", "fell_back", "failed", "declined", "quarantined", "released", "canary", "policy_changed", "policy_put_back", "verification_failed",
 		"run_started", "step", "checkpoint_saved", "stalled", "resumed", "spike", "skipped", "rewound", "diverged", "recovered", "run_ended", "lost",
 	}
 }
@@ -146,7 +146,9 @@ func (h *Hub) OnEvent(e opmanager.Event) {
 	case opmanager.PolicyPutBack:
 		h.add(Event{Type: "policy_put_back", Op: e.Op, Generation: e.Generation, Cause: e.String()})
 	case opmanager.VerificationFailed:
-		h.addRepeated(Event{Type: "verification_failed", Op: e.Op, Impl: e.Impl.ID, Cause: "operand " + e.Operand + " " + cmp.Or(e.UnexpectedWrite, "differs from the result of the reference")})
+		h.addRepeated(Event{Type: "verification_failed", Op: e.Op, Impl: e.Impl.ID, Cause: "operand " + e.Operand + " " + cmp.Or(e.UnexpectedWrite, "differs from the result of "+cmp.Or(e.Than, "the reference"))})
+	case opmanager.CanaryChanged:
+		h.add(Event{Type: "canary", Op: e.Canary.Op, Impl: e.Canary.Impl, Cause: e.Canary.String()})
 	}
 }
 

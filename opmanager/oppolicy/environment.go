@@ -20,6 +20,7 @@ const (
 	EnvSkipCUDA     = "TE_FL_SKIP_CUDA"
 	EnvCrossDevice  = "TE_FL_CROSS_DEVICE"
 	EnvVerify       = "TE_FL_VERIFY"
+	EnvCanary       = "TE_FL_CANARY"
 	EnvLogLevel     = "TEFL_LOG_LEVEL"
 	EnvLogFormat    = "TEFL_LOG_FORMAT"
 )
@@ -28,7 +29,7 @@ const (
 // those of the log.
 func EnvVariables() []string {
 	return []string{
-		EnvPrefer, EnvPreferVendor, EnvStrict, EnvAllow, EnvDeny, EnvPerOp, EnvSkipCUDA, EnvCrossDevice, EnvVerify, EnvLogLevel, EnvLogFormat,
+		EnvPrefer, EnvPreferVendor, EnvStrict, EnvAllow, EnvDeny, EnvPerOp, EnvSkipCUDA, EnvCrossDevice, EnvVerify, EnvCanary, EnvLogLevel, EnvLogFormat,
 	}
 }
 
@@ -78,6 +79,7 @@ func FromEnvironment(lookup func(string) (string, bool)) (Policy, error) {
 	read(EnvSkipCUDA, p.SetSkipCUDA)
 	read(EnvCrossDevice, p.SetCrossDevice)
 	read(EnvVerify, p.SetVerify)
+	read(EnvCanary, p.SetCanary)
 	return p, errors.Join(faults...)
 }
 

@@ -13,8 +13,8 @@ func (p *Policy) Given() []Field {
 }
 
 // Over returns the policy lower with the values that p gives in place of its own, each with its
-// source, and with the Tuning of p if it has one. A field is one value: orders of PerOp, Rules and
-// the settings of Quarantine and Verify are replaced all together.
+// source, and with the Tuning of p if it has one. A field is one value: orders of PerOp, Rules,
+// Canary and the settings of Quarantine and Verify are replaced all together.
 func (p Policy) Over(lower Policy) Policy {
 	for _, f := range p.Given() {
 		switch f {
@@ -42,6 +42,8 @@ func (p Policy) Over(lower Policy) Policy {
 			lower.Quarantine = p.Quarantine
 		case FieldVerify:
 			lower.Verify = p.Verify
+		case FieldCanary:
+			lower.Canary = p.Canary
 		}
 		lower.SetSource(f, p.Source(f))
 	}

@@ -59,6 +59,9 @@ type Policy struct {
 	// Verify says which calls are compared with the reference.
 	Verify Verify
 
+	// Canary are the impls on trial.
+	Canary []Canary
+
 	// Sources holds where the values of fields came from, such as "environment TE_FL_PREFER".
 	Sources map[Field]string
 
@@ -87,12 +90,13 @@ const (
 	FieldRules         Field = "rules"
 	FieldQuarantine    Field = "quarantine"
 	FieldVerify        Field = "verify"
+	FieldCanary        Field = "canary"
 )
 
 // fields lists the fields of a Policy in the order of listings.
 var fields = []Field{
 	FieldPrefer, FieldStrict, FieldAllow, FieldDeny, FieldSkip, FieldDeterministic, FieldPerOp,
-	FieldProtect, FieldCrossDevice, FieldRules, FieldQuarantine, FieldVerify,
+	FieldProtect, FieldCrossDevice, FieldRules, FieldQuarantine, FieldVerify, FieldCanary,
 }
 
 // OpRule is the order of impls for the ops that a pattern matches.
@@ -323,6 +327,8 @@ func (p *Policy) value(f Field) any {
 		return p.Quarantine
 	case FieldVerify:
 		return p.Verify
+	case FieldCanary:
+		return p.Canary
 	}
 	return nil
 }

@@ -273,6 +273,7 @@ func TestSourceOfWhatAProgramSets(t *testing.T) {
 	assert.Equal(t, "default", p.View().Sources["prefer"])
 	p.Prefer, p.Strict, p.SkipCUDA, p.ProtectInPlace, p.Deterministic = opregistry.KindVendor, true, true, true, true
 	p.Allow, p.Deny, p.PerOp, p.Rules = []string{"a"}, []string{"b"}, []oppolicy.OpRule{{Pattern: "op"}}, []oppolicy.Rule{{}}
+	p.Canary = []oppolicy.Canary{{Op: "op", Fraction: 0.1}}
 	p.Quarantine.Failures, p.Verify.Fraction, p.CrossDevice = 1, 1, oppolicy.CrossDeviceError
 	for field, source := range p.View().Sources {
 		assert.Equal(t, "the program", source, field)
@@ -292,4 +293,30 @@ func TestSourceOfWhatAProgramSets(t *testing.T) {
 	assert.Equal(t, "flag --deny-vendors", p.View().Sources["deny_vendors"])
 	p.Deny = append(p.Deny, "d")
 	assert.Equal(t, "the program", p.View().Sources["deny_vendors"])
+}
+
+func TestCanaryFromEnvironment(t *testing.T) {
+	p, err := fromEnvironment(map[string]string{oppolicy.EnvCanary: " rmsnorm_fwd = vendor:Acme @ 0.05; generic_gemm=impl:vendor.x@5e-1;"})
+	require.NoError(t, err)
+	assert.Equal(t, "rmsnorm_fwd=vendor:acme@0.05", p.Canary[0].String())
+	assert.Equal(t, "generic_gemm=impl:vendor.x@0.5", p.Canary[1].String())
+	assert.Equal(t, "environment TE_FL_CANARY at 36", p.View().Sources["canary.generic_gemm"])
+	assert.Equal(t, oppolicy.DefaultCanaryCalls, p.View().Canary[0].Calls)
+	for value, want := range map[string]string{
+		"rmsnorm_fwd=vendor:acme":       `at 1: given "rmsnorm_fwd=vendor:acme", want op=vendor:NAME@FRACTION`,
+		"vendor:acme@0.1":               "want op=vendor:NAME@FRACTION",
+		"*_fwd=vendor:acme@0.1":         `"*_fwd" is not the name of an op; a canary is for one op`,
+		"a=vendor:x@0.1;a=vendor:y@0.1": `at 16: op "a" is given twice`,
+		"a=flagos@0.1":                  `at 3: op "a": given "flagos", want one impl: vendor:NAME or impl:ID`,
+		"a=vendor:*@0.1":                `want one impl`,
+		"a=vendor:x@-0.1":               `at 12: op "a": given "-0.1" as the share of the calls, want a number above 0 and at most 0.5`,
+		"a=vendor:x@0":                  "want a number above 0",
+		"a=vendor:x@1.5":                "want a number above 0",
+		"a=vendor:x@NaN":                "want a number above 0",
+		"a=vendor:x@":                   `given "" as the share`,
+		"a=vendor:x@0.1@2":              `given "0.1@2" as the share`,
+	} {
+		_, err := fromEnvironment(map[string]string{oppolicy.EnvCanary: value})
+		assert.ErrorContains(t, err, want, value)
+	}
 }

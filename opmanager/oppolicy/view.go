@@ -29,6 +29,7 @@ type View struct {
 	Rules          []RuleView          `json:"rules"`
 	Quarantine     QuarantineView      `json:"quarantine"`
 	Verify         VerifyView          `json:"verify"`
+	Canary         []CanaryView        `json:"canary,omitempty"`
 	Sources        map[string]string   `json:"sources"` // by JSON name, per_op_order.OP and rules[N]
 }
 
@@ -57,6 +58,14 @@ type VerifyView struct {
 	Fraction   float64  `json:"fraction"` // 0 unless the mode is always or a fraction
 	Ops        []string `json:"ops"`      // null means all
 	Quarantine bool     `json:"quarantine"`
+}
+
+// CanaryView is a Canary in the form that commands print.
+type CanaryView struct {
+	Op       string  `json:"op"`
+	Impl     string  `json:"impl"`
+	Fraction float64 `json:"fraction"`
+	Calls    int     `json:"calls"`
 }
 
 // viewPerOp is the name of FieldPerOp in a View, as policies of TransformerEngine-FL spell it.
@@ -88,6 +97,10 @@ func (p Policy) View() View {
 			Allow: vendorSet(rule.Allow), Deny: vendorSet(rule.Deny), PerOp: viewOrders(rule.PerOp),
 		})
 		v.Sources[fmt.Sprintf("%s[%d]", FieldRules, i)] = cmp.Or(rule.Source, sourceProgram)
+	}
+	for _, c := range p.Canary {
+		v.Canary = append(v.Canary, CanaryView{Op: c.Op, Impl: c.Impl.String(), Fraction: c.Fraction, Calls: c.Limit()})
+		v.Sources[string(FieldCanary)+"."+c.Op] = c.source()
 	}
 	set := p.Quarantine.WithDefaults()
 	v.Quarantine = QuarantineView{Enabled: !set.Disabled, Failures: set.Failures, Window: shortTime(set.Window), Backoff: shortTime(set.Backoff)}

@@ -33,6 +33,11 @@ func (v VerifyView) String() string {
 	return text
 }
 
+// String returns the impl, its share of the calls and for how many of them.
+func (v CanaryView) String() string {
+	return fmt.Sprintf("%s for %.4g %% of the calls, until %d are compared", v.Impl, 100*v.Fraction, v.Calls)
+}
+
 // String returns where a rule applies and what it changes, in the words of a policy file.
 func (v RuleView) String() string {
 	var where, what []string

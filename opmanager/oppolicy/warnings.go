@@ -47,16 +47,19 @@ func (p *Policy) Warnings(known Names, resolve func(string) string) []string {
 		}
 		warnings = append(warnings, fmt.Sprintf("policy: %s names op %q, which is not dispatched here: primus ops explain %s", source, pattern, other.Name))
 	}
+	token := func(token Token, source string) {
+		if token.Vendor != "" {
+			vendor(token.Vendor, source)
+		}
+		if token.Impl != "" {
+			missing("impl", token.Impl, source, known.Impls)
+		}
+	}
 	orders := func(rules []OpRule) {
 		for _, rule := range rules {
 			op(rule.Pattern, rule.Source)
-			for _, token := range rule.Order {
-				if token.Vendor != "" {
-					vendor(token.Vendor, rule.Source)
-				}
-				if token.Impl != "" {
-					missing("impl", token.Impl, rule.Source, known.Impls)
-				}
+			for _, t := range rule.Order {
+				token(t, rule.Source)
 			}
 		}
 	}
@@ -76,6 +79,10 @@ func (p *Policy) Warnings(known Names, resolve func(string) string) []string {
 	}
 	for _, pattern := range p.Verify.Ops {
 		op(pattern, p.Source(FieldVerify))
+	}
+	for _, c := range p.Canary {
+		op(c.Op, c.source())
+		token(c.Impl, c.source())
 	}
 	return slices.Compact(warnings)
 }

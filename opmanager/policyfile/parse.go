@@ -58,6 +58,9 @@ func (r *reader) layer(entries []Entry) (*Layer, error) {
 			r.policy.SetSource(field, source)
 		}
 	}
+	if err := r.policy.Contradiction(); err != nil {
+		r.faults = append(r.faults, err)
+	}
 	if len(r.faults) > 0 {
 		return nil, errors.Join(r.faults...)
 	}

@@ -41,6 +41,7 @@ func (r *reader) keyReaders() []keyReader {
 		{string(oppolicy.FieldRules), r.rules},
 		{string(oppolicy.FieldQuarantine), r.quarantine},
 		{string(oppolicy.FieldVerify), r.verify},
+		{string(oppolicy.FieldCanary), r.canary},
 		{string(FieldPluginModules), r.pluginModules},
 		{string(FieldPluginSHA256), r.pluginSHA256},
 		{string(FieldIsolatePlugins), r.isolatePlugins},

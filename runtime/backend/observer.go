@@ -278,6 +278,7 @@ type Result struct {
 	Impls      []opmanager.ImplStats     // what each impl did in training
 	Reference  []opmanager.ReferenceCost // the ops that made steps slow because they ran on the reference
 	Unusable   []opmanager.UnusableImpl  // see opmanager.Manager.Unusable
+	Canaries   []opmanager.Canary        // impls on trial, and how that went
 	PutBack    []opmanager.PolicyPutBack // see opmanager.PolicyStack.PutBack
 	Prompt     string                    // the prompt of Sample
 	Sample     string                    // generated text, which begins with the prompt

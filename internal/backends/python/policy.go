@@ -29,6 +29,7 @@ func policy(tc *backend.TrainContext) (vars []launch.Variable, without []string)
 		{oppolicy.FieldSkip, oppolicy.EnvSkipCUDA, flag(v.SkipCUDA)},
 		{oppolicy.FieldRules, "", ""},
 		{oppolicy.FieldVerify, "", ""},
+		{oppolicy.FieldCanary, "", ""},
 	}
 	for _, f := range fields {
 		source := p.Source(f.field)

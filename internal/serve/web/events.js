@@ -14,6 +14,7 @@ function sentence(e) {
     case 'quarantined': return `${e.op}: ${e.impl_id} is in quarantine until ${e.until || 'it is cleared'}: ${e.cause}`;
     case 'released': return `${e.op}: ${e.impl_id} is used again`;
     case 'policy_changed': return `another policy is in force, generation ${e.generation}`;
+    case 'canary': return `${e.op}: canary ${e.cause}`;
     case 'verification_failed': return `${e.op}: ${e.impl_id}: ${e.cause}`;
     case 'checkpoint_saved': return `step ${e.checkpoint}`;
     case 'policy_put_back': case 'stalled': case 'spike': case 'skipped': case 'rewound': case 'diverged': case 'recovered': return e.cause;
@@ -34,7 +35,7 @@ function follow() {
     if (['policy_changed', 'policy_put_back', 'quarantined', 'released', 'run_started', 'checkpoint_saved', 'stalled', 'resumed', 'skipped', 'rewound', 'diverged', 'recovered', 'run_ended'].includes(e.type)) refreshSoon();
   };
   for (const type of ['registered', 'selected', 'switched', 'fell_back', 'failed', 'declined', 'quarantined', 'released', 'policy_changed', 'policy_put_back',
-    'verification_failed', 'run_started', 'checkpoint_saved', 'stalled', 'resumed', 'spike', 'skipped', 'rewound', 'diverged',
+    'canary', 'verification_failed', 'run_started', 'checkpoint_saved', 'stalled', 'resumed', 'spike', 'skipped', 'rewound', 'diverged',
     'recovered', 'run_ended', 'lost']) source.addEventListener(type, add);
 }
 

@@ -45,6 +45,7 @@ const maxAttempts = 5
 // computeGradients computes the mean loss and the clipped gradients of the current batch. Since
 // weights do not change, it starts again if an op failed and the manager could not fall back.
 func (e *engine) computeGradients(ctx context.Context, s *backend.Step) error {
+	e.manager.BeginStep(e.args.Seed, s.Step)
 	for attempt := 1; ; attempt++ {
 		err := e.tryGradients(ctx, s)
 		if err == nil || attempt == maxAttempts || e.together() || e.links.begun() || !e.canRepeat(err) {

@@ -365,6 +365,7 @@ func (t *trainer) finish(cause error) error {
 	r.RunLosses, r.LastStep, r.Duration, r.Err = t.state.RunLosses, t.state.Step, time.Since(t.started), cause
 	r.Impls, r.Unusable, r.Reference = t.tc.Manager.Stats(), t.tc.Manager.Unusable(), t.watch.Total()
 	r.PutBack, r.Health = t.tc.Manager.PolicyStack().PutBack(), t.health()
+	r.Canaries = t.tc.Manager.Canaries()
 	r.Ignored, r.Patches, r.Restarts = ignored(t.tc), t.tc.PatchResults, backend.ReadRestarts(t.tc.Environ)
 	r.Tracking = t.track.End(cause != nil && !errors.Is(cause, backend.ErrInterrupted))
 	var faults []error

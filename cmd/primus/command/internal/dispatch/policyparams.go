@@ -52,7 +52,7 @@ func experimentLayer(m *config.Module) (*policyfile.Layer, error) {
 			continue
 		}
 		if key, single := strings.CutPrefix(name, backend.DispatchPrefix); single {
-			if slices.Contains([]oppolicy.Field{oppolicy.FieldRules, oppolicy.FieldQuarantine, oppolicy.FieldVerify}, oppolicy.Field(key)) {
+			if slices.Contains([]oppolicy.Field{oppolicy.FieldRules, oppolicy.FieldQuarantine, oppolicy.FieldVerify, oppolicy.FieldCanary}, oppolicy.Field(key)) {
 				fail(value, path, "want %s in the %s block", key, backend.DispatchBlock)
 				continue
 			}

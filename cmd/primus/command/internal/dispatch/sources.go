@@ -91,7 +91,8 @@ func (s *Sources) Load() (layers opmanager.PolicyLayers, file *policyfile.Layer,
 	logErr := oppolicy.CheckLogging(s.Environment().lookup)
 	flags, flagsErr := s.Flags.policy()
 	layers[opmanager.LayerFlags] = opmanager.PolicyLayer{Policy: flags, Origin: "flags"}
-	if usage := errors.Join(envErr, logErr, flagsErr); usage != nil {
+	policy := layers.Policy()
+	if usage := errors.Join(envErr, logErr, flagsErr, policy.Contradiction()); usage != nil {
 		err = cli.UsageError{Err: usage}
 	}
 	return layers, file, errors.Join(fileErr, experimentErr, err)

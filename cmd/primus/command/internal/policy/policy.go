@@ -79,6 +79,12 @@ func printPolicy(prog cli.Program, v shownPolicy, plugins policyfile.Plugins) er
 	row("cross_device", v.CrossDevice.String())
 	row("quarantine", v.Quarantine.String())
 	row("verify", v.Verify.String())
+	if len(v.Canary) == 0 {
+		row("canary", "none")
+	}
+	for _, c := range v.Canary {
+		row("canary."+c.Op, c.String())
+	}
 	if len(v.PerOp) == 0 {
 		row("per_op_order", "none")
 	}
