@@ -94,7 +94,7 @@ mutants: ## count the wrong kernels that the conformance kit refuses (ARGS='-see
 	@CGO_ENABLED=0 go run ./internal/mutants $(ARGS)
 
 .PHONY: fuzz
-fuzz: ## run every fuzz test for a while and print a table (FUZZTIME=10s ARGS='-only tokenizer -o json')
+fuzz: ## run every fuzz test for a while and print a table (FUZZTIME=10s ARGS='-only tokenizer -o json|md')
 	@CGO_ENABLED=0 go run ./internal/fuzz -time $(FUZZTIME) $(ARGS)
 
 .PHONY: race

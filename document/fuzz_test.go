@@ -87,6 +87,7 @@ func FuzzSubstitute(f *testing.F) {
 	f.Add("x${A:2}${B:${C}}", "null")
 	f.Add("${A}${A}", "1e5")
 	f.Fuzz(func(t *testing.T, text, content string) {
+		defer primustest.Measured(len(text) + len(content))()
 		got, _, err := document.Substitute(document.StringValue(text), recordtest.Environment(map[string]string{"A": content}))
 		if err != nil {
 			return
@@ -103,6 +104,7 @@ func FuzzOverrides(f *testing.F) {
 	f.Add("--a", "-5", "b=[1, {'k': (1,)}]")
 	f.Add("a={'x': 1}", "a.y=2", "--=x")
 	f.Fuzz(func(t *testing.T, first, second, third string) {
+		defer primustest.Measured(len(first) + len(second) + len(third))()
 		m, _, err := document.ParseOverrides([]string{first, second, third})
 		if err != nil {
 			require.ErrorIs(t, err, document.ErrUsage)

@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/primus-fl/primus/internal/primustest"
 )
 
 type (
@@ -75,6 +77,7 @@ func TestParseErrors(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	f.Add("[1, {'k': (None, b'x')}]")
 	f.Fuzz(func(t *testing.T, text string) {
+		defer primustest.Measured(len(text))()
 		_, err := parseLiteral(text)
 		if !errors.Is(err, ErrUnhashable) && err != nil {
 			require.ErrorIs(t, err, ErrSyntax)

@@ -11,6 +11,8 @@ import (
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
+
+	"github.com/primus-fl/primus/internal/primustest"
 )
 
 func TestManifest(t *testing.T) {
@@ -75,6 +77,7 @@ func FuzzParseManifest(f *testing.F) {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
+		defer primustest.Measured(len(text))()
 		m, err := opmanager.ParseManifest(text)
 		if err != nil {
 			return

@@ -82,6 +82,7 @@ var layers = []layer{
 	{root: "internal/pyreader", allowed: []string{"runtime/patch"}},
 	{root: "internal/policytest", allowed: []string{"opmanager", "opregistry", "tensor"}},
 	{root: "internal/recordtest", allowed: []string{"document", "internal/primustest"}},
+	{root: "internal/fuzz", allowed: []string{"internal/primustest"}},
 	{root: "internal/generate", allowed: []string{"internal/dashboards", "ops", "opregistry", "internal/plugin"}},
 	{root: "internal/benchmarks", program: true},
 	{root: "internal/program", allowed: []string{"internal/primustest", "internal/settings"}},

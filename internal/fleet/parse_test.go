@@ -13,6 +13,8 @@ import (
 	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/ops"
+
+	"github.com/primus-fl/primus/internal/primustest"
 )
 
 // Whoever may write to etcd may write anything: it is an error at most.
@@ -23,6 +25,7 @@ func FuzzParseMember(f *testing.F) {
 	f.Add("a", []byte(`{"id":"","rank":"x"`))
 	f.Add("/a", []byte(`{"id":"a","host":"\u001b[2J","policy":{"rejected":"a\n12:00 joined b"}} `))
 	f.Fuzz(func(t *testing.T, key string, text []byte) {
+		defer primustest.Measured(len(key) + len(text))()
 		m, err := parseMember(key, text)
 		if err != nil {
 			return
@@ -54,6 +57,7 @@ func FuzzQuestion(f *testing.F) {
 	f.Add([]byte(`null`))
 	agent := &Agent{set: Settings{Manager: manager}, keys: Config{}.keys(), id: "a"}
 	f.Fuzz(func(t *testing.T, text []byte) {
+		defer primustest.Measured(len(text))()
 		r, mine := agent.answer(text)
 		if !mine {
 			assert.Zero(t, r)
@@ -82,6 +86,7 @@ func FuzzReply(f *testing.F) {
 	f.Add([]byte(`{"log":{"lines":["a","\u001b[2J"],"next":7}}`))
 	f.Add([]byte(`{}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
+		defer primustest.Measured(len(text))()
 		r := parseReply(text)
 		assert.NotEqual(t, r.Explanation == nil && !r.Usable && r.Status == nil && r.Log == nil, r.Error == "")
 	})

@@ -1,6 +1,9 @@
 // Command fuzz runs the fuzz tests of the module one after another and prints a table of them.
 //
-//	go run ./internal/fuzz [-time 10s] [-only REGEXP] [-o text|json]
+//	go run ./internal/fuzz [-time 10s] [-only REGEXP] [-o text|json|md]
+//
+// Bytes and time are those of the input that cost most, for each of its bytes; inputs of less than
+// 1 KiB count as 1 KiB.
 //
 // It exits with 1 if a test finds a fault, or runs fewer executions a second than its floor.
 package main
@@ -16,10 +19,14 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"regexp"
 	"strconv"
+	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/primus-fl/primus/internal/primustest"
 )
 
 // result is what the run of a target showed.
@@ -29,6 +36,8 @@ type result struct {
 	Rate   float64 `json:"execs_per_second"`
 	Floor  float64 `json:"floor"`
 	New    int64   `json:"new_inputs"` // that reached code which no earlier one had reached
+	Bytes  float64 `json:"worst_bytes_per_byte"`
+	Time   float64 `json:"worst_nanoseconds_per_byte"`
 	Fault  string  `json:"fault,omitempty"`
 }
 
@@ -46,7 +55,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	flags.SetOutput(progress)
 	length := flags.Duration("time", 10*time.Second, "how long each test runs")
 	pattern := flags.String("only", "", "run tests whose DIR.NAME matches this regular expression")
-	format := flags.String("o", "text", "print text or json")
+	format := flags.String("o", "text", "print text, json or md")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -58,8 +67,8 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 		return fmt.Errorf("given argument %q, want flags only", flags.Arg(0))
 	case *length < time.Second:
 		return fmt.Errorf("-time: given %v, want at least 1s", *length)
-	case *format != "text" && *format != "json":
-		return fmt.Errorf("-o: given %q, want text or json", *format)
+	case *format != "text" && *format != "json" && *format != "md":
+		return fmt.Errorf("-o: given %q, want text, json or md", *format)
 	}
 	all, err := targets(".", only)
 	if err != nil {
@@ -102,10 +111,17 @@ const grace = 5 * time.Minute
 func fuzz(ctx context.Context, t target, length time.Duration) result {
 	ctx, cancel := context.WithTimeout(ctx, length+grace)
 	defer cancel()
+	costs, err := os.MkdirTemp("", "fuzz")
+	if err != nil {
+		return result{Target: t.String(), Fault: err.Error()}
+	}
+	defer os.RemoveAll(costs)
 	cmd := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-fuzz", "^"+t.name+"$", "-fuzztime", length.String(), "-fuzzminimizetime", "20x", "./"+t.dir)
+	cmd.Env = append(os.Environ(), primustest.CostsVariable+"="+costs)
 	cmd.WaitDelay = 10 * time.Second
 	text, err := cmd.CombinedOutput()
 	r := read(t, text)
+	r.Bytes, r.Time = worst(costs)
 	switch {
 	case ctx.Err() != nil:
 		r.Fault = fmt.Sprintf("given %v, want an end within %v after it", length, grace)
@@ -139,6 +155,20 @@ func read(t target, text []byte) result {
 	return r
 }
 
+// worst returns the worst costs of all processes of a test.
+func worst(dir string) (bytes, nanoseconds float64) {
+	files, _ := filepath.Glob(filepath.Join(dir, "*"))
+	for _, file := range files {
+		var b, ns float64
+		if text, err := os.ReadFile(file); err == nil {
+			if n, _ := fmt.Sscan(string(text), &b, &ns); n == 2 {
+				bytes, nanoseconds = max(bytes, b), max(nanoseconds, ns)
+			}
+		}
+	}
+	return bytes, nanoseconds
+}
+
 // fault returns the lines of a failed run that are not its status.
 func fault(text []byte) string {
 	var kept []byte
@@ -159,13 +189,25 @@ func write(out io.Writer, format string, results []result) error {
 		return enc.Encode(results)
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "target\texecs\texecs/s\tfloor\tnew\tresult")
+	begin, between, end := "", "\t", "\n"
+	if format == "md" {
+		begin, between, end = "| ", " | ", " |\n"
+	}
+	row := func(cells ...string) { fmt.Fprint(w, begin, strings.Join(cells, between), end) }
+	row("target", "execs", "execs/s", "floor", "new", "bytes/byte", "ns/byte", "result")
+	if format == "md" {
+		row(":---", "---:", "---:", "---:", "---:", "---:", "---:", ":---")
+	}
 	for _, r := range results {
 		word := "ok"
 		if r.Fault != "" {
 			word = "fault"
 		}
-		fmt.Fprintf(w, "%s\t%d\t%.0f\t%.0f\t%d\t%s\n", r.Target, r.Execs, r.Rate, r.Floor, r.New, word)
+		bytes, ns := fmt.Sprintf("%.0f", r.Bytes), fmt.Sprintf("%.0f", r.Time)
+		if r.Bytes == 0 { // the test does not measure
+			bytes, ns = "", ""
+		}
+		row(r.Target, fmt.Sprint(r.Execs), fmt.Sprintf("%.0f", r.Rate), fmt.Sprintf("%.0f", r.Floor), fmt.Sprint(r.New), bytes, ns, word)
 	}
 	if err := w.Flush(); err != nil {
 		return err

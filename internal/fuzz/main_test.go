@@ -72,7 +72,7 @@ func TestWrongFlags(t *testing.T) {
 	for want, args := range map[string][]string{
 		`given argument "all", want flags only`:                                          {"all"},
 		"-time: given 1ms, want at least 1s":                                             {"-time", "1ms"},
-		`-o: given "xml", want text or json`:                                             {"-o", "xml"},
+		`-o: given "xml", want text, json or md`:                                         {"-o", "xml"},
 		`-only: given "^nothing$", want a regular expression that some DIR.NAME matches`: {"-only", "^nothing$"},
 		"-only: error parsing regexp: missing closing ): `(`":                            {"-only", "("},
 	} {

@@ -3,6 +3,8 @@ package pipeline
 import (
 	"strings"
 	"testing"
+
+	"github.com/primus-fl/primus/internal/primustest"
 )
 
 // FuzzLayout reads layouts of stages: what they are written out to has a bound, and reads as
@@ -15,6 +17,7 @@ func FuzzLayout(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
+		defer primustest.Measured(len(text))()
 		parts, err := Layout(text)
 		if err != nil {
 			return

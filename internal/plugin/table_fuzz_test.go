@@ -14,6 +14,8 @@ import (
 
 	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/vendors/abi"
+
+	"github.com/primus-fl/primus/internal/primustest"
 )
 
 // image is the memory of a library for readDescription, which is not Go's. Pointers that are small
@@ -112,6 +114,7 @@ func FuzzReadDescription(f *testing.F) {
 	f.Add([]byte(strings.Repeat("x", 4096)))
 	pointers := pointersOf()
 	f.Fuzz(func(t *testing.T, data []byte) {
+		defer primustest.Measured(len(data))()
 		m := newImage(t)
 		m.load(data, pointers)
 		d, err := readDescription(m.base(), false)

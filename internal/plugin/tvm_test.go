@@ -14,6 +14,8 @@ import (
 	"github.com/primus-fl/primus/ops/norm"
 	"github.com/primus-fl/primus/tensor"
 	"github.com/primus-fl/primus/vendors/loader"
+
+	"github.com/primus-fl/primus/internal/primustest"
 )
 
 // mapped is the catalogue that functions of tvm.c serve.
@@ -202,6 +204,7 @@ func FuzzMapping(f *testing.F) {
 	f.Add([]byte(addMapping))
 	f.Add([]byte(`{"vendor": "a", "functions": [{"function": "f", "op": "x", "args": ["a"], "where": {"b": 1e400}}]}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
+		defer primustest.Measured(len(text))()
 		m, err := plugin.Read(text)
 		if err != nil {
 			return

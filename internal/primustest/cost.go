@@ -1,7 +1,12 @@
 package primustest
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
 	"runtime"
+	"strconv"
+	"sync"
 	"testing"
 	"time"
 )
@@ -18,16 +23,71 @@ const (
 // them. It counts what the whole process does, so nothing else may run beside it.
 func Cost(t testing.TB, length, each int, f func()) {
 	t.Helper()
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	begin := cpuTime()
+	end := measure()
 	f()
-	took := cpuTime() - begin
-	runtime.ReadMemStats(&after)
-	if got, most := after.TotalAlloc-before.TotalAlloc, uint64(costBytes+each*length); got > most {
+	got, took := end()
+	keep(length, got, took)
+	if most := uint64(costBytes + each*length); got > most {
 		t.Errorf("given %d bytes, %d bytes were allocated, want at most %d", length, got, most)
 	}
 	if most := costTime + time.Duration(length)*costEach; took > most {
 		t.Errorf("given %d bytes, %v of the CPU were used, want at most %v", length, took, most)
+	}
+}
+
+// measure returns a function that returns what the process has allocated and used of the CPU since.
+func measure() func() (bytes uint64, took time.Duration) {
+	var before runtime.MemStats
+	runtime.ReadMemStats(&before)
+	begin := cpuTime()
+	return func() (uint64, time.Duration) {
+		took := cpuTime() - begin
+		var after runtime.MemStats
+		runtime.ReadMemStats(&after)
+		return after.TotalAlloc - before.TotalAlloc, took
+	}
+}
+
+// CostsVariable names a directory in which each process of a fuzz test keeps its worst costs.
+const CostsVariable = "PRIMUS_FUZZ_COSTS"
+
+// costUnit is what shorter inputs count as.
+const costUnit = 1 << 10
+
+// worst are the costs of the inputs of this process that cost most, per byte.
+var worst struct {
+	sync.Mutex
+	bytes, nanoseconds float64
+}
+
+// keep keeps the costs of an input if they are the worst so far and somebody asks for them.
+func keep(length int, bytes uint64, took time.Duration) {
+	dir := os.Getenv(CostsVariable)
+	if dir == "" {
+		return
+	}
+	worst.Lock()
+	defer worst.Unlock()
+	n := float64(max(length, costUnit))
+	b, ns := float64(bytes)/n, float64(took)/n
+	if b <= worst.bytes && ns <= worst.nanoseconds {
+		return
+	}
+	worst.bytes, worst.nanoseconds = max(b, worst.bytes), max(ns, worst.nanoseconds)
+	_ = os.WriteFile(filepath.Join(dir, strconv.Itoa(os.Getpid())), fmt.Appendf(nil, "%g %g", worst.bytes, worst.nanoseconds), 0o600)
+}
+
+// Measured keeps what a fuzz test of an input of so many bytes costs until the function that it
+// returns is called, for the table of make fuzz:
+//
+//	defer primustest.Measured(len(b))()
+func Measured(length int) func() {
+	if os.Getenv(CostsVariable) == "" {
+		return func() {}
+	}
+	end := measure()
+	return func() {
+		bytes, took := end()
+		keep(length, bytes, took)
 	}
 }

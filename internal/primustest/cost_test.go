@@ -2,9 +2,12 @@ package primustest
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // failures collects what a test would have failed with.
@@ -32,4 +35,26 @@ func TestCost(t *testing.T) {
 		assert.Regexp(t, `^given 100 bytes, 10\d{6} bytes were allocated, want at most 4195304$`, f.texts[0])
 	}
 	kept = nil
+}
+
+func TestMeasured(t *testing.T) {
+	dir := t.TempDir()
+	Measured(1)()
+	t.Setenv(CostsVariable, dir)
+	for _, n := range []int{1 << 20, 3 << 20, 2 << 20} {
+		func() {
+			defer Measured(1 << 10)()
+			kept = make([]byte, n)
+		}()
+	}
+	kept = nil
+	files, err := filepath.Glob(filepath.Join(dir, "*"))
+	require.NoError(t, err)
+	require.Len(t, files, 1)
+	text, err := os.ReadFile(files[0])
+	require.NoError(t, err)
+	var bytes, nanoseconds float64
+	_, err = fmt.Sscan(string(text), &bytes, &nanoseconds)
+	require.NoError(t, err)
+	assert.InDelta(t, 3<<10, bytes, 1<<10)
 }

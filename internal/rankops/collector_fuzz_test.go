@@ -8,6 +8,8 @@ import (
 
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/runtime/backend"
+
+	"github.com/primus-fl/primus/internal/primustest"
 )
 
 // FuzzCollector reads what a process may send: no line ends the collector, and what reaches the
@@ -18,6 +20,7 @@ func FuzzCollector(f *testing.F) {
 	f.Add([]byte(`{"protocol":1,"rank":"-1"}` + "\n" + `{"events":[{"event":"fell_back","times":18446744073709551615}]}`))
 	f.Add([]byte(`{"protocol":1}` + "\n" + `{"events":[{"event":"selected","times":1048576},{"event":"released","times":1048576}]}`))
 	f.Fuzz(func(t *testing.T, sent []byte) {
+		defer primustest.Measured(len(sent))()
 		told, events := 0, 0
 		c := &Collector{conns: map[net.Conn]struct{}{}, sink: Sink{
 			Event: func(rank int, _ opmanager.Event) {

@@ -16,6 +16,8 @@ import (
 	"github.com/primus-fl/primus/tensor"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/primus-fl/primus/internal/primustest"
 )
 
 // everyArgs has an argument of each sort.
@@ -288,6 +290,7 @@ func FuzzOpen(f *testing.F) {
 	require.NoError(f, err)
 	f.Add(text)
 	f.Fuzz(func(t *testing.T, text []byte) {
+		defer primustest.Measured(len(text))()
 		file := filepath.Join(t.TempDir(), "call.safetensors")
 		require.NoError(t, os.WriteFile(file, text, 0o600))
 		c, err := recording.Open(t.Context(), file, reg.Snapshot())

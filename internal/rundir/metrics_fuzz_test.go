@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/primus-fl/primus/internal/primustest"
 )
 
 // FuzzMetrics gives texts to the reader of metrics.jsonl. What it keeps are whole lines of the
@@ -21,6 +23,7 @@ func FuzzMetrics(f *testing.F) {
 		f.Add([]byte(text), int64(math.MaxInt64))
 	}
 	f.Fuzz(func(t *testing.T, text []byte, step int64) {
+		defer primustest.Measured(len(text))()
 		records, kept, _ := parse(text, step)
 		again, same, warnings := parse(kept, step)
 		if !bytes.Equal(kept, same) || len(again) != len(records) || len(warnings) > 0 {

@@ -14,6 +14,8 @@ import (
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/primus-fl/primus/internal/primustest"
 )
 
 // routes are the requests that the service knows, and some that it does not; TEXT is any text. The
@@ -43,6 +45,7 @@ func FuzzRequests(f *testing.F) {
 	var asked int
 	b := newHandlerBench(f, func() { asked++ })
 	f.Fuzz(func(t *testing.T, route uint8, text, query, headers, body string, trusted bool) {
+		defer primustest.Measured(len(text) + len(query) + len(headers) + len(body))()
 		method, path, _ := strings.Cut(routes[int(route)%len(routes)], " ")
 		target := strings.ReplaceAll(path, "TEXT", url.PathEscape(text))
 		if query != "" {

@@ -9,6 +9,8 @@ import (
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/primus-fl/primus/internal/primustest"
 )
 
 // flags are of each sort that commands have.
@@ -205,6 +207,7 @@ func FuzzFile(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
+		defer primustest.Measured(len(text))()
 		file := filepath.Join(t.TempDir(), "primus.yaml")
 		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 		t.Setenv(settings.EnvFile, file)

@@ -19,6 +19,8 @@ import (
 	"github.com/primus-fl/primus/tensor"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/primus-fl/primus/internal/primustest"
 )
 
 type args struct {
@@ -171,6 +173,7 @@ func TestJoin(t *testing.T) {
 func FuzzJoin(f *testing.F) {
 	f.Add(`{"traceEvents":[{"name":"a","ph":"X","ts":1,"pid":1}],"otherData":{"began":"2026-01-02T03:04:05Z"}}`, `{}`)
 	f.Fuzz(func(t *testing.T, a, b string) {
+		defer primustest.Measured(len(a) + len(b))()
 		var out bytes.Buffer
 		if err := timeline.Join(&out, timeline.Part{Name: "a", Reader: strings.NewReader(a)}, timeline.Part{Name: "b", Reader: strings.NewReader(b)}); err == nil {
 			require.NoError(t, timeline.Join(io.Discard, timeline.Part{Name: "joined", Reader: &out}))

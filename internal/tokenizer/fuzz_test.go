@@ -108,6 +108,7 @@ func FuzzRoundTrip(f *testing.F) {
 		tokenizers = append(tokenizers, tok)
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
+		defer primustest.Measured(len(text))()
 		valid := tokenizer.Valid(text)
 		require.True(t, utf8.Valid(valid))
 		for _, tok := range tokenizers {

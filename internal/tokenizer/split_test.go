@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/primus-fl/primus/internal/tokenizer"
+
+	"github.com/primus-fl/primus/internal/primustest"
 )
 
 // whiteSpace is \s as package regexp has it within a class.
@@ -96,6 +98,7 @@ func FuzzScanners(f *testing.F) {
 		all = append(all, comparison(f, name))
 	}
 	f.Fuzz(func(t *testing.T, text string) {
+		defer primustest.Measured(len(text))()
 		text = strings.ToValidUTF8(text, "\uFFFD")
 		for _, same := range all {
 			same(t, text)

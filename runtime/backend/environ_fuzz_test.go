@@ -7,6 +7,8 @@ import (
 
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/stretchr/testify/assert"
+
+	"github.com/primus-fl/primus/internal/primustest"
 )
 
 // FuzzExpand compares with a scanner that knows no regular expressions.
@@ -16,6 +18,7 @@ func FuzzExpand(f *testing.F) {
 	}
 	f.Add("${A}", "$A")
 	f.Fuzz(func(t *testing.T, text, value string) {
+		defer primustest.Measured(len(text) + len(value))()
 		e := backend.MapEnviron(map[string]string{"A": value, "B_2": "two"})
 		assert.Equal(t, scan(text, e.Lookup), e.Expand(text))
 	})

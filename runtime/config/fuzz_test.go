@@ -10,6 +10,8 @@ import (
 
 	"github.com/primus-fl/primus/document/formats"
 	"github.com/primus-fl/primus/runtime/config"
+
+	"github.com/primus-fl/primus/internal/primustest"
 )
 
 // FuzzExperiment loads an experiment over a preset that is fuzzed, too. What can be exported in a
@@ -21,6 +23,7 @@ func FuzzExperiment(f *testing.F) {
 	f.Add(experiment+"env: {A: $HOME, B: ${A:x}, C: null}\n", "x: ${A}\n? y\n: 2025-01-01\n", "exp_name=${A:1}")
 	f.Add("extends: exp.yaml\n", "", "--x")
 	f.Fuzz(func(t *testing.T, text, preset, token string) {
+		defer primustest.Measured(len(text) + len(preset) + len(token))()
 		presets := config.Root{Name: "presets", FS: fstest.MapFS{
 			"platforms/p.yaml": {Data: []byte("{name: p, num_nodes_env_key: , node_rank_env_key: , master_addr_env_key: , master_port_env_key: , gpus_per_node_env_key: , master_sink_level: , workspace: }")},
 			"modules/f/m.yaml": {Data: []byte(preset)},

@@ -6,6 +6,8 @@ import (
 
 	"github.com/primus-fl/primus/runtime/patch"
 	"github.com/stretchr/testify/assert"
+
+	"github.com/primus-fl/primus/internal/primustest"
 )
 
 func TestMatchVersion(t *testing.T) {
@@ -47,6 +49,7 @@ func FuzzMatchVersion(f *testing.F) {
 		f.Add(seed[0], seed[1])
 	}
 	f.Fuzz(func(t *testing.T, version, pattern string) {
+		defer primustest.Measured(len(version) + len(pattern))()
 		got, err := patch.MatchVersion(version, pattern)
 		if err != nil && (got || !strings.Contains(pattern, "*")) {
 			t.Fatalf("%q fits %q: %v, %v", version, pattern, got, err)
@@ -82,6 +85,7 @@ func FuzzParseFilter(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
+		defer primustest.Measured(len(text))()
 		ids, given := patch.ParseFilter(text).IDs()
 		for _, id := range ids {
 			if id == "" || id != strings.TrimSpace(id) || strings.Contains(id, ",") || !strings.Contains(text, id) {

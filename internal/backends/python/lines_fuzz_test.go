@@ -1,6 +1,10 @@
 package python
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/primus-fl/primus/internal/primustest"
+)
 
 // Lines come from programs of others: whatever they are, reading one returns.
 func FuzzLines(f *testing.F) {
@@ -14,6 +18,7 @@ func FuzzLines(f *testing.F) {
 		f.Add(line)
 	}
 	f.Fuzz(func(t *testing.T, line string) {
+		defer primustest.Measured(len(line))()
 		var l opLog
 		for rank := range 2 {
 			for _, e := range l.events(rank, line) {

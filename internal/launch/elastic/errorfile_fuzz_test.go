@@ -8,6 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/primus-fl/primus/internal/launch/elastic"
+
+	"github.com/primus-fl/primus/internal/primustest"
 )
 
 // FuzzErrorFile reads what ranks leave of their errors: no content is worse than an error, and one
@@ -19,6 +21,7 @@ func FuzzErrorFile(f *testing.F) {
 	f.Add([]byte("null"))
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, text []byte) {
+		defer primustest.Measured(len(text))()
 		file := filepath.Join(dir, "error.json")
 		require.NoError(t, os.WriteFile(file, text, 0o600))
 		e, err := elastic.ReadError(file)

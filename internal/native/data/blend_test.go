@@ -12,6 +12,8 @@ import (
 
 	"github.com/primus-fl/primus/internal/native/data"
 	"github.com/primus-fl/primus/internal/native/data/corpus"
+
+	"github.com/primus-fl/primus/internal/primustest"
 )
 
 // streamsOf returns sets whose tokens all have one value: 0 in the first, 1 in the second, …
@@ -187,6 +189,7 @@ func FuzzParseBlend(f *testing.F) {
 	f.Add("1e3 x")
 	f.Add("a b")
 	f.Fuzz(func(t *testing.T, spec string) {
+		defer primustest.Measured(len(spec))()
 		got, err := data.ParseBlend(spec)
 		if err != nil || len(got) == 1 && got[0].Path == spec {
 			return

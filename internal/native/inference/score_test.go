@@ -12,6 +12,8 @@ import (
 	"github.com/primus-fl/primus/internal/tokenizer"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/primus-fl/primus/internal/primustest"
 )
 
 // scorers returns a scorer and a function that returns −ln p of each token but the first, by a pass
@@ -174,6 +176,7 @@ func FuzzReadTask(f *testing.F) {
 	f.Add(`{"query": "a", "choices": ["b", "c"], "gold": 1}`)
 	f.Add("{\"choices\": [\"\", \"\"], \"gold\": 0}\n\n{}")
 	f.Fuzz(func(t *testing.T, text string) {
+		defer primustest.Measured(len(text))()
 		questions, err := inference.ReadTask("task", strings.NewReader(text))
 		if err != nil {
 			require.ErrorContains(t, err, "task: ")

@@ -14,6 +14,8 @@ import (
 	"github.com/primus-fl/primus/internal/native/model"
 	"github.com/primus-fl/primus/internal/native/posttrain"
 	"github.com/primus-fl/primus/internal/tokenizer"
+
+	"github.com/primus-fl/primus/internal/primustest"
 )
 
 func file(t *testing.T, lines ...string) string {
@@ -211,6 +213,7 @@ func FuzzRead(f *testing.F) {
 	f.Add(`{"prompt": "a", "response": "b"}`)
 	f.Add(`{"prompt": "a", "chosen": "b", "rejected": [{"role": "assistant", "content": ""}]}`)
 	f.Fuzz(func(t *testing.T, line string) {
+		defer primustest.Measured(len(line))()
 		for _, pairs := range []bool{false, true} {
 			s, err := read(t, posttrain.Tuning{}, pairs, line)
 			if err != nil {

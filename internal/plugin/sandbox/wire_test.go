@@ -10,6 +10,8 @@ import (
 
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/tensor"
+
+	"github.com/primus-fl/primus/internal/primustest"
 )
 
 // lists has arguments of the sorts that are more than one word.
@@ -92,6 +94,7 @@ func TestMessageIsCutOff(t *testing.T) {
 func FuzzMessage(f *testing.F) {
 	f.Add(message(f).body)
 	f.Fuzz(func(t *testing.T, body []byte) {
+		defer primustest.Measured(len(body))()
 		data := make([]byte, 4096)
 		v, err := decode(listsOp, body, data)
 		if err != nil {
@@ -113,6 +116,7 @@ func FuzzReply(f *testing.F) {
 	f.Add(b.Bytes())
 	f.Add([]byte{0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff})
 	f.Fuzz(func(t *testing.T, data []byte) {
+		defer primustest.Measured(len(data))()
 		r, err := readReply(bytes.NewReader(data))
 		if err != nil {
 			return

@@ -18,6 +18,8 @@ import (
 	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/stretchr/testify/require"
+
+	"github.com/primus-fl/primus/internal/primustest"
 )
 
 // Any body is answered with a text or with an error of the client, in OpenAI's form.
@@ -54,6 +56,7 @@ func FuzzBodies(f *testing.F) {
 	server := httptest.NewServer(h)
 	f.Cleanup(server.Close)
 	f.Fuzz(func(t *testing.T, body string, chat bool) {
+		defer primustest.Measured(len(body))()
 		path := "/v1/completions"
 		if chat {
 			path = "/v1/chat/completions"

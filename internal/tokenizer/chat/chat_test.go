@@ -10,6 +10,8 @@ import (
 	"github.com/primus-fl/primus/internal/tokenizer/chat"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/primus-fl/primus/internal/primustest"
 )
 
 func parse(t *testing.T, source string) *chat.Template {
@@ -170,6 +172,7 @@ func FuzzTemplate(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, source string) {
+		defer primustest.Measured(len(source))()
 		if len(source) > 1000 {
 			return
 		}

@@ -12,6 +12,8 @@ import (
 
 	"github.com/primus-fl/primus/internal/native/checkpoint"
 	"github.com/primus-fl/primus/runtime/backend"
+
+	"github.com/primus-fl/primus/internal/primustest"
 )
 
 // FuzzState gives texts to the reader of trainer_state.json. A state that it accepts belongs to the
@@ -53,6 +55,7 @@ func FuzzState(f *testing.F) {
 	}
 	path := filepath.Join(c.Path(), stateFile)
 	f.Fuzz(func(t *testing.T, text []byte) {
+		defer primustest.Measured(len(text))()
 		read := func(text []byte) (*state, error) {
 			if err := os.WriteFile(path, text, 0o644); err != nil {
 				t.Fatal(err)

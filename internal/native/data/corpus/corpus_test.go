@@ -14,6 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/primus-fl/primus/internal/native/data/corpus"
+
+	"github.com/primus-fl/primus/internal/primustest"
 )
 
 func gzipped(t *testing.T, text string) []byte {
@@ -227,6 +229,7 @@ func FuzzLines(f *testing.F) {
 	f.Add([]byte("\r\n\n{}"))
 	f.Add([]byte(`{"text":"\ud800"}`))
 	f.Fuzz(func(t *testing.T, content []byte) {
+		defer primustest.Measured(len(content))()
 		if len(content) == 0 {
 			return
 		}

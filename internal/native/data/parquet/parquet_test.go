@@ -13,6 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/primus-fl/primus/internal/native/data/parquet"
+
+	"github.com/primus-fl/primus/internal/primustest"
 )
 
 // The files in testdata have 300 rows and were written with parquet-go 0.32, for each kind of page,
@@ -138,6 +140,7 @@ func FuzzParquet(f *testing.F) {
 		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
+		defer primustest.Measured(len(b))()
 		file, err := parquet.Open(t.Context(), bytes.NewReader(b), int64(len(b)))
 		if err != nil {
 			return

@@ -8,6 +8,8 @@ import (
 	"github.com/primus-fl/primus/internal/pyreader/internal/eval"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/primus-fl/primus/internal/primustest"
 )
 
 // files returns a source tree.
@@ -218,6 +220,7 @@ func FuzzMachine(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
+		defer primustest.Measured(len(text))()
 		m := eval.New(files(map[string]string{"m.py": text}))
 		m.OnStore = func(s *eval.Store) { eval.Repr(s.Value) }
 		mod := m.Import("m").(*eval.Module)

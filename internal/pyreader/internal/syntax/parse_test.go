@@ -8,6 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/primus-fl/primus/internal/pyreader/internal/syntax"
+
+	"github.com/primus-fl/primus/internal/primustest"
 )
 
 func TestSyntaxErrors(t *testing.T) {
@@ -75,6 +77,7 @@ func FuzzParse(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, source string) {
+		defer primustest.Measured(len(source))()
 		file, err := syntax.Parse("fuzz.py", []byte(source))
 		if err != nil {
 			var fault *syntax.Error

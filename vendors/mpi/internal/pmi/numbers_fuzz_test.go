@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 	"testing"
+
+	"github.com/primus-fl/primus/internal/primustest"
 )
 
 // FuzzParse reads lists of ranks as another process sends them: each is read as what its numbers
@@ -13,6 +15,7 @@ func FuzzParse(f *testing.F) {
 		f.Add(list)
 	}
 	f.Fuzz(func(t *testing.T, list string) {
+		defer primustest.Measured(len(list))()
 		all := Parse(list)
 		if len(all) > maxRanks {
 			t.Fatalf("given %d numbers, want at most %d", len(all), maxRanks)

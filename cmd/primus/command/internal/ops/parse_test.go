@@ -7,6 +7,8 @@ import (
 	"github.com/primus-fl/primus/cmd/primus/command/internal/ops"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/primus-fl/primus/internal/primustest"
 )
 
 func FuzzCatalog(f *testing.F) {
@@ -14,6 +16,7 @@ func FuzzCatalog(f *testing.F) {
 	f.Add(`[{"op": "x", "impl_id": "a", "kind": "vendor"}]`)
 	f.Add("[{\"op\"\xff: [}")
 	f.Fuzz(func(t *testing.T, text string) {
+		defer primustest.Measured(len(text))()
 		entries, err := ops.Parse("f", []byte(text))
 		if err == nil {
 			assert.LessOrEqual(t, len(entries), len(text))
