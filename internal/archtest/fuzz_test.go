@@ -44,8 +44,8 @@ var trusted = map[string]string{
 	"internal/plugin/scaffold":          "what the go command says of modules that are compiled next",
 }
 
-// decodes returns where a file calls a decoder, "" if it calls none.
-func (s source) decodes() string {
+// decodes returns where a file calls one of some decoders, "" if it calls none.
+func (s source) decodes(decoders map[string][]string) string {
 	names := map[string]string{} // of the packages in the file
 	for _, i := range s.imports() {
 		if decoders[i.path] == nil {
@@ -116,7 +116,7 @@ func checkFuzzed(files []source, trusted map[string]string) []string {
 				fuzzed[target] = fuzzed[target] || path.Dir(target) == s.dir
 			}
 		case !s.isTest() && !s.isKit() && ships[s.dir] && decodes[s.dir] == "":
-			decodes[s.dir] = s.decodes()
+			decodes[s.dir] = s.decodes(decoders)
 		}
 	}
 	var faults []string

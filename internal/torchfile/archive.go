@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/primus-fl/primus/internal/meter"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -40,11 +41,12 @@ func readArchive(r *io.SectionReader) (*archive, error) {
 	if err != nil {
 		return nil, err
 	}
-	text, err := read(s)
+	budget := newMeter()
+	text, err := read(s, budget)
 	if err != nil {
 		return nil, err
 	}
-	a.root, err = unpickle(text)
+	a.root, err = unpickle(text, budget)
 	return a, err
 }
 
@@ -63,15 +65,12 @@ func (a *archive) section(name string) (*io.SectionReader, error) {
 }
 
 // read returns the whole of a pickle.
-func read(s *io.SectionReader) ([]byte, error) {
-	if s.Size() > maxPickle {
-		return nil, fmt.Errorf("given a pickle of %d bytes, want at most %d", s.Size(), maxPickle)
-	}
-	text := make([]byte, s.Size())
-	if _, err := io.ReadFull(s, text); err != nil {
+func read(s *io.SectionReader, budget *meter.Meter) ([]byte, error) {
+	if err := budget.Allocate(s.Size()); err != nil {
 		return nil, err
 	}
-	return text, nil
+	text := make([]byte, s.Size())
+	return text, budget.ReadAt(s, text, 0)
 }
 
 // piece is a tensor in an archive, in row-major order.

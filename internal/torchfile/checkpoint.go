@@ -51,7 +51,7 @@ func OpenCheckpoint(dir string) (*Checkpoint, error) {
 		return nil, fmt.Errorf("torchfile: %w", durable.Explain(err))
 	}
 	c := &Checkpoint{dir: dir, tensors: map[string]*Tensor{}, files: map[string]*os.File{}}
-	root, err := unpickle(text)
+	root, err := unpickle(text, newMeter())
 	if err == nil {
 		err = c.read(root)
 	}

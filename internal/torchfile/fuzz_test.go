@@ -43,7 +43,7 @@ func doubled(times int) string {
 
 // describeAll reads a description as OpenCheckpoint does.
 func describeAll(text []byte) (*Checkpoint, error) {
-	root, err := unpickle(text)
+	root, err := unpickle(text, newMeter())
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func TestShortPicklesAreCheap(t *testing.T) {
 
 // The pieces of a tensor may be one value many times.
 func TestPiecesAreBounded(t *testing.T) {
-	root, err := unpickle([]byte(metadata("K\x02K\x03\x86", one, "K\x18")))
+	root, err := unpickle([]byte(metadata("K\x02K\x03\x86", one, "K\x18")), newMeter())
 	if err != nil {
 		t.Fatal(err)
 	}

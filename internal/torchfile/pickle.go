@@ -1,18 +1,22 @@
 package torchfile
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/primus-fl/primus/internal/meter"
 )
 
 // Limits of a pickle. Its instructions may use a value as often as they like, so that what is made
 // of values has limits of its own.
 const (
 	maxPickle = 64 << 20 // bytes
+	maxSteps  = 1 << 24  // instructions
 	maxClass  = 512      // bytes of the name of a class
 	maxDims   = 32       // of a tensor
 	maxChunks = 1 << 20  // of all tensors
@@ -53,11 +57,18 @@ var allowed = regexp.MustCompile(`^(` + strings.Join([]string{
 	`megatron\.[\w.]*`,
 }, "|") + `)$`)
 
+// newMeter returns the budget of a pickle, which takes less than a second.
+func newMeter() *meter.Meter {
+	return meter.New(context.Background(), "the pickle", "save the tensors alone, without other objects", meter.Budget{Bytes: maxPickle, Steps: maxSteps, Unit: "instructions"})
+}
+
 // unpickle returns the value that a pickle describes.
-func unpickle(text []byte) (v any, err error) {
+func unpickle(text []byte, budget *meter.Meter) (v any, err error) {
 	m := &machine{rest: text, memo: map[int]any{}}
 	for v == nil && err == nil {
-		v, err = m.step()
+		if err = budget.Spend(1); err == nil {
+			v, err = m.step()
+		}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("byte %d of the pickle: %w", len(text)-len(m.rest), err)

@@ -72,7 +72,7 @@ func Lines(ctx context.Context, path string, yield func(Line) error) error {
 	}
 	defer f.Close()
 	layout := layoutOf(path, JSONL)
-	return unpacked(f, path, layout, new(atomic.Int64), func(content io.Reader) error { return lines(ctx, path, content, maxLine, yield) })
+	return unpacked(ctx, f, path, layout, new(atomic.Int64), func(content io.Reader) error { return lines(ctx, path, content, maxLine, yield) })
 }
 
 // lines is Lines for an open file.

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/primus-fl/primus/internal/durable"
+	"github.com/primus-fl/primus/internal/meter"
 )
 
 // PieceSize is how much of a long document is passed on at once, at most.
@@ -73,19 +74,23 @@ func (r *reader) file(s source) error {
 	if s.layout.format == JSONL {
 		read = func(content io.Reader) error { return r.lines(s.path, content) }
 	}
-	return unpacked(f, s.path, s.layout, r.read, read)
+	return unpacked(r.ctx, f, s.path, s.layout, r.read, read)
 }
 
 // unpacked reads the content of a file. It counts the bytes of the file that are read, and adds the
-// path to errors about them.
-func unpacked(f *os.File, path string, l layout, total *atomic.Int64, read func(io.Reader) error) error {
+// path to errors about them. The end of ctx ends the unpacking.
+func unpacked(ctx context.Context, f *os.File, path string, l layout, total *atomic.Int64, read func(io.Reader) error) error {
 	packed := &counted{Reader: f, total: total}
 	content, err := l.decompress(packed)
 	if err != nil {
 		return fmt.Errorf("%s: %w", filepath.Clean(path), unpackError(l.compression, packed.n, err))
 	}
 	defer content.Close()
-	err = read(content)
+	m := meter.New(ctx, "unpacking", "", meter.Budget{}) // a text may be of any length
+	err = read(m.Reader(content))
+	if m.Err() != nil {
+		return fmt.Errorf("%s: %w", filepath.Clean(path), m.Err())
+	}
 	if failed, ok := errors.AsType[*sourceError](err); ok {
 		err = failed.error
 		if l.compression != "" {
