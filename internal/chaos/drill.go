@@ -92,6 +92,9 @@ var drills = []drill{
 		attack: "1,000 clients of twelve bad kinds, each kind with an address, beside ten good ones of a served model",
 		promise: "every good request is answered, the 95th percentile of its first token is at most three times that without them or 150 ms, " +
 			"less than 1 GiB is taken above the model, and nothing stays behind"},
+	{name: "cancel", tries: 10, try: cancelWork,
+		attack:  "the end of the context at a random moment of costly work: chat templates, repositories of patches, packed texts, Parquet, headers and tensors",
+		promise: "the work ends within 100 ms"},
 }
 
 func names(drills []drill) []string {
