@@ -30,6 +30,10 @@ func sumSquaresVector([]float32) (int, float64) { return 0, 0 }
 
 func dotRows(dst, x, y []float32, pitch int) { dotRowsGeneric(dst, x, y, pitch) }
 
+func tileVector() int { return 0 }
+
+func dotTile(*TileProducts, *TileSums, []float32, int, []float32, int, int) {}
+
 func axpyRows(dst, a, y []float32, pitch int) { axpyRowsGeneric(dst, a, y, pitch) }
 
 func sumRows(dst, w []float32, wStep int, y []float32, pitch int, rows []int32) {

@@ -34,6 +34,38 @@ func DotRowsF16(dst, x []float32, y []uint16, pitch int) {
 	dotRowsF16(dst, x, y, pitch)
 }
 
+// The rows of x and of y of which DotTile computes the products.
+const (
+	TileX = 3
+	TileY = 4
+)
+
+// TileProducts are the products of a tile: that of row i of x with row j of y is element 3j+i.
+type TileProducts [TileX * TileY]float32
+
+// TileSums is scratch for DotTile.
+type TileSums [2 * TileX * TileY * 16]float32
+
+// TileVector returns the number of elements of which the rows of DotTile are multiples, 0 where the
+// CPU has no instructions for it.
+func TileVector() int { return tileVector() }
+
+// DotTile stores the products of three rows of x with four rows of y, each of n elements:
+//
+//	dst[3j+i] = Σ x[i·xPitch+k]·y[j·yPitch+k]
+//
+// with the bits that Dot has. n is a multiple of TileVector, and a pitch is at least n. sums is
+// overwritten.
+func DotTile(dst *TileProducts, sums *TileSums, x []float32, xPitch int, y []float32, yPitch, n int) {
+	if v := TileVector(); v == 0 || n%v != 0 {
+		panic("BUG: vector: tile of rows that are not whole vectors")
+	}
+	x, y = x[:rowsEnd(TileX, n, xPitch)], y[:rowsEnd(TileY, n, yPitch)]
+	race.Read(x)
+	race.Read(y)
+	dotTile(dst, sums, x, xPitch, y, yPitch, n)
+}
+
 // AxpyRows adds multiples of the rows of a matrix:
 //
 //	dst[j] += a[i]·y[i·pitch+j]

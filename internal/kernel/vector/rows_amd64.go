@@ -37,6 +37,26 @@ func dotRowsF16(dst, x []float32, y []uint16, pitch int) {
 	}
 }
 
+func dotTile(dst *TileProducts, sums *TileSums, x []float32, xPitch int, y []float32, yPitch, n int) {
+	if cpufeat.Has(cpufeat.AVX512) {
+		dotTileAVX512(dst, sums, x, xPitch, y, yPitch, n)
+	} else {
+		dotTileAVX2(dst, sums, x, xPitch, y, yPitch, n)
+	}
+}
+
+// tileVector is the number of elements of which the rows of a tile are made; 0 means that there are
+// no tiles.
+func tileVector() int {
+	switch {
+	case cpufeat.Has(cpufeat.AVX512):
+		return 16
+	case cpufeat.Has(cpufeat.AVX2):
+		return 8
+	}
+	return 0
+}
+
 func axpyRows(dst, a, y []float32, pitch int) {
 	switch {
 	case cpufeat.Has(cpufeat.AVX512):
@@ -78,6 +98,12 @@ func dotRowsBF16AVX2(dst, x []float32, y []uint16, pitch int)
 
 //go:noescape
 func dotRowsF16AVX2(dst, x []float32, y []uint16, pitch int)
+
+//go:noescape
+func dotTileAVX512(dst *TileProducts, sums *TileSums, x []float32, xPitch int, y []float32, yPitch, n int)
+
+//go:noescape
+func dotTileAVX2(dst *TileProducts, sums *TileSums, x []float32, xPitch int, y []float32, yPitch, n int)
 
 //go:noescape
 func axpyRowsAVX512(dst, a, y []float32, pitch int)

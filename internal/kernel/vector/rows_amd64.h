@@ -91,6 +91,207 @@ TEXT DOTROWSBF16(SB), NOSPLIT, $16-80
 TEXT DOTROWSF16(SB), NOSPLIT, $16-80
 	DOTROWS(FROMF16, 2, HALFTAIL)
 
+// TILESTEP adds the products of one vector of each of three rows at R11 with one of each of four
+// rows at R12, and moves on by some vectors.
+#define TILESTEP(vectors) \
+	VMOVUPS (R11), V12           \
+	VMOVUPS (R11)(R8*1), V13     \
+	VMOVUPS (R11)(R8*2), V14     \
+	VMOVUPS (R12), V15           \
+	VFMADD231PS V15, V12, V0     \
+	VFMADD231PS V15, V13, V1     \
+	VFMADD231PS V15, V14, V2     \
+	VMOVUPS (R12)(R9*1), V15     \
+	VFMADD231PS V15, V12, V3     \
+	VFMADD231PS V15, V13, V4     \
+	VFMADD231PS V15, V14, V5     \
+	VMOVUPS (R12)(R9*2), V15     \
+	VFMADD231PS V15, V12, V6     \
+	VFMADD231PS V15, V13, V7     \
+	VFMADD231PS V15, V14, V8     \
+	VMOVUPS (R12)(R10*1), V15    \
+	VFMADD231PS V15, V12, V9     \
+	VFMADD231PS V15, V13, V10    \
+	VFMADD231PS V15, V14, V11    \
+	ADDQ $(vectors*4*LANES), R11 \
+	ADDQ $(vectors*4*LANES), R12
+
+// dotTile makes four passes, each over every fourth vector of the rows: pass AX computes the sums
+// that DOT has in V0 to V3, of all twelve products. BX holds the sums of the first two passes, and
+// then those of the third. Each pass fetches one of the four rows after those of y, which a caller
+// that goes through a matrix needs next.
+//
+// func dotTile(dst *TileProducts, sums *TileSums, x []float32, xPitch int, y []float32, yPitch, n int)
+TEXT DOTTILE(SB), NOSPLIT, $0-88
+	MOVQ sums+8(FP), BX
+	MOVQ x_base+16(FP), SI
+	MOVQ xPitch+40(FP), R8
+	MOVQ y_base+48(FP), DX
+	MOVQ yPitch+72(FP), R9
+	MOVQ n+80(FP), R13
+	SHLQ $2, R8
+	SHLQ $2, R9
+	LEAQ (R9)(R9*2), R10
+	LEAQ (DX)(R9*4), R15
+	XORQ AX, AX
+
+pass:
+	VXORPS V0, V0, V0
+	VXORPS V1, V1, V1
+	VXORPS V2, V2, V2
+	VXORPS V3, V3, V3
+	VXORPS V4, V4, V4
+	VXORPS V5, V5, V5
+	VXORPS V6, V6, V6
+	VXORPS V7, V7, V7
+	VXORPS V8, V8, V8
+	VXORPS V9, V9, V9
+	VXORPS V10, V10, V10
+	VXORPS V11, V11, V11
+	MOVQ SI, R11
+	MOVQ DX, R12
+	MOVQ R15, R14
+	ADDQ R9, R15
+	MOVQ R13, CX
+
+tile4:
+	CMPQ CX, $(4*LANES)
+	JLT  tile1
+	PREFETCHT0 (R14)
+	PREFETCHT0 64(R14)
+	ADDQ $(16*LANES), R14
+	TILESTEP(4)
+	SUBQ $(4*LANES), CX
+	JMP  tile4
+
+tile1:
+	TESTQ AX, AX
+	JNE   passed
+
+tileRest:
+	CMPQ CX, $LANES
+	JLT  passed
+	TILESTEP(1)
+	SUBQ $LANES, CX
+	JMP  tileRest
+
+passed:
+	ADDQ $(4*LANES), SI
+	ADDQ $(4*LANES), DX
+	INCQ AX
+	CMPQ AX, $2
+	JEQ  second
+	CMPQ AX, $3
+	JEQ  third
+	CMPQ AX, $4
+	JEQ  fourth
+	VMOVUPS V0, (0*LANES)(BX)
+	VMOVUPS V1, (4*LANES)(BX)
+	VMOVUPS V2, (8*LANES)(BX)
+	VMOVUPS V3, (12*LANES)(BX)
+	VMOVUPS V4, (16*LANES)(BX)
+	VMOVUPS V5, (20*LANES)(BX)
+	VMOVUPS V6, (24*LANES)(BX)
+	VMOVUPS V7, (28*LANES)(BX)
+	VMOVUPS V8, (32*LANES)(BX)
+	VMOVUPS V9, (36*LANES)(BX)
+	VMOVUPS V10, (40*LANES)(BX)
+	VMOVUPS V11, (44*LANES)(BX)
+	JMP pass
+
+second:
+	VADDPS  (0*LANES)(BX), V0, V0
+	VADDPS  (4*LANES)(BX), V1, V1
+	VADDPS  (8*LANES)(BX), V2, V2
+	VADDPS  (12*LANES)(BX), V3, V3
+	VADDPS  (16*LANES)(BX), V4, V4
+	VADDPS  (20*LANES)(BX), V5, V5
+	VADDPS  (24*LANES)(BX), V6, V6
+	VADDPS  (28*LANES)(BX), V7, V7
+	VADDPS  (32*LANES)(BX), V8, V8
+	VADDPS  (36*LANES)(BX), V9, V9
+	VADDPS  (40*LANES)(BX), V10, V10
+	VADDPS  (44*LANES)(BX), V11, V11
+	VMOVUPS V0, (0*LANES)(BX)
+	VMOVUPS V1, (4*LANES)(BX)
+	VMOVUPS V2, (8*LANES)(BX)
+	VMOVUPS V3, (12*LANES)(BX)
+	VMOVUPS V4, (16*LANES)(BX)
+	VMOVUPS V5, (20*LANES)(BX)
+	VMOVUPS V6, (24*LANES)(BX)
+	VMOVUPS V7, (28*LANES)(BX)
+	VMOVUPS V8, (32*LANES)(BX)
+	VMOVUPS V9, (36*LANES)(BX)
+	VMOVUPS V10, (40*LANES)(BX)
+	VMOVUPS V11, (44*LANES)(BX)
+	JMP pass
+
+third:
+	VMOVUPS V0, (48*LANES)(BX)
+	VMOVUPS V1, (52*LANES)(BX)
+	VMOVUPS V2, (56*LANES)(BX)
+	VMOVUPS V3, (60*LANES)(BX)
+	VMOVUPS V4, (64*LANES)(BX)
+	VMOVUPS V5, (68*LANES)(BX)
+	VMOVUPS V6, (72*LANES)(BX)
+	VMOVUPS V7, (76*LANES)(BX)
+	VMOVUPS V8, (80*LANES)(BX)
+	VMOVUPS V9, (84*LANES)(BX)
+	VMOVUPS V10, (88*LANES)(BX)
+	VMOVUPS V11, (92*LANES)(BX)
+	JMP pass
+
+fourth:
+	VADDPS  (48*LANES)(BX), V0, V0
+	VADDPS  (52*LANES)(BX), V1, V1
+	VADDPS  (56*LANES)(BX), V2, V2
+	VADDPS  (60*LANES)(BX), V3, V3
+	VADDPS  (64*LANES)(BX), V4, V4
+	VADDPS  (68*LANES)(BX), V5, V5
+	VADDPS  (72*LANES)(BX), V6, V6
+	VADDPS  (76*LANES)(BX), V7, V7
+	VADDPS  (80*LANES)(BX), V8, V8
+	VADDPS  (84*LANES)(BX), V9, V9
+	VADDPS  (88*LANES)(BX), V10, V10
+	VADDPS  (92*LANES)(BX), V11, V11
+	VADDPS  (0*LANES)(BX), V0, V0
+	VADDPS  (4*LANES)(BX), V1, V1
+	VADDPS  (8*LANES)(BX), V2, V2
+	VADDPS  (12*LANES)(BX), V3, V3
+	VADDPS  (16*LANES)(BX), V4, V4
+	VADDPS  (20*LANES)(BX), V5, V5
+	VADDPS  (24*LANES)(BX), V6, V6
+	VADDPS  (28*LANES)(BX), V7, V7
+	VADDPS  (32*LANES)(BX), V8, V8
+	VADDPS  (36*LANES)(BX), V9, V9
+	VADDPS  (40*LANES)(BX), V10, V10
+	VADDPS  (44*LANES)(BX), V11, V11
+	VMOVUPS V0, (0*LANES)(BX)
+	VMOVUPS V1, (4*LANES)(BX)
+	VMOVUPS V2, (8*LANES)(BX)
+	VMOVUPS V3, (12*LANES)(BX)
+	VMOVUPS V4, (16*LANES)(BX)
+	VMOVUPS V5, (20*LANES)(BX)
+	VMOVUPS V6, (24*LANES)(BX)
+	VMOVUPS V7, (28*LANES)(BX)
+	VMOVUPS V8, (32*LANES)(BX)
+	VMOVUPS V9, (36*LANES)(BX)
+	VMOVUPS V10, (40*LANES)(BX)
+	VMOVUPS V11, (44*LANES)(BX)
+	MOVQ dst+0(FP), DI
+	MOVQ $12, CX
+
+fold:
+	VMOVUPS (BX), V0
+	FOLD(VADDPS, VADDSS)
+	VMOVSS X0, (DI)
+	ADDQ $(4*LANES), BX
+	ADDQ $4, DI
+	DECQ CX
+	JNE  fold
+	VZEROUPPER
+	RET
+
 // func axpyRows(dst, a, y []float32, pitch int)
 TEXT AXPYROWS(SB), NOSPLIT, $0-80
 	MOVQ dst_base+0(FP), DI

@@ -20,5 +20,10 @@ copy:                        \
 #define DOTROWSF32 ·dotRowsAVX2
 #define DOTROWSBF16 ·dotRowsBF16AVX2
 #define DOTROWSF16 ·dotRowsF16AVX2
+#define DOTTILE ·dotTileAVX2
+#define V12 Y12
+#define V13 Y13
+#define V14 Y14
+#define V15 Y15
 
 #include "rows_amd64.h"

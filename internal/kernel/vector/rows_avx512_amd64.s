@@ -11,5 +11,10 @@
 #define DOTROWSF32 ·dotRowsAVX512
 #define DOTROWSBF16 ·dotRowsBF16AVX512
 #define DOTROWSF16 ·dotRowsF16AVX512
+#define DOTTILE ·dotTileAVX512
+#define V12 Z12
+#define V13 Z13
+#define V14 Z14
+#define V15 Z15
 
 #include "rows_amd64.h"

@@ -49,6 +49,36 @@ func TestDotRowsHasTheBitsOfDot(t *testing.T) {
 	assert.Panics(t, func() { vector.DotRowsBF16(make([]float32, 2), make([]float32, 4), make([]uint16, 7), 4) })
 }
 
+func TestDotTileHasTheBitsOfDot(t *testing.T) {
+	kerneltest.EachFeature(t, func(t *testing.T) {
+		vectors := vector.TileVector()
+		if vectors == 0 {
+			t.Skip("the CPU has no instructions for tiles")
+		}
+		r := rand.New(rand.NewPCG(12, 13))
+		for n := 0; n <= 11*vectors; n += vectors {
+			for offset := range 3 {
+				xPitch, yPitch := n+offset, n+5*offset
+				x, y := kerneltest.NewOperand(r, offset, vector.TileX*xPitch), kerneltest.NewOperand(r, offset+1, vector.TileY*yPitch)
+				var dst, want vector.TileProducts
+				for i := range vector.TileX {
+					for j := range vector.TileY {
+						want[vector.TileX*j+i] = vector.Dot(x.Data[i*xPitch:][:n], y.Data[j*yPitch:][:n])
+					}
+				}
+				vector.DotTile(&dst, new(vector.TileSums), x.Data, xPitch, y.Data, yPitch, n)
+				require.Equal(t, want, dst, "rows of %d at %d", n, offset)
+			}
+		}
+		assert.Panics(t, func() {
+			vector.DotTile(new(vector.TileProducts), new(vector.TileSums), make([]float32, 99), 33, make([]float32, 132), 33, 33)
+		})
+		assert.Panics(t, func() {
+			vector.DotTile(new(vector.TileProducts), new(vector.TileSums), make([]float32, 95), 32, make([]float32, 128), 32, 32)
+		})
+	})
+}
+
 func TestAxpyRowsHasTheBitsOfAxpy(t *testing.T) {
 	kerneltest.EachFeature(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(8, 9))

@@ -256,6 +256,10 @@ func dotRows(dst, x, y []float32, pitch int) {
 	}
 }
 
+func tileVector() int { return 0 }
+
+func dotTile(*TileProducts, *TileSums, []float32, int, []float32, int, int) {}
+
 func axpyRows(dst, a, y []float32, pitch int) {
 	for i, v := range a {
 		axpy(v, y[i*pitch:][:len(dst)], dst)

@@ -7,7 +7,8 @@
 // computed, and one that has had many makes room for it and computes its tokens anew later. Each
 // step computes the next token of every sequence that generates, and a part of the prompts of new
 // ones, so that sequences begin and end independently of each other. What a request gets does not
-// depend on the others, except for rounding: products of more rows may add up in another order.
+// depend on the others, except for rounding: products of more rows may add up in another order,
+// unless Settings ask for the same bits.
 //
 // # Concurrency
 //

@@ -23,6 +23,11 @@ type Settings struct {
 	Rows     int     // tokens of a step, at most; 0 means 256
 	Queue    int     // requests that wait for a slot, at most; more end with ErrBusy; 0 sets no limit
 	EOS      []int32 // tokens that end a text
+
+	// BatchInvariant makes the logits of a text have the same bits alone and beside others,
+	// however its prompt is divided: Rows and Slots are at most InvariantRows, and New fails
+	// where impls compute other bits all the same.
+	BatchInvariant bool
 }
 
 // Request asks for the continuation of a prompt.
@@ -116,12 +121,23 @@ func (s *sequence) unread() bool { return s.events.unread() >= maxUnread }
 // closes the model after the engine.
 func New(m *model.Model, tok tokenizer.Tokenizer, mgr *opmanager.Manager, s Settings) (*Engine, error) {
 	s.Slots, s.Capacity = cmp.Or(s.Slots, 1), capacityOf(m.Config(), s.Capacity)
+	if s.BatchInvariant {
+		if s.Slots > InvariantRows {
+			return nil, fmt.Errorf("given %d texts at once, want at most %d whose bits do not depend on the others", s.Slots, InvariantRows)
+		}
+		s.Rows = InvariantRows
+	}
 	if err := checkCache(m, s.Slots, s.Capacity); err != nil {
 		return nil, err
 	}
 	d, err := m.NewDecoder(mgr, model.DecoderSettings{Slots: s.Slots, Capacity: s.Capacity, Rows: s.Rows})
 	if err != nil {
 		return nil, err
+	}
+	if s.BatchInvariant {
+		if err := checkInvariance(d, min(tok.VocabSize(), m.Config().VocabSize)); err != nil {
+			return nil, errors.Join(err, d.Close())
+		}
 	}
 	e := &Engine{
 		decoder: d, tok: tok, settings: s, columns: m.Config().VocabSize, vocab: min(tok.VocabSize(), m.Config().VocabSize), active: make([]*sequence, s.Slots),

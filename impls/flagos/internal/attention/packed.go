@@ -73,8 +73,9 @@ func clearSteps(h host.Heads, entry, first, n, heads, d int) {
 }
 
 // fewQueries is the number of queries of a sequence up to which they are computed one by one from
-// the keys where they are, without packing these.
-const fewQueries = 4
+// the keys where they are, without packing these. A query has the same bits beside any number of
+// others up to this one.
+const fewQueries = 8
 
 // sequences computes sequences that have lengths of their own.
 func (c *attnFwd) sequences(a attention.FusedAttnFwdArgs) {

@@ -97,6 +97,17 @@ func (x *Operand) TimesRows(dst, with []float32, r int) {
 	}
 }
 
+// Widened returns an operand whose rows are dense in f32. Narrow elements are widened to buf.
+func (x Operand) Widened(buf []float32) Operand {
+	if !x.Narrow() || x.Cols == 0 {
+		return x
+	}
+	for r := range x.Rows {
+		x.Load(buf[r*x.Cols:][:x.Cols], r*x.RowStep)
+	}
+	return Operand{Data: buf, Rows: x.Rows, Cols: x.Cols, RowStep: x.Cols, ColStep: 1}
+}
+
 // Row returns row r of an operand of f32 whose rows are dense.
 func (x Operand) Row(r int) []float32 {
 	if x.Cols == 0 {

@@ -28,6 +28,7 @@ type modelServed struct {
 	dir, name, template               string
 	load                              models.LoadOptions
 	context, parallel, queue, threads uint
+	invariant                         bool
 
 	maxBody, bodyMemory, clientRequests, requestTokens uint
 }
@@ -40,6 +41,7 @@ func (o *modelServed) addFlags(cmd *cobra.Command) {
 	flags.StringVar(&o.template, "chat-template", "", "the `NAME` of a chat template, such as chatml, or a file with one, instead of the tokenizer's")
 	flags.UintVar(&o.context, "context", 0, "limit a text with its prompt to `N` tokens; 0 is what the model was made for, but at most 4096")
 	flags.UintVar(&o.parallel, "parallel", 4, "generate `N` texts at once")
+	flags.BoolVar(&o.invariant, "batch-invariant", false, fmt.Sprintf("give a text the same bits of log probabilities alone and beside others: at most %d texts at once, prompts take longer", inference.InvariantRows))
 	flags.UintVar(&o.queue, "queue", 64, "let at most `N` texts wait; more are refused, those of the client with the most first")
 	limits := openai.DefaultLimits()
 	flags.UintVar(&o.maxBody, "max-body", uint(limits.Body), "refuse requests for texts whose body has more than `N` bytes")
@@ -47,7 +49,7 @@ func (o *modelServed) addFlags(cmd *cobra.Command) {
 	flags.UintVar(&o.clientRequests, "client-requests", uint(limits.Requests), "refuse more than `N` requests of a client at once; a client is a token, or an address without one")
 	flags.UintVar(&o.requestTokens, "request-tokens", 0, "limit all texts of a request with their prompts to `N` tokens; 0 is eight times --context")
 	flags.UintVar(&o.threads, "threads", 0, "`N` CPU threads for ops; 0 is one per CPU")
-	cli.WithoutVariable(flags, slices.Concat([]string{"chat-template", "context", "parallel", "queue"}, limitFlags)...)
+	cli.WithoutVariable(flags, slices.Concat([]string{"chat-template", "context", "parallel", "queue", "batch-invariant"}, limitFlags)...)
 }
 
 // limitFlags are the flags of openai.Limits.
@@ -55,7 +57,7 @@ var limitFlags = []string{"max-body", "body-memory", "client-requests", "request
 
 // check returns the first mistake in the flags.
 func (o *modelServed) check(cmd *cobra.Command) error {
-	for _, name := range slices.Concat([]string{"ema", "dtype", "device", "model-name", "chat-template", "context", "parallel", "queue"}, limitFlags) {
+	for _, name := range slices.Concat([]string{"ema", "dtype", "device", "model-name", "chat-template", "context", "parallel", "queue", "batch-invariant"}, limitFlags) {
 		if o.dir == "" && cmd.Flags().Changed(name) {
 			return cli.Usagef(cmd, "--%s needs --model", name)
 		}
@@ -65,6 +67,9 @@ func (o *modelServed) check(cmd *cobra.Command) error {
 	}
 	if o.parallel == 0 || o.queue == 0 {
 		return cli.Usagef(cmd, "--parallel and --queue: given 0, want at least one")
+	}
+	if o.invariant && o.parallel > inference.InvariantRows {
+		return cli.Usagef(cmd, "--parallel: given %d, want at most %d with --batch-invariant", o.parallel, inference.InvariantRows)
 	}
 	if o.maxBody == 0 || o.clientRequests == 0 {
 		return cli.Usagef(cmd, "--max-body and --client-requests: given 0, want at least one")
@@ -133,10 +138,10 @@ func (o *modelServed) serve(ctx context.Context, log *slog.Logger, p modelParams
 	}
 	defer func() { err = errors.Join(err, m.Model.Close()) }()
 	e, err := inference.New(m.Model, m.Tokenizer, p.Manager, inference.Settings{
-		Slots: int(o.parallel), Capacity: int(o.context), Queue: int(o.queue), EOS: m.EOS,
+		Slots: int(o.parallel), Capacity: int(o.context), Queue: int(o.queue), EOS: m.EOS, BatchInvariant: o.invariant,
 	})
 	if err != nil {
-		return err
+		return fmt.Errorf("serve %s: %w", m.Path, err)
 	}
 	defer func() { err = errors.Join(err, e.Close()) }()
 	form, err := inference.NewChat(ctx, m.Tokenizer, cmp.Or(o.template, m.ChatTemplate))
@@ -144,6 +149,9 @@ func (o *modelServed) serve(ctx context.Context, log *slog.Logger, p modelParams
 		return err
 	}
 	h.Open(e, form)
+	if o.invariant {
+		log.Info(fmt.Sprintf("log probabilities have the same bits in steps of 1 to %d tokens", inference.InvariantRows))
+	}
 	log.Info(fmt.Sprintf("model %s from %s: %d texts of %d tokens at once", h.Name(), m.Path, o.parallel, e.Settings().Capacity))
 	<-ctx.Done()
 	return nil

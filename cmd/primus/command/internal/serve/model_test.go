@@ -179,7 +179,10 @@ func TestModelUsage(t *testing.T) {
 		"--context 5":              "--context needs --model",
 		"--model-name x":           "--model-name needs --model",
 		"--model x --parallel 0":   "given 0",
+		"--batch-invariant":        "--batch-invariant needs --model",
 		"--model /nonexistent/dir": "/nonexistent/dir",
+
+		"--model x --parallel 9 --batch-invariant": "--parallel: given 9, want at most 8 with --batch-invariant",
 	} {
 		got := commandtest.Run(t, append([]string{"serve", "--listen", "127.0.0.1:0"}, strings.Fields(give)...)...)
 		assert.NotZero(t, got.Code, give)
