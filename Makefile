@@ -156,6 +156,20 @@ bench-metrics: ## print what counting, timing and verifying calls costs, of a ca
 bench-serve: build ## train while 1,000 clients watch (ARGS='-every 5s -rounds 3 -pin=false')
 	CGO_ENABLED=0 go run ./internal/benchmarks serve $(ARGS)
 
+# llama.cpp comes with its bindings for Python. Its server has no page here, which would be downloaded.
+.PHONY: llama-server
+llama-server: ## build llama.cpp's server in bin/llama.cpp, from PyPI's llama-cpp-python; needs CMake and a C++ compiler
+	rm -rf bin/llama.cpp && mkdir -p bin/llama.cpp
+	$(PYTHON) -m pip download --quiet --no-deps --no-binary :all: -d bin/llama.cpp llama-cpp-python
+	tar -xzf bin/llama.cpp/*.tar.gz -C bin/llama.cpp --strip-components=1
+	cmake -S bin/llama.cpp/vendor/llama.cpp -B bin/llama.cpp/build -DCMAKE_BUILD_TYPE=Release -DBUILD_SHARED_LIBS=OFF \
+		-DLLAMA_STANDALONE=ON -DLLAMA_BUILD_UI=OFF -DLLAMA_USE_PREBUILT_UI=OFF -DLLAMA_BUILD_TESTS=OFF -DLLAMA_BUILD_EXAMPLES=OFF -DLLAMA_OPENSSL=OFF
+	cmake --build bin/llama.cpp/build --target llama-server
+
+.PHONY: bench-serve-model
+bench-serve-model: build ## compare a model that clients use with llama.cpp's server (ARGS='-model llama_6M -clients 1,8 -llama-server FILE')
+	CGO_ENABLED=0 go run ./internal/benchmarks serve-model $(ARGS)
+
 .PHONY: soak
 soak: build ## train 10,000 steps of a tiny model and watch that the process does not grow (ARGS='-steps 40000')
 	CGO_ENABLED=0 go run ./internal/benchmarks soak $(ARGS)

@@ -7,6 +7,7 @@
 //	scale     several ranks beside C, gloo and DistributedDataParallel of PyTorch
 //	generate  generation of text beside PyTorch and llama.cpp
 //	tokenize  a tokenizer beside @huggingface/tokenizers
+//	serve-model  a model that clients use beside llama.cpp's server
 //	serve     training that clients watch beside training that nobody watches
 //	expect    the time that a dry run expects beside that of the run
 //	save      how long saves stop training beside a copy of what they save
@@ -36,7 +37,7 @@ type command func(ctx context.Context, args []string, out, progress io.Writer) e
 
 func commands() map[string]command {
 	return map[string]command{
-		"dispatch": dispatch, "kernels": kernels, "opencl": openCL, "train": train, "scale": scale, "generate": generate, "tokenize": tokenize, "serve": serve, "soak": soak, "expect": expect, "save": save,
+		"dispatch": dispatch, "kernels": kernels, "opencl": openCL, "train": train, "scale": scale, "generate": generate, "tokenize": tokenize, "serve": serve, "serve-model": serveModel, "soak": soak, "expect": expect, "save": save,
 	}
 }
 
