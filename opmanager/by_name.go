@@ -72,7 +72,13 @@ func unknownOp(snap *opregistry.Snapshot, op string) error {
 // registers, with the nearest known name.
 func (m *Manager) Warnings() []string {
 	t := m.table.Load()
-	return t.policy.Warnings(knownNames(t.registry), t.registry.Vendor)
+	warnings := t.policy.Warnings(knownNames(t.registry), t.registry.Vendor)
+	for _, c := range m.Canaries() {
+		if c.State == CanaryTrying && c.Reason != "" {
+			warnings = append(warnings, fmt.Sprintf("policy: the canary of op %q has no effect: %s: %s", c.Op, c.Source, c.Reason))
+		}
+	}
+	return warnings
 }
 
 // knownNames returns the names that loaded sources register.

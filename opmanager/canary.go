@@ -54,6 +54,14 @@ func (c Canary) String() string {
 	return fmt.Sprintf("%s beside %s: %d of %d calls compared and right", share, c.Beside, c.Right, c.Of)
 }
 
+// trial returns the impl and its share of the calls, "" without a canary.
+func (c *Canary) trial() string {
+	if c == nil {
+		return ""
+	}
+	return fmt.Sprintf("canary %s for %.4g %% of the calls", c.Impl, 100*c.Fraction)
+}
+
 // CanaryChanged is the beginning of a trial, with the first call that a canary was given, or its
 // end.
 type CanaryChanged struct{ Canary Canary }

@@ -330,3 +330,28 @@ func TestCanaryOutlivesPolicies(t *testing.T) {
 	assert.Empty(t, f.Canaries())
 	assert.Equal(t, []opmanager.CanaryState{opmanager.CanaryTrying}, slices.Compact(changes(f)), fmt.Sprint(before))
 }
+
+// What a policy tries is among its warnings and differences.
+func TestCanaryIsReported(t *testing.T) {
+	f := newManager(t, func(p *oppolicy.Policy) { p.Prefer = opregistry.KindFlagos }, opmanager.Settings{})
+	p := f.Policy()
+	withCanary("pair_bwd", 0.25, 5)(&p)
+	tried := f.With(p)
+	defer tried.Close()
+	assert.Empty(t, tried.Warnings())
+	changes, err := opmanager.Compare(f.Manager, tried, nil)
+	require.NoError(t, err)
+	require.Len(t, changes, 2, "the canary is for the whole family")
+	assert.Equal(t, opmanager.Difference{
+		Op: "pair_fwd", From: "default.flagos", To: "default.flagos", Reason: "canary vendor.acme for 25 % of the calls",
+	}, changes[0])
+	back, err := opmanager.Compare(tried, f.Manager, []string{"pair_bwd"})
+	require.NoError(t, err)
+	require.Len(t, back, 1)
+	assert.Equal(t, "no canary", back[0].Reason)
+	p.Deny = []string{"acme"}
+	denied := f.With(p)
+	defer denied.Close()
+	require.Len(t, denied.Warnings(), 1)
+	assert.Contains(t, denied.Warnings()[0], `policy: the canary of op "pair_fwd" has no effect: the program: vendor acme is denied`)
+}

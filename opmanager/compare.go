@@ -1,12 +1,14 @@
 package opmanager
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/primus-fl/primus/opmanager/oppolicy"
 )
 
-// Difference is an op that the policies of two managers give to different impls.
+// Difference is an op that the policies of two managers give to different impls. From and To are
+// the same where only the canaries differ.
 type Difference struct {
 	Op     string `json:"op"`
 	Layers string `json:"layers,omitempty"` // "" for calls outside of layers, and for calls of all layers
@@ -75,8 +77,11 @@ func compareAt(from, to *Manager, names []string, layer int, phase oppolicy.Phas
 	before, after := from.ExplainIn(layer, phase, nil), to.ExplainIn(layer, phase, nil)
 	for _, op := range names {
 		a, b := explanationOf(before, op), explanationOf(after, op)
-		if a.Selected != b.Selected {
+		switch tried := b.Canary.trial(); {
+		case a.Selected != b.Selected:
 			changes = append(changes, Difference{Op: op, From: a.Selected, To: b.Selected, Reason: b.ReasonOf(a.Selected)})
+		case tried != a.Canary.trial():
+			changes = append(changes, Difference{Op: op, From: a.Selected, To: b.Selected, Reason: cmp.Or(tried, "no canary")})
 		}
 	}
 	return changes

@@ -128,18 +128,22 @@ func (m *Manager) ExplainIn(layer int, phase oppolicy.Phase, call *CallShape) []
 	policy, in := m.root.policy, m.root.table.Load().inputs
 	c.mu.Unlock()
 	scoped, rules := at.policy(policy)
-	t := c.scratch().buildTable(in, scoped, &history{rules: rules})
+	scratch := c.scratch()
+	t := scratch.buildTable(in, scoped, &history{rules: rules})
 	all := make([]Explanation, len(t.rows))
 	for i := range t.rows {
 		all[i] = t.explain(i, call)
+		all[i].Canary = scratch.canary(t, i)
 	}
 	return all
 }
 
 // scratch returns a core that builds the same tables as c without changing the counters of c.
 func (c *core) scratch() *core {
+	c.canariesMu.Lock()
+	defer c.canariesMu.Unlock()
 	return &core{
-		counters: map[statsKey]*counters{}, slots: map[string]int{},
+		canaries: maps.Clone(c.canaries), counters: map[statsKey]*counters{}, slots: map[string]int{},
 		quarantine: quarantine{cases: c.quarantine.copyCases()},
 	}
 }
