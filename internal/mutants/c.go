@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -74,36 +75,115 @@ var cRules = [][2]string{
 	{", bfloat);", ", 0);"},
 }
 
-// cMutants applies the rules to the kernels of a source.
-func cMutants(source string) ([]cMutant, error) {
-	const forward, backward, end = "static inline void forward(", "static inline void backward(", "static int32_t forward_supports("
-	first, second, last := strings.Index(source, forward), strings.Index(source, backward), strings.Index(source, end)
-	if first < 0 || second < first || last < second {
-		return nil, fmt.Errorf("given a source without %q, %q and %q in this order", forward, backward, end)
+// plainRules are mistakes in the kernels of testdata/kernels.c, in each place where the expression
+// matches and in all families.
+var plainRules = []plainRule{
+	inC(`(\w) < (\w+);`, "$1 < $2 - 1;"),
+	inC(`(\w) < (\w+);`, "$1 < $2 / 8 * 8;"),
+	inC(`(\w) < (\w+);`, "$1 < ($2 < 1000 ? $2 : 1000);"),
+	inC(`(\w) < (rows|n|tokens|tensors);`, "$1 <= $2;"),
+	inC(`int64_t (\w) = 0;`, "int64_t $1 = 1;"),
+	inC(`sum = 0;`, "sum = 1e-3;"),
+	inC(`sum \+= (.*);`, "sum = $1;"),
+	inC(`sum \+= (.*);`, "sum -= $1;"),
+	inC(`sum \+= (.*);`, "sum = narrow(sum + $1);"),
+	inC(` \* `, " + "),
+	inC(` \+ `, " - "),
+	inC(` - `, " + "),
+	inC(` / `, " * "),
+	inC(`exp\(-`, "exp("),
+	inC(`cosf`, "sinf"),
+	inC(`const (double|int64_t) (\w+) = (.*)call->args(.*);`, "static $1 $2, seen_$2; if (!seen_$2) { seen_$2 = 1; $2 = ${3}call->args${4}; }"),
+	inC(`const (double|int64_t) (\w+) = (.*)call->args(.*);`, "const $1 $2 = 0 * (${3}call->args${4});"),
+	inC(`store\((\w+), ([^,]*), (.*)\);`, "if (($2) % 64 != 63) store($1, $2, $3);"),
+	inC(`store\((\w+), ([^,]*), (.*)\);`, "if (($2) < 3000) store($1, $2, $3);"),
+	inC(`store\((\w+), ([^,]*), (.*)\);`, "store($1, $2, narrow($3));"),
+	inC(`store\((\w+), ([^,]*), (.*)\);`, "{ double v_ = $3; store($1, $2, v_ == v_ ? v_ : 0); }"),
+	inC(`store\((\w+), ([^,]*), (.*)\);`, "store($1, $2, ($3) * 1.001);"),
+	inC(`store\((\w+), ([^,]*), (.*)\);`, "{ static double v_; v_ = v_ == 0 ? $3 : v_; store($1, $2, v_); }"),
+	inC(`load\((\w+), ([^()]*)\)`, "load($1, ($2) ^ 1)"),
+	inC(`load\((\w+), ([^()]*)\)`, "load($1, 0)"),
+	inC(`turned_(\w) \?`, "!turned_$1 ?"),
+	inC(`(\w+) \? (.*) :`, "1 ? $2 :"),
+	inC(`if \((\w+)\)`, "if (0 && $1)"),
+	inC(`if \(!`, "if ("),
+}
+
+type plainRule struct {
+	from *regexp.Regexp
+	to   string
+}
+
+func inC(from, to string) plainRule { return plainRule{regexp.MustCompile(from), to} }
+
+// kernel is the beginning of a function that computes an op.
+var kernel = regexp.MustCompile(`static inline void (\w+)\(const primus_call \*call`)
+
+// kernels calls visit with each kernel of a source, up to a text: its op, and where it begins and
+// ends.
+func kernels(source, end string, visit func(op string, from, to int)) error {
+	last := strings.Index(source, end)
+	starts := kernel.FindAllStringSubmatchIndex(source, -1)
+	if last < 0 || len(starts) == 0 || starts[len(starts)-1][0] > last {
+		return fmt.Errorf("given a source without kernels before %q", end)
 	}
-	var all []cMutant
-	for _, rule := range cRules {
-		found := false
-		for at := first; ; at += len(rule[0]) {
-			next := strings.Index(source[at:last], rule[0])
-			if next < 0 {
-				break
-			}
-			at += next
-			found = true
-			m := cMutant{op: "rmsnorm_fwd", source: source[:at] + rule[1] + source[at+len(rule[0]):]}
-			if at > second {
-				m.op = "rmsnorm_bwd"
-			}
-			line, column := 1+strings.Count(source[:at], "\n"), at-strings.LastIndex(source[:at], "\n")
-			m.rule = fmt.Sprintf("%d:%d: %s becomes %s", line, column, strings.TrimSpace(rule[0]), strings.TrimSpace(rule[1]))
-			all = append(all, m)
+	for i, at := range starts {
+		to := last
+		if i+1 < len(starts) {
+			to = starts[i+1][0]
 		}
-		if !found {
-			return nil, fmt.Errorf("given a source without %q, want one in a kernel", rule[0])
-		}
+		visit(source[at[2]:at[3]], at[1], to)
 	}
-	return all, nil
+	return nil
+}
+
+// cMutants applies the rules to the kernels of examples/outtree_c.
+func cMutants(source string) (all []cMutant, err error) {
+	found := make([]bool, len(cRules))
+	err = kernels(source, "static int32_t forward_supports(", func(name string, from, to int) {
+		for n, rule := range cRules {
+			for at := from; ; at += len(rule[0]) {
+				next := strings.Index(source[at:to], rule[0])
+				if next < 0 {
+					break
+				}
+				at += next
+				found[n] = true
+				all = append(all, mistake(source, map[string]string{"forward": "rmsnorm_fwd", "backward": "rmsnorm_bwd"}[name], at, rule[0], rule[1]))
+			}
+		}
+	})
+	if n := slices.Index(found, false); err == nil && n >= 0 {
+		return nil, fmt.Errorf("given a source without %q, want one in a kernel", cRules[n][0])
+	}
+	return all, err
+}
+
+// plainMutants applies the rules to the kernels of testdata/kernels.c.
+func plainMutants(source string) (all []cMutant, err error) {
+	found := make([]bool, len(plainRules))
+	err = kernels(source, "/* end of the kernels */", func(op string, from, to int) {
+		for n, rule := range plainRules {
+			for _, at := range rule.from.FindAllStringSubmatchIndex(source[from:to], -1) {
+				found[n] = true
+				with := string(rule.from.ExpandString(nil, rule.to, source[from:to], at))
+				all = append(all, mistake(source, op, from+at[0], source[from+at[0]:from+at[1]], with))
+			}
+		}
+	})
+	if n := slices.Index(found, false); err == nil && n >= 0 {
+		return nil, fmt.Errorf("given a source without %q, want one in a kernel", plainRules[n].from)
+	}
+	return all, err
+}
+
+// mistake returns the source with another text in place of one.
+func mistake(source, op string, at int, from, to string) cMutant {
+	line, column := 1+strings.Count(source[:at], "\n"), at-strings.LastIndex(source[:at], "\n")
+	return cMutant{
+		op: op, source: source[:at] + to + source[at+len(from):],
+		rule: fmt.Sprintf("%d:%d: %s becomes %s", line, column, strings.TrimSpace(from), strings.TrimSpace(to)),
+	}
 }
 
 // cJudge judges libraries in processes of their own.
@@ -114,9 +194,25 @@ type cJudge struct {
 	env  []string
 }
 
-func (j cJudge) source() (string, error) {
-	text, err := os.ReadFile(filepath.Join(j.root, "examples", "outtree_c", "acme.c"))
-	return string(text), err
+// mutants returns the mutants of both sources, and both sources.
+func (j cJudge) mutants() (all []cMutant, rms, plain string, err error) {
+	for _, from := range []struct {
+		path    string
+		source  *string
+		mutants func(string) ([]cMutant, error)
+	}{{"examples/outtree_c/acme.c", &rms, cMutants}, {"internal/mutants/testdata/kernels.c", &plain, plainMutants}} {
+		text, err := os.ReadFile(filepath.Join(j.root, filepath.FromSlash(from.path)))
+		if err != nil {
+			return nil, "", "", err
+		}
+		*from.source = string(text)
+		some, err := from.mutants(*from.source)
+		if err != nil {
+			return nil, "", "", fmt.Errorf("%s: %w", from.path, err)
+		}
+		all = append(all, some...)
+	}
+	return all, rms, plain, nil
 }
 
 // judge returns why the kit refuses a mutant.
@@ -196,11 +292,7 @@ func judgeC(ctx context.Context, only string, verbose bool, progress io.Writer) 
 		return nil, err
 	}
 	j := cJudge{root: ".", dir: dir, self: self}
-	source, err := j.source()
-	if err != nil {
-		return nil, err
-	}
-	all, err := cMutants(source)
+	all, _, _, err := j.mutants()
 	if err != nil {
 		return nil, err
 	}
