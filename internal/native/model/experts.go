@@ -110,7 +110,9 @@ func (e *experts) Forward(r *Run, x, y *tensor.Tensor) {
 	}
 	e.balance.Forward(r, e)
 	Call(r, e.permute, moe.MoEPermuteFwdArgs{Input: x, Indices: e.indices, Output: e.in, RowIDMap: e.rowOf, Saved: e.savedPermute})
-	e.gather(r)
+	if e.gather(r); r.Err != nil {
+		return
+	}
 	if w := &e.work; w.In.NumElements() > 0 {
 		e.up.Forward(r, w.Counts, w.In, w.GateUp)
 		Call(r, e.swiglu, activation.SwiGLUArgs{Input: w.GateUp, Output: w.Act})
@@ -131,7 +133,7 @@ func (e *experts) gather(r *Run) {
 		return
 	}
 	e.exchange(r, func() error {
-		own, n, err := e.routes.Plan(e.counts)
+		own, n, err := e.routes.Plan(e.in.Shape()[0], e.counts)
 		if err != nil {
 			return err
 		}

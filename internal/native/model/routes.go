@@ -3,6 +3,7 @@ package model
 import (
 	"unsafe"
 
+	"github.com/primus-fl/primus/internal/native/memory"
 	"github.com/primus-fl/primus/internal/native/world"
 	"github.com/primus-fl/primus/tensor"
 )
@@ -29,11 +30,14 @@ func NewRoutes(w *world.World, experts, width int, d tensor.DType) *Routes {
 	}
 }
 
-// Plan tells all ranks how many rows this one has for each expert. It returns the number of rows
-// for each expert of this rank, which are valid until the next Plan, and their sum.
-func (r *Routes) Plan(counts *tensor.Tensor) (own []int32, rows int, err error) {
+// Plan tells all ranks how many of the rows that this one has go to each expert. It returns the
+// number of rows for each expert of this rank, which are valid until the next Plan, and their sum.
+func (r *Routes) Plan(have int, counts *tensor.Tensor) (own []int32, rows int, err error) {
 	if err := r.world.GatherInto("count the rows of experts", counts, vector(r.counts)); err != nil {
 		return nil, 0, err
+	}
+	if r.world.Traced() {
+		r.even(have)
 	}
 	r.room = 0
 	for from := range r.world.Ranks {
@@ -50,6 +54,13 @@ func (r *Routes) Plan(counts *tensor.Tensor) (own []int32, rows int, err error) 
 		rows += int(r.own[i])
 	}
 	return r.own, rows, nil
+}
+
+// even divides rows of each rank evenly among the experts.
+func (r *Routes) even(rows int) {
+	for i := range r.counts {
+		r.counts[i] = int32((rows + r.experts - 1 - i%r.experts) / r.experts)
+	}
 }
 
 // between is the number of rows that a rank has for the experts of another one.
@@ -138,11 +149,7 @@ func bytes(t *tensor.Tensor) []byte {
 }
 
 func vector[T tensor.Element](numbers []T) *tensor.Tensor {
-	t, err := tensor.FromSlice(numbers, len(numbers))
-	if err != nil {
-		panic("BUG: layout: " + err.Error())
-	}
-	return t
+	return memory.Must(tensor.FromSlice(numbers, len(numbers)))
 }
 
 // RowBuffer is memory for a number of rows that changes from call to call.
@@ -150,11 +157,7 @@ type RowBuffer struct{ memory buffer }
 
 // Rows returns rows of width elements, of undefined content. They are valid until the next call.
 func (m *RowBuffer) Rows(d tensor.DType, rows, width int) *tensor.Tensor {
-	t, err := tensor.FromBytes(m.memory.of(rows*width*d.Size()), d, rows, width)
-	if err != nil {
-		panic("BUG: layout: " + err.Error())
-	}
-	return t
+	return memory.Must(tensor.FromBytes(m.memory.of(rows*width*d.Size()), d, rows, width))
 }
 
 // Work is what the experts of a rank compute with: R rows of its own, or of several ranks.

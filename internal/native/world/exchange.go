@@ -160,9 +160,9 @@ func (x *Exchange) reduce(b *bucket) error {
 // reduce replaces a tensor by its sum over all ranks or, with a part, writes that of this rank.
 func (w *World) reduce(all, part *tensor.Tensor) error {
 	if part == nil {
-		return w.allReduce.Call(collective.AllReduceArgs{Input: all, Output: all, Group: w.Group})
+		return w.ops.allReduce.Call(collective.AllReduceArgs{Input: all, Output: all, Group: w.Group})
 	}
-	return w.reduceScatter.Call(collective.ReduceScatterArgs{Input: all, Output: part, Group: w.Group})
+	return w.ops.reduceScatter.Call(collective.ReduceScatterArgs{Input: all, Output: part, Group: w.Group})
 }
 
 // reduce adds up the gradients of a bucket, rounded to bf16.
@@ -186,7 +186,7 @@ func (n *narrow) reduce(w *World, b *bucket) error {
 
 // convert writes a tensor to one of another type.
 func (n *narrow) convert(w *World, from, to *tensor.Tensor) error {
-	return w.scale.Call(optim.MultiTensorScaleArgs{NoopFlag: n.flag, TensorLists: [][]*tensor.Tensor{{from}, {to}}, Scale: 1})
+	return w.ops.scale.Call(optim.MultiTensorScaleArgs{NoopFlag: n.flag, TensorLists: [][]*tensor.Tensor{{from}, {to}}, Scale: 1})
 }
 
 func (x *Exchange) gather(b *bucket) error {
@@ -194,7 +194,7 @@ func (x *Exchange) gather(b *bucket) error {
 	n := b.part(w.Ranks)
 	own := x.scratch[:n]
 	copy(own, tensor.Data[float32](span(b.values, w.Rank*n, (w.Rank+1)*n)))
-	return w.allGather.Call(collective.AllGatherArgs{Input: vector(own), Output: b.values, Group: w.Group})
+	return w.ops.allGather.Call(collective.AllGatherArgs{Input: vector(own), Output: b.values, Group: w.Group})
 }
 
 // Times returns how long this rank has exchanged gradients and weights so far, and how long it has

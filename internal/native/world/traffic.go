@@ -51,5 +51,5 @@ func (w *World) Traffic() []Traffic {
 	if w.Alone() {
 		return nil
 	}
-	return []Traffic{w.allReduce.traffic(), w.reduceScatter.traffic(), w.allGather.traffic(), w.broadcast.traffic(), w.allToAll.traffic()}
+	return []Traffic{w.ops.allReduce.traffic(), w.ops.reduceScatter.traffic(), w.ops.allGather.traffic(), w.ops.broadcast.traffic(), w.ops.allToAll.traffic()}
 }

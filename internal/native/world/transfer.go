@@ -43,7 +43,7 @@ func (w *World) transfer(what string, peer, root int, t *tensor.Tensor) (wait fu
 	if root != min(w.Rank, peer) {
 		args.Root = 1
 	}
-	on := w.queue.ask(true, func() error { return w.broadcast.Call(args) })
+	on := w.queue.ask(true, func() error { return w.ops.broadcast.Call(args) })
 	return func() error { return wrap(what, on.wait()) }
 }
 

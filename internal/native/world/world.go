@@ -8,20 +8,14 @@ import (
 
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/ops/collective"
-	"github.com/primus-fl/primus/ops/optim"
 	"github.com/primus-fl/primus/tensor"
 )
 
 // World is the place of a rank in its job.
 type World struct {
 	collective.Group
-	queue         *queue // nil for one rank
-	allReduce     *counted[collective.AllReduceArgs]
-	reduceScatter *counted[collective.ReduceScatterArgs]
-	allGather     *counted[collective.AllGatherArgs]
-	broadcast     *counted[collective.BroadcastArgs]
-	allToAll      *counted[collective.AllToAllArgs]
-	scale         *opmanager.Bound[optim.MultiTensorScaleArgs]
+	queue *queue // nil for one rank
+	ops   *ops   // nil for one rank; parts of a World have those of the whole
 }
 
 // New returns the World of a rank, which Close ends. One rank alone needs no manager.
@@ -30,13 +24,7 @@ func New(m *opmanager.Manager, g collective.Group) *World {
 	if w.Alone() {
 		return w
 	}
-	w.queue = newQueue()
-	w.allReduce = count(m, collective.AllReduce, func(a collective.AllReduceArgs) *tensor.Tensor { return a.Input })
-	w.reduceScatter = count(m, collective.ReduceScatter, func(a collective.ReduceScatterArgs) *tensor.Tensor { return a.Input })
-	w.allGather = count(m, collective.AllGather, func(a collective.AllGatherArgs) *tensor.Tensor { return a.Input })
-	w.allToAll = count(m, collective.AllToAll, func(a collective.AllToAllArgs) *tensor.Tensor { return a.Input })
-	w.broadcast = count(m, collective.Broadcast, func(a collective.BroadcastArgs) *tensor.Tensor { return a.Buffer })
-	w.scale = opmanager.MustBind(m, optim.MultiTensorScale)
+	w.queue, w.ops = newQueue(), bind(m)
 	return w
 }
 
@@ -157,7 +145,7 @@ func (w *World) Gather(what string, own []byte) ([][]byte, error) {
 func (w *World) gather(what string, own []byte) ([][]byte, error) {
 	all := make([]byte, len(own)*w.Ranks)
 	err := w.do(what, func() error {
-		return w.allGather.Call(collective.AllGatherArgs{Input: vector(own), Output: vector(all), Group: w.Group})
+		return w.ops.allGather.Call(collective.AllGatherArgs{Input: vector(own), Output: vector(all), Group: w.Group})
 	})
 	if err != nil {
 		return nil, err
@@ -215,7 +203,7 @@ func (w *World) Copy(what string, tensors ...*tensor.Tensor) error {
 		return nil
 	}
 	for _, t := range tensors {
-		err := w.do(what, func() error { return w.broadcast.Call(collective.BroadcastArgs{Buffer: t, Group: w.Group}) })
+		err := w.do(what, func() error { return w.ops.broadcast.Call(collective.BroadcastArgs{Buffer: t, Group: w.Group}) })
 		if err != nil {
 			return err
 		}
@@ -226,7 +214,7 @@ func (w *World) Copy(what string, tensors ...*tensor.Tensor) error {
 // Total replaces a tensor by its sum over all ranks.
 func (w *World) Total(what string, t *tensor.Tensor) error {
 	return w.do(what, func() error {
-		return w.allReduce.Call(collective.AllReduceArgs{Input: t, Output: t, Group: w.Group})
+		return w.ops.allReduce.Call(collective.AllReduceArgs{Input: t, Output: t, Group: w.Group})
 	})
 }
 
@@ -234,14 +222,14 @@ func (w *World) Total(what string, t *tensor.Tensor) error {
 // other.
 func (w *World) TotalInto(what string, all, own *tensor.Tensor) error {
 	return w.do(what, func() error {
-		return w.reduceScatter.Call(collective.ReduceScatterArgs{Input: all, Output: own, Group: w.Group})
+		return w.ops.reduceScatter.Call(collective.ReduceScatterArgs{Input: all, Output: own, Group: w.Group})
 	})
 }
 
 // GatherInto gives all ranks the inputs of all, one after the other. out has room for them.
 func (w *World) GatherInto(what string, in, out *tensor.Tensor) error {
 	return w.do(what, func() error {
-		return w.allGather.Call(collective.AllGatherArgs{Input: in, Output: out, Group: w.Group})
+		return w.ops.allGather.Call(collective.AllGatherArgs{Input: in, Output: out, Group: w.Group})
 	})
 }
 
@@ -249,7 +237,7 @@ func (w *World) GatherInto(what string, in, out *tensor.Tensor) error {
 // length.
 func (w *World) Swap(what string, in, out *tensor.Tensor) error {
 	return w.do(what, func() error {
-		return w.allToAll.Call(collective.AllToAllArgs{Input: in, Output: out, Group: w.Group})
+		return w.ops.allToAll.Call(collective.AllToAllArgs{Input: in, Output: out, Group: w.Group})
 	})
 }
 

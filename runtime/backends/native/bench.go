@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/document"
@@ -77,21 +78,47 @@ func (b *Bench) fillFrom(stream uint64) {
 	}
 }
 
-// ExpectedCalls returns the calls that training a module on one rank makes, for Manager.Expect,
-// with warnings about its parameters. Nothing is computed, and memory is reserved without being
-// used.
+// ExpectedCalls returns the calls that training a module makes, for Manager.Expect, with warnings
+// about its parameters: on one rank, or on the smallest number of ranks that can train it. Nothing
+// is computed, and memory is reserved without being used.
 func ExpectedCalls(m *config.Module, manager *opmanager.Manager, dev device.Backend, log *slog.Logger) (calls []opmanager.ExpectedCall, warnings []document.Warning, err error) {
 	b, warnings, err := unbuilt(m, manager, log)
 	if err != nil {
 		return nil, warnings, err
 	}
-	defer func() { err = errors.Join(err, b.e.close()) }()
-	if err := b.e.allocate(dev); err != nil {
+	e := &b.e
+	ranks := e.args.leastRanks()
+	if e.args.MicroBatchSize, err = e.args.microBatchOn(ranks); err != nil {
 		return nil, warnings, err
 	}
+	each := ranks / e.args.StageRanks()
+	for first := 0; first < ranks; first += each {
+		for _, rank := range slices.Compact([]int{first, first + each - 1}) { // the last one may have smaller parts
+			of, err := e.plannedCalls(collective.Group{Rank: rank, Ranks: ranks}, dev)
+			if err != nil {
+				return nil, warnings, err
+			}
+			calls = append(calls, of...)
+		}
+	}
+	return calls, warnings, nil
+}
+
+// plannedCalls returns the calls of a rank of a job that has not begun.
+func (e engine) plannedCalls(of collective.Group, dev device.Backend) (calls []opmanager.ExpectedCall, err error) {
+	e.world = world.New(e.manager, of)
+	defer e.world.Close()
+	defer func() { err = errors.Join(err, e.close()) }()
+	if err := e.allocate(dev); err != nil {
+		return nil, err
+	}
+	if err := e.connect(); err != nil {
+		return nil, err
+	}
+	e.params = e.updated()
+	b := Bench{e: e}
 	b.fill()
-	calls, err = b.e.traceCalls(b.e.batch, b.e.batch.Tokens[:min(8, b.e.args.SeqLength/2)], dev)
-	return calls, warnings, err
+	return e.traceCalls(e.batch, e.batch.Tokens[:min(8, e.args.SeqLength/2)], dev)
 }
 
 // Args returns the parameters of the steps.

@@ -9,18 +9,16 @@ import (
 	"github.com/primus-fl/primus/internal/native/inference"
 	"github.com/primus-fl/primus/internal/native/model"
 	"github.com/primus-fl/primus/internal/native/optim"
+	"github.com/primus-fl/primus/internal/native/stages"
 	"github.com/primus-fl/primus/opmanager"
-	"github.com/primus-fl/primus/tensor"
 )
 
-// tracer makes the calls of a run on a Manager that traces.
+// tracer makes the calls of a run.
 type tracer struct {
-	*engine
-	manager *opmanager.Manager
+	*engine // with a Manager that traces, and passes that call its ops
 	backend device.Backend
-	batch   model.Batch
+	micro   model.Batch
 	prompt  []int32 // of the text at the end
-	pass    *model.Pass
 }
 
 // expectCalls makes known to the Manager which calls the run is going to make. The error says which
@@ -40,39 +38,59 @@ func (t *trainer) expectCalls() error {
 	if err != nil {
 		t.tc.Log.Warn(fmt.Sprintf("whether a policy serves all calls of this run is not known before they come: %v", err))
 	}
-	return t.tc.Manager.Expect(calls)
+	return t.world.Agree("check the policy", t.tc.Manager.Expect(calls))
 }
 
 // traceCalls returns the calls of a step on a batch, of an evaluation, and of the text that the run
 // generates at its end. Nothing is computed or exchanged with other ranks, and no weight changes:
-// memory is reserved and not used. A stage of a pipeline and a rank that has some of the experts
-// trace nothing, since their calls depend on other ranks, and neither does a run on a device.
+// memory is reserved and not used. A run on a device traces nothing.
 func (e *engine) traceCalls(batch model.Batch, prompt []int32, backend device.Backend) ([]opmanager.ExpectedCall, error) {
-	if e.stage() || e.divided() && e.args.ExpertRanks() > 1 || !e.model.Params()[0].Value.OnHost() {
-		return nil, nil
+	if outside, err := onDevice(backend); err != nil || outside {
+		return nil, err
 	}
 	defer e.model.WeightsChanged()
-	return e.manager.Trace(func(m *opmanager.Manager) (err error) {
-		t := tracer{engine: e, manager: m, backend: backend, batch: batch.Slice(0, e.args.MicroBatchSize), prompt: prompt}
-		if t.pass, err = e.model.NewPass(m, e.args.MicroBatchSize, e.args.SeqLength, true); err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, t.pass.Close()) }()
-		for _, part := range []func() error{t.gradients, t.evaluate, t.update, t.generate} {
-			if err := part(); err != nil {
-				return err
-			}
-		}
-		return nil
+	return e.manager.Trace(func(m *opmanager.Manager) error {
+		own := *e
+		own.manager, own.pass, own.conveyor, own.takeSave, own.saveReady, own.timeIsUp = m, nil, nil, nil, nil, nil
+		t := tracer{&own, backend, batch.Slice(0, e.args.MicroBatchSize), prompt}
+		return e.world.Trace(m, t.trace)
 	})
 }
 
-// gradients makes the calls of two micro batches, of which the second adds to the gradients.
+func (t *tracer) trace() (err error) {
+	if t.stage() {
+		t.conveyor, err = t.newConveyor(t.manager)
+	} else {
+		t.pass, err = t.model.NewPass(t.manager, t.args.MicroBatchSize, t.args.SeqLength, true)
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, t.close()) }()
+	for _, part := range []func() error{t.gradients, t.evaluate, t.exchange, t.update, t.generate} {
+		if err := part(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *tracer) close() error {
+	if t.conveyor != nil {
+		return t.conveyor.close()
+	}
+	return t.pass.Close()
+}
+
+// gradients makes the calls of two micro batches, of which the second adds to the gradients, or
+// those that a stage makes in a step.
 func (t *tracer) gradients() error {
+	if t.conveyor != nil {
+		return t.conveyor.run(tracedStage{t.conveyor, t})
+	}
 	for i := range min(2, t.own()) {
-		t.pass.Drop(uint64(t.args.Seed), uint64(i))
 		t.pass.ExpectBackward(1, i > 0)
-		if err := t.loss(); err != nil {
+		if err := t.loss(t.pass, i); err != nil {
 			return err
 		}
 		if err := t.pass.Backward(1, i > 0); err != nil {
@@ -82,33 +100,62 @@ func (t *tracer) gradients() error {
 	return nil
 }
 
-func (t *tracer) evaluate() error {
-	t.pass.KeepAll()
-	return t.loss()
-}
-
-// loss makes the calls of a forward pass, with the loss of evaluations: a patch of the loss is
-// called for micro batches only.
-func (t *tracer) loss() error {
-	if err := t.pass.SetBatch(t.batch); err != nil {
+// loss makes the calls of a forward pass that trains, with the loss of evaluations: a patch of the
+// loss is called for micro batches only.
+func (t *tracer) loss(p *model.Pass, micro int) error {
+	if err := p.SetBatch(t.micro); err != nil {
 		return err
 	}
-	t.pass.SetLoss(t.points.loss.Original())
-	_, err := t.pass.Loss()
+	p.Drop(uint64(t.args.Seed), uint64(micro))
+	p.SetLoss(t.points.loss.Original())
+	_, err := p.Loss()
 	return err
+}
+
+// tracedStage makes the calls of a stage.
+type tracedStage struct {
+	*conveyor
+	t *tracer
+}
+
+// Forward is that of stages.Work.
+func (s tracedStage) Forward(at stages.Slot, micro int) error { return s.t.loss(s.pass(at), micro) }
+
+// Backward is that of stages.Work.
+func (s tracedStage) Backward(at stages.Slot, _ int, weights bool) error {
+	return s.backward(at, 1, weights)
+}
+
+func (t *tracer) evaluate() error {
+	_, _, err := t.plainLoss(t.micro)
+	return err
+}
+
+// exchange makes the calls that add up losses and gradients, and that share the weights.
+func (t *tracer) exchange() error {
+	if err := t.links.wait(); err != nil {
+		return err
+	}
+	if _, err := t.reduce(context.Background(), &means{}, 0); err != nil {
+		return err
+	}
+	if !t.args.Sharded {
+		return nil
+	}
+	t.links.gather()
+	return t.gathered()
 }
 
 // update makes the calls that change weights.
 func (t *tracer) update() (err error) {
-	var grads []*tensor.Tensor
-	for _, p := range t.params {
-		grads = append(grads, p.Grad)
-	}
-	g, err := optim.NewGradients(t.args.ClipGrad, grads, t.manager, t.backend)
+	g, err := t.newGradients(t.backend)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, g.Close()) }()
+	if t.args.ClipGrad > 0 || t.args.FP16 {
+		g.Scaled(2) // they are scaled in any case
+	}
 	if _, err := g.Clip(); err != nil {
 		return err
 	}
@@ -131,6 +178,9 @@ func (t *tracer) update() (err error) {
 
 // generate makes the calls of a text that the model continues.
 func (t *tracer) generate() (err error) {
+	if t.stage() {
+		return nil
+	}
 	e, err := inference.New(t.model, t.args.tokenizer, t.manager, inference.Settings{Capacity: t.args.SeqLength})
 	if err != nil {
 		return err

@@ -74,18 +74,11 @@ func (e *engine) build(on device.Backend) (err error) {
 		return err
 	}
 	e.params = e.updated()
-	var grads []*tensor.Tensor
-	for _, p := range e.params {
-		grads = append(grads, p.Grad)
-	}
 	if e.optimizer, err = optim.New(e.args.OptimizerConfig, e.params, e.manager, on); err != nil {
 		return err
 	}
-	if e.gradients, err = optim.NewGradients(e.args.ClipGrad, grads, e.manager, on); err != nil {
+	if e.gradients, err = e.newGradients(on); err != nil {
 		return err
-	}
-	if e.shard != nil {
-		e.gradients.Spread(e.counted(), func(square *float64) error { return e.world.Sum("add up the norms", square) })
 	}
 	if e.args.EMADecay > 0 {
 		if e.average, err = optim.NewAverage(e.args.EMADecay, e.params, e.manager, on); err != nil {
@@ -98,13 +91,28 @@ func (e *engine) build(on device.Backend) (err error) {
 	return err
 }
 
+// newGradients returns what finds the norm of the gradients of all ranks, and clips those that this
+// rank updates with.
+func (e *engine) newGradients(on device.Backend) (*optim.Gradients, error) {
+	var grads []*tensor.Tensor
+	for _, p := range e.params {
+		grads = append(grads, p.Grad)
+	}
+	g, err := optim.NewGradients(e.args.ClipGrad, grads, e.manager, on)
+	if err == nil && e.shard != nil {
+		g.Spread(e.counted(), func(square *float64) error { return e.world.Sum("add up the norms", square) })
+	}
+	return g, err
+}
+
 // makePasses makes what computes losses and gradients, and exchanges these.
 func (e *engine) makePasses() (err error) {
 	if e.stage() {
 		if err := e.connect(); err != nil {
 			return err
 		}
-		return e.newConveyor()
+		e.conveyor, err = e.newConveyor(e.manager)
+		return err
 	}
 	if e.pass, err = e.model.NewPass(e.manager, e.args.MicroBatchSize, e.args.SeqLength, true); err != nil {
 		return err

@@ -14,6 +14,7 @@ import (
 	"github.com/primus-fl/primus/internal/native/stages"
 	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/primus-fl/primus/internal/sysmem"
+	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/tensor"
 )
@@ -92,9 +93,10 @@ func (a *Args) leastRanks() int { return a.StageRanks() * lcm(a.SequenceRanks(),
 
 // conveyor runs the stage of a pipeline that this rank has.
 type conveyor struct {
-	e      *engine
-	plan   *stages.Plan
-	passes [][]*model.Pass // by chunk and slot
+	e       *engine
+	manager *opmanager.Manager // of the passes
+	plan    *stages.Plan
+	passes  [][]*model.Pass // by chunk and slot
 
 	schedules map[int]*stages.Schedule // by the number of micro batches
 	waited    time.Duration            // for messages of other stages, in the steps of this run
@@ -104,16 +106,17 @@ type conveyor struct {
 	means *means
 }
 
-// newConveyor makes the passes of the stage of this rank.
-func (e *engine) newConveyor() error {
+// newConveyor makes the passes of the stage of this rank, which call ops of a Manager.
+func (e *engine) newConveyor(m *opmanager.Manager) (*conveyor, error) {
 	plan, err := e.args.plan()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	c := &conveyor{e: e, plan: plan, passes: make([][]*model.Pass, plan.Chunks), schedules: map[int]*stages.Schedule{}}
-	e.conveyor = c
-	_, err = c.schedule(e.own())
-	return err
+	c := &conveyor{e: e, manager: m, plan: plan, passes: make([][]*model.Pass, plan.Chunks), schedules: map[int]*stages.Schedule{}}
+	if _, err = c.schedule(e.own()); err != nil {
+		return nil, errors.Join(err, c.close())
+	}
+	return c, nil
 }
 
 // schedule returns what this rank does in a step of so many micro batches, for which it has the
@@ -128,7 +131,7 @@ func (c *conveyor) schedule(microBatches int) (*stages.Schedule, error) {
 	}
 	for chunk, n := range s.Slots {
 		for len(c.passes[chunk]) < n {
-			p, err := c.e.model.NewStagePass(c.e.manager, chunk, c.e.args.MicroBatchSize, c.e.args.SeqLength, c.plan.Apart)
+			p, err := c.e.model.NewStagePass(c.manager, chunk, c.e.args.MicroBatchSize, c.e.args.SeqLength, c.plan.Apart)
 			if err != nil {
 				return nil, err
 			}
@@ -154,17 +157,22 @@ func (c *conveyor) close() error {
 
 // gradients computes the losses and the gradients of the micro batches of a step.
 func (c *conveyor) gradients(step int, m *means) error {
-	s, err := c.schedule(c.e.own())
-	if err != nil {
-		return err
-	}
 	for _, f := range c.e.model.Flats() {
 		if err := tensor.Fill(f.Grads, func(grads []float32) { clear(grads[:f.Used]) }); err != nil {
 			return err
 		}
 	}
 	c.step, c.means = step, m
-	waited, err := s.Run(c.e.groups.Stages, c)
+	return c.run(c)
+}
+
+// run does what the schedule of a step asks for.
+func (c *conveyor) run(work stages.Work) error {
+	s, err := c.schedule(c.e.own())
+	if err != nil {
+		return err
+	}
+	waited, err := s.Run(c.e.groups.Stages, work)
 	if c.waited += waited; err != nil {
 		return err
 	}
@@ -197,7 +205,10 @@ func (c *conveyor) Forward(s stages.Slot, micro int) error {
 // Backward is that of stages.Work.
 func (c *conveyor) Backward(s stages.Slot, _ int, weights bool) error {
 	c.e.progress.Enter(backend.PhaseBackward, c.step)
-	scale := float32(c.e.scale() / c.e.weight())
+	return c.backward(s, float32(c.e.scale()/c.e.weight()), weights)
+}
+
+func (c *conveyor) backward(s stages.Slot, scale float32, weights bool) error {
 	if weights {
 		return c.pass(s).Backward(scale, true)
 	}

@@ -178,16 +178,20 @@ func TestRanksTrainAsOne(t *testing.T) {
 	}
 }
 
-// Ranks that share layers or tokens know their calls before the first step, those of the text at
-// the end among them, and refuse a policy that does not serve one.
+// Ranks know their calls before the first step, those of the text at the end among them, and refuse
+// a policy that does not serve one.
 func TestRanksRefuseAPolicyAtTheStart(t *testing.T) {
 	needMPICH(t)
 	env := []string{"PRIMUS_ONEDNN=", "TE_FL_PER_OP=generic_gemm=vendor:onednn"} // which declines small products
 	if reason := commandtest.Unavailable(t, "vendor.onednn", env); reason != "" {
 		t.Skip(reason)
 	}
-	for _, parallel := range []string{"tensor_model_parallel_size=2", "context_parallel_size=2"} {
+	for _, parallel := range []string{"tensor_model_parallel_size=2", "context_parallel_size=2", "pipeline_model_parallel_size=2", "expert_model_parallel_size=2"} {
 		l := commandtest.NewLab(t)
+		l.Edit("num_layers: 1", "num_layers: 2")
+		if strings.HasPrefix(parallel, "expert") {
+			l.Edit("llama_2M", "moe_8x3M")
+		}
 		j := start(t, l, env, "--nproc", "2", parallel, "train_iters=2")
 		j.fails(t)
 		assert.Contains(t, j.Log.String(), `policy: it leaves calls without an impl: op "generic_gemm" is called`)
