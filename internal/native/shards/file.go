@@ -3,6 +3,7 @@ package shards
 import (
 	"errors"
 	"io"
+	"os"
 	"unsafe"
 
 	"github.com/primus-fl/primus/internal/native/checkpoint"
@@ -121,19 +122,40 @@ func Size(files []File) (n int) {
 	return n
 }
 
-// Copy returns files with copies of the pieces, which lie in memory if that is large enough. The
-// workers of a pool make them.
-func Copy(into []byte, files []File, pool opregistry.Pool) (used []byte, copies []File) {
-	if n := Size(files); cap(into) < n {
-		into = make([]byte, n)
-		sysmem.PreferHugePages(into)
+// Copies is memory for copies of what a rank writes; the zero value has none yet.
+type Copies struct {
+	memory []byte
+	taken  chan struct{} // closed when the system has given all pages
+}
+
+// Reserved reports whether there is memory.
+func (c *Copies) Reserved() bool { return c.memory != nil }
+
+// Reserve makes memory for copies of files. The system gives its pages while the caller goes on.
+func (c *Copies) Reserve(files []File) {
+	c.memory, c.taken = make([]byte, Size(files)), make(chan struct{})
+	sysmem.PreferHugePages(c.memory)
+	go func(memory []byte) {
+		defer close(c.taken)
+		for i := 0; i < len(memory); i += os.Getpagesize() {
+			memory[i] = 0
+		}
+	}(c.memory)
+}
+
+// Take returns files with copies of the pieces, which the workers of a pool make. They are valid
+// until the next Take.
+func (c *Copies) Take(files []File, pool opregistry.Pool) (copies []File) {
+	if len(c.memory) < Size(files) {
+		c.Reserve(files)
 	}
-	rest := into
+	<-c.taken
+	rest := c.memory
 	for _, f := range files {
 		f.pieces, rest = checkpoint.CopyPieces(rest, f.pieces, pool)
 		copies = append(copies, f)
 	}
-	return into, copies
+	return copies
 }
 
 // Pieces calls yield for the values of each piece of a file whose tensors are f32, with the name of

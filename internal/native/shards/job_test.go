@@ -37,7 +37,7 @@ func TestSaveWhileWeightsChange(t *testing.T) {
 			require.NoError(t, err)
 			file, err := shards.Whole(w, "model.safetensors", []model.Named{{Name: "odd", Tensor: odd}, {Name: "weight", Tensor: weight}}, nil)
 			require.NoError(t, err)
-			_, copies := shards.Copy(make([]byte, 64), []shards.File{file}, opregistry.Serial{})
+			copies := new(shards.Copies).Take([]shards.File{file}, opregistry.Serial{})
 			goOn := make(chan struct{})
 			s := shards.Begin(w, store, 7, copies, func() error { <-goOn; return tt.check }, func(*checkpoint.Writer) error { return nil })
 			assert.False(t, s.IsReady())

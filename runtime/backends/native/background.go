@@ -116,7 +116,7 @@ func (t *trainer) saveAside() error {
 	}
 	fits, err := t.copyFits(w, files)
 	if err == nil && fits {
-		t.copies, files = shards.Copy(t.copies, files, t.manager.Exec().Pool())
+		files = t.copies.Take(files, t.manager.Exec().Pool())
 	}
 	if err = errors.Join(err, release()); err != nil {
 		return err
@@ -132,10 +132,28 @@ func (t *trainer) saveAside() error {
 	return nil
 }
 
+// reserveCopies makes memory for the copies that saveAside makes, if the run is going to, since new
+// memory takes several times as long as a copy. Merged adapters are too large to be made for that.
+func (t *trainer) reserveCopies() error {
+	w := t.savers()
+	if w == nil || !t.args.AsyncSave || t.args.SaveInterval == 0 || t.state.Step+t.args.SaveInterval >= t.args.TrainIters || t.args.Adapts() {
+		return nil
+	}
+	files, release, err := t.files(w)
+	if err != nil {
+		return err
+	}
+	fits, err := t.copyFits(w, files)
+	if err == nil && fits {
+		t.copies.Reserve(files)
+	}
+	return errors.Join(err, release())
+}
+
 // copyFits reports whether there is memory for a copy of what each rank of w writes.
 func (t *trainer) copyFits(w *world.World, files []shards.File) (bool, error) {
 	size, lack := float64(shards.Size(files)), []float64{0}
-	if t.copies == nil {
+	if !t.copies.Reserved() {
 		if spare := t.spareMemory(); size > spare {
 			t.tc.Log.Warn(fmt.Sprintf("async_save: training waits while checkpoints are written: a copy of the state takes %s, and there is memory for %s; give async_save=false, or lower the memory of training", sysmem.Text(size), sysmem.Text(max(spare, 0))))
 			lack[0], t.args.AsyncSave = 1, false

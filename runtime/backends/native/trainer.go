@@ -17,6 +17,7 @@ import (
 	"github.com/primus-fl/primus/internal/native/memory"
 	"github.com/primus-fl/primus/internal/native/model"
 	"github.com/primus-fl/primus/internal/native/posttrain"
+	"github.com/primus-fl/primus/internal/native/shards"
 	"github.com/primus-fl/primus/internal/rundir"
 	"github.com/primus-fl/primus/internal/rundir/tensorboard"
 	"github.com/primus-fl/primus/internal/rundir/tracking"
@@ -54,11 +55,11 @@ type trainer struct {
 	from     *checkpoint.Checkpoint // which the run goes on from; nil for a new run, and on other ranks
 	together bool                   // all ranks write checkpoints
 
-	validStep  int      // of the last validation of this process
-	savedStep  int      // of the last checkpoint, 0 for none
-	saveFailed bool     // the last save has failed
-	saving     *ongoing // the checkpoint that is being written; nil for none
-	copies     []byte   // of what this rank writes, for the next checkpoint too
+	validStep  int           // of the last validation of this process
+	savedStep  int           // of the last checkpoint, 0 for none
+	saveFailed bool          // the last save has failed
+	saving     *ongoing      // the checkpoint that is being written; nil for none
+	copies     shards.Copies // of what this rank writes
 }
 
 func newTrainer(tc *backend.TrainContext) (backend.Trainer, error) {
@@ -160,6 +161,9 @@ func (t *trainer) Init(ctx context.Context) error {
 		return err
 	}
 	if err := t.expectCalls(); err != nil {
+		return err
+	}
+	if err := t.reserveCopies(); err != nil {
 		return err
 	}
 	if t.state.Step > 0 {
