@@ -3,6 +3,7 @@ package plaintext
 import (
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -81,7 +82,7 @@ type Screen interface {
 
 // Render returns a table for out, without spaces at the ends of lines. If out is a [Screen] that is
 // too narrow, the table lacks optional columns, which a last line names, and long texts are
-// wrapped.
+// wrapped: names, too, after a _ or another sign, where that is not enough.
 func Render(out io.Writer, t *Table) string { return t.render(columnsOf(out)) }
 
 // columnsOf returns the width of a screen, and 0 for other writers.
@@ -140,22 +141,69 @@ func (t *Table) fitted(width int) (columns []table.ColumnConfig, left []string) 
 		columns[i].Hidden = true
 		left = append(left, name)
 	}
-	// What is too much is taken from the widest texts.
+	// What is too much is taken from the widest texts, and then from the widest names.
 	widths := slices.Clone(most)
-	for sum(widths) > width {
-		widest := -1
-		for i := range widths {
-			if !columns[i].Hidden && widths[i] > least[i] && (widest < 0 || widths[i] > widths[widest]) {
-				widest = i
+	for _, least := range [][]int{least, t.leastNames()} {
+		for sum(widths) > width {
+			widest := -1
+			for i := range widths {
+				if !columns[i].Hidden && widths[i] > least[i] && (widest < 0 || widths[i] > widths[widest]) {
+					widest = i
+				}
 			}
+			if widest < 0 {
+				break
+			}
+			widths[widest]--
+			columns[widest].WidthMax, columns[widest].WidthMaxEnforcer = widths[widest], wrapped
 		}
-		if widest < 0 {
-			break
-		}
-		widths[widest]--
-		columns[widest].WidthMax = widths[widest]
 	}
 	return columns, left
+}
+
+// afterSign matches a part of a text that a line may end with.
+var afterSign = regexp.MustCompile(`[^\s_./,:=+-]*[\s_./,:=+-]*`)
+
+// wrapped breaks lines that are wider than width between words, and words after signs.
+func wrapped(s string, width int) string {
+	var lines []string
+	for line := range strings.SplitSeq(text.WrapSoft(s, max(width, longestPart(s, strings.Fields))), "\n") {
+		for rest := strings.TrimSpace(line); rest != ""; {
+			end := 0
+			for end < len(rest) {
+				part := afterSign.FindString(rest[end:])
+				if part == "" || end > 0 && text.StringWidth(strings.TrimSpace(rest[:end+len(part)])) > width {
+					break
+				}
+				end += len(part)
+			}
+			lines = append(lines, strings.TrimSpace(rest[:end]))
+			rest = rest[end:]
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// longestPart returns the width of the longest part of a text.
+func longestPart(s string, parts func(string) []string) (longest int) {
+	for _, part := range parts(s) {
+		longest = max(longest, text.StringWidth(strings.TrimSpace(part)))
+	}
+	return longest
+}
+
+// leastNames returns for each column the width down to which its texts and names can be wrapped.
+func (t *Table) leastNames() []int {
+	least := make([]int, len(t.header))
+	for i, title := range t.header {
+		least[i] = text.LongestLineLen(escaped(title))
+		for _, row := range t.rows {
+			if i < len(row) {
+				least[i] = max(least[i], longestPart(escaped(row[i]), func(s string) []string { return afterSign.FindAllString(s, -1) }))
+			}
+		}
+	}
+	return least
 }
 
 // widths returns for each column the least and the most columns of a screen that it takes.

@@ -127,6 +127,9 @@ func trainTexts(cmd *cobra.Command, prog cli.Program, s experiments.Stage, opts 
 		return err
 	}
 	opts.note = "going on with " + file + ", which was made for this text"
+	if cmd.Flags().Changed("time") {
+		opts.note += "; for another --time delete it, or give exp_name=NAME"
+	}
 	if made != nil && opts.run.DryRun {
 		_, err := fmt.Fprintf(prog.Out, "dry run: %s is not written, and nothing is trained\n\n%s", file, made.Summary())
 		return err

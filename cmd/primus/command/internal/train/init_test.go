@@ -54,7 +54,7 @@ func TestTrainText(t *testing.T) {
 	require.NoError(t, err)
 	got = commandtest.Run(t, "train", "my notes.txt", "--time", "1s", "final_eval_windows=16")
 	require.Zero(t, got.Code, got.Stderr)
-	assert.Contains(t, got.Stderr, "going on with my-notes.yaml")
+	assert.Contains(t, got.Stderr, "going on with my-notes.yaml, which was made for this text; for another --time delete it, or give exp_name=NAME")
 	assert.Contains(t, got.Stderr, "this run is finished")
 	for _, args := range [][]string{{"my notes.txt", "--time", "1s"}, {}} {
 		got = commandtest.Run(t, append([]string{"train", "--launcher", "slurm", "--dry-run"}, args...)...)

@@ -259,8 +259,8 @@ func (c *Choice) Summary() string {
 	}
 	fmt.Fprintf(&b, "text        %s: %s bytes, %s\n", c.text.path, plaintext.Count(uint64(c.text.bytes)), tok)
 	fmt.Fprintf(&b, "model       %s with %.1f million parameters\n", c.Model, float64(c.Parameters)/1e6)
-	fmt.Fprintf(&b, "training    %d steps of %d tokens, %.1f times the text, about %v at %.0f tokens/s, %s\n",
-		c.Steps, c.StepTokens, c.epochs(), c.Expected.Round(time.Second), c.Rate, how)
+	fmt.Fprintf(&b, "training    %d steps of %d tokens, %s, about %v at %.0f tokens/s, %s\n",
+		c.Steps, c.StepTokens, c.share(), c.Expected.Round(time.Second), c.Rate, how)
 	for _, note := range c.notes {
 		fmt.Fprintf(&b, "note        %s\n", note)
 	}
@@ -269,6 +269,14 @@ func (c *Choice) Summary() string {
 
 func (c *Choice) epochs() float64 {
 	return float64(c.Steps) * float64(c.StepTokens) / float64(max(c.text.tokens, 1))
+}
+
+// share says how much of the text is trained on.
+func (c *Choice) share() string {
+	if c.epochs() < 1 {
+		return fmt.Sprintf("%.2g %% of the text", 100*c.epochs())
+	}
+	return fmt.Sprintf("%.1f times the text", c.epochs())
 }
 
 // yaml returns the experiment.
