@@ -58,6 +58,7 @@ type lab struct {
 	workers   int
 	sources   []opregistry.Source
 	listeners []opmanager.Listener
+	taps      []opmanager.Tap
 	observer  backend.Observer
 	env       map[string]string // beside HOME
 	strict    bool
@@ -94,8 +95,8 @@ modules:
 	return &lab{t: t, dir: dir, model: "llama_2M", prefer: opregistry.KindFlagos, workers: 1, observer: backend.Observers{}}
 }
 
-// train runs the experiment under a name and returns its error.
-func (l *lab) train(ctx context.Context, name string, overrides ...string) error {
+// experiment loads the experiment under a name.
+func (l *lab) experiment(name string, overrides ...string) *config.Experiment {
 	l.t.Helper()
 	experiment, err := config.LoadExperiment(filepath.Join(l.dir, "exp.yaml"), config.Options{
 		Formats:   formats.All(),
@@ -110,10 +111,23 @@ func (l *lab) train(ctx context.Context, name string, overrides ...string) error
 		},
 	})
 	require.NoError(l.t, err)
+	return experiment
+}
+
+// registry returns the impls of the lab.
+func (l *lab) registry() *opregistry.Registry {
+	l.t.Helper()
 	reg := opregistry.NewRegistry()
 	for _, src := range append([]opregistry.Source{reference.Source(), flagos.Source()}, l.sources...) {
 		require.NoError(l.t, reg.Register(src))
 	}
+	return reg
+}
+
+// train runs the experiment under a name and returns its error.
+func (l *lab) train(ctx context.Context, name string, overrides ...string) error {
+	l.t.Helper()
+	experiment, reg := l.experiment(name, overrides...), l.registry()
 	policy := oppolicy.Default()
 	policy.Prefer = l.prefer
 	if l.policy != nil {
@@ -123,6 +137,9 @@ func (l *lab) train(ctx context.Context, name string, overrides ...string) error
 	defer pool.Close()
 	manager := opmanager.New(reg, policy, opmanager.Settings{Exec: opregistry.NewExec(pool, 0), Listeners: l.listeners})
 	defer manager.Close()
+	for _, tap := range l.taps {
+		defer manager.Tap(tap)()
+	}
 	l.manager = manager
 	host := cpu.New()
 	defer func() { assert.NoError(l.t, host.Close(), "every tensor is released") }()
