@@ -116,6 +116,36 @@ TEXT DOTROWSF16(SB), NOSPLIT, $16-80
 	ADDQ $(vectors*4*LANES), R11 \
 	ADDQ $(vectors*4*LANES), R12
 
+// PUTSUMS stores V0 to V11 at BX, from a number of bytes for each lane on, and ADDSUMS adds what is
+// there to them.
+#define PUTSUMS(from) \
+	VMOVUPS V0, ((from+0)*LANES)(BX)   \
+	VMOVUPS V1, ((from+4)*LANES)(BX)   \
+	VMOVUPS V2, ((from+8)*LANES)(BX)   \
+	VMOVUPS V3, ((from+12)*LANES)(BX)  \
+	VMOVUPS V4, ((from+16)*LANES)(BX)  \
+	VMOVUPS V5, ((from+20)*LANES)(BX)  \
+	VMOVUPS V6, ((from+24)*LANES)(BX)  \
+	VMOVUPS V7, ((from+28)*LANES)(BX)  \
+	VMOVUPS V8, ((from+32)*LANES)(BX)  \
+	VMOVUPS V9, ((from+36)*LANES)(BX)  \
+	VMOVUPS V10, ((from+40)*LANES)(BX) \
+	VMOVUPS V11, ((from+44)*LANES)(BX)
+
+#define ADDSUMS(from) \
+	VADDPS ((from+0)*LANES)(BX), V0, V0    \
+	VADDPS ((from+4)*LANES)(BX), V1, V1    \
+	VADDPS ((from+8)*LANES)(BX), V2, V2    \
+	VADDPS ((from+12)*LANES)(BX), V3, V3   \
+	VADDPS ((from+16)*LANES)(BX), V4, V4   \
+	VADDPS ((from+20)*LANES)(BX), V5, V5   \
+	VADDPS ((from+24)*LANES)(BX), V6, V6   \
+	VADDPS ((from+28)*LANES)(BX), V7, V7   \
+	VADDPS ((from+32)*LANES)(BX), V8, V8   \
+	VADDPS ((from+36)*LANES)(BX), V9, V9   \
+	VADDPS ((from+40)*LANES)(BX), V10, V10 \
+	VADDPS ((from+44)*LANES)(BX), V11, V11
+
 // dotTile makes four passes, each over every fourth vector of the rows: pass AX computes the sums
 // that DOT has in V0 to V3, of all twelve products. BX holds the sums of the first two passes, and
 // then those of the third. Each pass fetches one of the four rows after those of y, which a caller
@@ -185,99 +215,22 @@ passed:
 	JEQ  third
 	CMPQ AX, $4
 	JEQ  fourth
-	VMOVUPS V0, (0*LANES)(BX)
-	VMOVUPS V1, (4*LANES)(BX)
-	VMOVUPS V2, (8*LANES)(BX)
-	VMOVUPS V3, (12*LANES)(BX)
-	VMOVUPS V4, (16*LANES)(BX)
-	VMOVUPS V5, (20*LANES)(BX)
-	VMOVUPS V6, (24*LANES)(BX)
-	VMOVUPS V7, (28*LANES)(BX)
-	VMOVUPS V8, (32*LANES)(BX)
-	VMOVUPS V9, (36*LANES)(BX)
-	VMOVUPS V10, (40*LANES)(BX)
-	VMOVUPS V11, (44*LANES)(BX)
+	PUTSUMS(0)
 	JMP pass
 
 second:
-	VADDPS  (0*LANES)(BX), V0, V0
-	VADDPS  (4*LANES)(BX), V1, V1
-	VADDPS  (8*LANES)(BX), V2, V2
-	VADDPS  (12*LANES)(BX), V3, V3
-	VADDPS  (16*LANES)(BX), V4, V4
-	VADDPS  (20*LANES)(BX), V5, V5
-	VADDPS  (24*LANES)(BX), V6, V6
-	VADDPS  (28*LANES)(BX), V7, V7
-	VADDPS  (32*LANES)(BX), V8, V8
-	VADDPS  (36*LANES)(BX), V9, V9
-	VADDPS  (40*LANES)(BX), V10, V10
-	VADDPS  (44*LANES)(BX), V11, V11
-	VMOVUPS V0, (0*LANES)(BX)
-	VMOVUPS V1, (4*LANES)(BX)
-	VMOVUPS V2, (8*LANES)(BX)
-	VMOVUPS V3, (12*LANES)(BX)
-	VMOVUPS V4, (16*LANES)(BX)
-	VMOVUPS V5, (20*LANES)(BX)
-	VMOVUPS V6, (24*LANES)(BX)
-	VMOVUPS V7, (28*LANES)(BX)
-	VMOVUPS V8, (32*LANES)(BX)
-	VMOVUPS V9, (36*LANES)(BX)
-	VMOVUPS V10, (40*LANES)(BX)
-	VMOVUPS V11, (44*LANES)(BX)
+	ADDSUMS(0)
+	PUTSUMS(0)
 	JMP pass
 
 third:
-	VMOVUPS V0, (48*LANES)(BX)
-	VMOVUPS V1, (52*LANES)(BX)
-	VMOVUPS V2, (56*LANES)(BX)
-	VMOVUPS V3, (60*LANES)(BX)
-	VMOVUPS V4, (64*LANES)(BX)
-	VMOVUPS V5, (68*LANES)(BX)
-	VMOVUPS V6, (72*LANES)(BX)
-	VMOVUPS V7, (76*LANES)(BX)
-	VMOVUPS V8, (80*LANES)(BX)
-	VMOVUPS V9, (84*LANES)(BX)
-	VMOVUPS V10, (88*LANES)(BX)
-	VMOVUPS V11, (92*LANES)(BX)
+	PUTSUMS(48)
 	JMP pass
 
 fourth:
-	VADDPS  (48*LANES)(BX), V0, V0
-	VADDPS  (52*LANES)(BX), V1, V1
-	VADDPS  (56*LANES)(BX), V2, V2
-	VADDPS  (60*LANES)(BX), V3, V3
-	VADDPS  (64*LANES)(BX), V4, V4
-	VADDPS  (68*LANES)(BX), V5, V5
-	VADDPS  (72*LANES)(BX), V6, V6
-	VADDPS  (76*LANES)(BX), V7, V7
-	VADDPS  (80*LANES)(BX), V8, V8
-	VADDPS  (84*LANES)(BX), V9, V9
-	VADDPS  (88*LANES)(BX), V10, V10
-	VADDPS  (92*LANES)(BX), V11, V11
-	VADDPS  (0*LANES)(BX), V0, V0
-	VADDPS  (4*LANES)(BX), V1, V1
-	VADDPS  (8*LANES)(BX), V2, V2
-	VADDPS  (12*LANES)(BX), V3, V3
-	VADDPS  (16*LANES)(BX), V4, V4
-	VADDPS  (20*LANES)(BX), V5, V5
-	VADDPS  (24*LANES)(BX), V6, V6
-	VADDPS  (28*LANES)(BX), V7, V7
-	VADDPS  (32*LANES)(BX), V8, V8
-	VADDPS  (36*LANES)(BX), V9, V9
-	VADDPS  (40*LANES)(BX), V10, V10
-	VADDPS  (44*LANES)(BX), V11, V11
-	VMOVUPS V0, (0*LANES)(BX)
-	VMOVUPS V1, (4*LANES)(BX)
-	VMOVUPS V2, (8*LANES)(BX)
-	VMOVUPS V3, (12*LANES)(BX)
-	VMOVUPS V4, (16*LANES)(BX)
-	VMOVUPS V5, (20*LANES)(BX)
-	VMOVUPS V6, (24*LANES)(BX)
-	VMOVUPS V7, (28*LANES)(BX)
-	VMOVUPS V8, (32*LANES)(BX)
-	VMOVUPS V9, (36*LANES)(BX)
-	VMOVUPS V10, (40*LANES)(BX)
-	VMOVUPS V11, (44*LANES)(BX)
+	ADDSUMS(48)
+	ADDSUMS(0)
+	PUTSUMS(0)
 	MOVQ dst+0(FP), DI
 	MOVQ $12, CX
 
