@@ -74,7 +74,7 @@ func (m *Manager) Warnings() []string {
 	t := m.table.Load()
 	warnings := t.policy.Warnings(knownNames(t.registry), t.registry.Vendor)
 	for _, c := range m.Canaries() {
-		if c.State == CanaryTrying && c.Reason != "" {
+		if _, known := t.registry.Index(c.Op); known && c.State == CanaryTrying && c.Reason != "" { // names are checked above
 			warnings = append(warnings, fmt.Sprintf("policy: the canary of op %q has no effect: %s: %s", c.Op, c.Source, c.Reason))
 		}
 	}

@@ -307,6 +307,11 @@ func (m *Manager) Canaries() []Canary {
 				seen[s.Op+" "+s.Impl] = *s
 			}
 		}
+		for _, c := range t.policy.Canary {
+			if _, known := t.registry.Index(c.Op); !known {
+				seen[c.Op+" "+c.Impl.String()] = *withoutEffect(&c, c.Op, "no loaded source registers the op")
+			}
+		}
 	}
 	all := make([]Canary, 0, len(seen))
 	for _, s := range seen {
@@ -335,8 +340,13 @@ func (c *core) canary(t *table, i int) *Canary {
 			}
 		}
 	}
-	return &Canary{Op: t.registry.Ops()[lead].Name(), Impl: set.Impl.String(), Fraction: set.Fraction, State: CanaryTrying, Of: set.Limit(),
-		Source: cmp.Or(set.Source, "the program"), Reason: t.withoutCanary(i, lead, set)}
+	return withoutEffect(set, t.registry.Ops()[lead].Name(), t.withoutCanary(i, lead, set))
+}
+
+// withoutEffect returns a canary of the policy that is given no calls, for a reason.
+func withoutEffect(set *oppolicy.Canary, op, reason string) *Canary {
+	return &Canary{Op: op, Impl: set.Impl.String(), Fraction: set.Fraction, State: CanaryTrying, Of: set.Limit(),
+		Source: cmp.Or(set.Source, "the program"), Reason: reason}
 }
 
 // withoutCanary returns why a canary of the policy is not a candidate.

@@ -258,6 +258,16 @@ func TestCanaryWithoutEffect(t *testing.T) {
 	}
 }
 
+// A canary of an op that nobody registers is listed, and warned of once.
+func TestCanaryOfUnknownOp(t *testing.T) {
+	f := newManager(t, withCanary("add_on", 0.5, 5), opmanager.Settings{})
+	all := f.Canaries()
+	require.Len(t, all, 1)
+	assert.Contains(t, all[0].String(), "has no effect: no loaded source registers the op")
+	require.Len(t, f.Warnings(), 1)
+	assert.Contains(t, f.Warnings()[0], `names op "add_on", which no loaded source registers`)
+}
+
 // An order that does not name the canary does not keep it from its share of the calls.
 func TestCanaryOutsideOfTheOrder(t *testing.T) {
 	f := newManager(t, func(p *oppolicy.Policy) {
