@@ -25,8 +25,11 @@ import (
 // Which calls an impl serves is known from its declared Support. Where a policy leaves no reference
 // to fall back to, or allows no fallback because it is strict, the impls that would serve are also
 // tried, once for each call, on operands of their own that are filled with ones. The same goes for
-// ops whose forward and backward call one impl has to serve. Larger calls than 256 MiB and those in
-// which other processes take part are not tried.
+// ops whose forward and backward call one impl has to serve. Larger calls than 256 MiB, those in
+// which other processes take part, and impls for devices are not tried.
+//
+// A call on a device is also served by impls for the host, on copies of its operands, unless the
+// policy allows none.
 func (m *Manager) Expect(calls []ExpectedCall) error {
 	root := m.root
 	e := &expectation{core: m.core}
@@ -128,19 +131,22 @@ func (e *expectation) check(tables map[*Manager]*table) (trials []trialCall, err
 				if !known || done[place{t, view.scope.layer}] {
 					continue
 				}
-				r, key := &t.rows[op], familyCall{view.scope.layer, family, leadOf(call.args)}
+				r, key := t.rowOn(op, call.on), familyCall{view.scope.layer, family, leadOf(call.args)}
 				done[place{t, key.layer}] = true
 				var v verdict
 				if owners := forward[key]; backward && len(owners) > 0 {
-					v = call.servedByAll(t, r, owners)
+					v = call.servedByAll(t, op, owners)
 				} else {
-					v = call.servedBy(t, r)
+					v = call.servedBy(t, op)
 				}
 				switch {
 				case v.unknown != nil:
 					trials = append(trials, trialCall{call, v.unknown})
 				case v.by == nil:
 					o := UnservedOp{Op: call.Op.Name(), Call: call.args.Describe(), Rejected: v.reasons}
+					if !r.onHost() {
+						o.Call += " on " + call.on.String()
+					}
 					same := o.String()
 					if unserved[same] == nil {
 						unserved[same] = &unservedCalls{op: o}
@@ -190,8 +196,25 @@ type verdict struct {
 	reasons     []oppolicy.Rejection
 }
 
-// servedBy returns the verdict about the candidates of a row, in their order.
-func (x *expectedCall) servedBy(t *table, r *row) verdict {
+// servedBy returns the verdict about the candidates for the device of the call or, where a policy
+// lets its operands be copied, about those for the host.
+func (x *expectedCall) servedBy(t *table, op int) verdict {
+	r := t.rowOn(op, x.on)
+	v := x.servedIn(t, r)
+	if v.by != nil || v.unknown != nil || r.onHost() || t.policy.Strict && r.head != nil {
+		return v
+	}
+	if t.policy.CrossDevice == oppolicy.CrossDeviceError {
+		v.reasons = append(v.reasons, oppolicy.Rejection{ID: "any on the host", Reason: fmt.Sprintf("the policy copies no operands (cross_device=error, %s)", t.policy.Source(oppolicy.FieldCrossDevice))})
+		return v
+	}
+	host := x.servedIn(t, &t.rows[op])
+	host.reasons = slices.Concat(v.reasons, host.reasons)
+	return host
+}
+
+// servedIn returns the verdict about the candidates of a row, in their order.
+func (x *expectedCall) servedIn(t *table, r *row) verdict {
 	if len(r.order) == 0 {
 		return verdict{reasons: r.rejected}
 	}
@@ -204,7 +227,7 @@ func (x *expectedCall) servedBy(t *table, r *row) verdict {
 		if c == fallback {
 			return verdict{by: c}
 		}
-		reason, known := x.reason(c)
+		reason, known := x.reason(r, c)
 		if !known {
 			return verdict{unknown: c}
 		}
@@ -237,17 +260,22 @@ func (x *expectedCall) fallback(t *table, r *row) *candidate {
 
 // servedByAll returns the verdict about a backward call, which the impl of its forward call has to
 // serve: any of owners.
-func (x *expectedCall) servedByAll(t *table, r *row, owners []*candidate) verdict {
+func (x *expectedCall) servedByAll(t *table, op int, owners []*candidate) verdict {
 	v := verdict{by: owners[0]}
 	for _, owner := range owners {
-		reason := "it is no candidate for the backward op"
-		if i := position(r.order, owner.info.ID); i >= 0 {
+		r, reason := t.rowOn(op, x.on), "it is no candidate for the backward op"
+		i := position(r.order, owner.info.ID)
+		if i < 0 && !r.onHost() && t.policy.CrossDevice != oppolicy.CrossDeviceError {
+			r = &t.rows[op]
+			i = position(r.order, owner.info.ID)
+		}
+		if i >= 0 {
 			c := r.order[i]
 			if c == x.fallback(t, r) {
 				continue
 			}
 			var known bool
-			if reason, known = x.reason(c); !known {
+			if reason, known = x.reason(r, c); !known {
 				return verdict{unknown: c}
 			}
 		}
@@ -270,14 +298,14 @@ func (x *expectedCall) declared(c *candidate) string {
 	return ""
 }
 
-// reason returns why an impl does not serve the call, "" if it does. known is false if the impl has
-// to be tried.
-func (x *expectedCall) reason(c *candidate) (reason string, known bool) {
+// reason returns why a candidate of a row does not serve the call, "" if it does. known is false if
+// the impl has to be tried.
+func (x *expectedCall) reason(r *row, c *candidate) (reason string, known bool) {
 	if reason := x.declared(c); reason != "" {
 		return reason, true
 	}
 	reason, known = x.verdicts[c.number]
-	return reason, known
+	return reason, known || !r.onHost()
 }
 
 // maxTrialBytes bounds the operands of calls on which impls are tried. What an impl declares about

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/internal/argcopy"
 	"github.com/primus-fl/primus/opregistry"
 )
@@ -182,27 +181,16 @@ func (b *binding) repeatable(failed *CallError, a opregistry.Call) bool {
 
 // like returns the row for a call that is served by a row of another table.
 func (t *table) like(r *row, op int, a opregistry.Call) *row {
-	if r.on == device.TypeCPU {
-		return t.rows[op].variant(a.Signature())
-	}
-	for i := range t.devices {
-		if d := &t.devices[i]; d.on == r.on {
-			return d.rows[op].variant(a.Signature())
-		}
-	}
-	return &t.nowhere
+	return t.rowOn(op, r.on).variant(a.Signature())
 }
 
 // add adds a call that was not foreseen, with what is known about it.
 func (e *expectation) add(b *binding, a opregistry.Call, r *row, failed *CallError) {
-	if !r.onHost() {
-		return
-	}
 	outlined, err := argcopy.Replace(a, outline)
 	if err != nil {
 		return
 	}
-	x := expectedCall{ExpectedCall: ExpectedCall{Op: b.handle, args: outlined}, views: []*Manager{b.m}, verdicts: map[uint64]string{}}
+	x := expectedCall{ExpectedCall: ExpectedCall{Op: b.handle, args: outlined, on: r.on}, views: []*Manager{b.m}, verdicts: map[uint64]string{}}
 	for _, cause := range failed.Tried {
 		impl, ok := errors.AsType[*opregistry.ImplError](cause)
 		if i := -1; ok {

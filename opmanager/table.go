@@ -42,7 +42,14 @@ func (t *table) row(op int, at device.Place) *row {
 	if at == device.PlaceHost {
 		return &t.rows[op]
 	}
-	on := at.Type()
+	return t.rowOn(op, at.Type())
+}
+
+// rowOn returns the row of an op for calls with operands on devices of a type.
+func (t *table) rowOn(op int, on device.Type) *row {
+	if on == device.TypeCPU {
+		return &t.rows[op]
+	}
 	for i := range t.devices {
 		if d := &t.devices[i]; d.on == on {
 			return &d.rows[op]

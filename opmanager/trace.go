@@ -9,6 +9,7 @@ import (
 	"sync"
 	"unsafe"
 
+	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/internal/argcopy"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
@@ -22,6 +23,7 @@ type ExpectedCall struct {
 	Places []Place // where in the model the calls come from
 
 	args opregistry.Call // whose floating-point operands have no memory: see outline
+	on   device.Type     // the type of device that the operands lie on
 }
 
 // String returns the name of the op and a description of the arguments.
@@ -33,20 +35,26 @@ const traceID = "trace"
 // Trace returns the calls that run makes on the Manager that it is given. That Manager knows the
 // ops of m and computes none of them, apart from those whose results decide about later calls: ops
 // that write integers, such as the experts of a token. The result refers to no memory of the
-// operands.
+// operands. Operands on a device are read and written only by such an op, which runs on copies of
+// them on the host, and where the type of the device is one that no impl serves.
 func (m *Manager) Trace(run func(*Manager) error) ([]ExpectedCall, error) {
 	snap := m.table.Load().registry
 	source := opregistry.Source{Name: traceID}
 	for i, op := range snap.Ops() {
 		impl := opregistry.Impl{Op: op, ID: traceID, Kind: opregistry.KindFlagos}
+		impl.Support.Devices = append(impl.Support.Devices, device.TypeCPU)
+		impl.Support.Devices = append(impl.Support.Devices, snap.DeviceTypes()...)
 		var real any
 		if !op.Collective() { // of which other processes would have to be a part
 			real = computing(snap.Impls(i))
 		}
 		impl.Run = opregistry.Untyped(op, func(x *opregistry.Exec, args any) error {
 			call := opregistry.CallOf(op, args)
-			if real == nil || !slices.ContainsFunc(call.Operands(), writesIntegers) {
+			switch {
+			case real == nil || !slices.ContainsFunc(call.Operands(), writesIntegers):
 				return nil
+			case typeOf(call) != device.TypeCPU:
+				return opregistry.Unsupported("operands on a device") // a copy of the call is computed on the host
 			}
 			return call.Run(real, x)
 		})
@@ -80,7 +88,7 @@ func computing(entries []opregistry.Entry) any {
 }
 
 func writesIntegers(o opregistry.Operand) bool {
-	return o.Tensor != nil && o.Access != opregistry.AccessRead && !o.Tensor.DType().IsFloat() && o.Tensor.OnHost()
+	return o.Tensor != nil && o.Access != opregistry.AccessRead && !o.Tensor.DType().IsFloat()
 }
 
 // trace is a Tap that keeps one call of each kind.
@@ -94,7 +102,8 @@ type trace struct {
 // Begin implements Tap.
 func (t *trace) Begin(c TappedCall) func(ImplInfo, error) error {
 	_, fields := c.Args.Clone()
-	key, at := callKey(c.Op, c.Args, fields), Place{c.Layer, c.Phase}
+	on, at := typeOf(c.Args), Place{c.Layer, c.Phase}
+	key := callKey(c.Op, c.Args, fields) + on.String()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	i, known := t.byKey[key]
@@ -103,7 +112,7 @@ func (t *trace) Begin(c TappedCall) func(ImplInfo, error) error {
 		t.err = cmp.Or(t.err, err)
 		i = len(t.calls)
 		t.byKey[key] = i
-		t.calls = append(t.calls, ExpectedCall{Op: c.Op, args: args})
+		t.calls = append(t.calls, ExpectedCall{Op: c.Op, args: args, on: on})
 	}
 	if e := &t.calls[i]; !slices.Contains(e.Places, at) {
 		e.Places = append(e.Places, at)
@@ -129,14 +138,15 @@ func callKey(op opregistry.Handle, call opregistry.Call, fields reflect.Value) s
 	return key.String()
 }
 
-// outline returns a tensor that describes t. Integers are copied, since they say where an op reads;
-// of other elements there is no memory, and nobody may access them.
+// outline returns a tensor in host memory that describes t. Integers are copied, since they say
+// where an op reads; of other elements there is no memory, and nobody may access them.
 func outline(t *tensor.Tensor) (*tensor.Tensor, error) {
 	if !t.DType().IsFloat() {
 		return argcopy.Tensor(t)
 	}
 	d := t.DLPack()
 	d.Data, d.ByteOffset = unsafe.Pointer(new([64]byte)), 0 // an address of its own
+	d.Device = tensor.DLDevice{Type: int32(device.TypeCPU)}
 	return tensor.FromDLPack(&d, nil)
 }
 

@@ -91,10 +91,12 @@ func ExpectedCalls(m *config.Module, manager *opmanager.Manager, dev device.Back
 	if e.args.MicroBatchSize, err = e.args.microBatchOn(ranks); err != nil {
 		return nil, warnings, err
 	}
+	e.batch = model.NewBatch(e.args.GlobalBatchSize, e.args.SeqLength)
+	b.fill()
 	each := ranks / e.args.StageRanks()
 	for first := 0; first < ranks; first += each {
 		for _, rank := range slices.Compact([]int{first, first + each - 1}) { // the last one may have smaller parts
-			of, err := e.plannedCalls(collective.Group{Rank: rank, Ranks: ranks}, dev)
+			of, err := e.plannedCalls(collective.Group{Rank: rank, Ranks: ranks}, dev, e.batch, e.batch.Tokens[:min(8, e.args.SeqLength/2)])
 			if err != nil {
 				return nil, warnings, err
 			}
@@ -102,23 +104,6 @@ func ExpectedCalls(m *config.Module, manager *opmanager.Manager, dev device.Back
 		}
 	}
 	return calls, warnings, nil
-}
-
-// plannedCalls returns the calls of a rank of a job that has not begun.
-func (e engine) plannedCalls(of collective.Group, dev device.Backend) (calls []opmanager.ExpectedCall, err error) {
-	e.world = world.New(e.manager, of)
-	defer e.world.Close()
-	defer func() { err = errors.Join(err, e.close()) }()
-	if err := e.allocate(dev); err != nil {
-		return nil, err
-	}
-	if err := e.connect(); err != nil {
-		return nil, err
-	}
-	e.params = e.updated()
-	b := Bench{e: e}
-	b.fill()
-	return e.traceCalls(e.batch, e.batch.Tokens[:min(8, e.args.SeqLength/2)], dev)
 }
 
 // Args returns the parameters of the steps.

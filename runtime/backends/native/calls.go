@@ -7,10 +7,13 @@ import (
 
 	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/internal/native/inference"
+	"github.com/primus-fl/primus/internal/native/memory"
 	"github.com/primus-fl/primus/internal/native/model"
 	"github.com/primus-fl/primus/internal/native/optim"
 	"github.com/primus-fl/primus/internal/native/stages"
+	"github.com/primus-fl/primus/internal/native/world"
 	"github.com/primus-fl/primus/opmanager"
+	"github.com/primus-fl/primus/ops/collective"
 )
 
 // tracer makes the calls of a run.
@@ -32,7 +35,7 @@ func (t *trainer) expectCalls() error {
 	if err == nil {
 		var prompt string
 		if prompt, err = t.choosePrompt(); err == nil {
-			calls, err = t.traceCalls(batch, t.args.tokenizer.Encode(nil, []byte(prompt)), t.tc.Device)
+			calls, err = t.knownCalls(batch, t.args.tokenizer.Encode(nil, []byte(prompt)))
 		}
 	}
 	if err != nil {
@@ -41,13 +44,24 @@ func (t *trainer) expectCalls() error {
 	return t.world.Agree("check the policy", t.tc.Manager.Expect(calls))
 }
 
-// traceCalls returns the calls of a step on a batch, of an evaluation, and of the text that the run
-// generates at its end. Nothing is computed or exchanged with other ranks, and no weight changes:
-// memory is reserved and not used. A run on a device traces nothing.
-func (e *engine) traceCalls(batch model.Batch, prompt []int32, backend device.Backend) ([]opmanager.ExpectedCall, error) {
-	if outside, err := onDevice(backend); err != nil || outside {
+// knownCalls returns the calls of the run. Those of a run on a device are those of a second model,
+// which takes none of its memory.
+func (t *trainer) knownCalls(batch model.Batch, prompt []int32) ([]opmanager.ExpectedCall, error) {
+	outside, err := onDevice(t.tc.Device)
+	if err != nil {
 		return nil, err
 	}
+	if !outside {
+		return t.traceCalls(batch, prompt, t.tc.Device)
+	}
+	e := engine{args: t.args, manager: t.manager, log: t.log, points: t.points}
+	return e.plannedCalls(t.world.Group, t.tc.Device, batch, prompt)
+}
+
+// traceCalls returns the calls of a step on a batch, of an evaluation, and of the text that the run
+// generates at its end. Nothing is computed or exchanged with other ranks, and no weight changes:
+// memory is reserved and not used.
+func (e *engine) traceCalls(batch model.Batch, prompt []int32, backend device.Backend) ([]opmanager.ExpectedCall, error) {
 	defer e.model.WeightsChanged()
 	return e.manager.Trace(func(m *opmanager.Manager) error {
 		own := *e
@@ -55,6 +69,25 @@ func (e *engine) traceCalls(batch model.Batch, prompt []int32, backend device.Ba
 		t := tracer{&own, backend, batch.Slice(0, e.args.MicroBatchSize), prompt}
 		return e.world.Trace(m, t.trace)
 	})
+}
+
+// plannedCalls returns the calls of a rank of a job, with a model of its own.
+func (e engine) plannedCalls(of collective.Group, on device.Backend, batch model.Batch, prompt []int32) (calls []opmanager.ExpectedCall, err error) {
+	stand, err := memory.NewStandIn(on)
+	if err != nil {
+		return nil, err
+	}
+	e.world = world.New(e.manager, of)
+	defer e.world.Close()
+	defer func() { err = errors.Join(err, e.close(), stand.Close()) }()
+	if err := e.allocate(stand); err != nil {
+		return nil, err
+	}
+	if err := e.connect(); err != nil {
+		return nil, err
+	}
+	e.params = e.updated()
+	return e.traceCalls(batch, prompt, stand)
 }
 
 func (t *tracer) trace() (err error) {
