@@ -37,7 +37,7 @@ func bias(want, got *tensor.Tensor, tol tensor.Tolerance) string {
 		outward += math.Copysign(e, e*w)
 		arithmetic += tol.Abs + tol.Rel*math.Abs(w)
 		if unit > 0 {
-			half := unit * math.Float64frombits(math.Float64bits(w)&(0x7ff<<52)) // the power of two below |w|
+			half := unit * powerBelow(w)
 			squares += half * half
 		}
 	}
@@ -54,6 +54,11 @@ func bias(want, got *tensor.Tensor, tol tensor.Tolerance) string {
 		}
 	}
 	return ""
+}
+
+// powerBelow returns the largest power of two that is at most |w|, 0 for 0.
+func powerBelow(w float64) float64 {
+	return math.Float64frombits(math.Float64bits(w) & (0x7ff << 52))
 }
 
 // narrow returns half the distance of the numbers of a narrow dtype at 1, which is the largest

@@ -302,7 +302,9 @@ func (r *runner) check(t T, d tensor.DType, c untypedCase) {
 	parts := want.args.Parts()
 	c.Work = max(c.Work, parts.Work*float64(parts.N))
 	sampled := parts.At != nil && c.Work > maxWork
-	if !sampled {
+	if sampled {
+		r.adopt(want)
+	} else {
 		r.expect(t, want, with)
 	}
 	got, err := r.call(t, c, r.serial, with)
@@ -417,7 +419,50 @@ func (r *runner) wanted(call *staged, with setting) (err error) {
 			return err
 		}
 	}
+	r.adopt(call)
 	return r.oracle(r.serial, call.args)
+}
+
+// adopt gives the oracle what the forward impl has saved in a narrow dtype, where that is the exact
+// value or the number beside it. A value in the middle of two numbers may be rounded to both, and a
+// gradient shows which: dQ has the rounding of O times dO and the mean of K.
+func (r *runner) adopt(call *staged) {
+	if r.refresh == nil || r.cfg.forward == nil {
+		return
+	}
+	exact := make([][]float64, len(call.operands))
+	for i, o := range call.operands {
+		if o.Access == opregistry.AccessRead {
+			exact[i] = o.Tensor.Float64s()
+		}
+	}
+	served := r.serves(call, *r.cfg.forward)
+	for i, o := range call.operands {
+		if o.Access != opregistry.AccessRead {
+			continue
+		}
+		unit, _ := narrow(o.Tensor.DType())
+		saved, differs := o.Tensor.Float64s(), false
+		for k, v := range saved {
+			if w := exact[i][k]; v != w && (!served || !(math.Abs(v-w) <= 2*unit*powerBelow(w))) {
+				saved[k], differs = w, true
+			}
+		}
+		if differs {
+			call.stage.Fill(o.Tensor, saved)
+		}
+	}
+}
+
+// serves lets a forward impl save its state for a call, and reports whether it did.
+func (r *runner) serves(call *staged, forward opregistry.Impl) (ok bool) {
+	defer func() {
+		if recover() != nil { // save meets it again
+			ok = false
+		}
+	}()
+	var err error
+	return faultOf(func(t T) { err = r.refresh(t, r.serial, call.args, forward) }) == "" && err == nil
 }
 
 // remember keeps the content of the operands.

@@ -172,3 +172,30 @@ func multiply(a gemm.GenericGemmArgs, sum func(int, func(int) float32) float32) 
 	}
 	return a.D.SetFloat64s(d)
 }
+
+// A backward impl is judged with the roundings of its forward impl: a value in the middle of two
+// numbers may become both. What is further off is not adopted.
+func TestRoundingOfSavedResults(t *testing.T) {
+	t.Parallel()
+	forward, backward := right(attention.FusedAttnFwd), right(attention.FusedAttnBwd)
+	for units, refuses := range map[float64]bool{1: false, 2: true} {
+		other := forward
+		other.Run = func(x *opregistry.Exec, a attention.FusedAttnFwdArgs) error {
+			if err := forward.Run.(opregistry.Func[attention.FusedAttnFwdArgs])(x, a); err != nil {
+				return err
+			}
+			v := a.O.Float64s()
+			for i := range v {
+				if v[i] >= 0.5 && v[i] < 0.75 {
+					v[i] += units * 0x1p-8
+				}
+			}
+			return a.O.SetFloat64s(v)
+		}
+		results, err := opscases.All().Verify(backward, backward, opstest.WithDTypes(tensor.BF16), opstest.Sample(6, 1), opstest.WithForward(other), opstest.WithOracleForward(forward))
+		require.NoError(t, err)
+		require.Len(t, results, 1)
+		assert.Positive(t, results[0].Served)
+		assert.Equal(t, refuses, len(results[0].Failures) > 0, results[0].Failures)
+	}
+}
