@@ -9,8 +9,8 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
+	"github.com/primus-fl/primus/opmanager/internal/pace"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
 )
@@ -37,7 +37,8 @@ type Canary struct {
 	Of       int         `json:"of"`             // so many have to be right
 	Ratio    float64     `json:"ratio,omitzero"` // its time over that of the other impl; 0 if unknown
 	Reason   string      `json:"reason,omitempty"`
-	Source   string      `json:"source"` // in the policy
+	Wrong    bool        `json:"wrong,omitempty"` // a result was wrong
+	Source   string      `json:"source"`          // in the policy
 }
 
 // String returns the canary as one line.
@@ -79,13 +80,7 @@ type canary struct {
 	now   Canary
 	step  uint64           // that drawn counts
 	drawn map[scope]uint64 // the calls of the step, by where they come from
-	times map[callKind]*[2]lastTimes
-}
-
-// callKind is an op and the signature of its calls.
-type callKind struct {
-	op        string
-	signature uint64
+	pace  pace.Pace
 }
 
 // rowCanary is the canary of a row.
@@ -142,7 +137,7 @@ func (c *core) canaryOf(op string, set *oppolicy.Canary, impl ImplInfo) *canary 
 	defer c.canariesMu.Unlock()
 	all, ok := c.canaries[key]
 	if !ok {
-		all = &canary{set: *set, impl: impl, times: map[callKind]*[2]lastTimes{},
+		all = &canary{set: *set, impl: impl,
 			now: Canary{Op: op, Impl: impl.ID, Fraction: set.Fraction, State: CanaryTrying, Of: set.Limit(), Source: cmp.Or(set.Source, "the program")}}
 		all.active.Store(true)
 		if c.canaries == nil {
@@ -151,6 +146,63 @@ func (c *core) canaryOf(op string, set *oppolicy.Canary, impl ImplInfo) *canary 
 		c.canaries[key] = all
 	}
 	return all
+}
+
+// RestoreCanaries ends the trials of canaries as they ended in an earlier run: those of the same op
+// and impl with the same share and number of calls under the present policy. An impl whose result
+// was wrong is in quarantine again. It ignores trials that had not ended, and those that have
+// begun.
+func (m *Manager) RestoreCanaries(ended []Canary) {
+	c := m.core
+	var events []Event
+	for _, t := range m.tables() {
+		for _, was := range ended {
+			i, known := t.registry.Index(was.Op)
+			if !known || was.State != CanaryPromoted && was.State != CanaryWithdrawn {
+				continue
+			}
+			set, lead := t.canarySet(i)
+			at := slices.IndexFunc(t.registry.Impls(lead), func(e opregistry.Entry) bool { return e.ID == was.Impl })
+			if set == nil || lead != i || at < 0 || set.Fraction != was.Fraction || set.Limit() != was.Of {
+				continue
+			}
+			e := t.registry.Impls(lead)[at]
+			if !set.Impl.Matches(asCandidate(e), t.registry.Vendor) {
+				continue
+			}
+			info := ImplInfo{ID: e.ID, Kind: e.Kind, Vendor: e.Vendor, Source: e.Source}
+			k := c.canaryOf(was.Op, set, info)
+			if !k.restore(was) {
+				continue
+			}
+			events = append(events, CanaryChanged{k.stats()})
+			if was.Wrong {
+				if q, open := c.quarantine.wrong(was.Op, info, errors.New(was.Reason)); open {
+					events = append(events, q)
+				}
+			}
+		}
+	}
+	if len(events) == 0 {
+		return
+	}
+	c.rebuild()
+	for _, e := range events {
+		c.emit(e)
+	}
+}
+
+// restore ends a trial that has not begun as one of an earlier run, and reports whether it did.
+func (c *canary) restore(was Canary) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.now.State != CanaryTrying || c.now.Calls > 0 {
+		return false
+	}
+	was.Source = c.now.Source
+	c.now = was
+	c.active.Store(false)
+	return true
 }
 
 // forgetCanaries forgets the trials of an op and an impl, "" for all, that ended in a withdrawal,
@@ -171,7 +223,9 @@ func (c *canary) stats() Canary {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.now
-	now.Ratio = c.ratio()
+	if now.State == CanaryTrying {
+		now.Ratio = c.pace.Ratio()
+	}
 	return now
 }
 
@@ -190,7 +244,7 @@ func (c *canary) end(state CanaryState, reason string) bool {
 		return false
 	}
 	c.now.State, c.now.Reason = state, reason
-	c.now.Ratio = c.ratio()
+	c.now.Ratio = c.pace.Ratio()
 	c.active.Store(false)
 	return true
 }
@@ -210,7 +264,7 @@ func (c *canary) right(op string) (ended bool) {
 	if c.now.Right < c.now.Of {
 		return false
 	}
-	switch ratio := c.ratio(); {
+	switch ratio := c.pace.Ratio(); {
 	case ratio == 0: // the other impl has served too few calls of the same kinds
 		return false
 	case ratio > maxSlower:
@@ -233,68 +287,8 @@ func (c *canary) failed(err error) (ended bool) {
 	if impl, ok := errors.AsType[*opregistry.ImplError](err); ok {
 		err = impl.Err
 	}
+	_, c.now.Wrong = errors.AsType[*VerificationFailed](err)
 	return c.end(CanaryWithdrawn, err.Error())
-}
-
-// lastTimes are the durations of the last calls.
-type lastTimes struct {
-	n    int
-	last [32]time.Duration
-}
-
-func (t *lastTimes) add(took time.Duration) {
-	t.last[t.n%len(t.last)] = took
-	t.n++
-}
-
-// median returns the median of the last calls.
-func (t *lastTimes) median() time.Duration {
-	last := slices.Clone(t.last[:min(t.n, len(t.last))])
-	slices.Sort(last)
-	return last[len(last)/2]
-}
-
-// fewTimes is how many calls of a kind both impls have to serve before their times are compared.
-const fewTimes = 3
-
-// maxCanaryKinds bounds the kinds of calls whose times are kept.
-const maxCanaryKinds = 1024
-
-// took records the duration of a call by the canary or the present impl.
-func (c *canary) took(op string, signature uint64, byCanary bool, took time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	kind := callKind{op, signature}
-	both := c.times[kind]
-	if both == nil {
-		if len(c.times) >= maxCanaryKinds {
-			return
-		}
-		both = &[2]lastTimes{}
-		c.times[kind] = both
-	}
-	if byCanary {
-		both[1].add(took)
-	} else {
-		both[0].add(took)
-	}
-}
-
-// ratio returns the time of the calls that the canary served over that of as many calls of the same
-// kinds by the other impl, 0 if that is not known. The caller holds mu.
-func (c *canary) ratio() float64 {
-	var own, other float64
-	for _, both := range c.times {
-		if both[0].n < fewTimes || both[1].n < fewTimes {
-			continue
-		}
-		own += float64(both[1].n) * float64(both[1].median())
-		other += float64(both[1].n) * float64(both[0].median())
-	}
-	if other == 0 {
-		return 0
-	}
-	return own / other
 }
 
 // Canaries returns the impls on trial under the present policy, and those whose trial has ended,
@@ -459,7 +453,10 @@ func (b *binding) timed(r *row, c *candidate, a opregistry.Call) error {
 	signature, start := a.Signature(), b.m.core.now()
 	err := b.typed.attemptCall(c, a)
 	if err == nil {
-		r.canary.took(b.name, signature, c.canary != nil, b.m.core.now()-start)
+		took := b.m.core.now() - start
+		r.canary.mu.Lock()
+		r.canary.pace.Took(b.name, signature, c.canary != nil, took)
+		r.canary.mu.Unlock()
 	}
 	return err
 }

@@ -1,6 +1,7 @@
 package opmanager_test
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -167,6 +168,7 @@ func TestCanaryWrong(t *testing.T) {
 	}
 	c := canaryOf(f)
 	assert.Equal(t, opmanager.CanaryWithdrawn, c.State)
+	assert.True(t, c.Wrong)
 	assert.Contains(t, c.Reason, `differs from the result of the reference`)
 	assert.Contains(t, c.Reason, "primus ops replay case.rec")
 	assert.Equal(t, 1, wrong)
@@ -179,6 +181,61 @@ func TestCanaryWrong(t *testing.T) {
 		require.NoError(t, bound.Call(newArgs(t)))
 	}
 	assert.Equal(t, opmanager.CanaryTrying, canaryOf(f).State, "it is tried again")
+}
+
+// A trial that has ended stays so in a Manager that it is restored in, and only there where the
+// policy has the same trial.
+func TestCanaryRestored(t *testing.T) {
+	share := withCanary("add_one", 0.5, 8)
+	for _, tt := range []struct {
+		name   string
+		ended  opmanager.Canary
+		policy func(*oppolicy.Policy)
+		state  opmanager.CanaryState
+		serves string
+	}{
+		{"promoted", opmanager.Canary{State: opmanager.CanaryPromoted}, share, opmanager.CanaryPromoted, "vendor.acme"},
+		{"slower", opmanager.Canary{State: opmanager.CanaryWithdrawn}, share, opmanager.CanaryWithdrawn, "default.flagos"},
+		{"wrong", opmanager.Canary{State: opmanager.CanaryWithdrawn, Wrong: true}, share, opmanager.CanaryWithdrawn, "default.flagos"},
+		{"has not ended", opmanager.Canary{State: opmanager.CanaryTrying}, share, opmanager.CanaryTrying, ""},
+		{"unknown state", opmanager.Canary{State: "asleep"}, share, opmanager.CanaryTrying, ""},
+		{"another impl", opmanager.Canary{State: opmanager.CanaryPromoted, Impl: "vendor.other"}, share, opmanager.CanaryTrying, ""},
+		{"unknown op", opmanager.Canary{State: opmanager.CanaryPromoted, Op: "add_two"}, share, opmanager.CanaryTrying, ""},
+		{"another share", opmanager.Canary{State: opmanager.CanaryPromoted}, withCanary("add_one", 0.25, 8), opmanager.CanaryTrying, ""},
+		{"another number of calls", opmanager.Canary{State: opmanager.CanaryPromoted}, withCanary("add_one", 0.5, 9), opmanager.CanaryTrying, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			f := newManager(t, tt.policy, opmanager.Settings{})
+			was := tt.ended
+			was.Op, was.Impl = cmp.Or(was.Op, "add_one"), cmp.Or(was.Impl, "vendor.acme")
+			was.Fraction, was.Of, was.Calls, was.Right, was.Ratio, was.Reason = 0.5, 8, 9, 8, 0.5, "as it was"
+			f.RestoreCanaries([]opmanager.Canary{was})
+			bound := opmanager.MustBind(f.Manager, addOne)
+			for range 32 {
+				require.NoError(t, bound.Call(newArgs(t)))
+			}
+			now := canaryOf(f)
+			if tt.serves == "" {
+				assert.NotEqual(t, "as it was", now.Reason)
+				assert.Positive(t, now.Calls)
+				return
+			}
+			was.Source = now.Source
+			assert.Equal(t, was, now)
+			assert.Equal(t, []opmanager.CanaryState{tt.state}, changes(f))
+			if tt.serves == "vendor.acme" {
+				assert.Equal(t, 32, f.vendor.calls)
+			} else {
+				assert.Zero(t, f.vendor.calls)
+			}
+			assert.Len(t, f.Quarantines(), map[bool]int{true: 1}[was.Wrong])
+			f.ClearQuarantine("", "")
+			require.NoError(t, bound.Call(newArgs(t)))
+			if tt.state == opmanager.CanaryWithdrawn {
+				assert.Equal(t, opmanager.CanaryTrying, canaryOf(f).State, "it is tried again")
+			}
+		})
+	}
 }
 
 // Where the present impl is wrong and the reference agrees with the canary, the canary stays.

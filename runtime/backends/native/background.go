@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/primus-fl/primus/internal/native/checkpoint"
@@ -15,6 +16,7 @@ import (
 	"github.com/primus-fl/primus/internal/native/weights"
 	"github.com/primus-fl/primus/internal/native/world"
 	"github.com/primus-fl/primus/internal/sysmem"
+	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/tensor"
 )
@@ -209,6 +211,7 @@ func (t *trainer) finiteFiles(step int, files []shards.File) error {
 func (t *trainer) beginSave(w *world.World, files []shards.File, check func() error) error {
 	t.state.Health = t.monitor.Snapshot()
 	t.state.Parameters, t.state.CPUClass = t.compared(), t.args.cpuClass()
+	t.state.Canaries = slices.DeleteFunc(t.manager.Canaries(), func(c opmanager.Canary) bool { return c.State == opmanager.CanaryTrying })
 	text, err := json.MarshalIndent(t.state, "", "  ")
 	if err != nil {
 		return fmt.Errorf("%s: %w", saving, err)

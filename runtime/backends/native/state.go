@@ -10,6 +10,7 @@ import (
 	"github.com/primus-fl/primus/internal/native/shards"
 	"github.com/primus-fl/primus/internal/native/weights"
 	"github.com/primus-fl/primus/internal/native/world"
+	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/runtime/backend"
 	"github.com/primus-fl/primus/tensor"
 )
@@ -38,6 +39,8 @@ type state struct {
 	Best      *optim.BestLoss  `json:"best,omitempty"`       // with early stopping
 
 	Health health.State `json:"health"`
+
+	Canaries []opmanager.Canary `json:"canaries,omitempty"` // whose trials have ended
 
 	// CPUClass is the class of the CPU that computed the weights. The bits of results depend on it.
 	CPUClass   string         `json:"cpu_class,omitempty"`

@@ -154,6 +154,7 @@ func (t *trainer) Init(ctx context.Context) error {
 		return err
 	}
 	t.monitor.Restore(t.state.Health)
+	t.manager.RestoreCanaries(t.state.Canaries)
 	if t.lossScale != nil && t.state.LossScale != nil {
 		t.lossScale.Restore(*t.state.LossScale)
 	}
