@@ -45,6 +45,34 @@ def linear(theirs: Callable[..., Any], input: Any, weight: Any, bias: Any = None
     return own.linear(input[None], weight, bias)[0] if input.dim() == 1 else own.linear(input, weight, bias)
 
 
+def embedding(
+    theirs: Callable[..., Any],
+    input: Any,
+    weight: Any,
+    padding_idx: Optional[int] = None,
+    max_norm: Optional[float] = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Any:
+    if (
+        max_norm is not None
+        or scale_grad_by_freq
+        or sparse
+        or not served(weight)
+        or weight.dim() != 2
+        or not _indices(input)
+        or padding_idx is not None
+        and not -weight.shape[0] <= padding_idx < weight.shape[0]
+    ):
+        return theirs(input, weight, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse)
+    return own.embedding(input, weight, padding_idx)
+
+
+def _indices(t: Any) -> bool:
+    return type(t) in _PLAIN and t.dtype in (torch.int64, torch.int32) and bool(t.is_cpu) and t.numel() > 0
+
+
 def layer_norm(
     theirs: Callable[..., Any],
     input: Any,
@@ -109,9 +137,8 @@ def cross_entropy(
         or reduction not in ("none", "mean", "sum")
         or not served(input)
         or input.dim() != 2
-        or type(target) not in _PLAIN
+        or not _indices(target)
         or target.dtype is not torch.int64
-        or not target.is_cpu
         or target.shape != input.shape[:1]
     ):
         return theirs(input, target, weight, size_average, ignore_index, reduce, reduction, label_smoothing)
@@ -146,6 +173,7 @@ def attention(
 
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "linear": linear,
+    "embedding": embedding,
     "layer_norm": layer_norm,
     "rms_norm": rms_norm,
     "silu": silu,
@@ -161,7 +189,7 @@ _theirs: dict[str, Callable[..., Any]] = {}
 def install() -> None:
     """Make functions of torch.nn.functional, and with them its modules, call the ops of primus_fl.
 
-    These are linear, layer_norm, rms_norm, silu, gelu, cross_entropy and
+    These are linear, embedding, layer_norm, rms_norm, silu, gelu, cross_entropy and
     scaled_dot_product_attention, as far as this torch has them. What ops cannot serve goes to torch as
     before: operands on devices, of mixed dtypes or of subclasses of Tensor, autocast, masks and dropout
     in attention, class weights, torch.jit.trace. Gradients of gradients are errors. A second call does

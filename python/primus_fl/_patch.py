@@ -60,6 +60,14 @@ class Linear(Swapped):
         return functional.linear(F.linear, input, self.weight, self.bias)
 
 
+class Embedding(Swapped):
+    weight: Any
+    padding_idx: Optional[int]
+
+    def forward(self, input: Any) -> Any:
+        return functional.embedding(F.embedding, input, self.weight, self.padding_idx)
+
+
 class LayerNorm(Swapped):
     normalized_shape: Any
     weight: Any
@@ -112,6 +120,14 @@ def host_weight(module: Any) -> Optional[str]:
     return None
 
 
+def plain_rows(module: Any) -> Optional[str]:
+    """Say why ops cannot be those of an embedding."""
+    for name, default in (("max_norm", None), ("scale_grad_by_freq", False), ("sparse", False)):
+        if getattr(module, name) != default:
+            return f"given {name}={getattr(module, name)}, want {default}"
+    return host_weight(module)
+
+
 def last_axis(module: Any) -> Optional[str]:
     """Say why ops cannot be those of a norm."""
     axes = len(module.normalized_shape)
@@ -120,6 +136,7 @@ def last_axis(module: Any) -> Optional[str]:
 
 _RULES = {
     torch.nn.Linear.forward: Rule(Linear, host_weight),
+    torch.nn.Embedding.forward: Rule(Embedding, plain_rows),
     torch.nn.LayerNorm.forward: Rule(LayerNorm, last_axis),
     torch.nn.SiLU.forward: Rule(SiLU, lambda module: "it writes over its input" if module.inplace else None),
     torch.nn.GELU.forward: Rule(GELU),
@@ -138,7 +155,7 @@ def taking_over(swap: Any, theirs: Any) -> type:
 def patch(model: Any) -> Patched:
     """Make modules of a model call the ops of primus_fl, and say which do and which do not, and why.
 
-    These are Linear, LayerNorm, RMSNorm, SiLU and GELU of torch.nn, and of transformers the norms,
+    These are Linear, Embedding, LayerNorm, RMSNorm, SiLU and GELU of torch.nn, and of transformers the norms,
     MLPs, rotary embeddings, attention and losses of Llama, Mistral, Mixtral, Qwen 2 and 3 and GPT-2.
     Each stays the object that it was, with its parameters, hooks and name; it is still an instance of
     its class. As with install, a call that ops cannot serve goes to torch, and gradients of gradients are

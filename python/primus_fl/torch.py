@@ -12,17 +12,20 @@ from ._default import of
 
 __all__ = [
     "AdamW",
+    "Embedding",
     "LayerNorm",
     "Linear",
     "RMSNorm",
     "SwiGLU",
     "attention",
     "cross_entropy",
+    "embedding",
     "gated_linear",
     "gelu",
     "install",
     "layer_norm",
     "linear",
+    "linear_cross_entropy",
     "patch",
     "rms_norm",
     "rope",
@@ -350,14 +353,136 @@ _cross_entropy = differentiable(
 
 def cross_entropy(logits: Any, targets: Any, ignore_index: int = -100, reduction: str = "mean") -> Any:
     """Return the negative log-likelihood of targets under a softmax over the last axis, in f32."""
-    losses = _cross_entropy(logits, targets, ignore_index)
+    _check(reduction)
+    return _reduced(_cross_entropy(logits, targets, ignore_index), targets, ignore_index, reduction)
+
+
+def _check(reduction: str) -> None:
+    if reduction not in ("none", "sum", "mean"):
+        raise ValueError(f"given reduction {reduction!r}, want none, sum or mean")
+
+
+def _reduced(losses: Any, targets: Any, ignore_index: int, reduction: str) -> Any:
     if reduction == "none":
         return losses
-    if reduction == "sum":
-        return losses.sum()
-    if reduction == "mean":
-        return losses.sum() / (targets != ignore_index).sum()
-    raise ValueError(f"given reduction {reduction!r}, want none, sum or mean")
+    return losses.sum() if reduction == "sum" else losses.sum() / (targets != ignore_index).sum()
+
+
+def _linear_cross_entropy_forward(x: Any, weight: Any, targets: Any, ignore_index: int) -> Any:
+    state = _state(x)
+    losses, lse = ops.linear_cross_entropy_fwd(x, weight, targets, ignore_index=ignore_index, saved=State(state))
+    return losses, lse, state
+
+
+def _linear_cross_entropy_backward(
+    dlosses: Any, x: Any, weight: Any, targets: Any, lse: Any, state: Any, ignore_index: int, wanted: Any
+) -> Any:
+    dx, dweight = contiguous(x), torch.empty_like(weight) if wanted[1] else None
+    ops.linear_cross_entropy_bwd(
+        x, weight, targets, lse, dlosses, dhidden=dx, dweight=dweight, ignore_index=ignore_index, saved=State(state)
+    )
+    return dx, dweight, None
+
+
+_linear_cross_entropy = differentiable(
+    Function(
+        "linear_cross_entropy",
+        "Tensor x, Tensor weight, Tensor targets, int ignore_index",
+        2,
+        _linear_cross_entropy_forward,
+        _linear_cross_entropy_backward,
+        lambda x, *_: (_rows(x), _rows(x), _state(x)),
+    )
+)
+
+
+def _linear_cross_entropy_at_once_forward(
+    x: Any, weight: Any, targets: Any, ignore_index: int, mean: bool, frozen: bool
+) -> Any:
+    dlosses = torch.ones_like(targets, dtype=torch.float32)
+    if mean:
+        dlosses /= (targets != ignore_index).sum()
+    dx, dweight = contiguous(x), x.new_empty(0) if frozen else torch.empty_like(weight)
+    losses = dlosses.new_empty(dlosses.shape)
+    ops.linear_cross_entropy_fwd(
+        x,
+        weight,
+        targets,
+        losses=losses,
+        dlosses=dlosses,
+        dhidden=dx,
+        dweight=None if frozen else dweight,
+        ignore_index=ignore_index,
+        saved=State(_state(x)),
+    )
+    return _reduced(losses, targets, ignore_index, "mean" if mean else "sum"), dx, dweight
+
+
+def _linear_cross_entropy_at_once_backward(
+    dloss: Any, x: Any, weight: Any, targets: Any, dx: Any, dweight: Any, *arguments: Any
+) -> Any:
+    return dx * dloss, dweight * dloss if arguments[-1][1] else None, None
+
+
+_linear_cross_entropy_at_once = differentiable(
+    Function(
+        "linear_cross_entropy_at_once",
+        "Tensor x, Tensor weight, Tensor targets, int ignore_index, bool mean, bool frozen",
+        2,
+        _linear_cross_entropy_at_once_forward,
+        _linear_cross_entropy_at_once_backward,
+        lambda x, weight, targets, ignore_index, mean, frozen: (
+            x.new_empty((), dtype=torch.float32),
+            contiguous(x),
+            x.new_empty(0) if frozen else torch.empty_like(weight),
+        ),
+    )
+)
+
+
+def linear_cross_entropy(x: Any, weight: Any, targets: Any, ignore_index: int = -100, reduction: str = "mean") -> Any:
+    """Return cross_entropy of the logits x·weightᵀ, [..., vocabulary], which are never kept.
+
+    With reduction mean or sum, the gradients are computed with the loss, which takes one product less.
+    In float16 they are computed later, since they could be too small before the loss is scaled.
+    """
+    _check(reduction)
+    wanted = torch.is_grad_enabled() and (x.requires_grad or weight.requires_grad)
+    if wanted and reduction != "none" and x.dtype is not torch.float16:
+        return _linear_cross_entropy_at_once(
+            x, weight, targets, ignore_index, reduction == "mean", not weight.requires_grad
+        )
+    losses = _linear_cross_entropy(x, weight, targets, ignore_index)
+    return _reduced(losses, targets, ignore_index, reduction)
+
+
+def _embedding_forward(indices: Any, weight: Any, padding_idx: Optional[int]) -> Any:
+    return (ops.embedding_fwd(indices, weight, output=weight.new_empty((*indices.shape, weight.shape[1]))),)
+
+
+def _embedding_backward(dy: Any, indices: Any, weight: Any, padding_idx: Optional[int], _: Any) -> Any:
+    dweight = contiguous(weight)
+    ops.embedding_bwd(dy, indices, dweight)
+    if padding_idx is not None:
+        dweight[padding_idx] = 0
+    return None, dweight
+
+
+_embedding = differentiable(
+    Function(
+        "embedding",
+        "Tensor indices, Tensor weight, int? padding_idx",
+        0,
+        _embedding_forward,
+        _embedding_backward,
+        lambda indices, weight, _: (weight.new_empty((*indices.shape, weight.shape[1])),),
+    )
+)
+
+
+def embedding(indices: Any, weight: Any, padding_idx: Optional[int] = None) -> Any:
+    """Return the rows of weight with these indices. That of padding_idx has no gradient."""
+    return _embedding(indices.contiguous(), weight, padding_idx)
 
 
 class RMSNorm(torch.nn.Module):
@@ -386,6 +511,15 @@ class Linear(torch.nn.Linear):
 
     def forward(self, input: Any) -> Any:
         return linear(input, self.weight, self.bias)
+
+
+class Embedding(torch.nn.Embedding):
+    """torch.nn.Embedding."""
+
+    def forward(self, input: Any) -> Any:
+        if self.max_norm is not None or self.scale_grad_by_freq or self.sparse:
+            return super().forward(input)
+        return embedding(input, self.weight, self.padding_idx)
 
 
 class SwiGLU(torch.nn.Module):

@@ -35,6 +35,9 @@ def operands() -> dict[str, tuple[Any, ...]]:
         "rope": (f32(2, 5, 3, 8), torch.randn(5, 1, 1, 8), "bshd", False),
         "attention": (q, kv, f32(2, 5, 2, 8), "causal", None, "bshd", None),
         "cross_entropy": (f32(4, 9), torch.tensor([0, 3, -100, 8]), -100),
+        "linear_cross_entropy": (f32(4, 6), f32(9, 6), torch.tensor([0, 3, -100, 8]), -100),
+        "linear_cross_entropy_at_once": (f32(4, 6), f32(9, 6), torch.tensor([0, 3, -100, 8]), -100, True, False),
+        "embedding": (torch.tensor([2, 0, 2]), f32(4, 6), None),
     }
 
 
@@ -48,6 +51,11 @@ class Custom(unittest.TestCase):
         cases["linear of a view"] = (
             *(t.detach().t().contiguous().t().requires_grad_() for t in cases["linear"][1:2] * 2),
             None,
+        )
+        cases["linear_cross_entropy_at_once frozen"] = (
+            *(t.detach() if i == 1 else t for i, t in enumerate(cases["linear_cross_entropy_at_once"][:4])),
+            False,
+            True,
         )
         cases["attention with window"] = (*cases["attention"][:3], "causal", 0.5, "bshd", [2, 0])
         for name, args in cases.items():
@@ -68,6 +76,9 @@ class Custom(unittest.TestCase):
             "rope": pt.rope,
             "attention": lambda q, k, v: pt.attention(q, k, v, causal=True),
             "cross_entropy": pt.cross_entropy,
+            "linear_cross_entropy": lambda *a: pt.linear_cross_entropy(*a, reduction="none"),
+            "linear_cross_entropy_at_once": pt.linear_cross_entropy,
+            "embedding": pt.embedding,
         }
         for name, args in operands().items():
             with self.subTest(name):

@@ -104,6 +104,7 @@ class Modules(unittest.TestCase):
         model = nn.Sequential(
             nn.Linear(4, 4), nn.GELU(), nn.SiLU(inplace=True), nn.LayerNorm((2, 4)), nn.LayerNorm(4), nn.Dropout(),
             nn.Linear(4, 4), nn.Linear(4, 4, dtype=torch.complex64), nn.Linear(4, 4, device="meta"), nn.LazyLinear(4),
+            nn.Embedding(4, 4, sparse=True),
         )  # fmt: skip
         model[6].forward = model[6].forward
         report = pt.patch(model)
@@ -119,9 +120,10 @@ class Modules(unittest.TestCase):
                 "f16 or f64",
                 "8": "Linear: given a weight on meta, want one in host memory",
                 "9": "LazyLinear: the shape of its weight is not known before its first call",
+                "10": "Embedding: given sparse=True, want False",
             },
         )
-        self.assertIn("3 modules call ops of primus_fl, 7 compute as before\n", str(report))
+        self.assertIn("3 modules call ops of primus_fl, 8 compute as before\n", str(report))
         self.assertIn("ops of primus_fl     1  Linear  (0)\n", str(report))
         self.assertEqual(pt.patch(model), report)
         self.assertEqual(pt.unpatch(model), ["0", "1", "4"])
@@ -158,7 +160,9 @@ FAMILIES = {
     "GPT2LMHeadModel": "GPT2Config",
 }
 LLAMA = {"generic_gemm", "rmsnorm_fwd", "rmsnorm_bwd", "swiglu", "dswiglu", "fused_rope_forward", "fused_rope_backward"}
-EVERY = {"fused_attn_fwd", "fused_attn_bwd", "cross_entropy_fwd", "cross_entropy_bwd"}
+EVERY = {
+    "fused_attn_fwd", "fused_attn_bwd", "cross_entropy_fwd", "cross_entropy_bwd", "embedding_fwd", "embedding_bwd"
+}  # fmt: skip
 
 
 def pretrained(name: str, **others: Any) -> Any:
@@ -197,7 +201,7 @@ class Pretrained(unittest.TestCase):
                 self.assertLessEqual(expected | EVERY, ops)
                 for a, b in zip(got, want):
                     torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
-                kinds = {"Embedding", "Dropout", "MixtralTopKRouter", name.split("For")[0] + "RotaryEmbedding"}
+                kinds = {"Dropout", "MixtralTopKRouter", name.split("For")[0] + "RotaryEmbedding"}
                 self.assertLessEqual({why.split(":")[0] for why in report.left.values()}, kinds)
                 self.assertEqual(pt.patch(model), report)
                 self.assertEqual(set(pt.unpatch(model)), set(report.swapped))

@@ -74,6 +74,8 @@ class Installed(unittest.TestCase):
         gemm, norm = ("generic_gemm",), ("layernorm_fwd", "layernorm_bwd")
         self.agree(F.linear, x, w, bias, ops=gemm)
         self.agree(F.linear, x[0, 0], w, bias, ops=gemm)
+        rows = ("embedding_fwd", "embedding_bwd")
+        self.agree(lambda w: F.embedding(torch.tensor([3, 0, 3]), w, padding_idx=-8), w, ops=rows)
         self.agree(lambda x, w: F.linear(x.transpose(0, 1), w), x, w, ops=gemm)
         self.agree(lambda x, w, b: F.layer_norm(x, (8,), w, b), x, bias, bias, ops=norm)
         self.agree(F.silu, x, ops=("silu", "dsilu"))
@@ -103,6 +105,7 @@ class Installed(unittest.TestCase):
         self.agree(lambda x: F.layer_norm(x, (4, 8)), x, ops=())
         self.agree(lambda x: F.layer_norm(x, (8,)), x, ops=())
         self.agree(lambda x: F.silu(x * 1, inplace=True), x, ops=())
+        self.agree(lambda x: F.embedding(torch.tensor([1, 1]), x, scale_grad_by_freq=True), x, ops=())
         self.agree(lambda x: F.cross_entropy(x, x.softmax(-1)), x, ops=())
         self.agree(lambda x: F.cross_entropy(x, torch.tensor([1, 2, 3, 0]), weight=w.abs()), x, ops=())
         self.agree(lambda x: F.cross_entropy(x, torch.tensor([1, 2, 3, 0]), label_smoothing=0.1), x, ops=())
@@ -200,6 +203,57 @@ class Functions(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "given reduction 'most'"):
             pt.cross_entropy(logits, targets, reduction="most")
 
+    def test_linear_cross_entropy(self) -> None:
+        """Compare with the loss of logits, and see which ops are called."""
+        torch.manual_seed(5)
+        weight = torch.randn(50, 8)
+        for shape in ((12,), (3, 4)):
+            x, targets = torch.randn(*shape, 8), torch.randint(0, 50, shape)
+            targets[-1] = -100
+            for reduction in ("mean", "sum", "none"):
+                self.agree(
+                    lambda x, w, t=targets, r=reduction: pt.linear_cross_entropy(x, w, t, reduction=r).flatten(),
+                    lambda x, w, t=targets, r=reduction: F.cross_entropy(
+                        F.linear(x, w).view(-1, 50), t.flatten(), reduction=r
+                    ).flatten(),
+                    x,
+                    weight,
+                )
+        x, targets = torch.randn(6, 8, requires_grad=True), torch.randint(0, 50, (6,))
+        forward, backward = ({f"linear_cross_entropy_{way}"} for way in ("fwd", "bwd"))
+        for dtype, reduction, ops in (
+            (torch.float32, "mean", forward),
+            (torch.float32, "none", forward | backward),
+            (torch.float16, "mean", forward | backward),
+        ):
+            earlier = calls()
+            pt.linear_cross_entropy(x.to(dtype), weight.to(dtype), targets, reduction=reduction).sum().backward()
+            self.assertEqual({name for name, n in calls().items() if n > earlier.get(name, 0)}, ops)
+        with torch.no_grad():
+            pt.linear_cross_entropy(x, weight, targets)
+        loss = pt.linear_cross_entropy(x, weight, targets)
+        (once,) = torch.autograd.grad(loss, x, retain_graph=True)
+        (twice,) = torch.autograd.grad(2 * loss, x)
+        torch.testing.assert_close(2 * once, twice)
+        with self.assertRaisesRegex(ValueError, "given reduction 'most'"):
+            pt.linear_cross_entropy(x, weight, targets, reduction="most")
+        with self.assertRaisesRegex(ValueError, "targets"):
+            pt.linear_cross_entropy(x, weight, targets + 50)
+
+    def test_embedding(self) -> None:
+        torch.manual_seed(5)
+        for indices in (
+            torch.tensor([2, 0, 2]),
+            torch.randint(0, 9, (3, 4)).t(),
+            torch.tensor([[1]], dtype=torch.int32),
+        ):
+            for padding in (None, 2):
+                self.agree(
+                    lambda w, i=indices, p=padding: pt.embedding(i, w, p),
+                    lambda w, i=indices, p=padding: F.embedding(i, w, p),
+                    torch.randn(9, 5),
+                )
+
     def test_gradcheck(self) -> None:
         """Compare gradients with differences. Statistics in f32 bound what a difference can show."""
         torch.manual_seed(6)
@@ -211,12 +265,18 @@ class Functions(unittest.TestCase):
             (pt.linear, (f64(3, 4), f64(5, 4), f64(5))),
             (pt.swiglu, (f64(3, 8),)),
             (pt.gated_linear, (f64(2, 3, 4), f64(5, 4), f64(5, 4))),
+            (lambda w: pt.embedding(torch.tensor([[1, 0], [1, 4]]), w), (f64(5, 3),)),
         )
         for function, operands in exact:
             self.assertTrue(torch.autograd.gradcheck(function, operands))
         rounded = (
             (lambda x, w: pt.rms_norm(x, w, 1e-5), (f64(3, 4), f64(4))),
             (lambda x, w, b: pt.layer_norm(x, w, b), (f64(3, 4), f64(4), f64(4))),
+            (lambda x, w: pt.linear_cross_entropy(x, w, torch.tensor([2, 0, 4])), (f64(3, 4), f64(5, 4))),
+            (
+                lambda x, w: pt.linear_cross_entropy(x, w, torch.tensor([2, 0, 4]), reduction="none"),
+                (f64(3, 4), f64(5, 4)),
+            ),
             (lambda q, k, v: pt.attention(q, k, v, causal=True), (f64(1, 4, 2, 3), f64(1, 4, 1, 3), f64(1, 4, 1, 3))),
         )
         for function, operands in rounded:
@@ -224,9 +284,13 @@ class Functions(unittest.TestCase):
 
     def test_modules_have_the_state_of_those_of_torch(self) -> None:
         torch.manual_seed(7)
-        for ours, theirs in ((pt.Linear(6, 5), torch.nn.Linear(6, 5)), (pt.LayerNorm(6), torch.nn.LayerNorm(6))):
+        for ours, theirs, x in (
+            (pt.Linear(6, 5), torch.nn.Linear(6, 5), torch.randn(4, 6)),
+            (pt.LayerNorm(6), torch.nn.LayerNorm(6), torch.randn(4, 6)),
+            (pt.Embedding(6, 5), torch.nn.Embedding(6, 5), torch.tensor([3, 5])),
+            (pt.Embedding(6, 5, max_norm=1.0), torch.nn.Embedding(6, 5, max_norm=1.0), torch.tensor([3, 5])),
+        ):
             ours.load_state_dict(theirs.state_dict())
-            x = torch.randn(4, 6)
             torch.testing.assert_close(ours(x), theirs(x), rtol=1e-5, atol=1e-5)
 
 
