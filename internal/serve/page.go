@@ -3,7 +3,9 @@ package serve
 import (
 	"embed"
 	"html"
+	"mime"
 	"net/http"
+	"path"
 	"regexp"
 	"strconv"
 )
@@ -33,21 +35,30 @@ func (s *Server) registerPage(mux *http.ServeMux) {
 	}
 	mux.HandleFunc("GET /{$}", servePage("index.html", view))
 	for _, file := range files {
-		mux.HandleFunc("GET /"+file, func(w http.ResponseWriter, r *http.Request) { http.ServeFileFS(w, r, web, "web/"+file) })
+		mux.HandleFunc("GET /"+file, serveContent(mime.TypeByExtension(path.Ext(file)), readWeb(file)))
 	}
 }
 
 // servePage returns the handler of a page, which requests everything else that it shows.
 func servePage(file string, view map[string]string) http.HandlerFunc {
-	text, err := web.ReadFile("web/" + file)
+	return serveContent("text/html; charset=utf-8", []byte(fill(string(readWeb(file)), view)))
+}
+
+// serveContent returns a handler that gives the whole of a content, whatever range or condition a
+// request has: net/http refuses those that it cannot read without problem details.
+func serveContent(kind string, content []byte) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", kind)
+		_, _ = w.Write(content) // an error means that the client is gone
+	}
+}
+
+func readWeb(file string) []byte {
+	content, err := web.ReadFile("web/" + file)
 	if err != nil {
 		panic("BUG: serve: " + err.Error())
 	}
-	page := []byte(fill(string(text), view))
-	return func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		_, _ = w.Write(page) // an error means that the client is gone
-	}
+	return content
 }
 
 var (
