@@ -248,7 +248,7 @@ func (f *File) Columns() []string {
 func (f *File) Texts(ctx context.Context, name string, yield func(text []byte) error) error {
 	at := slices.IndexFunc(f.columns, func(c column) bool { return c.name == name })
 	if at < 0 || f.columns[at].kind != typeByteArray || f.columns[at].repeated {
-		return fmt.Errorf("it has no column %q of text, it has %s", name, strings.Join(f.Columns(), ", "))
+		return fmt.Errorf("it has no column %q of text, it has %s: name the column of the text with text_key", name, strings.Join(f.Columns(), ", "))
 	}
 	for i, g := range f.groups {
 		r := &pages{f: f, column: f.columns[at], chunk: g.chunks[at]}

@@ -98,7 +98,7 @@ func TestRefusals(t *testing.T) {
 		"encrypted":         {edit(-1, 'E'), "text", "it is encrypted"},
 		"long description":  {edit(-5, 0x7f), "text", "given a description of"},
 		"short description": {edit(-8, 9), "text", "the description of the file"},
-		"no column":         {good, "body", `it has no column "body" of text, it has text, meta.title`},
+		"no column":         {good, "body", `it has no column "body" of text, it has text, meta.title: name the column of the text with text_key`},
 		"a number":          {good, "id", `no column "id" of text`},
 		"a list":            {good, "tags.list.element", `of text`},
 		"compression":       {lz4, "text", "its compression is LZ4_RAW, want UNCOMPRESSED, SNAPPY, GZIP or ZSTD"},
