@@ -44,7 +44,8 @@ var (
 		`{% set ns = namespace(x=['ab']) %}{% for i in range(60) %}{% set ns.x = [ns.x, ns.x] %}{% endfor %}`,
 		`{% set ns = namespace(x=[]) %}{% for i in range(90000) %}{% set ns.x = [ns.x] %}{% endfor %}`,
 		`{% set ns = namespace(x='ab' * 400000) %}`,
-		`{% set ns = namespace(x='ab' * 9000000) %}`,
+		`{% set ns = namespace(x='ab ' * 5000000) %}`,
+		`{% set ns = namespace(x='\n' * 9000000) %}`,
 		`{% set ns = namespace(x=range(90000)|list) %}`,
 		`{% set ns = namespace(x=('a'*1000000)|list) %}`,
 	}
@@ -52,6 +53,8 @@ var (
 		`{{ ns.x }}`, `{{ ns.x|tojson }}`, `{{ ns.x == ns.x }}`, `{{ ns.x|string|upper }}`, `{{ 'zz' in ns.x }}`, `{% set y = ns.x|list %}`,
 		`{% set y = ns.x|replace('a', '') %}`, `{% set y = ns.x[::-1] %}`, `{% set y = ns.x|sort %}`, `{% set y = ns.x|unique|list %}`,
 		`{% set y = ns.x.split('q') %}`, `{% set y = ns.x|join('') %}`, `{% set y = ns.x|indent %}`, `{% set y = ns.x ~ 'a' %}`, `{% set y = ns.x|max %}`,
+		`{% set y = ns.x|title %}`, `{% set y = ns.x|wordcount %}`, `{% set y = ns.x.split() %}`, `{% set y = ns.x.rsplit('a') %}`, `{% set y = ns.x.splitlines() %}`,
+		`{% set y = ns.x|string|replace('', 'b') %}`, `{% set y = ns.x|string|replace('a', 'b') %}`, `{% set y = ns.x.isspace() %}`, `{% set y = ns.x|indent(1000, blank=true) %}`,
 	}
 )
 

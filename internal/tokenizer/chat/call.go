@@ -85,8 +85,15 @@ func (c *call) optionalText(i int, name string) (text string, ok bool) {
 	return text, true
 }
 
-// self returns the value that a filter is applied to.
-func (c *call) self() any { return c.argument(0, "", undefined{"the value"}) }
+// self returns the value that a filter is applied to. A filter goes through a text at least once,
+// which counts.
+func (c *call) self() any {
+	v := c.argument(0, "", undefined{"the value"})
+	if s, ok := v.(string); ok {
+		c.e.spend(c.at, len(s)/64)
+	}
+	return v
+}
 
 // selfText returns the text of the value that a filter is applied to.
 func (c *call) selfText() string { return show(c.walk(), c.self()) }

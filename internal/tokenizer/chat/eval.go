@@ -2,8 +2,10 @@ package chat
 
 import (
 	"fmt"
+	"iter"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/primus-fl/primus/internal/meter"
 )
@@ -11,7 +13,7 @@ import (
 // The limits of one rendering.
 const (
 	maxSteps  = 3_000_000
-	maxOutput = 64 << 20
+	maxOutput = 16 << 20
 	maxCalls  = 100 // of macros within each other
 	maxRange  = 100_000
 	maxTime   = 10 * time.Second
@@ -61,6 +63,23 @@ func (e *evaluator) spend(at, work int) {
 	if err := e.meter.Spend(1 + work); err != nil {
 		line, column := position(e.source, at)
 		panic(&Error{Line: line, Column: column, Text: err.Error(), Err: err})
+	}
+}
+
+// runes goes through the characters of a text and counts that work.
+func (e *evaluator) runes(at int, s string) iter.Seq[rune] {
+	const lot = 4096
+	return func(yield func(rune) bool) {
+		paid := 0
+		for i, r := range s {
+			if i >= paid {
+				e.spend(at, lot/64)
+				paid += lot
+			}
+			if !yield(r) {
+				return
+			}
+		}
 	}
 }
 
@@ -307,7 +326,10 @@ func (e *evaluator) items(at int, v any) []any {
 	case *Map:
 		all = v.keys
 	case string:
-		for _, r := range v {
+		n := utf8.RuneCountInString(v)
+		e.spend(at, n)
+		all = make([]any, 0, n)
+		for r := range e.runes(at, v) {
 			all = append(all, string(r))
 		}
 	default:

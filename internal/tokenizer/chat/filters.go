@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -42,12 +43,12 @@ var filters = map[string]builtin{
 	"sort":       {sorted},
 	"string":     {func(c *call) any { s := c.selfText(); c.done(); return s }},
 	"sum":        {sum},
-	"title":      {func(c *call) any { s := c.selfText(); c.done(); return title(s) }},
+	"title":      {title},
 	"tojson":     {toJSON},
 	"trim":       {trimFilter},
 	"unique":     {unique},
 	"upper":      {func(c *call) any { s := c.selfText(); c.done(); return strings.ToUpper(s) }},
-	"wordcount":  {func(c *call) any { s := c.selfText(); c.done(); return int64(len(strings.Fields(s))) }},
+	"wordcount":  {countWords},
 }
 
 func absolute(c *call) any {
@@ -176,14 +177,34 @@ func indent(c *call) any {
 		}
 		space = strings.Repeat(" ", int(n))
 	}
-	lines := strings.Split(s, "\n")
-	for i, line := range lines {
-		if i == 0 && !first || i > 0 && line == "" && !empty {
-			continue
+	var b strings.Builder
+	begin := true
+	for line := range strings.SplitAfterSeq(s, "\n") {
+		c.e.spend(c.at, (len(space)+len(line))/64)
+		if begin && first || !begin && (empty || line != "" && line != "\n") {
+			b.WriteString(space)
 		}
-		lines[i] = space + line
+		b.WriteString(line)
+		if b.Len() > maxOutput {
+			c.fail("the text is longer than %d bytes", maxOutput)
+		}
+		begin = false
 	}
-	return c.e.join(c.at, "", strings.Join(lines, "\n"))
+	return b.String()
+}
+
+func countWords(c *call) any {
+	s := c.selfText()
+	c.done()
+	n, inWord := int64(0), false
+	for r := range c.e.runes(c.at, s) {
+		space := unicode.IsSpace(r)
+		if !space && !inWord {
+			n++
+		}
+		inWord = !space
+	}
+	return n
 }
 
 func pairsOf(m *Map) []any {
@@ -359,11 +380,30 @@ func replaced(c *call, s, old, with string, n any) any {
 		}
 		times = int(min(max(i, -1), math.MaxInt32))
 	}
-	c.e.spend(c.at, len(s)/64)
-	if found := strings.Count(s, old); len(s)+found*max(0, len(with)-len(old)) > maxOutput {
+	found := strings.Count(s, old)
+	if times >= 0 {
+		found = min(found, times)
+	}
+	size := len(s) + found*(len(with)-len(old))
+	if size > maxOutput {
 		c.fail("the text is longer than %d bytes", maxOutput)
 	}
-	return strings.Replace(s, old, with, times)
+	var b strings.Builder
+	b.Grow(size)
+	for n := range found {
+		if n%64 == 0 {
+			c.e.spend(c.at, 0)
+		}
+		at := strings.Index(s, old)
+		if old == "" && n > 0 { // the next place is behind a character
+			_, at = utf8.DecodeRuneInString(s)
+		}
+		b.WriteString(s[:at])
+		b.WriteString(with)
+		s = s[at+len(old):]
+	}
+	b.WriteString(s)
+	return b.String()
 }
 
 func reverse(c *call) any {

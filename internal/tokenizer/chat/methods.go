@@ -112,7 +112,7 @@ var stringMethods = map[string]builtin{
 	"splitlines": {splitLines},
 	"startswith": {func(c *call) any { return affix(c, strings.HasPrefix) }},
 	"strip":      {func(c *call) any { return strip(c, true, true) }},
-	"title":      {func(c *call) any { return title(one(c).(string)) }},
+	"title":      {title},
 	"upper":      {func(c *call) any { return strings.ToUpper(one(c).(string)) }},
 }
 
@@ -125,10 +125,12 @@ func capitalize(s string) string {
 }
 
 // title begins each word with a capital letter.
-func title(s string) string {
+func title(c *call) any {
+	s := c.selfText()
+	c.done()
 	var b strings.Builder
 	inWord := false
-	for _, r := range s {
+	for r := range c.e.runes(c.at, s) {
 		switch {
 		case !unicode.IsLetter(r):
 			inWord = false
@@ -145,7 +147,12 @@ func title(s string) string {
 
 func every(c *call, is func(rune) bool) bool {
 	s := one(c).(string)
-	return s != "" && strings.IndexFunc(s, func(r rune) bool { return !is(r) }) < 0
+	for r := range c.e.runes(c.at, s) {
+		if !is(r) {
+			return false
+		}
+	}
+	return s != ""
 }
 
 // affix reports whether a string begins or ends with a string, or with one of a tuple of them.
@@ -235,9 +242,9 @@ func split(c *call, right bool) any {
 	if most < 0 {
 		most = math.MaxInt32
 	}
-	c.e.spend(c.at, len(s)/16)
-	var parts []string
+	parts := &list{}
 	for n := int64(0); ; n++ {
+		c.e.spend(c.at, 0)
 		var before, after string
 		var found bool
 		switch {
@@ -263,39 +270,32 @@ func split(c *call, right bool) any {
 		}
 		if !found || n >= most {
 			if given || s != "" {
-				parts = append(parts, s)
+				parts.items = append(parts.items, s)
 			}
 			break
 		}
 		if right {
-			parts, s = append(parts, after), before
+			parts.items, s = append(parts.items, after), before
 		} else {
-			parts, s = append(parts, before), after
+			parts.items, s = append(parts.items, before), after
 		}
 	}
 	if right {
-		slices.Reverse(parts)
+		slices.Reverse(parts.items)
 	}
-	return stringList(parts)
-}
-
-func stringList(parts []string) *list {
-	l := &list{items: make([]any, len(parts))}
-	for i, part := range parts {
-		l.items[i] = part
-	}
-	return l
+	return parts
 }
 
 func splitLines(c *call) any {
 	s, keep := c.selfText(), truth(c.argument(1, "keepends", false))
 	c.done()
-	var parts []string
+	parts := &list{}
 	for line := range strings.Lines(strings.ReplaceAll(s, "\r\n", "\n")) {
+		c.e.spend(c.at, 0)
 		if !keep {
 			line = strings.TrimSuffix(line, "\n")
 		}
-		parts = append(parts, line)
+		parts.items = append(parts.items, line)
 	}
-	return stringList(parts)
+	return parts
 }
