@@ -14,7 +14,7 @@ import (
 // Version returns the version that a module states in literals at its top level: __version__, or
 // MAJOR, MINOR and PATCH with PRE_RELEASE after them.
 func Version(file string, text []byte) (string, error) {
-	parsed, err := syntax.Parse(file, text)
+	parsed, err := syntax.Parse(file, text, nil)
 	if err != nil {
 		return "", err
 	}
@@ -45,7 +45,7 @@ type Field struct {
 
 // Fields returns the fields of a class of a module, by the annotations in its body.
 func Fields(file string, text []byte, class string) (map[string]Field, error) {
-	parsed, err := syntax.Parse(file, text)
+	parsed, err := syntax.Parse(file, text, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +84,7 @@ const maxLength = 1 << 16
 // Numbers evaluates an expression of integers and lists that are added and repeated, such as
 // ([0]*1+[1]*26), to an int64 or a []any.
 func Numbers(text string) (any, error) {
-	parsed, err := syntax.Parse("expression", []byte(text+"\n"))
+	parsed, err := syntax.Parse("expression", []byte(text+"\n"), nil)
 	if err != nil || len(parsed.Body) != 1 || parsed.Body[0].Kind != syntax.ExprStmt {
 		return nil, errors.New("is not an expression")
 	}

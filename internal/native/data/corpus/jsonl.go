@@ -78,33 +78,40 @@ func Lines(ctx context.Context, path string, yield func(Line) error) error {
 // lines is Lines for an open file.
 func lines(ctx context.Context, path string, from io.Reader, limit int, yield func(Line) error) error {
 	in := bufio.NewReaderSize(from, PieceSize)
-	var long []byte
 	offset := int64(0)
 	for number := 1; ; number++ {
 		if err := ctx.Err(); err != nil {
 			return fmt.Errorf("read the corpus: %w", err)
 		}
 		l := Line{path: path, number: number, offset: offset}
+		var long [][]byte // the pieces before text
+		size := 0
 		text, err := in.ReadSlice('\n')
-		for long = long[:0]; err == bufio.ErrBufferFull; text, err = in.ReadSlice('\n') {
+		for ; err == bufio.ErrBufferFull; text, err = in.ReadSlice('\n') {
 			if err := ctx.Err(); err != nil {
 				return fmt.Errorf("read the corpus: %w", err)
 			}
 			offset += int64(len(text))
-			if len(long)+len(text) > limit {
-				l.limit = limit
+			if size += len(text); size > limit {
+				l.limit, long = limit, nil
 			}
 			if l.limit == 0 {
-				long = append(long, text...)
+				long = append(long, bytes.Clone(text))
 			}
 		}
 		offset += int64(len(text))
 		if err != nil && err != io.EOF {
 			return &sourceError{err}
 		}
-		if len(long) > 0 && l.limit == 0 {
-			long = append(long, text...)
-			text = long
+		if len(long) > 0 {
+			whole := make([]byte, 0, size+len(text))
+			for _, piece := range append(long, text) {
+				if err := ctx.Err(); err != nil {
+					return fmt.Errorf("read the corpus: %w", err)
+				}
+				whole = append(whole, piece...)
+			}
+			text = whole
 		}
 		if l.limit == 0 {
 			l.Text = bytes.TrimSpace(text)

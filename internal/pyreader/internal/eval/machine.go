@@ -196,7 +196,7 @@ func (m *Machine) Parse(file string) (*syntax.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return syntax.Parse(file, text)
+	return syntax.Parse(file, text, m.may)
 }
 
 // pkg returns the package that relative imports of a module start from.
@@ -250,6 +250,14 @@ func (m *Machine) Spend(work int) error {
 		return nil
 	}
 	return m.Meter.Spend(work)
+}
+
+// may returns an error when there may be no more work on the files.
+func (m *Machine) may() error {
+	if m.Meter == nil {
+		return nil
+	}
+	return m.Meter.Check()
 }
 
 // step counts a step and reports whether more steps are allowed.

@@ -101,7 +101,7 @@ func dump(t *testing.T, kind, file string) (string, error) {
 	t.Helper()
 	source, err := os.ReadFile(file)
 	require.NoError(t, err)
-	f, err := syntax.Parse(file, source)
+	f, err := syntax.Parse(file, source, nil)
 	if err != nil {
 		return "", err
 	}

@@ -46,7 +46,22 @@ type File struct {
 	Body     []*Node
 	Comments []Comment
 
-	lines []int // where lines begin
+	lines []int        // where lines begin
+	look  func() error // whether reading may go on, nil if it may
+	paces int
+}
+
+// ended is what reading panics with when it may not go on.
+type ended struct{ err error }
+
+// pace asks now and then whether reading may go on.
+func (f *File) pace() {
+	if f.paces++; f.look == nil || f.paces%1024 != 0 {
+		return
+	}
+	if err := f.look(); err != nil {
+		panic(ended{err})
+	}
 }
 
 // newFile normalises the text of a file.

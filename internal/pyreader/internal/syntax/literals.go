@@ -41,6 +41,7 @@ func (p *parser) strings() *Node {
 	j := joiner{parser: p}
 	formatted, bytes := false, 0
 	for ; p.at(stringToken); p.pos++ {
+		p.file.pace()
 		t := p.peek()
 		quote := strings.IndexAny(t.text, `"'`)
 		prefix := strings.ToLower(t.text[:quote])

@@ -1,6 +1,7 @@
 package syntax_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -36,7 +37,7 @@ func TestSyntaxErrors(t *testing.T) {
 		strings.Repeat("-", 5000) + "x":                              "m.py:1:1000: too deeply nested",
 		strings.Repeat("lambda: ", 5000) + "x":                       "m.py:1:7993: too deeply nested",
 	} {
-		_, err := syntax.Parse("m.py", []byte(source))
+		_, err := syntax.Parse("m.py", []byte(source), nil)
 		var fault *syntax.Error
 		require.ErrorAs(t, err, &fault, "%.60s", source)
 		if len(source) < 4000 {
@@ -56,13 +57,37 @@ func TestNewerPython(t *testing.T) {
 		"try: pass\nexcept* OSError as e: pass\n" +
 		"match = 1\nmatch match:\n  case {'a': 1, **rest} | [1, *_] if match: pass\n  case A.B(x, y=2) as z: pass\n" +
 		"with (open(a) as b, c): pass\n"
-	f, err := syntax.Parse("m.py", []byte(strings.Replace(source, `{b"c"}`, `{b + "c"}`, 1)))
+	f, err := syntax.Parse("m.py", []byte(strings.Replace(source, `{b"c"}`, `{b + "c"}`, 1)), nil)
 	require.NoError(t, err)
 	var kinds []string
 	for _, s := range f.Body {
 		kinds = append(kinds, strings.TrimPrefix(strings.SplitN(f.Source(s), " ", 2)[0], "@"))
 	}
 	assert.Equal(t, []string{"type", "def", "try:", "match", "match", "with"}, kinds)
+}
+
+// Reading ends when it may not go on, in the scanner and in the parser, whatever the text is.
+func TestReadingEndsWhenItMayNotGoOn(t *testing.T) {
+	for name, source := range map[string]string{
+		"statements": strings.Repeat("x = 1\n", 5000), "a list": "x = [" + strings.Repeat("1,", 5000) + "]\n",
+		"a text": "x = (" + strings.Repeat("'a' ", 5000) + ")\n", "words": strings.Repeat("if x:\n  pass\n", 3000),
+	} {
+		all := 0
+		_, err := syntax.Parse("m.py", []byte(source), func() error { all++; return nil })
+		require.NoError(t, err, name)
+		assert.Greater(t, all, 4, name)
+		for _, last := range []int{1, all} {
+			over, n := errors.New("over"), 0
+			_, err := syntax.Parse("m.py", []byte(source), func() error {
+				if n++; n == last {
+					return over
+				}
+				return nil
+			})
+			assert.ErrorIs(t, err, over, name)
+			assert.Equal(t, last, n, name)
+		}
+	}
 }
 
 // FuzzParse reads anything without a panic, and gives nodes that lie within the file and within
@@ -78,7 +103,7 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, source string) {
 		defer primustest.Measured(len(source))()
-		file, err := syntax.Parse("fuzz.py", []byte(source))
+		file, err := syntax.Parse("fuzz.py", []byte(source), nil)
 		if err != nil {
 			var fault *syntax.Error
 			require.ErrorAs(t, err, &fault)

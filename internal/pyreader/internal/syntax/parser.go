@@ -13,18 +13,21 @@ const (
 	maxChain = 5000
 )
 
-// Parse reads a module.
-func Parse(name string, source []byte) (file *File, err error) {
+// Parse reads a module. It calls look, unless that is nil, now and then, and ends with its error.
+func Parse(name string, source []byte, look func() error) (file *File, err error) {
 	defer func() {
-		if r := recover(); r != nil {
-			fault, ok := r.(*Error)
-			if !ok {
-				panic(r)
-			}
-			file, err = nil, fault
+		switch r := recover().(type) {
+		case nil:
+		case *Error:
+			file, err = nil, r
+		case ended:
+			file, err = nil, r.err
+		default:
+			panic(r)
 		}
 	}()
 	f := newFile(name, source)
+	f.look = look
 	f.checkEncoding()
 	s := &scanner{File: f, indents: []indent{{}}, lineStart: true}
 	p := &parser{file: f, tokens: s.run()}
@@ -65,6 +68,7 @@ func (p *parser) attempt(f func() bool) (ok bool) {
 
 // enter counts a level of recursion; the caller defers leave.
 func (p *parser) enter() {
+	p.file.pace()
 	if p.depth++; p.depth > maxDepth {
 		p.fail(p.peek().Start, "too deeply nested")
 	}

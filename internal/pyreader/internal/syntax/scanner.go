@@ -79,6 +79,7 @@ func (s *scanner) run() []token {
 			break
 		}
 		s.token()
+		s.pace()
 	}
 	end := len(s.Text)
 	if n := len(s.brackets); n > 0 {

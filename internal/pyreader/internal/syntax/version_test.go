@@ -22,7 +22,7 @@ func TestVersion(t *testing.T) {
 		"__version__ = b'1'\n":                                                                 "",
 		"":                                                                                     "",
 	} {
-		file, err := syntax.Parse("p/__init__.py", []byte(source))
+		file, err := syntax.Parse("p/__init__.py", []byte(source), nil)
 		require.NoError(t, err, source)
 		assert.Equal(t, want, file.Version(), source)
 	}
