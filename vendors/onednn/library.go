@@ -47,10 +47,14 @@ type Library struct {
 // products, relative to flagos alone: 3381/3683 and 759/963 in docs/reference/performance.md.
 var measured = opregistry.Measurement{Rate: 0.85, By: "make bench-train"}
 
+// flushes has the dtype that oneDNN computes with instructions for bf16, where the processor has
+// them: those take subnormal numbers as 0.
+var flushes = []tensor.DType{tensor.BF16}
+
 // New returns a Library. Nothing is loaded yet.
 func New(opts Options) *Library {
 	once := sync.OnceValues(func() (*handle, error) { return open(opts) })
-	limits := blas.Limits{MinFLOP: minFLOP, MinBF16: minBF16, MaxDim: math.MaxInt, Flushes: []tensor.DType{tensor.BF16}}
+	limits := blas.Limits{MinFLOP: minFLOP, MinBF16: minBF16, MaxDim: math.MaxInt, Flushes: flushes}
 	return &Library{open: once, gemm: blas.NewLibrary("onednn", limits, measured, func() (blas.Handle, error) { return once() })}
 }
 
@@ -82,7 +86,8 @@ func impl[A any](l *Library, op *opregistry.Op[A], run func(*handle, *opregistry
 			}
 			return run(h, x, a)
 		},
-		Support: opregistry.Support{DTypes: []tensor.DType{tensor.BF16}, MinElements: minElements},
+		Support:           opregistry.Support{DTypes: []tensor.DType{tensor.BF16}, MinElements: minElements},
+		FlushesSubnormals: flushes,
 		Available: func() error {
 			_, err := l.primitives()
 			return err

@@ -76,7 +76,7 @@ func TestProduct(t *testing.T) {
 }
 
 func TestProductBF16(t *testing.T) {
-	blastest.CheckProduct(t, "vendor.onednn", tensor.BF16, productOf(openedForBF16(t)))
+	blastest.CheckProduct(t, "vendor.onednn", tensor.BF16, productOf(openedForBF16(t)), flushes...)
 }
 
 func TestHammer(t *testing.T) {

@@ -38,7 +38,8 @@ func dtypes(t *testing.T, h *handle) []tensor.DType {
 func unlimited[A any](h *handle, op *opregistry.Op[A], run func(*handle, *opregistry.Exec, A) error) opregistry.Impl {
 	return opregistry.Impl{
 		Op: op, ID: "vendor.onednn", Kind: opregistry.KindVendor, Vendor: "onednn",
-		Run: func(x *opregistry.Exec, a A) error { return run(h, x, a) },
+		Run:               func(x *opregistry.Exec, a A) error { return run(h, x, a) },
+		FlushesSubnormals: flushes,
 	}
 }
 

@@ -48,8 +48,9 @@ func Square(t *testing.T, n int) gemm.GenericGemmArgs {
 }
 
 // CheckProduct compares a product in f32 or bf16 with the reference, in small and in large products
-// and in the cases of the conformance kit.
-func CheckProduct(t *testing.T, id string, d tensor.DType, product Gemm) {
+// and in the cases of the conformance kit. flushes are the dtypes for which it takes subnormal
+// numbers as 0.
+func CheckProduct(t *testing.T, id string, d tensor.DType, product Gemm, flushes ...tensor.DType) {
 	compare := Differential
 	if d == tensor.BF16 {
 		compare = DifferentialBF16
@@ -57,6 +58,8 @@ func CheckProduct(t *testing.T, id string, d tensor.DType, product Gemm) {
 	t.Run("small", func(t *testing.T) { compare(t, product, 300, 1) })
 	t.Run("on several threads", func(t *testing.T) { compare(t, product, 12, 150) })
 	t.Run("conformance", func(t *testing.T) {
-		opscases.All().Run(t, Unlimited(id, product), Oracle(), opstest.WithDTypes(d), opstest.Sample(60, 1))
+		impl := Unlimited(id, product)
+		impl.FlushesSubnormals = flushes
+		opscases.All().Run(t, impl, Oracle(), opstest.WithDTypes(d), opstest.Sample(60, 1))
 	})
 }
