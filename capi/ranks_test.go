@@ -82,8 +82,10 @@ func TestOpsOfRanks(t *testing.T) {
 		assert.Equal(t, 2, u.Ranks, u)
 		calls[u.Op] += u.Calls
 	}
-	// One linear layer, whose input needs a gradient, and the loss, in each of 12 steps of two ranks.
-	assert.Equal(t, map[string]uint64{"generic_gemm": 3 * 24, "cross_entropy_fwd": 24, "cross_entropy_bwd": 24}, calls, l.Log.String())
+	// An embedding, one linear layer and the loss, in each of 12 steps of two ranks.
+	assert.Equal(t, map[string]uint64{
+		"embedding_fwd": 24, "embedding_bwd": 24, "generic_gemm": 3 * 24, "cross_entropy_fwd": 24, "cross_entropy_bwd": 24,
+	}, calls, l.Log.String())
 	assert.NotContains(t, l.Log.String(), "no op of")
 
 	plain, before := ranksLab(t, params)
