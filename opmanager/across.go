@@ -80,22 +80,6 @@ func placesOf(a opregistry.Call) string {
 	return strings.Join(names, " and ")
 }
 
-// typeOf returns the type of device that the operands of a call lie on, TypeUnspecified if they do
-// not lie in one place.
-func typeOf(a opregistry.Call) device.Type {
-	at, seen := device.PlaceHost, false
-	for _, o := range a.Operands() {
-		switch {
-		case o.Tensor == nil:
-		case !seen:
-			at, seen = o.Tensor.Place(), true
-		case at != o.Tensor.Place():
-			at = device.PlaceMixed
-		}
-	}
-	return at.Type()
-}
-
 // withTried adds the errors of impls that ran before to the error of a call.
 func withTried(err error, tried []error) error {
 	call, ok := errors.AsType[*CallError](err)

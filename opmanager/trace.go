@@ -53,7 +53,7 @@ func (m *Manager) Trace(run func(*Manager) error) ([]ExpectedCall, error) {
 			switch {
 			case real == nil || !slices.ContainsFunc(call.Operands(), writesIntegers):
 				return nil
-			case typeOf(call) != device.TypeCPU:
+			case call.Place() != device.PlaceHost:
 				return opregistry.Unsupported("operands on a device") // a copy of the call is computed on the host
 			}
 			return call.Run(real, x)
@@ -102,7 +102,7 @@ type trace struct {
 // Begin implements Tap.
 func (t *trace) Begin(c TappedCall) func(ImplInfo, error) error {
 	_, fields := c.Args.Clone()
-	on, at := typeOf(c.Args), Place{c.Layer, c.Phase}
+	on, at := c.Args.Place().Type(), Place{c.Layer, c.Phase}
 	key := callKey(c.Op, c.Args, fields) + on.String()
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"unsafe"
 
+	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/tensor"
 )
 
@@ -84,6 +85,17 @@ func (c Call) Parts() CallParts {
 
 // Run runs the function of an impl of the op, Impl.Run.
 func (c Call) Run(run any, x *Exec) error { return c.op.run(run, x, c.args) }
+
+// Place returns where all operands lie, device.PlaceMixed if they do not lie in one place.
+func (c Call) Place() device.Place {
+	at := nowhere
+	for _, o := range c.Operands() {
+		if o.Tensor != nil {
+			at = at.with(o.Tensor)
+		}
+	}
+	return at.place()
+}
 
 // Served returns nil if an impl with this Support serves the call, else an error that wraps
 // ErrUnsupported and says why not.
