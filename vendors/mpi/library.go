@@ -320,7 +320,7 @@ func (l *Library) start(w *wait, d *dialect, h *handle) error {
 	h.together = l.onOneMachine(l.place.Ranks)
 	h.watch = newWatch(&l.limit, func(function string) { l.hangs(function, l.place) })
 	if l.meeting.begun.Store(true); len(l.meeting.gone) > 0 {
-		return &LostError{<-l.meeting.gone}
+		return lostError(<-l.meeting.gone)
 	}
 	if launched && l.lost != nil && l.place.Ranks > 1 {
 		return l.meeting.attend(h, l.place.Rank, l.place.Ranks)

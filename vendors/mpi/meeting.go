@@ -37,7 +37,17 @@ const (
 )
 
 // LostError says that a job has ended before it began, because one of its other ranks did.
-type LostError struct{ Err error }
+type LostError struct {
+	Err         error
+	Interrupted bool // that rank was interrupted
+}
+
+// wordInterrupted begins what a rank says that leaves because it was interrupted.
+const wordInterrupted = "interrupted"
+
+func lostError(err error) *LostError {
+	return &LostError{err, strings.Contains(err.Error(), " has left: "+wordInterrupted)}
+}
 
 // Error says which rank, and why.
 func (e *LostError) Error() string { return e.Err.Error() }
@@ -129,7 +139,7 @@ func (m *meeting) until(w *wait, done <-chan error, state func() string) error {
 		case err := <-done:
 			return err
 		case err := <-m.gone:
-			return &LostError{err}
+			return lostError(err)
 		case <-w.ctx.Done():
 			return interrupted(w.ctx)
 		case <-w.over:
@@ -147,7 +157,7 @@ func interrupted(ctx context.Context) error {
 	if cause := context.Cause(ctx); !errors.Is(cause, ctx.Err()) {
 		by = fmt.Sprintf(" by %v", cause)
 	}
-	return fmt.Errorf("interrupted%s while the ranks met: %w", by, ctx.Err())
+	return fmt.Errorf("%s%s while the ranks met: %w", wordInterrupted, by, ctx.Err())
 }
 
 // begin waits for all ranks, and lets MPICH communicate with the first one.

@@ -206,6 +206,9 @@ func trainHere(ctx context.Context, prog cli.Program, s experiments.Stage, opts 
 		case err == nil, errors.Is(err, backend.ErrInterrupted), common(err):
 			err = errors.Join(err, library.Close()) // after another error the launcher ends the other ranks
 		}
+		if lost, ok := errors.AsType[*mpi.LostError](err); ok && lost.Interrupted {
+			err = fmt.Errorf("%w with another rank: %w", backend.ErrInterrupted, err)
+		}
 		member.Ended(cli.ExitCode(ctx, err), err)
 		if board.Ready() == nil {
 			output.Linger(outer)
