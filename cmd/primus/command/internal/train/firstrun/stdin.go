@@ -94,14 +94,29 @@ func extension(head []byte) string {
 			return extension(beginning(r)) + ".gz"
 		}
 	case strings.HasPrefix(text, "\x28\xb5\x2f\xfd"):
-		if r, err := zstd.NewReader(strings.NewReader(text), zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(64<<20)); err == nil {
-			defer r.Close()
-			return extension(beginning(r)) + ".zst"
-		}
+		return extension(unzstd(text)) + ".zst"
 	case strings.HasPrefix(strings.TrimLeft(text, " \t\r\n"), `{"`):
 		return ".jsonl"
 	}
 	return ".txt"
+}
+
+// unzstd returns what zstd data begins with. The header of a frame says how far back its data may
+// refer, which a decoder allocates at once. The first bytes refer to nothing before them, so a
+// header that asks for 128 KiB, the size of a block, takes its place.
+func unzstd(text string) []byte {
+	var h zstd.Header
+	if err := h.Decode([]byte(text)); err != nil || h.DictionaryID != 0 {
+		return nil
+	}
+	const window = 128 << 10
+	r, err := zstd.NewReader(io.MultiReader(strings.NewReader("\x28\xb5\x2f\xfd\x00\x38"), strings.NewReader(text[h.HeaderSize:])),
+		zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(window))
+	if err != nil {
+		return nil
+	}
+	defer r.Close()
+	return beginning(r)
 }
 
 // beginning returns what a decompressor makes of the first bytes of its data.
