@@ -23,10 +23,12 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 	"text/tabwriter"
 	"time"
 
 	"github.com/primus-fl/primus/internal/primustest"
+	"github.com/primus-fl/primus/internal/procgroup"
 )
 
 // result is what the run of a target showed.
@@ -118,13 +120,22 @@ func fuzz(ctx context.Context, t target, length time.Duration) result {
 	defer os.RemoveAll(costs)
 	cmd := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-fuzz", "^"+t.name+"$", "-fuzztime", length.String(), "-fuzzminimizetime", "20x", "./"+t.dir)
 	cmd.Env = append(os.Environ(), primustest.CostsVariable+"="+costs)
+	cmd.SysProcAttr = procgroup.Attr(0, syscall.SIGKILL)
+	// A test that hangs prints its goroutines on SIGQUIT, which go ignores.
+	cmd.Cancel = func() error {
+		procgroup.Signal(cmd.Process.Pid, []*exec.Cmd{cmd}, syscall.SIGQUIT)
+		return nil
+	}
 	cmd.WaitDelay = 10 * time.Second
 	text, err := cmd.CombinedOutput()
+	if cmd.Process != nil {
+		procgroup.Signal(cmd.Process.Pid, []*exec.Cmd{cmd}, syscall.SIGKILL)
+	}
 	r := read(t, text)
 	r.Bytes, r.Time = worst(costs)
 	switch {
 	case ctx.Err() != nil:
-		r.Fault = fmt.Sprintf("given %v, want an end within %v after it", length, grace)
+		r.Fault = fmt.Sprintf("given %v, want an end within %v after it; the output ended with:\n%s", length, grace, tail(text))
 	case err != nil:
 		r.Fault = fault(text)
 	case r.Rate < t.floor:
@@ -178,8 +189,20 @@ func fault(text []byte) string {
 			kept = append(append(kept, bytes.TrimSpace(lines.Bytes())...), '\n')
 		}
 	}
-	const most = 2000
 	return string(bytes.TrimSpace(kept[:min(len(kept), most)]))
+}
+
+// most is how many bytes of the output of a test a report keeps.
+const most = 2000
+
+// tail returns the last lines of an output.
+func tail(text []byte) string {
+	text = bytes.TrimSpace(text)
+	if len(text) > most {
+		text = text[len(text)-most:]
+		_, text, _ = bytes.Cut(text, []byte("\n"))
+	}
+	return string(text)
 }
 
 func write(out io.Writer, format string, results []result) error {

@@ -85,3 +85,11 @@ func TestSlowTarget(t *testing.T) {
 	r := read(target{"a", "FuzzSlow", 100}, []byte(text))
 	assert.Equal(t, result{Target: "a.FuzzSlow", Execs: 50, Rate: 5, Floor: 100, New: 4}, r)
 }
+
+func TestTail(t *testing.T) {
+	assert.Equal(t, "one\ntwo", tail([]byte("\none\ntwo\n")))
+	text := tail([]byte(strings.Repeat("0123456789\n", 1000) + "SIGQUIT: quit\n"))
+	assert.LessOrEqual(t, len(text), most)
+	assert.True(t, strings.HasPrefix(text, "0123456789\n0"), text)
+	assert.True(t, strings.HasSuffix(text, "\nSIGQUIT: quit"), text)
+}
