@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -57,5 +58,21 @@ func TestMistakes(t *testing.T) {
 		var out, progress strings.Builder
 		assert.ErrorContains(t, run(t.Context(), strings.Fields(tt.args), &out, &progress), tt.want)
 		assert.Empty(t, out.String())
+	}
+}
+
+// The limit of the drill serve is a multiple of the time without hostile clients, or a time that
+// nobody notices.
+func TestLag(t *testing.T) {
+	for _, tt := range []struct {
+		was, is time.Duration
+		want    float64
+	}{
+		{time.Second, 3 * time.Second, 1},
+		{time.Second, 6 * time.Second, 2},
+		{time.Millisecond, unnoticed, 1},
+		{unnoticed, unnoticed, 1.0 / maxFirstLag},
+	} {
+		assert.InDelta(t, tt.want, lag{tt.was, tt.is}.excess(), 1e-9, "%v", tt)
 	}
 }

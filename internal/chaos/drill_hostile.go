@@ -61,7 +61,7 @@ func hostile(ctx context.Context, l *lab, random *rand.Rand) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	most, was, is := int64(0), time.Hour, time.Hour
+	most, best := int64(0), lag{is: time.Hour}
 	for round := range hostileRounds { // the best of several, because other programs disturb both
 		alone, err := s.goodOnes(ctx)
 		if err != nil {
@@ -71,18 +71,31 @@ func hostile(ctx context.Context, l *lab, random *rand.Rand) (int, error) {
 		if err != nil {
 			return hostileClients, err
 		}
-		was, is, most = min(was, percentile(alone, 0.95)), min(is, percentile(beside, 0.95)), max(most, used-before.memory)
+		now := lag{percentile(alone, 0.95), percentile(beside, 0.95)}
+		if now.excess() < best.excess() {
+			best = now
+		}
+		most = max(most, used-before.memory)
 		fmt.Fprintf(l.progress, "round %d: first token after %v alone and %v beside hostile clients in the median, %v and %v in the 95th percentile\n",
-			round+1, percentile(alone, 0.5), percentile(beside, 0.5), percentile(alone, 0.95), percentile(beside, 0.95))
+			round+1, percentile(alone, 0.5), percentile(beside, 0.5), now.was, now.is)
 	}
-	fmt.Fprintf(l.progress, "%.1f times as long in the 95th percentile; %d MiB above the model\n", is.Seconds()/was.Seconds(), most>>20)
+	fmt.Fprintf(l.progress, "%.1f times as long in the 95th percentile of the best round; %d MiB above the model\n", best.is.Seconds()/best.was.Seconds(), most>>20)
 	switch {
 	case most > maxMemory:
 		return hostileClients, fmt.Errorf("the service takes %d MiB more than before, want %d at most", most>>20, maxMemory>>20)
-	case is > max(maxFirstLag*was, unnoticed):
-		return hostileClients, fmt.Errorf("the first token takes %v in the 95th percentile, want at most %d times %v, or %v", is, maxFirstLag, was, unnoticed)
+	case best.excess() > 1:
+		return hostileClients, fmt.Errorf("in each of %d rounds the first token takes too long in the 95th percentile: in the best %v, want at most %d times %v, or %v", hostileRounds, best.is, maxFirstLag, best.was, unnoticed)
 	}
 	return hostileClients, s.isAsBefore(ctx, before)
+}
+
+// lag is how long the first token took within one round, without hostile clients and beside them.
+// Only times of one round are compared, because the load of the machine changes.
+type lag struct{ was, is time.Duration }
+
+// excess returns how many times as long as allowed the first token took.
+func (l lag) excess() float64 {
+	return l.is.Seconds() / max(maxFirstLag*l.was, unnoticed).Seconds()
 }
 
 // besideHostile lets the good clients ask while the hostile ones attack. It also returns the most
