@@ -21,7 +21,10 @@ import (
 	"github.com/primus-fl/primus/tensor"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	primustest.EndChildren()
+	goleak.VerifyTestMain(m)
+}
 
 // lease is short, so that tests see it end; etcd rounds it up to what it permits.
 const lease = 2 * time.Second

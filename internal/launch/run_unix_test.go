@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/primus-fl/primus/internal/launch"
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -32,6 +33,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(childMode) != "" {
 		os.Exit(child(os.Args[1]))
 	}
+	primustest.EndChildren()
 	os.Exit(m.Run())
 }
 

@@ -38,6 +38,8 @@ func (p *Program) Start() error {
 	if p.Stderr == nil {
 		p.Stderr = &p.Log
 	}
+	EndChildren()
+	p.Env = append(p.Environ(), childrenVariable+"="+os.Getenv(childrenVariable))
 	if err := p.Cmd.Start(); err != nil {
 		return err
 	}

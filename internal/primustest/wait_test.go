@@ -21,6 +21,8 @@ func TestMain(m *testing.M) {
 	case "hangs":
 		fmt.Println("begun")
 		time.Sleep(time.Hour)
+	case "parent":
+		beParent()
 	}
 	os.Exit(m.Run())
 }

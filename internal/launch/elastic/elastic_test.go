@@ -19,6 +19,7 @@ import (
 
 	"github.com/primus-fl/primus/internal/heartbeat"
 	"github.com/primus-fl/primus/internal/launch/elastic"
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -35,6 +36,7 @@ func TestMain(m *testing.M) {
 	if script := os.Getenv(envScript); script != "" {
 		os.Exit(act(script))
 	}
+	primustest.EndChildren()
 	os.Exit(m.Run())
 }
 

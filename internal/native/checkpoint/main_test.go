@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/primus-fl/primus/internal/native/checkpoint"
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/primus-fl/primus/internal/safetensors"
 )
 
@@ -17,6 +18,7 @@ const childEnv = "PRIMUS_CHECKPOINT_TEST_CHILD"
 func TestMain(m *testing.M) {
 	switch os.Getenv(childEnv) {
 	case "":
+		primustest.EndChildren()
 		os.Exit(m.Run())
 	case "save_loop":
 		fmt.Fprintln(os.Stderr, saveLoop(os.Args[1]))

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/primus-fl/primus/cmd/primus/command"
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/primus-fl/primus/internal/settings"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"go.uber.org/goleak"
@@ -24,6 +25,7 @@ func Main(m *testing.M, others func(role string, args []string) int) {
 	default:
 		os.Exit(others(role, os.Args[1:]))
 	}
+	primustest.EndChildren()
 	if err := os.Setenv(settings.EnvFile, "none"); err != nil { // of the user who runs the tests
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
