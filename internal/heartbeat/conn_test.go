@@ -4,6 +4,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -60,10 +61,11 @@ func FuzzAccept(f *testing.F) {
 	f.Add([]byte("GET / HTTP/1.1\r\n\r\n"))
 	f.Add([]byte("claim 0000 rank 1 of 2\n"))
 	f.Add([]byte("alive\nalive\n\n"))
+	f.Add([]byte("a line that is no claim\n" + strings.Repeat("more", 4096))) // than is read before the refusal
 	f.Fuzz(func(t *testing.T, sent []byte) {
 		near, far := net.Pipe()
+		go func() { _, _ = io.Copy(io.Discard, near) }() // the greeting and the refusal
 		go func() {
-			_, _ = near.Read(make([]byte, 1024)) // the greeting
 			_, _ = near.Write(sent)
 			_ = near.Close()
 		}()
