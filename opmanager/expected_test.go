@@ -6,6 +6,9 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/primus-fl/primus/device"
+	"github.com/primus-fl/primus/device/cpu"
+	"github.com/primus-fl/primus/internal/fardevice"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
@@ -21,8 +24,8 @@ const policiesPerSeed = 60
 var expectedSizes = []int{1, 7, 64, 1000}
 
 // picky returns a random impl of an op, which declines the sizes that a bit of declines says: in a
-// declaration or when it is called.
-func picky(random *rand.Rand, op opregistry.Handle, id, vendor string, kind opregistry.Kind) opregistry.Impl {
+// declaration or, unless it is one for a device, when it is called.
+func picky(random *rand.Rand, op opregistry.Handle, id, vendor string, kind opregistry.Kind, on *fardevice.Backend) opregistry.Impl {
 	declines := 0
 	if kind != opregistry.KindReference && random.IntN(3) > 0 {
 		declines = random.IntN(1 << len(expectedSizes))
@@ -37,7 +40,17 @@ func picky(random *rand.Rand, op opregistry.Handle, id, vendor string, kind opre
 	}
 	work := &scripted{}
 	impl := opregistry.Impl{Op: op, ID: id, Kind: kind, Vendor: vendor, Priority: 50 + random.IntN(100)}
-	if random.IntN(2) == 0 {
+	if on != nil {
+		impl.Support.Devices = []device.Type{fardevice.Type}
+		work.do = func(a addArgs) error {
+			in, out := on.Floats(a.In), on.Floats(a.Out)
+			for i := range in {
+				out[i] = in[i] + 1
+			}
+			return nil
+		}
+	}
+	if on != nil || random.IntN(2) == 0 {
 		impl.Support.Call = any(func(a addArgs) error { return decide(a.In) })
 		if op.Family() != "" {
 			impl.Support.Call = func(a pairArgs) error { return decide(a.In) }
@@ -52,17 +65,34 @@ func picky(random *rand.Rand, op opregistry.Handle, id, vendor string, kind opre
 	return impl
 }
 
-// pickyManager returns a Manager with picky impls, under a policy that selects the reference.
-func pickyManager(t *testing.T, random *rand.Rand, set opmanager.Settings) *opmanager.Manager {
+// onBackends runs a test with operands in host memory and on a device.
+func onBackends(t *testing.T, test func(t *testing.T, on device.Backend)) {
+	t.Parallel()
+	for name, on := range map[string]device.Backend{"host": cpu.New(), "device": fardevice.New(0)} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, on)
+		})
+	}
+}
+
+// pickyManager returns a Manager with picky impls for the host and, if that is where operands are,
+// for a device, under a policy that selects the reference.
+func pickyManager(t *testing.T, random *rand.Rand, on device.Backend, set opmanager.Settings) *opmanager.Manager {
 	t.Helper()
 	registry := opregistry.NewRegistry()
 	source := opregistry.Source{Name: "picky"}
 	for _, op := range []opregistry.Handle{addOne, pairFwd, pairBwd} {
 		source.Impls = append(source.Impls,
-			picky(random, op, "vendor.acme", "acme", opregistry.KindVendor),
-			picky(random, op, "vendor.other", "other", opregistry.KindVendor),
-			picky(random, op, "default.flagos", "", opregistry.KindFlagos),
-			picky(random, op, "reference.go", "", opregistry.KindReference))
+			picky(random, op, "vendor.acme", "acme", opregistry.KindVendor, nil),
+			picky(random, op, "vendor.other", "other", opregistry.KindVendor, nil),
+			picky(random, op, "default.flagos", "", opregistry.KindFlagos, nil),
+			picky(random, op, "reference.go", "", opregistry.KindReference, nil))
+		if far, ok := on.(*fardevice.Backend); ok {
+			source.Impls = append(source.Impls,
+				picky(random, op, "vendor.acme_far", "acme", opregistry.KindVendor, far),
+				picky(random, op, "vendor.other_far", "other", opregistry.KindVendor, far))
+		}
 	}
 	require.NoError(t, registry.Register(source))
 	start := oppolicy.Default()
@@ -71,16 +101,19 @@ func pickyManager(t *testing.T, random *rand.Rand, set opmanager.Settings) *opma
 	return opmanager.New(registry, start, set)
 }
 
-// callers makes the calls of a program: every op with every size, some of them in a layer.
+// callers makes the calls of a program: every op with every size, some of them in a layer, on
+// operands in host memory or on a device.
 type callers struct {
 	sizes    []int
+	on       device.Backend
 	add      []*opmanager.Bound[addArgs]
 	fwd, bwd *opmanager.Bound[pairArgs]
 }
 
-func bindAll(m *opmanager.Manager) callers {
+func bindAll(m *opmanager.Manager, on device.Backend) callers {
 	return callers{
 		sizes: expectedSizes,
+		on:    on,
 		add:   []*opmanager.Bound[addArgs]{opmanager.MustBind(m, addOne), opmanager.MustBind(m.Layer(1), addOne)},
 		fwd:   opmanager.MustBind(m.Phase(oppolicy.PhaseForward), pairFwd), bwd: opmanager.MustBind(m.Phase(oppolicy.PhaseBackward), pairBwd),
 	}
@@ -88,46 +121,57 @@ func bindAll(m *opmanager.Manager) callers {
 
 func (c callers) call() error {
 	for _, n := range c.sizes {
-		values := func() *tensor.Tensor {
-			t, err := tensor.FromSlice(make([]float32, n), n)
-			if err != nil {
-				panic(err)
-			}
-			return t
-		}
-		for _, add := range c.add {
-			if err := add.Call(addArgs{values(), values()}); err != nil {
-				return fmt.Errorf("add_one of %d: %w", n, err)
-			}
-		}
-		for again := true; again; {
-			saved := &opregistry.Saved{}
-			if err := c.fwd.Call(pairArgs{values(), values(), saved}); err != nil {
-				return fmt.Errorf("pair_fwd of %d: %w", n, err)
-			}
-			err := c.bwd.Call(pairArgs{values(), values(), saved})
-			failed, ok := errors.AsType[*opmanager.CallError](err)
-			if again = ok && failed.PutBack; err != nil && !again {
-				return fmt.Errorf("pair_bwd of %d: %w", n, err)
-			}
+		if err := c.callWith(n); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
+func (c callers) callWith(n int) (err error) {
+	var args addArgs
+	for _, operand := range []**tensor.Tensor{&args.In, &args.Out} {
+		if *operand, err = tensor.New(c.on, tensor.F32, n); err != nil {
+			return err
+		}
+		defer (*operand).Release()
+	}
+	for _, add := range c.add {
+		if err := add.Call(args); err != nil {
+			return fmt.Errorf("add_one of %d: %w", n, err)
+		}
+	}
+	for {
+		saved := &opregistry.Saved{}
+		if err := c.fwd.Call(pairArgs{args.In, args.Out, saved}); err != nil {
+			return fmt.Errorf("pair_fwd of %d: %w", n, err)
+		}
+		err := c.bwd.Call(pairArgs{args.In, args.Out, saved})
+		if failed, ok := errors.AsType[*opmanager.CallError](err); !ok || !failed.PutBack {
+			if err != nil {
+				return fmt.Errorf("pair_bwd of %d: %w", n, err)
+			}
+			return nil
+		}
+	}
+}
+
 // Whatever impls decline and whatever a policy says: one that is accepted serves all calls that the
 // program has announced, and one that is refused changes nothing.
 func TestAcceptedPoliciesServe(t *testing.T) {
-	t.Parallel()
+	onBackends(t, acceptPolicies)
+}
+
+func acceptPolicies(t *testing.T, on device.Backend) {
 	accepted, refused, wrong := 0, 0, 0
 	for seed := range uint64(100) {
 		random := rand.New(rand.NewPCG(seed, 33))
-		m := pickyManager(t, random, opmanager.Settings{})
-		calls, err := m.Trace(func(m *opmanager.Manager) error { return bindAll(m).call() })
+		m := pickyManager(t, random, on, opmanager.Settings{})
+		calls, err := m.Trace(func(m *opmanager.Manager) error { return bindAll(m, on).call() })
 		require.NoError(t, err)
 		require.Len(t, calls, 3*len(expectedSizes))
 		require.NoError(t, m.Expect(calls))
-		program := bindAll(m)
+		program := bindAll(m, on)
 		require.NoError(t, program.call())
 
 		for step := range policiesPerSeed {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/primus-fl/primus/internal/argcopy"
+	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
 )
 
@@ -143,6 +144,9 @@ func (b *binding) serveEarlier(t *table, r *row, a opregistry.Call, err error) (
 		}
 		row := before.like(r, b.index, a)
 		if failed.savedState {
+			if row.head == nil && before.policy.CrossDevice != oppolicy.CrossDeviceError {
+				row = before.rows[b.index].variant(a.Signature()) // of the host, on copies
+			}
 			if len(failed.Tried) == 0 || row.head == nil || row.head.info.ID == a.Saved().Owner() {
 				continue
 			}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/primus-fl/primus/device"
 	"github.com/primus-fl/primus/opmanager"
 	"github.com/primus-fl/primus/opmanager/oppolicy"
 	"github.com/primus-fl/primus/opregistry"
@@ -26,22 +27,25 @@ func (p *puts) OnEvent(e opmanager.Event) {
 // accepted. They put one in force again that was in force before, and the policy that did not serve
 // them is refused from then on.
 func TestCallsThatNobodyForesawPutThePolicyBack(t *testing.T) {
-	t.Parallel()
+	onBackends(t, putPoliciesBack)
+}
+
+func putPoliciesBack(t *testing.T, on device.Backend) {
 	accepted, refused, back := 0, 0, 0
 	for seed := range uint64(100) {
 		random := rand.New(rand.NewPCG(seed, 34))
 		seen := &puts{}
-		m := pickyManager(t, random, opmanager.Settings{Listeners: []opmanager.Listener{seen}})
-		known := bindAll(m)
+		m := pickyManager(t, random, on, opmanager.Settings{Listeners: []opmanager.Listener{seen}})
+		known := bindAll(m, on)
 		known.sizes = expectedSizes[:1]
 		calls, err := m.Trace(func(m *opmanager.Manager) error {
-			c := bindAll(m)
+			c := bindAll(m, on)
 			c.sizes = known.sizes
 			return c.call()
 		})
 		require.NoError(t, err)
 		require.NoError(t, m.Expect(calls))
-		program := bindAll(m)
+		program := bindAll(m, on)
 		stack := m.PolicyStack()
 		past := []opmanager.PolicyLayers{stack.State().Layers}
 		for step := range policiesPerSeed {
