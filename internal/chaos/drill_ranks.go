@@ -75,7 +75,8 @@ var rankPhases = []struct {
 	ranks      int // that are started by variables
 	args       []string
 }{
-	{"start", "", 2, nil},
+	// mpiexec of MPICH loses signals of its first tenth of a second and may then serve no rank.
+	{"start", "", 2, []string{"--rendezvous-timeout", "30s"}},
 	{"rendezvous", "", 1, nil},
 	{"training", "step 3/", 2, nil},
 	{"saving", "saved checkpoint step=2", 2, nil},
