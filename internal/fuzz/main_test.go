@@ -93,3 +93,8 @@ func TestTail(t *testing.T) {
 	assert.True(t, strings.HasPrefix(text, "0123456789\n0"), text)
 	assert.True(t, strings.HasSuffix(text, "\nSIGQUIT: quit"), text)
 }
+
+func TestAtLimit(t *testing.T) {
+	assert.Regexp(t, atLimit, "fuzz: elapsed: 30s, execs: 3 (1/sec)\n--- FAIL: FuzzReply (30.08s)\n    context deadline exceeded\nFAIL\nexit status 1\n")
+	assert.NotRegexp(t, atLimit, "--- FAIL: FuzzReply (30.08s)\n    --- FAIL: FuzzReply (0.00s)\n        context deadline exceeded\n    \n    Failing input written to testdata\nFAIL\n")
+}
