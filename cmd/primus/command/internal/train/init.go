@@ -12,6 +12,7 @@ import (
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/experiments"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/train/firstrun"
+	"github.com/primus-fl/primus/internal/native/data/corpus"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 )
@@ -62,8 +63,9 @@ Without TEXT it asks, if standard input is a terminal.`,
 	flags.DurationVar(&s.Time, "time", firstrun.DefaultTime, "`TIME` that training is to take, about")
 	flags.StringVar(&s.Name, "name", "", "`NAME` of the run and the files; the default is that of the text")
 	flags.StringVar(&s.Model, "model", "", "take this model `PRESET`: "+strings.Join(firstrun.Models(), ", "))
+	flags.StringVar(&s.Corpus.TextKey, "text-key", "", "`KEY` of JSON objects, or column of Parquet, that holds the text; the default is "+corpus.DefaultTextKey)
 	flags.UintVar(&s.Training.Threads, "threads", 0, "measure with `N` CPU threads for ops; 0 is one per CPU")
-	cli.WithoutVariable(flags, "time", "name", "model")
+	cli.WithoutVariable(flags, "time", "name", "model", "text-key")
 	if err := cmd.RegisterFlagCompletionFunc("model", cobra.FixedCompletions(firstrun.Models(), cobra.ShellCompDirectiveNoFileComp)); err != nil {
 		panic("BUG: " + err.Error())
 	}
@@ -112,9 +114,17 @@ func trainTexts(cmd *cobra.Command, prog cli.Program, s experiments.Stage, opts 
 		return cli.Usagef(cmd, "-o json is for a dry run of an experiment; primus init %s writes one", strings.Join(experiments.Texts(cmd), " "))
 	}
 	name := ""
+	var how corpus.Settings
 	for _, token := range overrides {
-		if value, ok := strings.CutPrefix(strings.TrimLeft(token, "-"), "exp_name="); ok {
+		switch key, value, _ := strings.Cut(strings.TrimLeft(token, "-"), "="); key {
+		case "exp_name":
 			name = value
+		case "train_data_format":
+			how.Format = corpus.Format(value)
+		case "text_key":
+			how.TextKey = value
+		case "on_bad_record":
+			how.OnBad = corpus.OnBad(value)
 		}
 	}
 	texts, remove, err := savedTexts(cmd, prog, name, opts.run.DryRun)
@@ -122,7 +132,7 @@ func trainTexts(cmd *cobra.Command, prog cli.Program, s experiments.Stage, opts 
 		return err
 	}
 	defer func() { err = errors.Join(err, remove()) }()
-	file, made, err := firstrun.Experiment(cmd.Context(), prog, firstrun.Settings{Texts: texts, Time: opts.time, Name: name, DryRun: opts.run.DryRun, Training: opts.TrainingOptions})
+	file, made, err := firstrun.Experiment(cmd.Context(), prog, firstrun.Settings{Texts: texts, Time: opts.time, Name: name, DryRun: opts.run.DryRun, Corpus: how, Training: opts.TrainingOptions})
 	if err != nil {
 		return err
 	}

@@ -154,6 +154,27 @@ func TestInitRefuses(t *testing.T) {
 	assert.NoFileExists(t, filepath.Join("..", "x.yaml"))
 }
 
+// The key of the text can be named, and what is bad left out, before there is an experiment, which
+// keeps both.
+func TestInitOtherKey(t *testing.T) {
+	t.Chdir(t.TempDir())
+	lines := strings.Repeat(`{"body": "One line of JSON that is a document of its own."}`+"\n", 2000)
+	require.NoError(t, os.WriteFile("lines.txt", []byte(lines+"no JSON\n"), 0o600))
+	got := commandtest.Run(t, "train", "lines.txt", "--time", "1s", "--dry-run", "train_data_format=jsonl", "text_key=body")
+	assert.Equal(t, 1, got.Code)
+	assert.Contains(t, got.Stderr, "line 2001")
+	got = commandtest.Run(t, "train", "lines.txt", "--time", "1s", "--dry-run", "train_data_format=jsonl", "text_key=body", "on_bad_record=skip")
+	require.Zero(t, got.Code, got.Stderr)
+	require.NoError(t, os.WriteFile("lines.jsonl", []byte(lines), 0o600))
+	got = commandtest.Run(t, "init", "lines.jsonl", "--time", "1s", "--text-key", "body")
+	require.Zero(t, got.Code, got.Stderr)
+	got = commandtest.Run(t, "train", "--config", "lines.yaml", "--dry-run")
+	require.Zero(t, got.Code, got.Stderr)
+	e, err := os.ReadFile("lines.yaml")
+	require.NoError(t, err)
+	assert.Contains(t, string(e), "\n      text_key: \"body\"\n")
+}
+
 // Standard input is a text like any other, kept in a file whose extension says what it is.
 func TestInitStandardInput(t *testing.T) {
 	t.Chdir(t.TempDir())

@@ -72,7 +72,7 @@ const (
 func choose(ctx context.Context, prog cli.Program, s Settings) (*Choice, error) {
 	say := func(what string) { fmt.Fprintln(prog.Err, what) }
 	say("reading " + strings.Join(s.Texts, ", "))
-	t, err := read(ctx, s.Texts)
+	t, err := read(ctx, s.Texts, s.Corpus)
 	if err != nil {
 		return nil, err
 	}

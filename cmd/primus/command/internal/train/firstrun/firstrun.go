@@ -32,9 +32,10 @@ const DefaultTime = 10 * time.Minute
 type Settings struct {
 	Texts    []string // files, folders or globs
 	Time     time.Duration
-	Name     string // of the run and of the files; "" goes by the first text
-	Model    string // a model preset; "" chooses by the time
-	DryRun   bool   // choose, and write nothing
+	Name     string          // of the run and of the files; "" goes by the first text
+	Model    string          // a model preset; "" chooses by the time
+	DryRun   bool            // choose, and write nothing
+	Corpus   corpus.Settings // how the texts are read: Format, TextKey and OnBad
 	Training experiments.TrainingOptions
 }
 
@@ -144,13 +145,14 @@ func vocabulary(bytes int64) int {
 	return 8192
 }
 
-// read measures the texts and trains a tokenizer on them.
-func read(ctx context.Context, texts []string) (*text, error) {
+// read measures the texts, which are read as how says, and trains a tokenizer on them.
+func read(ctx context.Context, texts []string, how corpus.Settings) (*text, error) {
 	t := &text{vocab: 256}
 	found := make([]*corpus.Corpus, len(texts))
 	files := int64(0)
 	for i, path := range texts {
-		c, err := corpus.Find(ctx, corpus.Settings{Key: "given text", Path: path})
+		how.Key, how.Path = "given text", path
+		c, err := corpus.Find(ctx, how)
 		if err != nil {
 			return nil, err
 		}
@@ -308,6 +310,13 @@ modules:
 		set("vocab_size", "0 # that of the tokenizer")
 	} else {
 		set("vocab_size", 256)
+	}
+	for _, p := range []struct{ name, value string }{
+		{"train_data_format", string(s.Corpus.Format)}, {"text_key", s.Corpus.TextKey}, {"on_bad_record", string(s.Corpus.OnBad)},
+	} {
+		if p.value != "" {
+			set(p.name, strconv.Quote(p.value))
+		}
 	}
 	for _, p := range c.params() {
 		set(p.name, p.value)
