@@ -24,9 +24,10 @@ import (
 //
 // Which calls an impl serves is known from its declared Support. Where a policy leaves no reference
 // to fall back to, or allows no fallback because it is strict, the impls that would serve are also
-// tried, once for each call, on operands of their own that are filled with ones. The same goes for
-// ops whose forward and backward call one impl has to serve. Larger calls than 256 MiB, those in
-// which other processes take part, and impls for devices are not tried.
+// tried, until one of three attempts at a call succeeds, on operands of their own that are filled
+// with ones. The same goes for ops whose forward and backward call one impl has to serve. Larger
+// calls than 256 MiB, those in which other processes take part, and impls for devices are not
+// tried.
 //
 // A call on a device is also served by impls for the host, on copies of its operands, unless the
 // policy allows none.
@@ -312,8 +313,21 @@ func (x *expectedCall) reason(r *row, c *candidate) (reason string, known bool) 
 // larger ones is believed.
 const maxTrialBytes = 256 << 20
 
-// try runs an impl on a copy of a call and returns why it does not serve it, "" if it does.
+// maxTrials is how often an impl may decline or fail a call before it counts as one that does not
+// serve it. A fault that passes leaves a run to the fallback of its calls.
+const maxTrials = 3
+
+// try runs an impl on copies of a call and returns why it does not serve it, "" if it does.
 func (c *core) try(impl *candidate, x *expectedCall) (reason string) {
+	for range maxTrials {
+		if reason = c.tryOnce(impl, x); reason == "" {
+			break
+		}
+	}
+	return reason
+}
+
+func (c *core) tryOnce(impl *candidate, x *expectedCall) (reason string) {
 	if x.Op.Collective() {
 		return "" // the other processes would have to try it, too
 	}

@@ -149,7 +149,7 @@ func (l *lab) interrupt(ctx context.Context, i interruption, random *rand.Rand) 
 	}
 	for _, p := range all {
 		code, failed := p.wait()
-		early := code == -1 && at.name == "start"
+		early := code == -1 && at.text == ""
 		if failed == nil && code != 130 && code != 0 && !early && rankLaunchers[i.launcher].before == nil {
 			failed = fmt.Errorf("exit code %d, want 130\n%s", code, p.Tail())
 		}
