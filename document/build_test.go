@@ -54,7 +54,7 @@ func TestValuesKeepTheirPlace(t *testing.T) {
 
 func TestIdentifier(t *testing.T) {
 	t.Parallel()
-	root, _, err := formats.All().Parse("x.yaml", []byte("text: a\nint: 7\nguessed: ${N}\nnothing: null\nlist: [a]\n"))
+	root, _, err := formats.All().Parse(t.Context(), "x.yaml", []byte("text: a\nint: 7\nguessed: ${N}\nnothing: null\nlist: [a]\n"))
 	require.NoError(t, err)
 	root, _, err = document.Substitute(root, func(string) (string, bool) { return "007", true })
 	require.NoError(t, err)

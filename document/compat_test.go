@@ -1,6 +1,7 @@
 package document_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -13,7 +14,7 @@ import (
 )
 
 func loadText(text string, env map[string]string) (document.Value, error) {
-	root, _, err := formats.All().Parse("x.yaml", []byte(text))
+	root, _, err := formats.All().Parse(context.Background(), "x.yaml", []byte(text))
 	if err != nil {
 		return document.Value{}, err
 	}

@@ -43,7 +43,7 @@ type target struct {
 
 func fromYAML(t *testing.T, text string) *document.Map {
 	t.Helper()
-	root, _, err := formats.All().Parse("x.yaml", []byte(text))
+	root, _, err := formats.All().Parse(t.Context(), "x.yaml", []byte(text))
 	require.NoError(t, err)
 	m, ok := root.Map()
 	require.True(t, ok)

@@ -1,9 +1,11 @@
 package document
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"path"
 	"slices"
 	"strings"
@@ -20,10 +22,9 @@ const (
 	maxValues = 1 << 17
 )
 
-// newMeter returns the budget of one file. No context ends it: a file within the budget takes less
-// than a second.
-func newMeter() *meter.Meter {
-	return meter.New(context.Background(), "the file", "want a smaller one; aliases that repeat aliases grow without bound",
+// newMeter returns the budget of one file.
+func newMeter(ctx context.Context) *meter.Meter {
+	return meter.New(ctx, "the file", "want a smaller one; aliases that repeat aliases grow without bound",
 		meter.Budget{Bytes: MaxSize, Steps: maxValues, Unit: "values"})
 }
 
@@ -43,9 +44,9 @@ type Loader interface {
 	// one.
 	Extensions() []string
 	// Load decodes data into a tree whose origins name file. A [Tree] helps: it enforces the limits,
-	// and of a key that a mapping has twice it keeps the later value and records the earlier one. The
-	// error is an [*Error] with a position.
-	Load(file string, data []byte) (Value, []Duplicate, error)
+	// ends with ctx, and of a key that a mapping has twice it keeps the later value and records the
+	// earlier one. The error is an [*Error] with a position.
+	Load(ctx context.Context, file string, data []byte) (Value, []Duplicate, error)
 }
 
 // Renderer is a [Loader] of a format that documents can also be written in.
@@ -141,8 +142,8 @@ func (f *Formats) RendererOf(file string) (Renderer, error) {
 
 // Parse decodes a file by the ending of its name. A file that is empty, has more than [MaxSize]
 // bytes, or nests or repeats without reason is an error, and so is a panic of a loader. The error
-// is an [*Error].
-func (f *Formats) Parse(file string, data []byte) (Value, []Duplicate, error) {
+// is an [*Error], also if ctx has ended.
+func (f *Formats) Parse(ctx context.Context, file string, data []byte) (Value, []Duplicate, error) {
 	format, ok := f.loaderOf(file)
 	if !ok {
 		return Value{}, nil, &Error{
@@ -150,13 +151,13 @@ func (f *Formats) Parse(file string, data []byte) (Value, []Duplicate, error) {
 			Problem: fmt.Sprintf("unknown format %q, want one of %s", path.Ext(file), strings.Join(f.Extensions(), " ")),
 		}
 	}
-	return Parse(format, file, data)
+	return Parse(ctx, format, file, data)
 }
 
 // Parse decodes a file in a given format, whatever its name, as [Formats.Parse] does.
-func Parse(format Loader, file string, data []byte) (root Value, duplicates []Duplicate, err error) {
+func Parse(ctx context.Context, format Loader, file string, data []byte) (root Value, duplicates []Duplicate, err error) {
 	here := Origin{File: file}
-	if err := newMeter().Allocate(int64(len(data))); err != nil {
+	if err := newMeter(ctx).Allocate(int64(len(data))); err != nil {
 		return Value{}, nil, &Error{Origin: here, Err: err}
 	}
 	defer func() {
@@ -164,7 +165,7 @@ func Parse(format Loader, file string, data []byte) (root Value, duplicates []Du
 			root, duplicates, err = Value{}, nil, &Error{Origin: here, Problem: fmt.Sprintf("parser panicked: %v", r)}
 		}
 	}()
-	root, duplicates, err = format.Load(file, data)
+	root, duplicates, err = format.Load(ctx, file, data)
 	if err == nil && root.IsNull() {
 		err = &Error{Origin: here, Problem: "file is empty", Hint: "write {} for an intentionally empty mapping"}
 	}
@@ -172,18 +173,30 @@ func Parse(format Loader, file string, data []byte) (root Value, duplicates []Du
 }
 
 // Tree watches over a [Loader] that builds the values of one file: it enforces the limits and
-// collects duplicates. The zero Tree is ready for use.
+// collects duplicates.
 type Tree struct {
 	meter      *meter.Meter
 	duplicates []Duplicate
 }
 
+// NewTree returns a Tree for a file. It ends with ctx.
+func NewTree(ctx context.Context) Tree { return Tree{meter: newMeter(ctx)} }
+
+// Reader returns a reader of the data of the file, for parsers that read it piece by piece. It ends
+// with ctx.
+func (t *Tree) Reader(data []byte) io.Reader { return t.meter.Reader(bytes.NewReader(data)) }
+
+// Err returns why the reading of the file was ended early: a limit, or ctx.
+func (t *Tree) Err(origin Origin) error {
+	if err := t.meter.Err(); err != nil {
+		return &Error{Origin: origin, Err: err}
+	}
+	return nil
+}
+
 // Enter counts one value at a depth below the root, which has depth 0. It returns an error beyond
 // the limits.
 func (t *Tree) Enter(origin Origin, depth int) error {
-	if t.meter == nil {
-		t.meter = newMeter()
-	}
 	if err := t.meter.Spend(1); err != nil {
 		return &Error{Origin: origin, Err: err}
 	}

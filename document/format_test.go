@@ -1,6 +1,8 @@
 package document_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -15,7 +17,7 @@ import (
 
 func decodeMap(t *testing.T, file, text string) (*document.Map, []document.Duplicate) {
 	t.Helper()
-	root, duplicates, err := formats.All().Parse(file, []byte(text))
+	root, duplicates, err := formats.All().Parse(t.Context(), file, []byte(text))
 	require.NoError(t, err)
 	m, ok := root.Map()
 	require.True(t, ok)
@@ -141,7 +143,7 @@ func TestBrokenFiles(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			_, _, err := formats.All().Parse(tt.file, []byte(tt.text))
+			_, _, err := formats.All().Parse(t.Context(), tt.file, []byte(tt.text))
 			require.ErrorContains(t, err, tt.want)
 		})
 	}
@@ -157,10 +159,23 @@ func TestBudget(t *testing.T) {
 		"many.toml":    "a = [" + strings.Repeat("1,", 1<<17) + "]",
 		"long.yaml":    strings.Repeat("#", 2<<20),
 	} {
-		_, _, err := formats.All().Parse(name, []byte(text))
+		_, _, err := formats.All().Parse(t.Context(), name, []byte(text))
 		limit := &meter.Error{}
 		require.ErrorAs(t, err, &limit, name)
 		assert.Equal(t, "want a smaller one; aliases that repeat aliases grow without bound", limit.Remedy, name)
 		assert.Regexp(t, "^"+name+`(:\d+:\d+)?: the file takes more than (131072 values|1048576 bytes): `, err.Error())
+	}
+}
+
+// A file is not read further when its context has ended.
+func TestEndedContext(t *testing.T) {
+	t.Parallel()
+	over := errors.New("nobody waits")
+	ended, end := context.WithCancelCause(t.Context())
+	end(over)
+	for file, text := range map[string]string{"x.yaml": "a: 1", "x.json": `{"a": 1}`, "x.toml": "a = 1"} {
+		_, _, err := formats.All().Parse(ended, file, []byte(text))
+		require.ErrorIs(t, err, over, file)
+		require.ErrorAs(t, err, new(*document.Error), file)
 	}
 }

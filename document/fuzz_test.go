@@ -49,7 +49,7 @@ func loadAndRender(t *testing.T, file, text string) {
 	t.Helper()
 	var root document.Value
 	var err error
-	primustest.Cost(t, len(text), 20_000, func() { root, _, err = formats.All().Parse(file, []byte(text)) })
+	primustest.Cost(t, len(text), 20_000, func() { root, _, err = formats.All().Parse(t.Context(), file, []byte(text)) })
 	if err != nil {
 		require.NotContains(t, err.Error(), "panicked")
 		return
@@ -73,7 +73,7 @@ func loadAndRender(t *testing.T, file, text string) {
 
 func reread(t *testing.T, file string, text []byte) *document.Map {
 	t.Helper()
-	root, _, err := formats.All().Parse(file, text)
+	root, _, err := formats.All().Parse(t.Context(), file, text)
 	require.NoError(t, err, "%q", text)
 	root, _, err = document.Substitute(root, recordtest.Environment(nil))
 	require.NoError(t, err)

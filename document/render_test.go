@@ -33,7 +33,7 @@ func awkward(t *testing.T) *document.Map {
 // reload reads a rendered map the way parameters are read.
 func reload(t *testing.T, name string, rendered []byte) *document.Map {
 	t.Helper()
-	root, _, err := formats.All().Parse(name, rendered)
+	root, _, err := formats.All().Parse(t.Context(), name, rendered)
 	require.NoError(t, err)
 	root, _, err = document.Substitute(root, recordtest.Environment(map[string]string{"A": "a"}))
 	require.NoError(t, err)

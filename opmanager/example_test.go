@@ -1,6 +1,7 @@
 package opmanager_test
 
 import (
+	"context"
 	"fmt"
 	"math"
 
@@ -72,7 +73,7 @@ func ExamplePolicyStack() {
 	defer manager.Close()
 	stack := manager.PolicyStack()
 
-	file, err := policyfile.Parse("policy.yaml", []byte("prefer: vendor\nstrict: true\n"))
+	file, err := policyfile.Parse(context.Background(), "policy.yaml", []byte("prefer: vendor\nstrict: true\n"))
 	if err != nil {
 		panic(err)
 	}

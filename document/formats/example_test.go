@@ -1,6 +1,7 @@
 package formats_test
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/primus-fl/primus/document"
@@ -9,7 +10,7 @@ import (
 
 // A document is read in one format and written in another. Values know where they were written.
 func Example() {
-	root, _, err := document.Parse(formats.YAML{}, "exp.yaml", []byte("lr: 1.0e-3\nlayers: [1, 2]\n"))
+	root, _, err := document.Parse(context.Background(), formats.YAML{}, "exp.yaml", []byte("lr: 1.0e-3\nlayers: [1, 2]\n"))
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -2,6 +2,7 @@ package formats
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -27,14 +28,14 @@ func (JSON) Name() string { return "json" }
 func (JSON) Extensions() []string { return []string{".json"} }
 
 // Load implements document.Loader.
-func (JSON) Load(file string, data []byte) (document.Value, []document.Duplicate, error) {
+func (JSON) Load(ctx context.Context, file string, data []byte) (document.Value, []document.Duplicate, error) {
 	if !utf8.Valid(data) {
 		return document.Value{}, nil, &document.Error{Origin: document.Origin{File: file}, Problem: "invalid JSON: not UTF-8 text"}
 	}
 	if len(bytes.TrimSpace(data)) == 0 {
 		return document.Value{}, nil, nil
 	}
-	t := &jsonTree{file: file, data: data, lines: newLines(data), decoder: json.NewDecoder(bytes.NewReader(data))}
+	t := &jsonTree{Tree: document.NewTree(ctx), file: file, data: data, lines: newLines(data), decoder: json.NewDecoder(bytes.NewReader(data))}
 	t.decoder.UseNumber()
 	root, err := t.value(0)
 	if err != nil {

@@ -2,6 +2,7 @@ package formats
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"strconv"
@@ -37,7 +38,7 @@ func (TOML) Extensions() []string { return []string{".toml"} }
 
 // Load implements document.Loader. The ordinary decoder checks the document; its order and
 // positions, which that decoder drops, are then read from the syntax tree.
-func (TOML) Load(file string, data []byte) (document.Value, []document.Duplicate, error) {
+func (TOML) Load(ctx context.Context, file string, data []byte) (document.Value, []document.Duplicate, error) {
 	if n := bytes.Count(data, []byte("[")) + bytes.Count(data, []byte("{")) + bytes.Count(data, []byte("=")); n > maxTOML {
 		return document.Value{}, nil, &document.Error{
 			Origin:  document.Origin{File: file},
@@ -53,7 +54,7 @@ func (TOML) Load(file string, data []byte) (document.Value, []document.Duplicate
 		}
 		return document.Value{}, nil, &document.Error{Origin: origin, Problem: "invalid TOML: " + strings.TrimPrefix(err.Error(), "toml: ")}
 	}
-	t := &tomlTree{file: file, lines: newLines(data)}
+	t := &tomlTree{Tree: document.NewTree(ctx), file: file, lines: newLines(data)}
 	t.parser.Reset(data)
 	root := newTOMLTable(t.lines.origin(file, 0))
 	current := root

@@ -2,6 +2,8 @@ package formats
 
 import (
 	"bytes"
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -28,14 +30,15 @@ func (YAML) Name() string { return "yaml" }
 func (YAML) Extensions() []string { return []string{".yaml", ".yml"} }
 
 // Load implements document.Loader.
-func (YAML) Load(file string, data []byte) (document.Value, []document.Duplicate, error) {
-	decoder := yaml.NewDecoder(bytes.NewReader(data))
+func (YAML) Load(ctx context.Context, file string, data []byte) (document.Value, []document.Duplicate, error) {
+	t := &yamlTree{Tree: document.NewTree(ctx), file: file, open: map[*yaml.Node]bool{}}
+	decoder := yaml.NewDecoder(t.Reader(data))
 	var first, second yaml.Node
 	switch err := decoder.Decode(&first); {
 	case errors.Is(err, io.EOF):
 		return document.Value{}, nil, nil
 	case err != nil:
-		return document.Value{}, nil, yamlError(file, data, err)
+		return document.Value{}, nil, cmp.Or(t.Err(document.Origin{File: file}), yamlError(file, data, err))
 	}
 	switch err := decoder.Decode(&second); {
 	case err == nil:
@@ -44,9 +47,8 @@ func (YAML) Load(file string, data []byte) (document.Value, []document.Duplicate
 			Problem: "given a second document, want a single one", Hint: "remove the --- separator",
 		}
 	case !errors.Is(err, io.EOF):
-		return document.Value{}, nil, yamlError(file, data, err)
+		return document.Value{}, nil, cmp.Or(t.Err(document.Origin{File: file}), yamlError(file, data, err))
 	}
-	t := &yamlTree{file: file, open: map[*yaml.Node]bool{}}
 	root, err := t.value(&first, 0)
 	return root, t.Duplicates(), err
 }

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"strings"
@@ -51,7 +52,7 @@ func (a *Agent) takePolicy(revision int64, text []byte) {
 }
 
 func (a *Agent) apply(revision int64, text []byte) (uint64, error) {
-	layer, err := policyfile.Parse(policyName(a.keys.policy, revision), text)
+	layer, err := policyfile.Parse(context.Background(), policyName(a.keys.policy, revision), text)
 	if err != nil {
 		return 0, err
 	}
@@ -67,7 +68,7 @@ func (a *Agent) apply(revision int64, text []byte) (uint64, error) {
 
 // checkPolicy returns why a run could not use a policy, nil if it could. Nothing changes.
 func checkPolicy(m *opmanager.Manager, key, text string) error {
-	layer, err := policyfile.Parse(policySource(key), []byte(text))
+	layer, err := policyfile.Parse(context.Background(), policySource(key), []byte(text))
 	if err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ func FuzzSchedule(f *testing.F) {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		root, _, err := document.Parse(formats.YAML{}, "schedule.yaml", text)
+		root, _, err := document.Parse(t.Context(), formats.YAML{}, "schedule.yaml", text)
 		if err != nil {
 			return
 		}

@@ -279,7 +279,7 @@ func TestPolicyText(t *testing.T) {
 		}
 		text, err := json.Marshal(given)
 		require.NoError(t, err)
-		first, err := policyfile.Parse("first", text)
+		first, err := policyfile.Parse(t.Context(), "first", text)
 		require.NoError(t, err, "%s", text)
 		again, err := PolicyText(first.Policy)
 		require.NoError(t, err)
@@ -287,7 +287,7 @@ func TestPolicyText(t *testing.T) {
 			assert.Empty(t, first.Policy.Given())
 			continue
 		}
-		second, err := policyfile.Parse("second", []byte(again))
+		second, err := policyfile.Parse(t.Context(), "second", []byte(again))
 		require.NoError(t, err, "%s", again)
 		assert.Equal(t, first.Policy.Fingerprint(), second.Policy.Fingerprint(), "%s\n%s", text, again)
 		assert.Equal(t, first.Policy.Given(), second.Policy.Given())

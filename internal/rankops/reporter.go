@@ -133,7 +133,7 @@ func (r *Reporter) obey(line []byte) {
 	}
 	layer := opmanager.PolicyLayer{}
 	if o.Policy != "" {
-		parsed, err := policyfile.Parse("policy of the run", []byte(o.Policy))
+		parsed, err := policyfile.Parse(context.Background(), "policy of the run", []byte(o.Policy))
 		if err != nil {
 			r.report(err.Error())
 			return

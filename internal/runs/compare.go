@@ -2,6 +2,7 @@ package runs
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"path"
 	"path/filepath"
@@ -121,7 +122,7 @@ func parameters(dir string) (*document.Map, error) {
 	if err != nil {
 		return nil, fmt.Errorf("runs: the parameters of %s: %w", dir, err)
 	}
-	root, _, err := document.Parse(formats.YAML{}, file, text)
+	root, _, err := document.Parse(context.Background(), formats.YAML{}, file, text)
 	if err != nil {
 		return nil, fmt.Errorf("runs: %w", err)
 	}

@@ -62,7 +62,7 @@ func describe[O any](s *Server, op *huma.Operation) {
 }
 
 // change adds an operation that changes state.
-func change[I, O any](s *Server, op huma.Operation, handler func(actor, *I) (O, error)) {
+func change[I, O any](s *Server, op huma.Operation, handler func(context.Context, actor, *I) (O, error)) {
 	op.Security = []map[string][]string{{"token": {}}}
 	op.Middlewares = huma.Middlewares{s.requireToken}
 	op.Errors = append(op.Errors, http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests)
@@ -72,7 +72,7 @@ func change[I, O any](s *Server, op huma.Operation, handler func(actor, *I) (O, 
 		if !ok {
 			panic("BUG: serve: a change without a token")
 		}
-		body, err := handler(who, in)
+		body, err := handler(ctx, who, in)
 		return &answer{body}, problem(err)
 	})
 }

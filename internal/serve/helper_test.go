@@ -91,7 +91,7 @@ func newBench(t testing.TB, edit func(*serve.Config, *serve.Settings)) *bench {
 // setLayer replaces a layer of the policy by that of a text and returns the generation.
 func (b *bench) setLayer(kind opmanager.LayerKind, text string) (uint64, error) {
 	b.t.Helper()
-	l, err := policyfile.Parse("p.yaml", []byte(text))
+	l, err := policyfile.Parse(context.Background(), "p.yaml", []byte(text))
 	require.NoError(b.t, err)
 	return b.manager.PolicyStack().Set(kind, l.PolicyLayer)
 }

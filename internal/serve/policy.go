@@ -97,8 +97,8 @@ func (s *Server) policy() State {
 }
 
 // propose returns what the layer of a text would change. The error joins the faults of the text.
-func (s *Server) propose(text string) (Proposal, error) {
-	layer, err := read(text)
+func (s *Server) propose(ctx context.Context, text string) (Proposal, error) {
+	layer, err := read(ctx, text)
 	if err != nil {
 		return Proposal{}, err
 	}
@@ -139,8 +139,8 @@ func (s *Server) setLayer(expected uint64, read func() (opmanager.PolicyLayer, e
 }
 
 // read returns the layer that a text gives. The error joins the faults of the text.
-func read(text string) (opmanager.PolicyLayer, error) {
-	l, err := policyfile.Parse(origin, []byte(text))
+func read(ctx context.Context, text string) (opmanager.PolicyLayer, error) {
+	l, err := policyfile.Parse(ctx, origin, []byte(text))
 	if err != nil {
 		return opmanager.PolicyLayer{}, err
 	}
@@ -184,26 +184,26 @@ func (s *Server) registerPolicy() {
 		if _, known := actorOf(ctx); known {
 			propose = s.propose
 		}
-		p, err := propose(text)
+		p, err := propose(ctx, text)
 		return &answer{p}, problem(err)
 	})
 	change(s, huma.Operation{
 		OperationID: "apply-policy", Method: http.MethodPut, Path: "/v1/policy",
 		Summary: "Put a policy in force, on top of all other sources and in place of the one that the service had before",
 		Errors:  []int{http.StatusConflict, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity},
-	}, func(who actor, in *policyChange) (Proposal, error) {
+	}, func(ctx context.Context, who actor, in *policyChange) (Proposal, error) {
 		text, err := in.text()
 		if err != nil {
 			return Proposal{}, err
 		}
-		p, err := s.setLayer(in.Generation, func() (opmanager.PolicyLayer, error) { return read(text) })
+		p, err := s.setLayer(in.Generation, func() (opmanager.PolicyLayer, error) { return read(ctx, text) })
 		s.reportPolicy(who, "apply policy", p, err, in.Generation, "document", shorten(text))
 		return p, err
 	})
 	change(s, huma.Operation{
 		OperationID: "withdraw-policy", Method: http.MethodDelete, Path: "/v1/policy",
 		Summary: "Remove the policy of the service, so that only the other sources count", Errors: []int{http.StatusConflict},
-	}, func(who actor, in *Expected) (Proposal, error) {
+	}, func(_ context.Context, who actor, in *Expected) (Proposal, error) {
 		p, err := s.setLayer(in.Generation, func() (opmanager.PolicyLayer, error) { return opmanager.PolicyLayer{}, nil })
 		s.reportPolicy(who, "withdraw policy", p, err, in.Generation)
 		return p, err
@@ -216,7 +216,7 @@ func (s *Server) registerPolicy() {
 	change(s, huma.Operation{
 		OperationID: "clear-quarantine", Method: http.MethodDelete, Path: "/v1/quarantine",
 		Summary: "End the quarantine of impls; without a filter of all of them", Errors: []int{http.StatusNotFound},
-	}, func(who actor, in *quarantineFilter) (Cleared, error) {
+	}, func(_ context.Context, who actor, in *quarantineFilter) (Cleared, error) {
 		if in.Op != "" {
 			if _, err := s.set.Manager.Explain(in.Op); err != nil {
 				return Cleared{}, err
@@ -237,7 +237,7 @@ const trialTime = 50 * time.Millisecond
 const everybody = ""
 
 // tryOut proposes a policy without a token, one at a time.
-func (s *Server) tryOut(text string) (Proposal, error) {
+func (s *Server) tryOut(ctx context.Context, text string) (Proposal, error) {
 	s.trying.Lock()
 	defer s.trying.Unlock()
 	if wait, ok := s.trials.allow(everybody, time.Now()); !ok {
@@ -246,7 +246,7 @@ func (s *Server) tryOut(text string) (Proposal, error) {
 	}
 	began := time.Now()
 	defer func() { s.trials.spend(everybody, max(0, float64(time.Since(began))/float64(trialTime)-1)) }()
-	return s.propose(text)
+	return s.propose(ctx, text)
 }
 
 // reportPolicy logs a change of the policy, or that it was refused, with the generation that it was

@@ -85,7 +85,7 @@ func (s *Server) ask(what, summary string, possible bool, carryOut func(actor)) 
 	change(s, huma.Operation{
 		OperationID: what + "-run", Method: http.MethodPost, Path: "/v1/runs/{id}/" + what, DefaultStatus: http.StatusAccepted,
 		Summary: summary, Errors: []int{http.StatusNotFound, http.StatusConflict},
-	}, func(who actor, in *RunQuery) (asked Asked, err error) {
+	}, func(_ context.Context, who actor, in *RunQuery) (asked Asked, err error) {
 		defer func() { s.report(who, what+" run", err, "run", in.ID) }()
 		for _, r := range s.set.Runs.Runs() {
 			if r.ID != in.ID {

@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -106,7 +107,7 @@ func parse(file string, text []byte) (*document.Map, error) {
 	if empty(text) {
 		return &document.Map{}, nil
 	}
-	root, duplicates, err := formats.All().Parse(file, text)
+	root, duplicates, err := formats.All().Parse(context.Background(), file, text)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package policyfile_test
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/primus-fl/primus/opmanager/oppolicy"
@@ -9,7 +10,7 @@ import (
 
 // What a file gives is laid over another policy; errors name the line.
 func Example() {
-	layer, err := policyfile.Parse("policy.yaml", []byte("prefer: vendor\ndeny_vendors: [acme]\n"))
+	layer, err := policyfile.Parse(context.Background(), "policy.yaml", []byte("prefer: vendor\ndeny_vendors: [acme]\n"))
 	if err != nil {
 		fmt.Println(err)
 		return

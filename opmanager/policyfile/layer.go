@@ -1,6 +1,7 @@
 package policyfile
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -21,7 +22,7 @@ func Read(file string) (*Layer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Parse(file, data)
+	return Parse(context.Background(), file, data)
 }
 
 // readFile returns the content of a regular file.

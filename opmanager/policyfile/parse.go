@@ -1,6 +1,7 @@
 package policyfile
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,9 +13,9 @@ import (
 )
 
 // Parse parses the content of a policy file. The error joins one *document.Error for each fault;
-// with an error there is no layer.
-func Parse(file string, data []byte) (*Layer, error) {
-	root, _, err := document.Parse(formats.YAML{}, file, data)
+// with an error there is no layer, as when ctx has ended.
+func Parse(ctx context.Context, file string, data []byte) (*Layer, error) {
+	root, _, err := document.Parse(ctx, formats.YAML{}, file, data)
 	if err != nil {
 		return nil, fmt.Errorf("policy: %w", err)
 	}

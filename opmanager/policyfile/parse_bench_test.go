@@ -9,7 +9,7 @@ import (
 func BenchmarkParse(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := policyfile.Parse("p.yaml", []byte(whole)); err != nil {
+		if _, err := policyfile.Parse(b.Context(), "p.yaml", []byte(whole)); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -33,7 +33,7 @@ func TestPlugins(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			o, err := policyfile.Parse("p.yaml", []byte(tt.give))
+			o, err := policyfile.Parse(t.Context(), "p.yaml", []byte(tt.give))
 			require.NoError(t, err)
 			got := o.ApplyPlugins(below)
 			for _, field := range []oppolicy.Field{policyfile.FieldPluginModules, policyfile.FieldPluginSHA256, policyfile.FieldIsolatePlugins} {
@@ -67,7 +67,7 @@ func TestPluginErrors(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			o, err := policyfile.Parse("p.yaml", []byte(tt.give))
+			o, err := policyfile.Parse(t.Context(), "p.yaml", []byte(tt.give))
 			assert.Nil(t, o)
 			require.Len(t, faults(err), 1, "%v", err)
 			assert.ErrorContains(t, err, "policy: p.yaml:"+tt.at+": ")

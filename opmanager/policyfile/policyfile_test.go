@@ -46,7 +46,7 @@ verify:
 
 // W8: rules for layers and phases, in a file.
 func TestParse(t *testing.T) {
-	o, err := policyfile.Parse("p.yaml", []byte(whole))
+	o, err := policyfile.Parse(t.Context(), "p.yaml", []byte(whole))
 	require.NoError(t, err)
 	got := o.Policy
 	assert.EqualExportedValues(t, oppolicy.Policy{
@@ -74,16 +74,16 @@ func TestParse(t *testing.T) {
 }
 
 func TestLayerChangesWhatIsGivenOnly(t *testing.T) {
-	base, err := policyfile.Parse("base.yaml", []byte(whole))
+	base, err := policyfile.Parse(t.Context(), "base.yaml", []byte(whole))
 	require.NoError(t, err)
 	below := base.Policy.Over(oppolicy.Default())
 	want := base.Policy.Over(oppolicy.Default())
 
-	empty, err := policyfile.Parse("p.yaml", []byte("{}"))
+	empty, err := policyfile.Parse(t.Context(), "p.yaml", []byte("{}"))
 	require.NoError(t, err)
 	assert.Equal(t, want, empty.Policy.Over(below))
 
-	off, err := policyfile.Parse("p.yaml", []byte("strict: false\nallow_vendors: []\ndeny_vendors: []\nper_op: {}\nprotect_in_place: off\n"+
+	off, err := policyfile.Parse(t.Context(), "p.yaml", []byte("strict: false\nallow_vendors: []\ndeny_vendors: []\nper_op: {}\nprotect_in_place: off\n"+
 		"rules: []\nquarantine: off\nverify: 0\n"))
 	require.NoError(t, err)
 	got := off.Policy.Over(below)
@@ -210,7 +210,7 @@ func TestErrors(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			o, err := policyfile.Parse("p.yaml", []byte(tt.give))
+			o, err := policyfile.Parse(t.Context(), "p.yaml", []byte(tt.give))
 			assert.Nil(t, o)
 			require.Len(t, faults(err), 1, "%v", err)
 			at := "policy: p.yaml"
@@ -273,7 +273,7 @@ func TestScopesAndSettings(t *testing.T) {
 	}
 	for give, want := range tests {
 		t.Run(give, func(t *testing.T) {
-			o, err := policyfile.Parse("p.yaml", []byte(give))
+			o, err := policyfile.Parse(t.Context(), "p.yaml", []byte(give))
 			require.NoError(t, err)
 			got := o.Policy
 			got.Sources, want.Prefer = nil, opregistry.KindFlagos
@@ -283,19 +283,19 @@ func TestScopesAndSettings(t *testing.T) {
 }
 
 func TestErrorsAreReportedTogether(t *testing.T) {
-	_, err := policyfile.Parse("p.yaml", []byte("prefer: x\nstrict: x\nwhat: 1\nallow_vendors: [1, 2]\nper_op: {a: x|y, b: []}\n"))
+	_, err := policyfile.Parse(t.Context(), "p.yaml", []byte("prefer: x\nstrict: x\nwhat: 1\nallow_vendors: [1, 2]\nper_op: {a: x|y, b: []}\n"))
 	assert.Len(t, faults(err), 8)
 }
 
 // A few aliases may stand for very much; reading stops before that is spread out.
 func TestAliasesAreBounded(t *testing.T) {
 	text := "prefer: &a [" + strings.Repeat("x,", 50_000) + "]\nstrict: [" + strings.Repeat("*a,", 50_000) + "]\n"
-	_, err := policyfile.Parse("p.yaml", []byte(text))
+	_, err := policyfile.Parse(t.Context(), "p.yaml", []byte(text))
 	assert.ErrorContains(t, err, "more than 131072 values")
 }
 
 func TestMergeKeys(t *testing.T) {
-	o, err := policyfile.Parse("p.yaml", []byte("rules:\n- &low {layers: 0-3, prefer: vendor}\n- {<<: *low, layers: 4-7}\n"))
+	o, err := policyfile.Parse(t.Context(), "p.yaml", []byte("rules:\n- &low {layers: 0-3, prefer: vendor}\n- {<<: *low, layers: 4-7}\n"))
 	require.NoError(t, err)
 	rules := o.Policy.Rules
 	require.Len(t, rules, 2)
@@ -306,7 +306,7 @@ func TestMergeKeys(t *testing.T) {
 // A source is the place of the key, where an alias makes that another one than the place of the
 // value.
 func TestAliases(t *testing.T) {
-	o, err := policyfile.Parse("p.yaml", []byte("allow_vendors: &v [acme]\ndeny_vendors: *v\n"))
+	o, err := policyfile.Parse(t.Context(), "p.yaml", []byte("allow_vendors: &v [acme]\ndeny_vendors: *v\n"))
 	require.NoError(t, err)
 	p := o.Policy
 	assert.Equal(t, []string{"acme"}, p.Deny)
@@ -358,7 +358,7 @@ func TestSchemaHasTheKeysOfTheParser(t *testing.T) {
 				keys = append(keys, key)
 			}
 			assert.Equal(t, false, tt.part.Additional)
-			_, err := policyfile.Parse("p.yaml", []byte(strings.Replace(tt.give, "?", "'?'", 1)))
+			_, err := policyfile.Parse(t.Context(), "p.yaml", []byte(strings.Replace(tt.give, "?", "'?'", 1)))
 			require.Error(t, err)
 			_, expected, ok := strings.Cut(err.Error(), `unknown key "?", want one of `)
 			require.True(t, ok, "%v", err)
@@ -378,7 +378,7 @@ func FuzzPolicyFile(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var o *policyfile.Layer
 		var err error
-		primustest.Cost(t, len(data), 20_000, func() { o, err = policyfile.Parse("p.yaml", data) })
+		primustest.Cost(t, len(data), 20_000, func() { o, err = policyfile.Parse(t.Context(), "p.yaml", data) })
 		if err == nil {
 			p := o.Policy
 			for _, rule := range p.PerOp {

@@ -26,7 +26,7 @@ func TestRandomPoliciesAtTheStart(t *testing.T) {
 	refused, ended := 0, 0
 	for seed := range uint64(2000) {
 		random := rand.New(rand.NewPCG(seed, 1))
-		l, err := policyfile.Parse("policy.yaml", []byte(policytest.Text(random)))
+		l, err := policyfile.Parse(t.Context(), "policy.yaml", []byte(policytest.Text(random)))
 		require.NoError(t, err)
 		r := policytest.New(t, random, opmanager.PolicyLayers{opmanager.LayerFile: l.PolicyLayer})
 		if err := r.Announce(); err != nil {

@@ -1,6 +1,7 @@
 package policyfile
 
 import (
+	"context"
 	"crypto/sha256"
 	"log/slog"
 	"sync"
@@ -117,7 +118,7 @@ func (w *Watcher) inForce(data []byte) bool {
 
 // apply puts the content of the file in force.
 func (w *Watcher) apply(data []byte) (uint64, error) {
-	l, err := Parse(w.file, data)
+	l, err := Parse(context.Background(), w.file, data)
 	if err != nil {
 		return 0, err
 	}

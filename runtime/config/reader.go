@@ -1,6 +1,7 @@
 package config
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -68,7 +69,7 @@ func (r *reader) source(f location, from document.Origin) (source, error) {
 	if err != nil {
 		return source{}, r.readError(name, from, err)
 	}
-	root, duplicates, err := r.formats.Parse(name, data)
+	root, duplicates, err := r.formats.Parse(context.Background(), name, data)
 	if err != nil {
 		return source{}, err
 	}

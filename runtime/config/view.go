@@ -1,6 +1,7 @@
 package config
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -108,7 +109,7 @@ func (e *Experiment) ExportAs(format document.Renderer) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	loaded, _, err := format.Load("export", text)
+	loaded, _, err := format.Load(context.Background(), "export", text)
 	if err != nil {
 		return nil, fmt.Errorf("config: the exported %s does not load: %w", format.Name(), err)
 	}

@@ -159,7 +159,7 @@ func ownLayer(text string) (opmanager.PolicyLayer, error) {
 	if text == "" {
 		return opmanager.PolicyLayer{}, nil
 	}
-	l, err := policyfile.Parse("policy", []byte(text))
+	l, err := policyfile.Parse(context.Background(), "policy", []byte(text))
 	if err != nil {
 		return opmanager.PolicyLayer{}, err
 	}

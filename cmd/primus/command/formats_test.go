@@ -2,6 +2,7 @@ package command_test
 
 import (
 	"bytes"
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -24,7 +25,7 @@ func (properties) Name() string { return "properties" }
 
 func (properties) Extensions() []string { return []string{".properties"} }
 
-func (properties) Load(file string, data []byte) (document.Value, []document.Duplicate, error) {
+func (properties) Load(_ context.Context, file string, data []byte) (document.Value, []document.Duplicate, error) {
 	top, number := &document.Builder{}, 0
 	for line := range strings.Lines(string(data)) {
 		number++

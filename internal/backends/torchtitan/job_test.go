@@ -64,7 +64,7 @@ class JobConfig:
 func toml(t *testing.T, p *launch.Plan) map[string]any {
 	t.Helper()
 	require.Len(t, p.Files, 1)
-	root, _, err := formats.TOML{}.Load("f.toml", []byte(p.Files[0].Content))
+	root, _, err := formats.TOML{}.Load(t.Context(), "f.toml", []byte(p.Files[0].Content))
 	require.NoError(t, err, p.Files[0].Content)
 	m, _ := root.Map()
 	return m.Any()
@@ -125,7 +125,7 @@ func TestRecordedJobConfig(t *testing.T) {
 
 func asMap(t *testing.T, text json.RawMessage) *document.Map {
 	t.Helper()
-	root, _, err := formats.JSON{}.Load("f.json", text)
+	root, _, err := formats.JSON{}.Load(t.Context(), "f.json", text)
 	require.NoError(t, err)
 	m, ok := root.Map()
 	require.True(t, ok)

@@ -322,7 +322,7 @@ kubernetes:
 	}
 	objects := map[string]*document.Map{}
 	for _, text := range strings.Split(p.Manifest, "---\n") {
-		v, _, err := formats.All().Parse("m.yaml", []byte(text))
+		v, _, err := formats.All().Parse(t.Context(), "m.yaml", []byte(text))
 		require.NoError(t, err)
 		m, ok := v.Map()
 		require.True(t, ok)
@@ -399,14 +399,14 @@ func TestManifestWithoutASecret(t *testing.T) {
 }
 
 func TestWithVariables(t *testing.T) {
-	v, _, err := formats.All().Parse("e.yaml", []byte("a: {hf_token: x1, api-key: 'two words', train_tokens: '5'}\nb: [{hf_token: x2}, {hf_token: x1}]\nhf_token: ''\nc: ${X}\n"))
+	v, _, err := formats.All().Parse(t.Context(), "e.yaml", []byte("a: {hf_token: x1, api-key: 'two words', train_tokens: '5'}\nb: [{hf_token: x2}, {hf_token: x1}]\nhf_token: ''\nc: ${X}\n"))
 	require.NoError(t, err)
 	m, _ := v.Map()
 	text, params, err := placement.WithVariables(m)
 	require.NoError(t, err)
 	assert.Equal(t, map[string]string{"HF_TOKEN": "a.hf_token", "API_KEY": "a.api-key", "HF_TOKEN_2": "b[0].hf_token"}, params)
 	assert.NotContains(t, string(text), "x1")
-	loaded, _, err := formats.All().Parse("e.yaml", text)
+	loaded, _, err := formats.All().Parse(t.Context(), "e.yaml", text)
 	require.NoError(t, err)
 	secrets := world{"HF_TOKEN": "x1", "API_KEY": "two words", "HF_TOKEN_2": "x2"}
 	loaded, _, err = document.Substitute(loaded, secrets.lookup)

@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"context"
 	_ "embed" // for the defaults
 	"errors"
 	"fmt"
@@ -131,7 +132,7 @@ var withoutEffect = map[string]string{
 // Load reads the layers, the later ones over the earlier: defaults, the file of the user, a file
 // ("" for none), and options such as slurm.partition=gpu.
 func Load(formats *document.Formats, home, file string, options []string) (*Settings, error) {
-	base, _, err := formats.Parse(defaultsName, defaults)
+	base, _, err := formats.Parse(context.Background(), defaultsName, defaults)
 	if err != nil {
 		return nil, err
 	}
@@ -147,7 +148,7 @@ func Load(formats *document.Formats, home, file string, options []string) (*Sett
 		if err != nil {
 			return nil, fmt.Errorf("launcher file: %w", err)
 		}
-		layer, duplicates, err := formats.Parse(path, text)
+		layer, duplicates, err := formats.Parse(context.Background(), path, text)
 		if err != nil {
 			return nil, err
 		}

@@ -35,7 +35,7 @@ func none(string) string { return "" }
 
 func params(t *testing.T) *document.Map {
 	t.Helper()
-	v, _, err := document.Parse(formats.YAML{}, "p.yaml", []byte("lr: 0.5\ndeep: {a: 1}\nhf_token: secret\n"))
+	v, _, err := document.Parse(t.Context(), formats.YAML{}, "p.yaml", []byte("lr: 0.5\ndeep: {a: 1}\nhf_token: secret\n"))
 	require.NoError(t, err)
 	m, _ := v.Map()
 	return m

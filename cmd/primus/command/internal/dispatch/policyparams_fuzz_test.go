@@ -21,7 +21,7 @@ func FuzzPolicyParams(f *testing.F) {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		root, _, err := document.Parse(formats.YAML{}, "experiment.yaml", text)
+		root, _, err := document.Parse(t.Context(), formats.YAML{}, "experiment.yaml", text)
 		if err != nil {
 			return
 		}

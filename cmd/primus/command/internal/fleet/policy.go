@@ -197,7 +197,7 @@ func readPolicy(file string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("read the policy: %w", err)
 	}
-	_, err = policyfile.Parse(file, text) // the file may have changed
+	_, err = policyfile.Parse(context.Background(), file, text) // the file may have changed
 	return string(text), err
 }
 

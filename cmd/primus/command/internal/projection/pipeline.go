@@ -2,6 +2,7 @@ package projection
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -348,7 +349,7 @@ func readDocument(file string, formats *document.Formats) (*document.Map, error)
 	if err != nil {
 		return nil, err
 	}
-	root, duplicates, err := formats.Parse(file, data)
+	root, duplicates, err := formats.Parse(context.Background(), file, data)
 	if err != nil {
 		return nil, err
 	}
