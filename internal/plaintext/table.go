@@ -164,22 +164,29 @@ func (t *Table) fitted(width int) (columns []table.ColumnConfig, left []string) 
 // afterSign matches a part of a text that a line may end with.
 var afterSign = regexp.MustCompile(`[^\s_./,:=+-]*[\s_./,:=+-]*`)
 
-// wrapped breaks lines that are wider than width between words, and words after signs.
+// wrapped breaks lines that are wider than width between words, and words that are, after signs.
 func wrapped(s string, width int) string {
 	var lines []string
-	for line := range strings.SplitSeq(text.WrapSoft(s, max(width, longestPart(s, strings.Fields))), "\n") {
-		for rest := strings.TrimSpace(line); rest != ""; {
-			end := 0
-			for end < len(rest) {
-				part := afterSign.FindString(rest[end:])
-				if part == "" || end > 0 && text.StringWidth(strings.TrimSpace(rest[:end+len(part)])) > width {
-					break
-				}
-				end += len(part)
+	for line := range strings.SplitSeq(s, "\n") {
+		now := ""
+		for _, word := range strings.Fields(line) {
+			parts, space := []string{word}, " "
+			if text.StringWidth(word) > width {
+				parts = afterSign.FindAllString(word, -1)
 			}
-			lines = append(lines, strings.TrimSpace(rest[:end]))
-			rest = rest[end:]
+			for _, part := range parts {
+				switch {
+				case now == "":
+					now = part
+				case text.StringWidth(now+space+part) > width:
+					lines, now = append(lines, now), part
+				default:
+					now += space + part
+				}
+				space = ""
+			}
 		}
+		lines = append(lines, now)
 	}
 	return strings.Join(lines, "\n")
 }

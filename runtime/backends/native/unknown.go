@@ -44,7 +44,7 @@ func (adapter) ConvertConfig(tc *backend.TrainContext) (*backend.Args, []documen
 			warnings = append(warnings, document.Warning{Origin: u.Origin, Path: u.Path, Message: noParameter + ", so it has no effect", Hint: hint})
 			continue
 		}
-		faults = append(faults, &document.Error{Origin: u.Origin, Path: u.Path, Problem: noParameter, Hint: cmp.Or(hint, "--strict-config=false ignores it")})
+		faults = append(faults, &document.Error{Origin: u.Origin, Path: u.Path, Problem: noParameter, Hint: cmp.Or(hint, "primus config parameters lists them; --strict-config=false ignores it")})
 	}
 	return backend.NewArgs(tc.Module.Params, left...), warnings, errors.Join(faults...)
 }

@@ -16,7 +16,7 @@ import (
 // New returns the command `primus config`.
 func New(prog cli.Program, root func(cli.Program) *cobra.Command) *cobra.Command {
 	return cli.Group("config", "Look at experiments, their presets and overrides",
-		newConfigShowCommand(prog), newConfigDiffCommand(prog), newConfigValidateCommand(prog), newConfigCLICommand(prog, root),
+		newConfigShowCommand(prog), newConfigDiffCommand(prog), newConfigValidateCommand(prog), newConfigParametersCommand(prog), newConfigCLICommand(prog, root),
 	)
 }
 
