@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -54,6 +55,19 @@ func TestTargets(t *testing.T) {
 	some, err := targets(module(t), regexp.MustCompile("^b"))
 	require.NoError(t, err)
 	assert.Equal(t, []target{{"b", "FuzzBad", floor}}, some)
+}
+
+// TestTable compares the table of the docs with the fuzz tests of the module.
+func TestTable(t *testing.T) {
+	page, err := os.ReadFile("../../docs/explanation/reliability.md")
+	require.NoError(t, err)
+	all, err := targets("../..", regexp.MustCompile(""))
+	require.NoError(t, err)
+	require.NotEmpty(t, all)
+	for _, target := range all {
+		assert.Regexp(t, fmt.Sprintf(`(?m)^\| %s \| .* \| %.0f \| .* \| ok \|$`, regexp.QuoteMeta(target.String()), target.floor), string(page),
+			"make fuzz FUZZTIME=30s ARGS='-o md -only %v' prints the row", target)
+	}
 }
 
 func TestRun(t *testing.T) {

@@ -2,8 +2,10 @@ package main
 
 import (
 	"cmp"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -22,8 +24,8 @@ func (t target) String() string { return t.dir + "." + t.name }
 // floor is that of targets that do not say another one.
 const floor = 100
 
-// declaration matches a fuzz test, and the line before it that gives another floor.
-var declaration = regexp.MustCompile(`(?m)(?:^// Floor: (\d+) executions a second\.\n)?^func (Fuzz\w+)\(\w+ \*testing\.F\)`)
+// floorText is the line of the comment of a fuzz test that gives another floor.
+var floorText = regexp.MustCompile(`(?m)^Floor: (\d+) executions a second\.$`)
 
 // targets returns the fuzz tests below a directory whose names match, in order.
 func targets(root string, only *regexp.Regexp) ([]target, error) {
@@ -37,7 +39,7 @@ func targets(root string, only *regexp.Regexp) ([]target, error) {
 		case d.IsDir() || !strings.HasSuffix(path, "_test.go"):
 			return nil
 		}
-		text, err := os.ReadFile(path)
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments|parser.SkipObjectResolution)
 		if err != nil {
 			return err
 		}
@@ -45,9 +47,13 @@ func targets(root string, only *regexp.Regexp) ([]target, error) {
 		if err != nil {
 			return err
 		}
-		for _, m := range declaration.FindAllStringSubmatch(string(text), -1) {
-			t := target{dir: filepath.ToSlash(dir), name: m[2], floor: floor}
-			if m[1] != "" {
+		for _, d := range file.Decls {
+			f, ok := d.(*ast.FuncDecl)
+			if !ok || f.Recv != nil || !strings.HasPrefix(f.Name.Name, "Fuzz") {
+				continue
+			}
+			t := target{dir: filepath.ToSlash(dir), name: f.Name.Name, floor: floor}
+			if m := floorText.FindStringSubmatch(f.Doc.Text()); m != nil {
 				if t.floor, err = strconv.ParseFloat(m[1], 64); err != nil {
 					return err
 				}
