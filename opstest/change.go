@@ -16,11 +16,12 @@ import (
 )
 
 const (
-	changedCases  = 2 // of a dtype, for each argument
-	squareCases   = 12
-	square        = 16 // length of axes
-	longListCases = 2
-	longList      = 2051 // tensors in a list
+	changedCases   = 2 // of a dtype, for each argument
+	squareCases    = 12
+	square         = 16 // length of axes
+	equalizedPairs = 12 // of a case
+	longListCases  = 2
+	longList       = 2051 // tensors in a list
 )
 
 // change gives one argument at a time another value with which the call is valid, in a few cases
@@ -34,11 +35,47 @@ func (r *runner) change(t T, served []untypedCase, cases int) {
 	for i := range spread(len(served)) {
 		r.changeOne(t, served[i], setting{}, cases, found)
 	}
+	flags := slices.ContainsFunc(r.op.Params(), func(p opregistry.Param) bool {
+		return p.Sort == opregistry.SortInt && (p.Values() != nil || p.Type.Kind() == reflect.Bool)
+	})
 	for _, c := range r.longest(served, squareCases) {
+		if flags {
+			for _, axis := range r.equalized(c) {
+				r.changeOne(t, c, setting{axis: axis, limit: muchStretched}, cases, found)
+			}
+		}
 		for _, axis := range []func(int) int{squared, func(int) int { return square }} {
 			r.changeOne(t, c, setting{axis: axis, limit: muchStretched}, cases, found)
 		}
 	}
+}
+
+// equalized gives two neighbouring axes of an operand at a time the same length, so that a flag which
+// says which of them is which may have either value, although the others cannot be as long.
+func (r *runner) equalized(c untypedCase) (all []func(int) int) {
+	call, ok := r.made(c, setting{})
+	if !ok {
+		return nil
+	}
+	tried := map[[2]int]bool{}
+	for _, o := range call.operands {
+		shape := o.Tensor.Shape()
+		for i := range max(len(shape)-1, 0) {
+			for _, pair := range [][2]int{{shape[i], shape[i+1]}, {shape[i+1], shape[i]}} {
+				if pair[0] == pair[1] || pair[1] < 2 || tried[pair] || len(all) == equalizedPairs {
+					continue
+				}
+				tried[pair] = true
+				all = append(all, func(n int) int {
+					if n == pair[0] {
+						return pair[1]
+					}
+					return n
+				})
+			}
+		}
+	}
+	return all
 }
 
 // squared gives all axes but those of one element the same length, so that operands may be read the

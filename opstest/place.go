@@ -149,6 +149,8 @@ type setting struct {
 
 	infinite  bool // the change puts an infinity into an operand
 	subnormal bool // the change makes the numbers of an operand subnormal
+
+	magnitude float64 // of numbers that the change puts into an operand; 0 stands for the usual one
 }
 
 // isNumber reports whether an argument is a number that is not an integer.

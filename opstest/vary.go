@@ -57,6 +57,9 @@ func (r *runner) vary(t T, d tensor.DType) {
 		r.special(t, c)
 		r.subnormal(t, c)
 	}
+	r.outliers(t, slices.DeleteFunc(slices.Clone(r.served), func(c untypedCase) bool {
+		return c.dtype != d || c.Work > huntedWork || c.model && r.cfg.sample > 0
+	}))
 	for _, c := range r.longest(served, stretched) {
 		r.stretch(t, c)
 	}
@@ -65,12 +68,12 @@ func (r *runner) vary(t T, d tensor.DType) {
 }
 
 // longest returns at most limit cases, those whose operands have the most axes, and of those with
-// operands of the same shapes one.
+// operands of the same shapes one. Cases come first in which other rows are shorter than others.
 func (r *runner) longest(cases []untypedCase, limit int) []untypedCase {
 	type shaped struct {
 		untypedCase
-		shapes string
-		axes   int
+		shapes, shorter string
+		axes            int
 	}
 	var all []shaped
 	for _, c := range cases {
@@ -82,6 +85,9 @@ func (r *runner) longest(cases []untypedCase, limit int) []untypedCase {
 		for _, o := range call.operands {
 			shape := o.Tensor.Shape()
 			s.shapes += shape.String()
+			if len(shape) > 0 {
+				s.shorter += call.axisOf(o, len(shape)-1, 0)
+			}
 			for _, n := range shape {
 				if n == 0 {
 					s.axes = 0
@@ -97,10 +103,12 @@ func (r *runner) longest(cases []untypedCase, limit int) []untypedCase {
 	slices.SortStableFunc(all, func(a, b shaped) int { return b.axes - a.axes })
 	var found []untypedCase
 	seen := map[string]bool{}
-	for _, s := range all {
-		if len(found) < limit && !seen[s.shapes] {
-			seen[s.shapes] = true
-			found = append(found, s.untypedCase)
+	for _, key := range []func(shaped) string{func(s shaped) string { return s.shorter }, func(s shaped) string { return s.shapes }} {
+		for _, s := range all {
+			if len(found) < limit && !seen[s.shapes] && !seen[key(s)] {
+				seen[s.shapes], seen[key(s)] = true, true
+				found = append(found, s.untypedCase)
+			}
 		}
 	}
 	return found
@@ -232,14 +240,16 @@ func (r *runner) special(t T, c untypedCase) {
 		}
 		for _, special := range specialValues {
 			with := setting{infinite: math.IsInf(special.value, 0)}
-			with.change = func(_ tensortest.TB, s *Stage, a opregistry.Call) opregistry.Call {
-				x := a.Operands()[i].Tensor
-				v := x.Float64s()
-				v[n/3] = special.value
-				s.Fill(x, v)
-				return a
+			for _, at := range slices.Compact([]int{n / 3, n - 1}) { // the last one may be of a part of its own
+				with.change = func(_ tensortest.TB, s *Stage, a opregistry.Call) opregistry.Call {
+					x := a.Operands()[i].Tensor
+					v := x.Float64s()
+					v[at] = special.value
+					s.Fill(x, v)
+					return a
+				}
+				r.varied(t, fmt.Sprintf("%s_in_%s=%d", special.name, o.Name, at), c, with)
 			}
-			r.varied(t, special.name+"_in_"+o.Name, c, with)
 		}
 	}
 }
@@ -366,7 +376,7 @@ func (r *runner) stretchTo(t T, c untypedCase, n, least, wanted, limit int) bool
 func (r *runner) short(call *staged, n, wanted int) bool {
 	return slices.ContainsFunc(call.operands, func(o opregistry.Operand) bool {
 		for i, m := range o.Tensor.Shape() {
-			if m == n && !r.long[axisOf(o, i, wanted)] {
+			if m == n && !r.long[call.axisOf(o, i, wanted)] {
 				return true
 			}
 		}
@@ -374,8 +384,17 @@ func (r *runner) short(call *staged, n, wanted int) bool {
 	})
 }
 
-func axisOf(o opregistry.Operand, i, wanted int) string {
-	return fmt.Sprint(o.Name, " ", i, " ", o.Tensor.DType(), " ", wanted)
+// axisOf names an axis of an operand, its last axes that are shorter, as the part of a row is to
+// which something is done, and a length that it is to have.
+func (call *staged) axisOf(o opregistry.Operand, i, wanted int) string {
+	var shorter []string
+	n := o.Tensor.Shape()[i]
+	for _, other := range call.operands {
+		if shape := other.Tensor.Shape(); i == len(o.Tensor.Shape())-1 && len(shape) > 1 && shape.Cols() < n {
+			shorter = append(shorter, other.Name)
+		}
+	}
+	return fmt.Sprint(o.Name, " ", i, " ", o.Tensor.DType(), " ", wanted, shorter)
 }
 
 // lengthened names the axes of operands whose length is at least wanted, and odd if it can be, and
@@ -384,7 +403,7 @@ func (r *runner) lengthened(call *staged, wanted int, odd bool) []string {
 	var more []string
 	for _, o := range call.operands {
 		for i, n := range o.Tensor.Shape() {
-			if axis := axisOf(o, i, wanted); n >= wanted && (n%2 == 1 || !odd) && !r.long[axis] {
+			if axis := call.axisOf(o, i, wanted); n >= wanted && (n%2 == 1 || !odd) && !r.long[axis] {
 				more = append(more, axis)
 			}
 		}
