@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"math/bits"
 	"reflect"
 	"slices"
 	"strings"
@@ -18,8 +19,9 @@ import (
 const (
 	changedCases   = 2 // of a dtype, for each argument
 	squareCases    = 12
-	square         = 16 // length of axes
-	equalizedPairs = 12 // of a case
+	square         = 16   // length of axes
+	largeInt       = 1000 // is beyond what a kernel that was only tried has met
+	equalizedPairs = 12   // of a case
 	longListCases  = 2
 	longList       = 2051 // tensors in a list
 )
@@ -50,8 +52,8 @@ func (r *runner) change(t T, served []untypedCase, cases int) {
 	}
 }
 
-// equalized gives two neighbouring axes of an operand at a time the same length, so that a flag which
-// says which of them is which may have either value, although the others cannot be as long.
+// equalized gives two neighbouring axes of an operand at a time the same length, so that a flag
+// which says which of them is which may have either value, although the others cannot be as long.
 func (r *runner) equalized(c untypedCase) (all []func(int) int) {
 	call, ok := r.made(c, setting{})
 	if !ok {
@@ -109,6 +111,9 @@ func (r *runner) changeOne(t T, c untypedCase, with setting, limit int, found ma
 			key := name
 			if p.Sort == opregistry.SortInt && p.Values() == nil && p.Type.Kind() != reflect.Bool {
 				key = p.Name
+				if v.CanInt() && v.Int() >= largeInt {
+					key += fmt.Sprint(" of bits: ", bits.Len64(uint64(v.Int())))
+				}
 			}
 			if found[key] >= limit {
 				continue
@@ -188,7 +193,7 @@ func otherValues(c opregistry.Call, p opregistry.Param) []reflect.Value {
 			try(func() { setInt(v, n) })
 		}
 	case v.CanInt() || v.CanUint():
-		for _, n := range []int{1, -1, 2, -2, 4} {
+		for _, n := range []int{1, -1, 2, -2, 4, largeInt, 1 << 20, 1 << 33} {
 			try(func() { addInt(v, n) })
 		}
 	default:

@@ -151,6 +151,7 @@ type setting struct {
 	subnormal bool // the change makes the numbers of an operand subnormal
 
 	magnitude float64 // of numbers that the change puts into an operand; 0 stands for the usual one
+	far       bool    // some of the numbers have that magnitude, or only their differences are small
 }
 
 // isNumber reports whether an argument is a number that is not an integer.

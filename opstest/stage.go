@@ -163,13 +163,16 @@ func (s *Stage) Values(d tensor.DType, v ...float64) *tensor.Tensor {
 	return x
 }
 
-// Indexes returns a guarded vector of n random values in [0, limit).
+// Indexes returns a guarded vector of n random values in [0, limit), the last of them the largest.
 func (s *Stage) Indexes(d tensor.DType, n, limit int) *tensor.Tensor {
 	s.T.Helper()
 	s.Seed++
 	v := tensortest.Random(s.T, s.Seed, tensor.F64, n).Float64s()
 	for i := range v {
 		v[i] = float64(min(int((v[i]+1)/2*float64(limit)), limit-1))
+	}
+	if n > 1 {
+		v[n-1] = float64(limit - 1)
 	}
 	return s.Values(d, v...)
 }

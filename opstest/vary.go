@@ -14,14 +14,15 @@ import (
 )
 
 const (
-	variedCases     = 6    // of a dtype, whose calls are changed in all ways
-	specialCases    = 3    // of a dtype, of which an operand has NaN or an infinity
-	specialOperands = 8    // of a call, that have NaN or an infinity
-	paddedOperands  = 8    // of a call, that have gaps one at a time
-	stretchedCases  = 12   // of a dtype, whose axes are made long
-	stretched       = 4100 // the least that an axis is stretched to
-	long            = 2113 // the least length of an axis that is long
-	tail            = 99   // has a tail after vectors of any length
+	variedCases     = 6         // of a dtype, whose calls are changed in all ways
+	specialCases    = 3         // of a dtype, of which an operand has NaN or an infinity
+	specialOperands = 8         // of a call, that have NaN or an infinity
+	paddedOperands  = 8         // of a call, that have gaps one at a time
+	stretchedCases  = 12        // of a dtype, whose axes are made long
+	stretched       = 4100      // the least that an axis is stretched to
+	long            = 2113      // the least length of an axis that is long
+	tail            = 99        // has a tail after vectors of any length
+	huge            = 1<<16 + 1 // does not fit in 16 bits
 
 	// stretchedElements is how many elements an operand of a stretched call has about, and
 	// muchStretched how many all of them have, unless an axis is no longer than it must be; then it
@@ -57,7 +58,7 @@ func (r *runner) vary(t T, d tensor.DType) {
 		r.special(t, c)
 		r.subnormal(t, c)
 	}
-	r.outliers(t, slices.DeleteFunc(slices.Clone(r.served), func(c untypedCase) bool {
+	r.magnify(t, slices.DeleteFunc(slices.Clone(r.served), func(c untypedCase) bool {
 		return c.dtype != d || c.Work > huntedWork || c.model && r.cfg.sample > 0
 	}))
 	for _, c := range r.longest(served, stretched) {
@@ -303,6 +304,9 @@ func (r *runner) stretch(t T, c untypedCase) {
 		if r.short(call, n, long) && (r.stretchTo(t, c, n, most(n), long, muchStretched) || r.stretchTo(t, c, n, long, long, maxStretched)) {
 			continue
 		}
+		if c.dtype == r.cfg.dtypes[0] && r.cfg.sample == 0 && r.short(call, n, huge) {
+			r.stretchTo(t, c, n, huge, huge, muchStretched)
+		}
 		if r.short(call, n, tail) {
 			r.stretchTo(t, c, n, tail, tail, muchStretched)
 		}
@@ -350,6 +354,9 @@ func (r *runner) stretchTo(t T, c untypedCase, n, least, wanted, limit int) bool
 			outline.outline = true // most of these calls are not possible
 			found, ok := r.made(c, outline)
 			if !ok {
+				continue
+			}
+			if parts := found.args.Parts(); wanted == huge && parts.Work*float64(parts.N) > huntedWork {
 				continue
 			}
 			if more := r.lengthened(found, wanted, g.odd); more != nil {

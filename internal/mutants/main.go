@@ -27,14 +27,18 @@ const (
 func corpus(seed uint64) []mutant {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	list := known()
-	for _, r := range rules() {
-		for _, op := range draw(rng, opsOfRule, r.fits) {
-			list = append(list, r.of(op))
+	apply := func(rules []rule) {
+		for _, r := range rules {
+			for _, op := range draw(rng, opsOfRule, r.fits) {
+				list = append(list, r.of(op))
+			}
 		}
 	}
+	apply(rules())
 	for _, op := range draw(rng, opsWithArguments, nil) {
 		list = append(list, argumentMutants(op)...)
 	}
+	apply(magnitudes())
 	return list
 }
 

@@ -112,6 +112,39 @@ func numbers() []rule {
 	}
 }
 
+// magnitudes are mistakes in numbers that are larger, smaller or more than those of a quick test.
+func magnitudes() []rule {
+	operand := func(name string, f func(v float64) float64) rule {
+		return rule{name: name, dtype: tensor.F32, fits: reads, wrong: beforehand(func(_ place, v float64) float64 { return f(v) })}
+	}
+	return []rule{
+		operand("numbers beyond 40 are read as 40", func(v float64) float64 {
+			if math.Abs(v) > 40 && !math.IsInf(v, 0) {
+				return math.Copysign(40, v)
+			}
+			return v
+		}),
+		operand("numbers from 1e3 to 1e5 are halved", func(v float64) float64 {
+			if math.Abs(v) > 1e3 && math.Abs(v) < 1e5 {
+				return v / 2
+			}
+			return v
+		}),
+		operand("numbers below 1e-5 are read as 0", func(v float64) float64 {
+			if math.Abs(v) < 1e-5 {
+				return 0
+			}
+			return v
+		}),
+		{name: "rows from 65536 on are not written", dtype: tensor.F32, wrong: afterwards(func(at place, old, v float64) float64 {
+			if at.row >= 1<<16 {
+				return old
+			}
+			return v
+		})},
+	}
+}
+
 // bounded returns the largest number of f32 for an infinity.
 func bounded(v float64) float64 {
 	if math.IsInf(v, 0) {
