@@ -27,7 +27,7 @@ chmod 755 "$work/root/primus" "$work/root/run"
 chmod 1777 "$work/root/tmp"
 archive -C "$work/root" --owner=0 --group=0 -cf "$work/layer.tar" primus tmp
 archive -C "$work/root" --owner=$user --group=$user -rf "$work/layer.tar" run
-printf '{"created":"%s","architecture":"%s","os":"linux","config":{"User":"%s","Env":["HOME=/run"],"Entrypoint":["/primus"],"WorkingDir":"/run"},"rootfs":{"type":"layers","diff_ids":["sha256:%s"]}}' \
+printf '{"created":"%s","architecture":"%s","os":"linux","config":{"User":"%s","Env":["HOME=/run","TMPDIR=/run"],"Entrypoint":["/primus"],"WorkingDir":"/run"},"rootfs":{"type":"layers","diff_ids":["sha256:%s"]}}' \
 	"$(date -u -d "@$seconds" +%Y-%m-%dT%H:%M:%SZ)" "$arch" "$user:$user" "$(sha256sum "$work/layer.tar" | cut -d ' ' -f 1)" >"$work/config.json"
 gzip -n -9 "$work/layer.tar"
 layer=$(blob "$work/layer.tar.gz" layer.v1.tar+gzip)

@@ -11,9 +11,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
+	"github.com/primus-fl/primus/cmd/primus/command/internal/commandtest"
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -101,6 +104,31 @@ func TestImageRunsWithoutRoot(t *testing.T) {
 		got[h.Name] = entry{h.Mode & 0o7777, h.Uid}
 	})
 	assert.Equal(t, map[string]entry{"primus": {0o755, 0}, "run/": {0o755, 65532}, "tmp/": {0o1777, 0}}, got)
+}
+
+// The image trains on a root file system that it cannot write, without any capability.
+func TestImageTrainsWithoutRights(t *testing.T) {
+	primustest.Long(t, "it builds the program and starts a container")
+	commandtest.StartPodman(t)
+	dir := t.TempDir()
+	work := filepath.Join(dir, "run")
+	require.NoError(t, os.Mkdir(work, 0o755))
+	require.NoError(t, os.Chmod(work, 0o777))
+	require.NoError(t, os.WriteFile(filepath.Join(work, "text.txt"), []byte(strings.Repeat("one two three\n", 500)), 0o644))
+	run := func(name string, args ...string) string {
+		cmd := exec.CommandContext(t.Context(), name, args...)
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%s %q: %s", name, args, out)
+		return string(out)
+	}
+	program, image := filepath.Join(dir, "primus"), filepath.Join(dir, "image.tar")
+	run("go", "build", "-tags", "grpcnotrace,nopurego", "-o", program, "../../../cmd/primus")
+	run("bash", "../../../scripts/image.sh", program, runtime.GOARCH, "v0", "1700000000", image)
+	run("podman", "load", "--quiet", "--input", image)
+	out := run("podman", "run", "--rm", "--read-only", "--read-only-tmpfs=false", "--cap-drop", "all", "--network", "none", "--volume", work+":/run", "localhost/v0",
+		"train", "text.txt", "train_iters=2", "--time", "5s")
+	assert.Contains(t, out, "talk to it: primus chat ./output/local/local/text")
 }
 
 // each calls yield for each entry of an archive.
