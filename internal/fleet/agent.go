@@ -10,7 +10,7 @@ import (
 	"github.com/primus-fl/primus/opmanager"
 )
 
-// DefaultLease is how long etcd keeps the record of a run that has gone silent.
+// DefaultLease is how long a run may be silent before it is listed as lost.
 const DefaultLease = 10 * time.Second
 
 // Settings are what an Agent needs. The others than Status, Tail,
@@ -28,8 +28,9 @@ type Settings struct {
 	// Both are called from the goroutine of the Agent.
 	Status func() Status
 	Tail   func(lines int, after int64) (text []byte, end int64)
-	// Lease is how long etcd keeps the record when the run has gone silent; 0 means DefaultLease.
-	// etcd counts whole seconds and has a minimum.
+	// Lease is how long the run may be silent before it is listed as lost; 0 means DefaultLease. etcd
+	// keeps the record for seven tenths of it, in whole seconds and with a minimum: it is late to
+	// notice the end of a lease, and when it starts each lease begins again.
 	Lease time.Duration
 	// Keep is how long etcd keeps the Status of a run that has ended; 0 means DefaultKeep.
 	Keep time.Duration

@@ -50,7 +50,7 @@ type session struct {
 func (s *session) register(ctx context.Context) (revision int64, err error) {
 	config := s.set.Config
 	err = config.request(ctx, "register", func(ctx context.Context) error {
-		lease, err := s.client.etcd.Grant(ctx, max(1, int64(s.set.Lease.Seconds())))
+		lease, err := s.client.etcd.Grant(ctx, max(1, int64((s.set.Lease*7/10).Seconds())))
 		if err != nil {
 			return err
 		}
