@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -30,6 +31,7 @@ type coordinator struct {
 	stopped bool      // members were asked to end, there is no further round
 	reason  string    // why the last round ended
 	timer   *time.Timer
+	words   *words // until the first round
 	ended   bool
 }
 
@@ -104,8 +106,9 @@ func (c *coordinator) send(e event) bool {
 // run handles events until the job is over and all members know.
 func (c *coordinator) run() {
 	defer c.close()
-	c.timer = time.NewTimer(patience)
+	c.timer, c.words = time.NewTimer(c.Patience), newWords(c.Settings)
 	defer c.timer.Stop()
+	defer c.words.timer.Stop()
 	for !c.ended || len(c.members) > 0 {
 		select {
 		case e := <-c.events:
@@ -115,8 +118,31 @@ func (c *coordinator) run() {
 				return
 			}
 			c.begin()
+		case <-c.words.timer.C:
+			if c.round == 0 && !c.ended {
+				c.words.say(c.waits())
+			}
 		}
 	}
+}
+
+// waits says for whom the job waits.
+func (c *coordinator) waits() string {
+	var missing []int
+	for n := range c.Members {
+		if c.members[n] == nil {
+			missing = append(missing, n)
+		}
+	}
+	return fmt.Sprintf("node 0 of %d waits for %s; there: %s; node 0 listens at %s", c.Members, nodes(missing), nodes(slices.Sorted(maps.Keys(c.members))), c.Address)
+}
+
+// nodes names members.
+func nodes(numbers []int) string {
+	if len(numbers) == 1 {
+		return fmt.Sprintf("node %d", numbers[0])
+	}
+	return "nodes " + strings.Trim(strings.ReplaceAll(fmt.Sprint(numbers), " ", ", "), "[]")
 }
 
 func (c *coordinator) handle(e event) {
@@ -213,7 +239,7 @@ func (c *coordinator) endRound() {
 func (c *coordinator) begin() {
 	numbers := slices.Sorted(maps.Keys(c.members))
 	if c.round == 0 && len(numbers) < c.Members {
-		c.finish(outcome{Kind: failed, Reason: fmt.Sprintf("%d of %d nodes have come within %v: %v", len(numbers), c.Members, patience, numbers)})
+		c.finish(outcome{Kind: failed, Reason: notMet(c.Settings) + ": " + c.waits()})
 		return
 	}
 	slots := 0

@@ -1,6 +1,7 @@
 package elastic
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/primus-fl/primus/internal/heartbeat"
@@ -21,6 +23,9 @@ type Settings struct {
 	Slots   int    // how many ranks it can run
 	Address string // at which member 0 listens; unused when it is the only one
 	Secret  string // of the job
+
+	// Patience is how long members wait for each other at first; 0 means 10 minutes.
+	Patience time.Duration
 
 	// MaxRestarts bounds the rounds after the first one. That of member 0 counts.
 	MaxRestarts int
@@ -43,8 +48,8 @@ type Settings struct {
 	// variables of the place.
 	Command func(Place) *exec.Cmd
 
-	// Log receives what happens between rounds, and why ranks have failed, unless the error of Run
-	// says it. A text may have several lines.
+	// Log receives for whom a member waits, what happens between rounds, and why ranks have failed,
+	// unless the error of Run says it. A text may have several lines. Calls may be concurrent.
 	Log func(text string)
 }
 
@@ -80,7 +85,7 @@ func (f *Failure) Error() string {
 }
 
 const (
-	patience = 10 * time.Minute // how long members wait for each other at first
+	patience = 10 * time.Minute // Settings.Patience, unless it is set
 	comeBack = 15 * time.Second // Settings.ComeBack, unless it is set
 	endTime  = 3 * time.Second  // how long ranks have to end by themselves after a failure
 )
@@ -91,12 +96,11 @@ const backlog = 64
 
 // Run starts ranks until the job is over. When ctx ends, all ranks are asked to end.
 func Run(ctx context.Context, s Settings) error {
+	s.Patience = cmp.Or(s.Patience, patience)
 	if s.Member > 0 {
-		waiting, cancel := context.WithTimeout(ctx, patience)
-		defer cancel()
-		link, err := heartbeat.Dial(waiting, s.Address, s.Secret, s.claim())
+		link, err := joinJob(ctx, s)
 		if err != nil {
-			return &Failure{Reason: fmt.Sprintf("join the job at %s: %v", s.Address, err)}
+			return err
 		}
 		return newMember(s, link).run(ctx)
 	}
@@ -123,6 +127,65 @@ func Run(ctx context.Context, s Settings) error {
 	err = newMember(s, link).run(ctx)
 	<-over
 	return err
+}
+
+// joinJob connects with the coordinator, for which it waits.
+func joinJob(ctx context.Context, s Settings) (*heartbeat.Conn, error) {
+	limited, cancel := context.WithTimeout(ctx, s.Patience)
+	defer cancel()
+	state := fmt.Sprintf("node %d of %d waits for node 0 at %s", s.Member, s.Members, s.Address)
+	var words sync.WaitGroup
+	defer words.Wait()
+	connected := make(chan struct{})
+	defer close(connected)
+	words.Go(func() {
+		w := newWords(s)
+		defer w.timer.Stop()
+		for {
+			select {
+			case <-connected:
+				return
+			case <-w.timer.C:
+				w.say(state)
+			}
+		}
+	})
+	link, err := heartbeat.Dial(limited, s.Address, s.Secret, s.claim())
+	switch {
+	case err == nil:
+		return link, nil
+	case ctx.Err() != nil:
+		return nil, ErrInterrupted
+	case limited.Err() != nil:
+		return nil, &Failure{Reason: fmt.Sprintf("%s: %s: %v", notMet(s), state, err)}
+	}
+	return nil, &Failure{Reason: fmt.Sprintf("join the job at %s: %v", s.Address, err)}
+}
+
+const (
+	firstWord   = 5 * time.Second  // after which a member says for whom it waits
+	furtherWord = 30 * time.Second // between the words that follow
+)
+
+// words says from time to time for whom a member waits.
+type words struct {
+	Settings
+	begun time.Time
+	timer *time.Timer // ends when it is time for the next word
+}
+
+func newWords(s Settings) *words {
+	return &words{Settings: s, begun: time.Now(), timer: time.NewTimer(min(firstWord, s.Patience/2))}
+}
+
+func (w *words) say(state string) {
+	w.Log(fmt.Sprintf("%s; given up after %v (--rendezvous-timeout), %v have passed", state, w.Patience, time.Since(w.begun).Round(time.Second)))
+	w.timer.Reset(furtherWord)
+}
+
+// notMet says that members have waited for too long.
+func notMet(s Settings) string {
+	return fmt.Sprintf("the nodes have not met within %v (--rendezvous-timeout)", s.Patience)
 }
 
 // claimFormat is what a member says of itself.

@@ -166,6 +166,40 @@ func TestRestarts(t *testing.T) {
 	}
 }
 
+// Members that wait for others say for whom, and end after the time that they are given.
+func TestMissingMembers(t *testing.T) {
+	t.Parallel()
+	address := address(t)
+	run := func(member int) (*record, <-chan error) {
+		r, ended := &record{}, make(chan error, 1)
+		s := r.settings("", member, 3, 1)
+		s.Address, s.Patience = address, 3*time.Second
+		go func() { ended <- elastic.Run(t.Context(), s) }()
+		return r, ended
+	}
+	alone, ended := run(2)
+	require.ErrorContains(t, <-ended, "the nodes have not met within 3s (--rendezvous-timeout): node 2 of 3 waits for node 0 at "+address+": ")
+	require.Len(t, alone.lines, 1)
+	assert.Contains(t, alone.lines[0], "node 2 of 3 waits for node 0 at "+address+"; given up after 3s (--rendezvous-timeout), ")
+
+	first, firstEnded := run(0)
+	_, secondEnded := run(1)
+	const missing = "node 0 of 3 waits for node 2; there: nodes 0, 1; node 0 listens at "
+	for _, ended := range []<-chan error{firstEnded, secondEnded} {
+		err := <-ended
+		require.ErrorContains(t, err, "the nodes have not met within 3s (--rendezvous-timeout): "+missing+address)
+		require.ErrorAs(t, err, new(*elastic.Failure))
+	}
+	require.Len(t, first.lines, 1)
+	assert.Contains(t, first.lines[0], missing+address+"; given up after 3s")
+
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	s := (&record{}).settings("", 1, 2, 1)
+	s.Address = address
+	require.ErrorIs(t, elastic.Run(ctx, s), elastic.ErrInterrupted, "whoever waits can be interrupted")
+}
+
 // Ranks that were asked to end have ended for that reason, also one that another has told so first,
 // and one that did not expect the signal yet.
 func TestInterrupt(t *testing.T) {

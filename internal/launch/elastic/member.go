@@ -80,8 +80,14 @@ func (m *member) run(ctx context.Context) error {
 		}
 	}()
 	asked := ctx.Done()
+	words := newWords(m.Settings)
+	defer words.timer.Stop()
 	for {
 		select {
+		case <-words.timer.C:
+			if m.Member > 0 && m.ranks == nil && m.ends == nil { // node 0 says more
+				words.say(fmt.Sprintf("node %d of %d has joined node 0 at %s, which waits for other nodes", m.Member, m.Members, m.Address))
+			}
 		case <-asked:
 			asked, m.asked = nil, true
 			m.signal(syscall.SIGTERM)

@@ -29,7 +29,7 @@ import (
 // members says which member of a job this process is, as it starts ranks. It returns false when the
 // process trains itself.
 func (o *Options) members(module *config.Module) (elastic.Settings, bool, error) {
-	s := elastic.Settings{Members: 1, Slots: max(1, int(o.ranks)), MaxRestarts: int(o.restarts), Secret: os.Getenv("PRIMUS_JOB_SECRET")}
+	s := elastic.Settings{Members: 1, Slots: max(1, int(o.ranks)), MaxRestarts: int(o.restarts), Patience: o.run.Rendezvous, Secret: os.Getenv("PRIMUS_JOB_SECRET")}
 	nodes, _ := strconv.Atoi(os.Getenv("NNODES")) // a wrong value is reported by Resolve
 	_, isRank := os.LookupEnv("WORLD_SIZE")
 	several := o.nodes > 1 || nodes > 1 && !isRank && o.ranks > 0

@@ -63,6 +63,19 @@ func TestRankAlone(t *testing.T) {
 	}
 }
 
+// So does a node whose others do not come.
+func TestNodeAlone(t *testing.T) {
+	for node, waits := range []string{"node 0 of 2 waits for node 1; there: node 0; node 0 listens at 127.0.0.1:", "node 1 of 2 waits for node 0 at 127.0.0.1:"} {
+		t.Run(strconv.Itoa(node), func(t *testing.T) {
+			t.Parallel()
+			j := start(t, commandtest.NewLab(t), nil, "--nodes", "2", "--nproc", "1", "--node-rank", strconv.Itoa(node), "--master-addr", "127.0.0.1", "--master-port", freePort(t), "--rendezvous-timeout", "1s", "train_iters=2")
+			assert.Equal(t, 1, j.code(), j.Log.String())
+			assert.Contains(t, j.Log.String(), "primus: "+waits)
+			assert.Contains(t, j.lastLine(), "the nodes have not met within 1s (--rendezvous-timeout): "+waits)
+		})
+	}
+}
+
 // Under a launcher of MPI, a rank that never calls MPI keeps the others waiting: they say for which
 // one they wait, give up in time, and end when the launcher is told to.
 func TestRankIsMissing(t *testing.T) {
