@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/backends"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/benchmark"
@@ -48,6 +49,10 @@ func Main(args []string, streams Streams, extras ...fx.Option) int {
 	ending := cli.NewEnding()
 	ctx, stop := interruptible(streams.Err, ending)
 	defer stop()
+	if streams.In == nil {
+		streams.In = os.Stdin
+	}
+	streams.In = cli.Interruptible(ctx, streams.In, streams.Err)
 	root := newRoot(cli.Program{Streams: streams, Extras: extras, Ending: ending})
 	root.SetArgs(modes.Reorder(args))
 	err := root.ExecuteContext(ctx)

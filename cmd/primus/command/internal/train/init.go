@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 
@@ -14,7 +13,6 @@ import (
 	"github.com/primus-fl/primus/cmd/primus/command/internal/train/firstrun"
 	"github.com/primus-fl/primus/internal/native/data/corpus"
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 )
 
 // NewInit returns the command `primus init`.
@@ -74,8 +72,8 @@ Without TEXT it asks, if standard input is a terminal.`,
 
 // ask asks for what was not given, in a terminal only.
 func ask(cmd *cobra.Command, prog cli.Program, s *firstrun.Settings) error {
-	in, isFile := cmd.InOrStdin().(*os.File)
-	if !isFile || !term.IsTerminal(int(in.Fd())) {
+	in := cmd.InOrStdin()
+	if !cli.IsTerminal(in) {
 		return cli.Usagef(cmd, "no text given, want files or folders of text")
 	}
 	answers := bufio.NewReader(in)
