@@ -169,7 +169,7 @@ func TestRestarts(t *testing.T) {
 // Members that wait for others say for whom, and end after the time that they are given.
 func TestMissingMembers(t *testing.T) {
 	t.Parallel()
-	address := address(t)
+	address := primustest.FreeAddress(t)
 	run := func(member int) (*record, <-chan error) {
 		r, ended := &record{}, make(chan error, 1)
 		s := r.settings("", member, 3, 1)
@@ -244,19 +244,10 @@ func TestInterrupt(t *testing.T) {
 	}
 }
 
-// address returns one at which nobody listens.
-func address(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	require.NoError(t, l.Close())
-	return l.Addr().String()
-}
-
 // Members number their ranks in order. When one is gone, the others go on without it, with as many
 // ranks as fit.
 func TestMembers(t *testing.T) {
-	r, at := &record{}, address(t)
+	r, at := &record{}, primustest.FreeAddress(t)
 	results := make(chan error, 3)
 	for member := range 2 {
 		s := r.settings("0:*:wait", member, 3, 2)
@@ -292,7 +283,7 @@ func TestMembers(t *testing.T) {
 // Ranks of several nodes that fail for one reason are named together; what a node saw besides is
 // logged there.
 func TestMembersFail(t *testing.T) {
-	at := address(t)
+	at := primustest.FreeAddress(t)
 	var members [2]record
 	results := make(chan error, len(members))
 	for i := range members {
@@ -309,7 +300,7 @@ func TestMembersFail(t *testing.T) {
 
 // A member that comes back in time takes part in the next round.
 func TestMemberComesBack(t *testing.T) {
-	r, at := &record{}, address(t)
+	r, at := &record{}, primustest.FreeAddress(t)
 	s := r.settings("0:*:wait", 0, 2, 1)
 	s.Address, s.MaxRestarts, s.ComeBack = at, 1, time.Minute
 	ended := make(chan error)

@@ -2,7 +2,6 @@ package commandtest
 
 import (
 	"io/fs"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,15 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 )
-
-// FreeAddress returns a HOST:PORT that nothing listens on.
-func FreeAddress(t *testing.T) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer listener.Close()
-	return listener.Addr().String()
-}
 
 // PolicyIn writes a policy file.
 func PolicyIn(t *testing.T, dir, name, text string) string {

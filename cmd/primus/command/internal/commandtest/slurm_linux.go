@@ -3,10 +3,10 @@ package commandtest
 import (
 	"crypto/rand"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -42,7 +42,7 @@ func StartSlurm(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	write("key", string(key))
-	write("slurm.conf", strings.NewReplacer("DIR", dir, "HOST", host, "CTLD", freePort(t), "SLURMD", freePort(t)).Replace(`ClusterName=test
+	write("slurm.conf", strings.NewReplacer("DIR", dir, "HOST", host, "CTLD", strconv.Itoa(primustest.FreePort(t)), "SLURMD", strconv.Itoa(primustest.FreePort(t))).Replace(`ClusterName=test
 SlurmctldHost=HOST(127.0.0.1)
 SlurmUser=root
 SlurmdUser=root
@@ -109,12 +109,4 @@ PartitionName=main Nodes=HOST Default=YES State=UP
 		out, err := exec.Command("sinfo", "--noheader", "--format=%T").Output()
 		return err == nil && strings.TrimSpace(string(out)) == "idle"
 	}}.Do(t)
-}
-
-// freePort returns a port that nobody listens at.
-func freePort(t *testing.T) string {
-	t.Helper()
-	_, port, err := net.SplitHostPort(FreeAddress(t))
-	require.NoError(t, err)
-	return port
 }

@@ -11,22 +11,10 @@ import (
 	"time"
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/preflight"
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
-
-// freePort returns a port that nobody listens at.
-func freePort(t *testing.T) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer l.Close()
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	require.NoError(t, err)
-	n, err := strconv.Atoi(port)
-	require.NoError(t, err)
-	return n
-}
 
 // outcome is what Gather returned to a rank.
 type outcome struct {
@@ -37,7 +25,7 @@ type outcome struct {
 // gather runs ranks, each on a host of its own name.
 func gather(t *testing.T, ctx context.Context, world int, ranks []int, timeout time.Duration, change func(r *preflight.Report)) map[int]outcome {
 	t.Helper()
-	port := freePort(t)
+	port := primustest.FreePort(t)
 	var mu sync.Mutex
 	var wait sync.WaitGroup
 	all := map[int]outcome{}
@@ -123,7 +111,7 @@ func TestGatherIsInterrupted(t *testing.T) {
 // TestHostsThatAreNotReached checks what is said of a rank whose port is closed to the others.
 func TestHostsThatAreNotReached(t *testing.T) {
 	t.Parallel()
-	port, closed := freePort(t), freePort(t)
+	port, closed := primustest.FreePort(t), primustest.FreePort(t)
 	done := make(chan outcome)
 	go func() {
 		r := &preflight.Report{World: 2, Host: "node0", Time: time.Now()}
@@ -157,7 +145,7 @@ func TestHostsThatAreNotReached(t *testing.T) {
 // TestStrangersAreIgnored connects to rank 0 with what is no rank of the job.
 func TestStrangersAreIgnored(t *testing.T) {
 	t.Parallel()
-	port := freePort(t)
+	port := primustest.FreePort(t)
 	r := &preflight.Report{World: 2, Host: "node0", Time: time.Now()}
 	done := make(chan outcome)
 	go func() {

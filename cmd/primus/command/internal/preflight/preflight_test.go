@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/commandtest"
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -62,7 +63,7 @@ func tool(t *testing.T, devices int) string {
 }
 
 // masterPort returns a port below a free one, where rank 0 collects.
-func masterPort(t *testing.T) string { return strconv.Itoa(freePort(t) - 1) }
+func masterPort(t *testing.T) string { return strconv.Itoa(primustest.FreePort(t) - 1) }
 
 // Flags of Primus that have no meaning here are refused with the reason.
 func TestFlagsOfPrimus(t *testing.T) {

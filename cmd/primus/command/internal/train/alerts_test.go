@@ -21,7 +21,7 @@ func TestAlertsOfRunsThatEnd(t *testing.T) {
 	primustest.Long(t, "it starts processes and waits for them")
 	t.Parallel()
 	l := commandtest.NewLab(t)
-	diverges, killed, finishes, absent := commandtest.FreeAddress(t), commandtest.FreeAddress(t), commandtest.FreeAddress(t), commandtest.FreeAddress(t)
+	diverges, killed, finishes, absent := primustest.FreeAddress(t), primustest.FreeAddress(t), primustest.FreeAddress(t), primustest.FreeAddress(t)
 	prometheus := commandtest.StartPrometheus(t, diverges, killed, finishes, absent)
 	prometheus.Answers(t, "up == 0")
 
@@ -78,7 +78,7 @@ func TestLinger(t *testing.T) {
 	assert.Equal(t, 2, got.Code)
 	assert.Contains(t, commandtest.OnlyError(t, got), "--linger: given -1s, want a time such as 10s")
 
-	addr := commandtest.FreeAddress(t)
+	addr := primustest.FreeAddress(t)
 	s := commandtest.StartServing(t, commandtest.NewLab(t).Args("--serve", addr, "--linger", "1h")...)
 	s.WaitFor("waiting for a last scrape of the metrics, at most 1h0m0s")
 	code, text := s.Ask(http.MethodGet, "/metrics", "")

@@ -133,7 +133,7 @@ func runPods(t *testing.T, manifest, name string, ranks int) {
 			env = append(env, v.Name+"="+v.Value)
 		}
 	}
-	env = append(env, "PRIMUS_MPI_PORT="+freePort(t)) // others may listen at the one of the manifest
+	env = append(env, "PRIMUS_MPI_PORT="+strconv.Itoa(primustest.FreePort(t))) // others may listen at the one of the manifest
 	var pods []*exec.Cmd
 	outputs := make([]bytes.Buffer, job.Completions)
 	for i := range outputs {

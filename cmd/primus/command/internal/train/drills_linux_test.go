@@ -84,7 +84,7 @@ func TestPartition(t *testing.T) {
 	primustest.Long(t, "it starts processes and waits for them")
 	needMPICH(t)
 	names, cut := networks(t)
-	l, port := commandtest.NewLab(t), freePort(t)
+	l, port := commandtest.NewLab(t), strconv.Itoa(primustest.FreePort(t))
 	var ranks []*job
 	for rank, name := range names {
 		env := append(place(rank, "10.77.0.1", port), "UCX_TLS=^cma") // a read from a process that has ended is fatal to UCX
@@ -106,7 +106,7 @@ func TestPartition(t *testing.T) {
 // A disk that fills up under one rank ends the other one, too.
 func TestFullDiskOfARank(t *testing.T) {
 	needMPICH(t)
-	l, port := commandtest.NewLab(t), freePort(t)
+	l, port := commandtest.NewLab(t), strconv.Itoa(primustest.FreePort(t))
 	args := append([]string{"save_interval=1", "num_layers=2"}, endless...)
 	env := append(place(0, "127.0.0.1", port), commandtest.RoleEnv+"="+roleFullDisk)
 	full := &job{l.Program(commandtest.Child(t.Context(), env, append([]string{l.Workspace}, l.Args(args...)...)...))}
@@ -130,7 +130,7 @@ func TestFullDiskOfARank(t *testing.T) {
 // Ranks that run different programs train nothing.
 func TestDifferentPrograms(t *testing.T) {
 	needMPICH(t)
-	l, port := commandtest.NewLab(t), freePort(t)
+	l, port := commandtest.NewLab(t), strconv.Itoa(primustest.FreePort(t))
 	program, err := os.ReadFile(os.Args[0])
 	require.NoError(t, err)
 	other := filepath.Join(t.TempDir(), "other")
@@ -220,7 +220,7 @@ func TestTorchrun(t *testing.T) {
 	commandtest.Tools(t, "torchrun")
 	l := commandtest.NewLab(t)
 	// torchrun of PyTorch 1.13 cannot read the defaults of these two under Python 3.11.
-	args := append([]string{"--nproc_per_node", "2", "--max_restarts", "1", "--monitor_interval", "0.5", "--redirects", "2:0", "--tee", "2:0", "--master_port", freePort(t), "--no_python", os.Args[0]}, l.Args(longRun...)...)
+	args := append([]string{"--nproc_per_node", "2", "--max_restarts", "1", "--monitor_interval", "0.5", "--redirects", "2:0", "--tee", "2:0", "--master_port", strconv.Itoa(primustest.FreePort(t)), "--no_python", os.Args[0]}, l.Args(longRun...)...)
 	child := commandtest.Child(t.Context(), nil)
 	j := &job{l.Program(exec.CommandContext(t.Context(), "torchrun", args...))}
 	j.Env = child.Env

@@ -77,7 +77,7 @@ func startHanging(t *testing.T, l *commandtest.Lab, more ...string) *primustest.
 func TestHangIsEnded(t *testing.T) {
 	primustest.Long(t, "it starts processes and waits for them")
 	t.Parallel()
-	l, addr := commandtest.NewLab(t), commandtest.FreeAddress(t)
+	l, addr := commandtest.NewLab(t), primustest.FreeAddress(t)
 	run := startHanging(t, l, "--hang-timeout", "300ms", "--on-hang", "abort", "--grace", "2s", "--serve", addr)
 	run.WaitFor("the run hangs in phase forward of step ")
 	assert.Equal(t, http.StatusServiceUnavailable, status(t, "http://"+addr+"/readyz"))

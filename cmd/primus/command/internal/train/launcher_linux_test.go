@@ -45,7 +45,7 @@ func shapedRun(t *testing.T) (flags []string, dir string) {
 	dir = t.TempDir()
 	exp := filepath.Join(dir, "exp.yaml")
 	require.NoError(t, os.WriteFile(exp, []byte(strings.Replace(shaped, "WORKSPACE", dir, 1)), 0o644))
-	_, port, err := net.SplitHostPort(commandtest.FreeAddress(t))
+	_, port, err := net.SplitHostPort(primustest.FreeAddress(t))
 	require.NoError(t, err)
 	tree := filepath.Join(primustest.ModuleRoot(t), "internal", "backends", "megatron", "testdata", "Megatron-LM")
 	return []string{

@@ -3,7 +3,6 @@ package train_test
 import (
 	"bytes"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -451,7 +450,7 @@ func TestRanksWithoutMPIRun(t *testing.T) {
 	})
 	t.Run("variables of torchrun", func(t *testing.T) {
 		l := commandtest.NewLab(t)
-		port := freePort(t)
+		port := strconv.Itoa(primustest.FreePort(t))
 		var ranks []*job
 		for rank := range 2 {
 			env := []string{"RANK=" + strconv.Itoa(rank), "WORLD_SIZE=2", "LOCAL_RANK=" + strconv.Itoa(rank), "LOCAL_WORLD_SIZE=2", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + port}
@@ -462,30 +461,6 @@ func TestRanksWithoutMPIRun(t *testing.T) {
 		}
 		checkLosses(t, one.Records(), l.Records())
 	})
-}
-
-// freePort returns a port of this machine at which nobody listens, nor at the next one, where ranks
-// meet.
-func freePort(t *testing.T) string {
-	t.Helper()
-	for range 100 {
-		_, port, err := net.SplitHostPort(commandtest.FreeAddress(t))
-		require.NoError(t, err)
-		n, err := strconv.Atoi(port)
-		require.NoError(t, err)
-		// The system gives ports from 32768 on to connections, perhaps the next one to another test.
-		n = 10000 + n%20000
-		if freeAt(n) && freeAt(n+1) {
-			return strconv.Itoa(n)
-		}
-	}
-	t.Fatal("no two ports in a row are free")
-	return ""
-}
-
-func freeAt(port int) bool {
-	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
-	return err == nil && listener.Close() == nil
 }
 
 // A rank that dies, or hangs, ends those that primus has started, and what is left says which.

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/commandtest"
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -49,7 +50,7 @@ func TestRankAlone(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			l := commandtest.NewLab(t)
-			j := start(t, l, place(tt.rank, "127.0.0.1", freePort(t)), append([]string{"train_iters=2"}, tt.args...)...)
+			j := start(t, l, place(tt.rank, "127.0.0.1", strconv.Itoa(primustest.FreePort(t))), append([]string{"train_iters=2"}, tt.args...)...)
 			if tt.signal != 0 {
 				j.WaitFor(tt.waits)
 				require.NoError(t, j.Process.Signal(tt.signal))
@@ -68,7 +69,7 @@ func TestNodeAlone(t *testing.T) {
 	for node, waits := range []string{"node 0 of 2 waits for node 1; there: node 0; node 0 listens at 127.0.0.1:", "node 1 of 2 waits for node 0 at 127.0.0.1:"} {
 		t.Run(strconv.Itoa(node), func(t *testing.T) {
 			t.Parallel()
-			j := start(t, commandtest.NewLab(t), nil, "--nodes", "2", "--nproc", "1", "--node-rank", strconv.Itoa(node), "--master-addr", "127.0.0.1", "--master-port", freePort(t), "--rendezvous-timeout", "1s", "train_iters=2")
+			j := start(t, commandtest.NewLab(t), nil, "--nodes", "2", "--nproc", "1", "--node-rank", strconv.Itoa(node), "--master-addr", "127.0.0.1", "--master-port", strconv.Itoa(primustest.FreePort(t)), "--rendezvous-timeout", "1s", "train_iters=2")
 			assert.Equal(t, 1, j.code(), j.Log.String())
 			assert.Contains(t, j.Log.String(), "primus: "+waits)
 			assert.Contains(t, j.lastLine(), "the nodes have not met within 1s (--rendezvous-timeout): "+waits)
@@ -115,7 +116,7 @@ func TestRankIsMissing(t *testing.T) {
 // ends those that wait.
 func TestRendezvousOfStrangers(t *testing.T) {
 	needMPICH(t)
-	l, port := commandtest.NewLab(t), freePort(t)
+	l, port := commandtest.NewLab(t), strconv.Itoa(primustest.FreePort(t))
 	three := func(rank int) []string {
 		return slices.Concat(place(rank, "127.0.0.1", port), []string{"WORLD_SIZE=3"})
 	}
@@ -144,7 +145,7 @@ func TestRendezvousOfStrangers(t *testing.T) {
 // The ranks meet at the address that is given, and nowhere else.
 func TestRendezvousAddress(t *testing.T) {
 	needMPICH(t)
-	l, port := commandtest.NewLab(t), freePort(t)
+	l, port := commandtest.NewLab(t), strconv.Itoa(primustest.FreePort(t))
 	j := start(t, l, append(place(0, "127.0.0.1", port), "PRIMUS_MPI_ADDR=127.0.0.2", "PRIMUS_MPI_PORT="+port), "train_iters=2")
 	j.WaitFor("rank 0 listens at 127.0.0.2:" + port)
 	number, err := strconv.Atoi(port)
@@ -170,7 +171,7 @@ func TestRendezvousAddress(t *testing.T) {
 // A rank that waits in a collective for one that is stopped says in which, and with whom.
 func TestHangInACollective(t *testing.T) {
 	needMPICH(t)
-	l, port := commandtest.NewLab(t), freePort(t)
+	l, port := commandtest.NewLab(t), strconv.Itoa(primustest.FreePort(t))
 	var ranks []*job
 	for rank := range 2 {
 		ranks = append(ranks, start(t, l, place(rank, "127.0.0.1", port), append([]string{"--hang-timeout", "1s"}, endless...)...))

@@ -82,7 +82,7 @@ func TestRestartWithoutANode(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l, port := commandtest.NewLab(t), freePort(t)
+			l, port := commandtest.NewLab(t), strconv.Itoa(primustest.FreePort(t))
 			var nodes []*job
 			for node := range 2 {
 				env, args := starts(node, port)
