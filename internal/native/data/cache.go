@@ -27,13 +27,14 @@ import (
 //	12  width    u32  bytes of a token id
 //	16  count    u64  tokens
 //	24  key      32 bytes
-//	56  bad      u64  lines that were left out
-//	64  crc      u32  CRC-32C of the tokens
-//	68  check    u32  CRC-32C of the 68 bytes before
+//	56  bad      u64  records that were left out
+//	64  empty    u64  records without text, likewise
+//	72  crc      u32  CRC-32C of the tokens
+//	76  check    u32  CRC-32C of the 76 bytes before
 const (
 	cacheMagic   = "PRIMTOKS"
-	cacheVersion = 3
-	cacheFooter  = 72
+	cacheVersion = 4
+	cacheFooter  = 80
 )
 
 type key [sha256.Size]byte
@@ -65,9 +66,9 @@ func newCache(dir string, k key, width int) cache {
 	return cache{path: filepath.Join(dir, "tokens-"+hex.EncodeToString(k[:8])+".bin"), key: k, width: width}
 }
 
-// write creates the file with the output of encode, which returns how many lines it has left out.
+// write creates the file with the output of encode, which returns what it has left out.
 // It distinguishes errors of encode, which concern the corpus, from errors of the cache.
-func (c cache) write(encode func(io.Writer) (bad int, err error)) (corpusErr, cacheErr error) {
+func (c cache) write(encode func(io.Writer) (corpus.Bad, error)) (corpusErr, cacheErr error) {
 	if err := durable.MkdirAll(filepath.Dir(c.path)); err != nil {
 		return nil, err
 	}
@@ -80,7 +81,7 @@ func (c cache) write(encode func(io.Writer) (bad int, err error)) (corpusErr, ca
 			}
 			return err
 		}
-		_, err = w.Write(c.footer(s.size/uint64(c.width), uint64(bad), s.crc.Sum32()))
+		_, err = w.Write(c.footer(s.size/uint64(c.width), bad, s.crc.Sum32()))
 		return err
 	})
 	return corpusErr, cacheErr
@@ -102,14 +103,15 @@ func (s *sink) Write(p []byte) (n int, err error) {
 	return n, s.err
 }
 
-func (c cache) footer(count, bad uint64, crc uint32) []byte {
+func (c cache) footer(count uint64, bad corpus.Bad, crc uint32) []byte {
 	f := make([]byte, 0, cacheFooter)
 	f = append(f, cacheMagic...)
 	f = binary.LittleEndian.AppendUint32(f, cacheVersion)
 	f = binary.LittleEndian.AppendUint32(f, uint32(c.width))
 	f = binary.LittleEndian.AppendUint64(f, count)
 	f = append(f, c.key[:]...)
-	f = binary.LittleEndian.AppendUint64(f, bad)
+	f = binary.LittleEndian.AppendUint64(f, uint64(bad.Records))
+	f = binary.LittleEndian.AppendUint64(f, uint64(bad.Empty))
 	f = binary.LittleEndian.AppendUint32(f, crc)
 	return binary.LittleEndian.AppendUint32(f, crc32.Checksum(f, castagnoli()))
 }
@@ -145,7 +147,7 @@ func (c cache) decode(ctx context.Context, content []byte) (*Tokens, error) {
 	if string(f[:8]) != cacheMagic {
 		return nil, fmt.Errorf("given the magic %q, want %q", f[:8], cacheMagic)
 	}
-	if got, want := binary.LittleEndian.Uint32(f[68:]), crc32.Checksum(f[:68], castagnoli()); got != want {
+	if got, want := binary.LittleEndian.Uint32(f[76:]), crc32.Checksum(f[:76], castagnoli()); got != want {
 		return nil, fmt.Errorf("given the footer checksum %08x, want %08x", got, want)
 	}
 	version, width := binary.LittleEndian.Uint32(f[8:]), binary.LittleEndian.Uint32(f[12:])
@@ -159,18 +161,18 @@ func (c cache) decode(ctx context.Context, content []byte) (*Tokens, error) {
 	if count > math.MaxInt64/2 || int64(count)*int64(c.width) != int64(size) {
 		return nil, fmt.Errorf("given %d bytes of tokens, want %d tokens of %d", size, count, c.width)
 	}
-	bad := binary.LittleEndian.Uint64(f[56:])
-	if bad > math.MaxInt64 {
-		return nil, fmt.Errorf("given %d lines that were left out, want at most %d", bad, int64(math.MaxInt64))
+	bad, empty := binary.LittleEndian.Uint64(f[56:]), binary.LittleEndian.Uint64(f[64:])
+	if most := max(bad, empty); most > math.MaxInt64 {
+		return nil, fmt.Errorf("given %d records that were left out, want at most %d", most, int64(math.MaxInt64))
 	}
 	crc, err := checksum(ctx, tokens)
 	if err != nil {
 		return nil, err
 	}
-	if want := binary.LittleEndian.Uint32(f[64:]); crc != want {
+	if want := binary.LittleEndian.Uint32(f[72:]); crc != want {
 		return nil, fmt.Errorf("given the checksum %08x, want %08x", crc, want)
 	}
-	return &Tokens{bytes: tokens, width: c.width, crc: crc, bad: int(bad), what: cacheName}, nil
+	return &Tokens{bytes: tokens, width: c.width, crc: crc, bad: corpus.Bad{Records: int(bad), Empty: int(empty)}, what: cacheName}, nil
 }
 
 // checksum returns the CRC-32C of b, which may be mapped and long.

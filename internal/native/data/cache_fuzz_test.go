@@ -6,6 +6,7 @@ import (
 	"hash/crc32"
 	"testing"
 
+	"github.com/primus-fl/primus/internal/native/data/corpus"
 	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/stretchr/testify/require"
 )
@@ -16,7 +17,7 @@ func FuzzCacheReader(f *testing.F) {
 	c := newCache("dir", key{1, 2, 3}, 2)
 	for _, n := range []int{0, 2, 64} {
 		tokens := make([]byte, n)
-		file := append(tokens, c.footer(uint64(n/2), uint64(n), crc32.Checksum(tokens, castagnoli()))...)
+		file := append(tokens, c.footer(uint64(n/2), corpus.Bad{Records: n, Empty: 1}, crc32.Checksum(tokens, castagnoli()))...)
 		f.Add(file, false)
 		f.Add(file[n/2:], true)
 	}
@@ -25,7 +26,7 @@ func FuzzCacheReader(f *testing.F) {
 		if repair && len(b) >= cacheFooter {
 			b = bytes.Clone(b)
 			footer := b[len(b)-cacheFooter:]
-			binary.LittleEndian.PutUint32(footer[68:], crc32.Checksum(footer[:68], castagnoli()))
+			binary.LittleEndian.PutUint32(footer[76:], crc32.Checksum(footer[:76], castagnoli()))
 		}
 		var tokens *Tokens
 		var err error
@@ -33,7 +34,7 @@ func FuzzCacheReader(f *testing.F) {
 		if err != nil {
 			return
 		}
-		require.Equal(t, b, append(bytes.Clone(tokens.bytes), c.footer(uint64(tokens.Len()), uint64(tokens.bad), tokens.crc)...))
+		require.Equal(t, b, append(bytes.Clone(tokens.bytes), c.footer(uint64(tokens.Len()), tokens.bad, tokens.crc)...))
 		ids := make([]int32, tokens.Len())
 		require.NoError(t, tokens.Read(ids, 0))
 	})

@@ -204,7 +204,7 @@ func (f *Source) throughCache(ctx context.Context, r *Report) (*Tokens, error) {
 	case err == nil && f.settings.Verify:
 		return f.verify(ctx, cached, tokens, r)
 	case err == nil:
-		r.CachePath, r.FromCache, r.Bad.Records = cached.path, true, tokens.bad
+		r.CachePath, r.FromCache, r.Bad = cached.path, true, tokens.bad
 		return tokens, nil
 	case ctx.Err() != nil:
 		return nil, err
@@ -232,10 +232,10 @@ func (f *Source) verify(ctx context.Context, cached cache, had *Tokens, r *Repor
 
 // fill writes a cache and returns its tokens, and none if it cannot be written.
 func (f *Source) fill(ctx context.Context, cached cache, r *Report) (*Tokens, error) {
-	corpusErr, cacheErr := cached.write(func(w io.Writer) (int, error) {
+	corpusErr, cacheErr := cached.write(func(w io.Writer) (corpus.Bad, error) {
 		err := f.encoding().writeTokens(ctx, f.corpus, w, f.width, f.settings.Progress)
 		r.Bad = f.corpus.Bad()
-		return r.Bad.Records, err
+		return r.Bad, err
 	})
 	if corpusErr != nil {
 		return nil, corpusErr

@@ -7,6 +7,7 @@ import (
 	"math"
 	"unsafe"
 
+	"github.com/primus-fl/primus/internal/native/data/corpus"
 	"github.com/primus-fl/primus/internal/native/data/indexed"
 )
 
@@ -16,8 +17,8 @@ type Tokens struct {
 	bytes []byte // little-endian
 	width int    // bytes of an id: 1, 2 or 4
 	crc   uint32
-	bad   int    // lines that were left out when a cache was written
-	what  string // the file, for errors
+	bad   corpus.Bad // what was left out when a cache was written
+	what  string     // the file, for errors
 
 	release func() error // ends the mapping; nil for a stream in memory
 }

@@ -167,7 +167,7 @@ func TestBadRecords(t *testing.T) {
 	l.observer = end
 	lines := filepath.Join(l.dir, "lines.jsonl")
 	content := strings.Repeat("{\"text\": \"func g(x int) int { return x * x }\"}\n", 200)
-	require.NoError(t, os.WriteFile(lines, []byte(content+"oops\n"+content+"{\"text\": 1}\n"), 0o644))
+	require.NoError(t, os.WriteFile(lines, []byte(content+"oops\n{\"text\": \"\"}\n"+content+"{\"text\": 1}\n{\"text\": null}\n"), 0o644))
 	args := []string{"train_data_path=" + lines, "train_iters=2"}
 	err := l.train(t.Context(), "run", args...)
 	require.ErrorContains(t, err, "train_data_path: "+lines+": line 201 (byte ")
@@ -176,8 +176,11 @@ func TestBadRecords(t *testing.T) {
 	require.NoError(t, l.train(t.Context(), "run", args...))
 	assert.Contains(t, l.log.String(), "bad records left out (on_bad_record=skip): 2: "+lines+": line 201 (byte ")
 	assert.Equal(t, 2, end.result.BadRecords)
+	const empty = "; documents without text: 2, which are left out"
+	assert.Contains(t, l.log.String(), empty)
 	require.NoError(t, l.train(t.Context(), "run", "train_data_path="+lines, "train_iters=4", "on_bad_record=skip"))
 	assert.Equal(t, 2, end.result.BadRecords, "as the cache says")
+	assert.Contains(t, l.log.String(), empty, "likewise")
 }
 
 // A run does not go on with files that have changed, and says which.

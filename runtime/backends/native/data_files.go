@@ -52,10 +52,10 @@ func (t *trainer) changedFiles(fingerprint string) string {
 	return "; of its files " + strings.Join(changes, ", ") + more
 }
 
-// left reports lines that were left out.
+// left reports records that were left out.
 func (t *trainer) left(bad datacorpus.Bad) {
-	if bad.Records > 0 {
-		t.tc.Log.Warn(bad.String())
+	if text := bad.String(); text != "" {
+		t.tc.Log.Warn(text)
 		t.result.BadRecords += bad.Records
 	}
 }

@@ -26,13 +26,20 @@ const namedBad = 5
 type Bad struct {
 	Records int
 	First   []string // the first ones, with places and faults; none for those left out by an earlier run
+	Empty   int      // records whose document has no text, which always are
 }
 
 // String describes what was left out, "" for nothing.
 func (b Bad) String() string {
 	switch {
+	case b.Records == 0 && b.Empty > 0:
+		return fmt.Sprintf("documents without text: %d, which are left out", b.Empty)
 	case b.Records == 0:
 		return ""
+	case b.Empty > 0:
+		empty := Bad{Empty: b.Empty}
+		b.Empty = 0
+		return b.String() + "; " + empty.String()
 	case len(b.First) == 0:
 		return fmt.Sprintf("bad records left out (on_bad_record=skip): %d, when the token cache was written; verify_data=true names the first ones", b.Records)
 	}

@@ -170,6 +170,9 @@ func (r *reader) pass(p Piece) error {
 
 // document passes on a whole document.
 func (r *reader) document(text []byte) error {
+	if len(text) == 0 {
+		r.bad.Empty++
+	}
 	for begins := true; len(text) > 0; begins = false {
 		used := len(text)
 		if used > PieceSize {

@@ -12,7 +12,6 @@ import (
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/experiments"
 	"github.com/primus-fl/primus/internal/native/stepbench"
-	"github.com/primus-fl/primus/internal/plaintext"
 )
 
 // candidate is a model preset with the parameters that train it well, apart from lengths.
@@ -83,8 +82,8 @@ func choose(ctx context.Context, prog cli.Program, s Settings) (*Choice, error) 
 		}
 	}
 	if least := int64(20 * all[0].seq); t.tokens < least {
-		return nil, fmt.Errorf("given %s bytes of text, which are %d tokens: want at least %d, for %s and a part to validate with",
-			plaintext.Count(uint64(t.bytes)), t.tokens, least, all[0].model)
+		return nil, fmt.Errorf("given %d bytes of text, which are %d tokens: want at least %d, for %s and a part to validate with",
+			t.bytes, t.tokens, least, all[0].model)
 	}
 	chosen, found, err := largest(all, t, s.Time, func(c candidate, sequences int) (stepbench.Result, error) {
 		say("measuring how fast this machine trains " + c.model)
