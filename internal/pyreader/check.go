@@ -1,6 +1,7 @@
 package pyreader
 
 import (
+	"context"
 	"fmt"
 	"io/fs"
 	"os"
@@ -8,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/primus-fl/primus/internal/meter"
 	"github.com/primus-fl/primus/internal/pyreader/internal/eval"
 	"github.com/primus-fl/primus/internal/pyreader/internal/syntax"
 	"github.com/primus-fl/primus/internal/suggest"
@@ -47,9 +49,9 @@ type Finding struct {
 
 // Check looks up what patches change in the source trees of the frameworks: whether it still
 // exists, whether the patches take its parameters, and whether each text that a patch replaces
-// occurs exactly once.
-func (c *Checkout) Check(trees ...string) ([]Finding, error) {
-	index := &index{files: map[string]*syntax.File{}}
+// occurs exactly once. It ends with ctx, and with a *meter.Error when it takes too long.
+func (c *Checkout) Check(ctx context.Context, trees ...string) ([]Finding, error) {
+	index := newIndex(ctx, trees...)
 	for _, dir := range trees {
 		if !isFolder(dir) {
 			return nil, fmt.Errorf("source tree of a framework: given %q, want a folder", dir)
@@ -75,6 +77,9 @@ func (c *Checkout) Check(trees ...string) ([]Finding, error) {
 			}
 		}
 	}
+	if err := index.meter.Check(); err != nil {
+		return nil, err
+	}
 	return findings, nil
 }
 
@@ -88,6 +93,12 @@ type index struct {
 	roots []fs.FS
 	files map[string]*syntax.File // nil for files that cannot be read
 	names map[string][]string     // where names are defined at the top level of modules
+	meter *meter.Meter
+}
+
+func newIndex(ctx context.Context, trees ...string) *index {
+	budget := meter.New(ctx, "reading "+strings.Join(trees, ", "), "give the folder with the source of a framework", meter.Budget{Time: maxTime})
+	return &index{files: map[string]*syntax.File{}, meter: budget}
 }
 
 // check returns the state of a symbol of a record.
@@ -263,7 +274,9 @@ func (x *index) parse(path string) *syntax.File {
 // read reads a file that is not kept; it is nil if it cannot be read.
 func (x *index) read(path string) *syntax.File {
 	for _, root := range x.roots {
-		if f, err := eval.New(root).Parse(path); err == nil && strings.HasSuffix(path, ".py") {
+		machine := eval.New(root)
+		machine.Meter = x.meter
+		if f, err := machine.Parse(path); err == nil && strings.HasSuffix(path, ".py") {
 			return f
 		}
 	}
@@ -394,6 +407,9 @@ func (x *index) missing(mod moduleAt, name string) definition {
 // collect records the functions and classes of all modules of a tree.
 func (x *index) collect(root fs.FS) {
 	_ = fs.WalkDir(root, ".", func(path string, entry fs.DirEntry, err error) error {
+		if x.meter.Check() != nil {
+			return fs.SkipAll
+		}
 		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".py") || strings.HasPrefix(path, "tests/") || strings.HasPrefix(path, "src/") {
 			return nil
 		}

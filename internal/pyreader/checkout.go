@@ -54,7 +54,8 @@ func Open(ctx context.Context, root string) (*Checkout, error) {
 		return nil, fmt.Errorf("checkout of Primus: %w", err)
 	}
 	tree := inside.FS() // links that lead out of the checkout are not followed; the garbage collector closes it
-	packages, err := patchPackages(tree)
+	budget := meter.New(ctx, "reading "+root, "give the folder of a checkout of Primus", meter.Budget{Time: maxTime})
+	packages, err := patchPackages(budget, tree)
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +63,7 @@ func Open(ctx context.Context, root string) (*Checkout, error) {
 		return nil, fmt.Errorf("%s: no folder primus/backends/*/patches, want the root of a checkout of Primus", root)
 	}
 	c := &Checkout{Root: root, machine: eval.New(tree)}
-	c.machine.Meter = meter.New(ctx, "reading "+root, "give the folder of a checkout of Primus", meter.Budget{Time: maxTime})
+	c.machine.Meter = budget
 	defer func() { c.machine.Meter = nil }()
 	c.machine.OnCall = c.register
 	for _, p := range packages {
@@ -96,7 +97,7 @@ type patchPackage struct {
 }
 
 // patchPackages returns the packages of patches of all backends with their files.
-func patchPackages(tree fs.FS) ([]patchPackage, error) {
+func patchPackages(budget *meter.Meter, tree fs.FS) ([]patchPackage, error) {
 	dirs, err := fs.Glob(tree, "primus/backends/*/patches")
 	if err != nil {
 		return nil, err
@@ -105,6 +106,9 @@ func patchPackages(tree fs.FS) ([]patchPackage, error) {
 	for _, dir := range dirs {
 		p := patchPackage{dir: dir}
 		err := fs.WalkDir(tree, dir, func(path string, d fs.DirEntry, err error) error {
+			if err := budget.Check(); err != nil {
+				return err
+			}
 			if err == nil && d.Type().IsRegular() && strings.HasSuffix(path, ".py") {
 				p.files = append(p.files, path)
 			}

@@ -109,7 +109,7 @@ func TestCheck(t *testing.T) {
 		}
 	}
 	readJSON(t, filepath.Join(shared, "inventory_visible.json"), &recorded)
-	findings, err := c.Check(trees...)
+	findings, err := c.Check(t.Context(), trees...)
 	require.NoError(t, err)
 	got := map[string]pyreader.Finding{}
 	counts := map[pyreader.Status]int{}

@@ -1,6 +1,7 @@
 package pyreader
 
 import (
+	"context"
 	"fmt"
 	"io/fs"
 	"os"
@@ -22,16 +23,21 @@ type Defaults struct {
 }
 
 // MegatronDefaults reads the defaults of the parser of a source tree of Megatron-LM: those of
-// add_argument, and of the dataclasses from which groups of arguments are made.
-func MegatronDefaults(tree string) (*Defaults, error) {
+// add_argument, and of the dataclasses from which groups of arguments are made. It ends with ctx,
+// and with a *meter.Error when it takes too long.
+func MegatronDefaults(ctx context.Context, tree string) (*Defaults, error) {
 	if !isFolder(tree) {
 		return nil, fmt.Errorf("source tree of a framework: given %q, want a folder", tree)
 	}
 	r := &defaultsReader{
-		index: &index{roots: []fs.FS{os.DirFS(tree)}, files: map[string]*syntax.File{}},
+		index: newIndex(ctx, tree),
 		found: &Defaults{Values: map[string]any{}}, seen: map[string]bool{},
 	}
+	r.index.roots = []fs.FS{os.DirFS(tree)}
 	mod, _ := r.index.module(argumentsModule)
+	if err := r.index.meter.Check(); err != nil {
+		return nil, err
+	}
 	if mod.file == nil {
 		return nil, fmt.Errorf("%s: no module %s that can be read, want the root of a checkout of Megatron-LM", tree, argumentsModule)
 	}
@@ -39,6 +45,9 @@ func MegatronDefaults(tree string) (*Defaults, error) {
 		if s.Kind == syntax.FunctionDef {
 			r.function(s)
 		}
+	}
+	if err := r.index.meter.Check(); err != nil {
+		return nil, err
 	}
 	if len(r.found.Values) == 0 {
 		return nil, fmt.Errorf("%s: it adds no arguments in a way that can be read", filepath.Join(tree, mod.path))

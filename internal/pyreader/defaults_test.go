@@ -19,7 +19,7 @@ func TestMegatronDefaults(t *testing.T) {
 	if dir == "" {
 		t.Skip("MEGATRON_CHECKOUT does not name a checkout of Megatron-LM")
 	}
-	d, err := pyreader.MegatronDefaults(dir)
+	d, err := pyreader.MegatronDefaults(t.Context(), dir)
 	require.NoError(t, err)
 	recorded, err := os.ReadFile("megatron_defaults.tsv")
 	require.NoError(t, err)
@@ -86,7 +86,7 @@ class Model(Base):
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
 	}
-	d, err := pyreader.MegatronDefaults(dir)
+	d, err := pyreader.MegatronDefaults(t.Context(), dir)
 	require.NoError(t, err)
 	assert.Equal(t, map[string]any{
 		"kind": "auto", "layers": int64(4), "seed": int64(1234), "steps": []any{}, "pair": []any{int64(1), int64(2)}, "meta": int64(7), "profile": false,
@@ -95,8 +95,8 @@ class Model(Base):
 	assert.Equal(t, []string{"computed"}, d.Unknown)
 	assert.Equal(t, "0.17.1", d.Version)
 
-	_, err = pyreader.MegatronDefaults(filepath.Join(dir, "megatron"))
+	_, err = pyreader.MegatronDefaults(t.Context(), filepath.Join(dir, "megatron"))
 	assert.ErrorContains(t, err, "want the root of a checkout of Megatron-LM")
-	_, err = pyreader.MegatronDefaults(filepath.Join(dir, "none"))
+	_, err = pyreader.MegatronDefaults(t.Context(), filepath.Join(dir, "none"))
 	assert.ErrorContains(t, err, "want a folder")
 }

@@ -56,6 +56,14 @@ func hostileFiles() map[string]string {
 		"chain":          head + "y=a" + strings.Repeat(".b", 4900) + "\n" + strings.Repeat("y=y.c\n", 20000),
 		"lambdas":        head + "y=" + strings.Repeat("lambda: ", 400) + "1\n",
 		"star":           "from . import *\nfrom .p import *\n" + head,
+		"one line":       head + "y=1" + strings.Repeat("+1", 1<<20) + "\ndef C(ctx): return y\n",
+		"one text":       head + "y='''" + strings.Repeat("a\\n", 1<<20) + "'''\n" + strings.Repeat("y=y+y\n", 60) + "def C(ctx): return y\n",
+		"open text":      head + "y='''" + strings.Repeat("\\N{BULLET}", 1<<17),
+		"open brackets":  head + "y=" + strings.Repeat("(", 1<<18) + "\n" + strings.Repeat("y={", 1<<16),
+		"tries":          head + "def C(ctx):\n" + strings.Repeat("    try: ctx.a\n    except Exception: ctx.b\n    else: ctx.c\n    finally: ctx.d\n", 2000) + "    return 1\n",
+		"slices":         head + "y=list('a'*10**6)\n" + strings.Repeat("y=y[::1]+y[::-1]\n", 60) + "def C(ctx): return y\n",
+		"nested formats": head + "y=" + strings.Repeat("f'{1:{", 60) + "1" + strings.Repeat("}}'", 60) + "\ndef C(ctx): return y\n",
+		"no text":        "\xff\xfe\x00" + head + "\x00\r\x0c\v\u2028y=1\n",
 		"format":         head + "y='%200000000d' % 1\nz='{:>200000000}'.format(1)\nw=f'{1:>200000000}'\nv='a'.ljust(10**10)\nu='a'.zfill(10**10)\nt='a'*10**10\ns=[1]*10**10\nr=list(range(10**10))\n",
 	}
 }
@@ -72,6 +80,23 @@ var hostilePaths = map[string]func(backends string) error{
 	},
 	"no file": func(b string) error {
 		return os.Symlink("/nothing", filepath.Join(b, "megatron", "patches", "__init__.py"))
+	},
+	"many files": func(b string) error {
+		const files = 3000
+		for i := range files {
+			text := fmt.Sprintf("from .f%d import *\nfrom .f%d import *\n", (i+1)%files, (i+7)%files)
+			if err := os.WriteFile(filepath.Join(b, "megatron", "patches", fmt.Sprintf("f%d.py", i)), []byte(text), 0o600); err != nil {
+				return err
+			}
+		}
+		return os.WriteFile(filepath.Join(b, "megatron", "patches", "__init__.py"), []byte("from .f0 import *\n"+head), 0o600)
+	},
+	"deep folders": func(b string) error {
+		deep := filepath.Join(b, "evil", "patches", strings.Repeat("d/", 1000))
+		if err := os.MkdirAll(deep, 0o700); err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(deep, "__init__.py"), []byte(head), 0o600)
 	},
 	"folder": func(b string) error { return os.Mkdir(filepath.Join(b, "megatron", "patches", "__init__.py"), 0o700) },
 }

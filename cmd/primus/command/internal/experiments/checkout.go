@@ -63,7 +63,7 @@ func (o *Checkout) WithPresets(experiment Options) Options {
 
 // Experiment resolves an experiment and says what a plan has to know about it, with the patches
 // that --patches names.
-func (o *Checkout) Experiment(prog cli.Program, experiment Options, patches, module string, overrides []string) (pyreader.Run, error) {
+func (o *Checkout) Experiment(ctx context.Context, prog cli.Program, experiment Options, patches, module string, overrides []string) (pyreader.Run, error) {
 	e, err := experiment.Load(module, overrides)
 	if err != nil {
 		return pyreader.Run{}, err
@@ -84,7 +84,7 @@ func (o *Checkout) Experiment(prog cli.Program, experiment Options, patches, mod
 	if patches != os.Getenv(patch.EnvFilter) { // it was given as a flag or in primus.yaml, not in the variable, which Primus reads itself
 		run.Env[patch.EnvFilter] = patches
 	}
-	if err := o.readFramework(&run); err != nil {
+	if err := o.readFramework(ctx, &run); err != nil {
 		return run, err
 	}
 	LogDefaults(log, run)
@@ -94,7 +94,7 @@ func (o *Checkout) Experiment(prog cli.Program, experiment Options, patches, mod
 // readFramework completes a run with the version and the defaults that the source tree of the
 // framework states: that of --backend-repo, or else one in third_party of the checkout, which may
 // be empty.
-func (o *Checkout) readFramework(run *pyreader.Run) (err error) {
+func (o *Checkout) readFramework(ctx context.Context, run *pyreader.Run) (err error) {
 	tree, asked := o.Tree, o.Tree != ""
 	if !asked {
 		tree = pyreader.FrameworkTree(o.Repo, run.Backend)
@@ -113,7 +113,7 @@ func (o *Checkout) readFramework(run *pyreader.Run) (err error) {
 		run.Version = version
 	}
 	if run.Backend == "megatron" {
-		run.Defaults, err = pyreader.MegatronDefaults(tree)
+		run.Defaults, err = pyreader.MegatronDefaults(ctx, tree)
 	}
 	return err
 }

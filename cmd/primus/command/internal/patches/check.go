@@ -34,7 +34,7 @@ texts that rewrites search for. The exit code is 1 when something is missing.`,
 			if err != nil {
 				return err
 			}
-			findings, err := c.Check(trees...)
+			findings, err := c.Check(cmd.Context(), trees...)
 			if err != nil {
 				return cli.UsageError{Err: err}
 			}

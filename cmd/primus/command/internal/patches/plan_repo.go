@@ -50,7 +50,7 @@ func (o *checkoutPlan) run(ctx context.Context, prog cli.Program, opts *planOpti
 		return err
 	}
 	experiment := o.WithPresets(opts.Options)
-	run, err := o.Experiment(prog, experiment, opts.run.Patches, module, overrides)
+	run, err := o.Experiment(ctx, prog, experiment, opts.run.Patches, module, overrides)
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func (o *checkoutPlan) run(ctx context.Context, prog cli.Program, opts *planOpti
 	other := run
 	if o.diff != "" {
 		experiment.Config = o.diff
-		if other, err = o.Experiment(prog, experiment, opts.run.Patches, module, overrides); err != nil {
+		if other, err = o.Experiment(ctx, prog, experiment, opts.run.Patches, module, overrides); err != nil {
 			return err
 		}
 	}

@@ -67,7 +67,7 @@ func (o *patchesServed) open(ctx context.Context, prog cli.Program) (shown servi
 	if o.Config == "" {
 		return shown, nil
 	}
-	run, err := o.checkout.Experiment(prog, o.checkout.WithPresets(o.Options), o.run.Patches, s.Module, nil)
+	run, err := o.checkout.Experiment(ctx, prog, o.checkout.WithPresets(o.Options), o.run.Patches, s.Module, nil)
 	if err != nil {
 		return shown, err
 	}
