@@ -15,6 +15,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -214,6 +215,9 @@ var errClosed = errors.New("its connection is closed")
 func Reason(err error) string {
 	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
 		return fmt.Sprintf("nothing was heard of it for %v", Silence)
+	}
+	if errors.Is(err, syscall.ECONNRESET) { // it has closed the connection before it read all
+		err = errClosed
 	}
 	return err.Error()
 }

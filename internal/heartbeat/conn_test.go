@@ -46,6 +46,22 @@ func TestLines(t *testing.T) {
 	assert.Equal(t, "its connection is closed", heartbeat.Reason(err))
 }
 
+// A process that ends before it has read everything resets its connection.
+func TestReset(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer listener.Close()
+	near, err := net.Dial("tcp", listener.Addr().String())
+	require.NoError(t, err)
+	far, err := listener.Accept()
+	require.NoError(t, err)
+	require.NoError(t, far.(*net.TCPConn).SetLinger(0))
+	require.NoError(t, far.Close())
+	_, err = heartbeat.Join(near, "secret", "rank 1 of 2")
+	require.Error(t, err)
+	assert.Equal(t, "its connection is closed", heartbeat.Reason(err))
+}
+
 func TestRefused(t *testing.T) {
 	near, far := net.Pipe()
 	go func() {
