@@ -561,16 +561,6 @@ func undetermined(want, got []float64) {
 	}
 }
 
-// overflown takes an infinity for a number near the largest one of f32: a factor of it may have
-// overflowed.
-func overflown(want, got []float64) {
-	for i, w := range want {
-		if math.Abs(w) >= 0x1p100 && math.IsInf(got[i], 0) {
-			want[i] = got[i]
-		}
-	}
-}
-
 // scale returns what an absolute tolerance is multiplied with: 1, or the largest of the results
 // that are wanted of a recorded call.
 func (call *staged) scale(want *tensor.Tensor) float64 {
