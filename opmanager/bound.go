@@ -91,7 +91,7 @@ func (b *Bound[A]) Call(a A) error {
 	if r.special || c == nil || c.checks != nil && b.due(c, b.op.Signature(&a)) {
 		return b.serveCopy(t, r, nil, a)
 	}
-	if err := b.attempt(c, a); err != nil {
+	if err := b.attempt(c, &a); err != nil {
 		return b.serveCopy(t, r, err, a)
 	}
 	if r.family && b.op.Forward() {
@@ -113,13 +113,13 @@ func (b *binding) due(c *candidate, signature uint64) bool {
 
 // attempt runs an impl if its declared support includes the call. It counts and times the call, and
 // returns a panic as an error. Every call of an impl goes through here.
-func (b *Bound[A]) attempt(c *candidate, a A) (err error) {
-	if c.support != nil && (c.dtypes == 0 || !fits(c.dtypes, b.op.Lead(&a))) {
-		if err := opregistry.Serves(c.support, b.op, a); err != nil {
+func (b *Bound[A]) attempt(c *candidate, a *A) (err error) {
+	if c.support != nil && (c.dtypes == 0 || !fits(c.dtypes, b.op.Lead(a))) {
+		if err := opregistry.Serves(c.support, b.op, *a); err != nil {
 			return b.implError(c, err)
 		}
 	}
-	checkOwner(b.handle, c, b.op.Saved(&a))
+	checkOwner(b.op, c, a)
 	exec := callExec(b.exec)
 	running := true
 	defer func() {
@@ -135,7 +135,7 @@ func (b *Bound[A]) attempt(c *candidate, a A) (err error) {
 	if timing != nil {
 		start = b.m.core.now()
 	}
-	failure := c.run.(opregistry.Func[A])(exec, a)
+	failure := c.run.(opregistry.Func[A])(exec, *a)
 	running = false
 	checkScratch(exec, b.handle, c)
 	if failure != nil {
@@ -157,7 +157,7 @@ func (b *Bound[A]) attempt(c *candidate, a A) (err error) {
 
 // attemptCall is attempt for a call whose arguments are on the heap.
 func (b *Bound[A]) attemptCall(c *candidate, a opregistry.Call) error {
-	return b.attempt(c, *opregistry.ArgsOf[A](a))
+	return b.attempt(c, opregistry.ArgsOf[A](a))
 }
 
 // serveCopy serves a call that attempt alone does not. It has a copy of the arguments, because they

@@ -12,4 +12,4 @@ func callExec(exec *opregistry.Exec) *opregistry.Exec { return exec }
 
 func checkScratch(*opregistry.Exec, opregistry.Handle, *candidate) {}
 
-func checkOwner(opregistry.Handle, *candidate, *opregistry.Saved) {}
+func checkOwner[A any](*opregistry.Op[A], *candidate, *A) {}

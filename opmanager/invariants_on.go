@@ -93,7 +93,8 @@ func checkScratch(exec *opregistry.Exec, op opregistry.Handle, c *candidate) {
 
 // checkOwner panics when a backward op is about to run on an impl that has not written the saved
 // state of the call.
-func checkOwner(op opregistry.Handle, c *candidate, saved *opregistry.Saved) {
+func checkOwner[A any](op *opregistry.Op[A], c *candidate, a *A) {
+	saved := op.Saved(a)
 	if saved == nil || op.Forward() || saved.Owner() == "" || saved.Owner() == c.info.ID {
 		return
 	}

@@ -127,7 +127,7 @@ func (c *count) timing() *durations {
 	switch {
 	case c.short.Load() < provenShort:
 		return &c.all
-	case c.calls.Load()%sampledShort == sampledShort-1:
+	case (c.calls.Load()+1)%sampledShort == 0: // cheaper than to compare the remainder with another number
 		return &c.sampled
 	default:
 		return nil
