@@ -11,7 +11,7 @@ import threading
 import weakref
 from typing import Any, Callable, Mapping, Optional, Union
 
-from . import _impls
+from . import _impls, _openmp
 from . import _library as lib
 from ._catalogue import OPS, Op, Param
 from ._shapes import Sizes
@@ -75,6 +75,7 @@ class Manager:
         threads: int = 0,
         variables: bool = True,
     ) -> None:
+        _openmp.shorten_spins()
         options = lib.Options(ctypes.sizeof(lib.Options), threads, _policy_text(policy))
         options.flags = 0 if variables else lib.WITHOUT_VARIABLES
         if policy_file is not None:
