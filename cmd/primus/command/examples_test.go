@@ -54,7 +54,7 @@ func TestExamplesOfHelp(t *testing.T) {
 				if strings.Contains(line, ".yaml") { // and ends because the experiment is not here
 					got := commandtest.Run(t, words[1:]...)
 					assert.Equal(t, 1, got.Code, "%s: %s", line, got.Stderr)
-				} else {
+				} else if found.Flags().Lookup("dry-run") != nil {
 					dry := append(words[1:], "--dry-run")
 					if slices.Contains(words, "--") { // the options of a mode come first
 						dry = append([]string{"--dry-run"}, words[1:]...)

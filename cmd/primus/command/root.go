@@ -90,7 +90,7 @@ Exit codes: 0 done, 1 failure, 2 a wrong command line or variable, 3 a run that 
 (with --on-hang abort), 130 interrupted; a Python framework that fails ends train with
 the code of the first rank that failed. The first SIGINT, SIGTERM or SIGHUP ends a command
 in order, within 30 s or --grace, the second one at once.`,
-		Example: `  primus train pretrain --config examples/native/configs/llama_2M-pretrain.yaml
+		Example: `  primus train pretrain --config llama_2M-pretrain
   TE_FL_PREFER=vendor primus train pretrain --config exp.yaml train_iters=100 lr=1e-3
   primus config show --config exp.yaml --origin
   primus ops list

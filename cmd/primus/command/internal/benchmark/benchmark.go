@@ -20,7 +20,7 @@ func New(prog cli.Program) *cobra.Command {
 the 95 % confidence interval of the median, the fastest and the slowest. A share of the
 peak relates a rate to that of fused multiply-adds in registers, measured on all threads
 together.`
-	cmd.Example = `  primus benchmark train --config examples/native/configs/llama_6M-pretrain.yaml
+	cmd.Example = `  primus benchmark train --config llama_6M-pretrain
   primus benchmark train --config exp.yaml --per-op 'generic_gemm=vendor:onednn|flagos' -o json
   primus benchmark gemm --shape 2048x1536x512
   primus benchmark ops rmsnorm_fwd --shape 2048x512 -o csv`

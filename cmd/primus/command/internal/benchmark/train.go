@@ -40,7 +40,7 @@ where W counts the weights in matrix products, and attention counts half because
 causal mask. Memory is the largest resident set of the process.
 
 Only the native backend is measured. Policy and flags are those of primus train.`,
-		Example: `  primus benchmark train --config examples/native/configs/llama_6M-pretrain.yaml
+		Example: `  primus benchmark train --config llama_6M-pretrain
   primus benchmark train --config exp.yaml --steps 20 micro_batch_size=8 global_batch_size=8
   primus benchmark train --config exp.yaml --per-op 'generic_gemm=vendor:onednn|flagos' -o json`,
 	}

@@ -90,14 +90,30 @@ func (o *PresetOptions) Read(name string, adapt func(*config.Options)) (*config.
 		}
 	}
 	e, err := config.LoadExperiment(file, settings)
-	if errors.Is(err, fs.ErrNotExist) && filepath.Ext(name) == "" && !strings.ContainsAny(name, `/\`) && name != StandardInput {
-		var names []string
-		for _, example := range Examples() {
-			names = append(names, example.Name)
-		}
-		err = fmt.Errorf("%w%s\nexamples: %s", err, suggest.Hint(name, names), strings.Join(names, ", "))
+	if errors.Is(err, fs.ErrNotExist) && name != StandardInput {
+		err = fmt.Errorf("%w%s", err, absentHint(name))
 	}
 	return e, err
+}
+
+// absentHint says which experiments there are instead of one that is not there; it is "" if that is
+// there and a file that it names is not.
+func absentHint(name string) string {
+	if _, err := os.Stat(name); err == nil {
+		return ""
+	}
+	base := strings.TrimSuffix(filepath.Base(name), filepath.Ext(name))
+	if example, ok := exampleFor(base); ok {
+		return fmt.Sprintf("; this experiment comes with the program: --config %s", example.Name)
+	}
+	if filepath.Ext(name) != "" || strings.ContainsAny(name, `/\`) {
+		return "; primus init writes an experiment, and primus examples list shows those that come with the program"
+	}
+	var names []string
+	for _, example := range Examples() {
+		names = append(names, example.Name)
+	}
+	return fmt.Sprintf("%s\nexamples: %s", suggest.Hint(name, names), strings.Join(names, ", "))
 }
 
 func readInput(prog cli.Program) ([]byte, error) {

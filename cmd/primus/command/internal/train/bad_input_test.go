@@ -26,7 +26,9 @@ func TestBadInput(t *testing.T) {
 		unseen bool // by a dry run
 	}{
 		{name: "missing experiment", setUp: func(l *commandtest.Lab) { require.NoError(l.T, os.Remove(l.Exp)) },
-			want: []string{`primus: error: DIR/exp.yaml: file does not exist`}, clean: true},
+			want: []string{`primus: error: DIR/exp.yaml: file does not exist`, "primus init", "primus examples list"}, clean: true},
+		{name: "missing example", setUp: func(l *commandtest.Lab) { l.Exp = filepath.Join(l.Dir, "llama_6M-pretrain.yaml") },
+			want: []string{`llama_6M-pretrain.yaml: file does not exist`, "--config llama_6M-pretrain"}, clean: true},
 		{name: "malformed YAML", setUp: func(l *commandtest.Lab) { l.Edit("modules:", "modules: [") },
 			want: []string{"exp.yaml:", "YAML"}, clean: true},
 		{name: "experiment without modules", setUp: func(l *commandtest.Lab) { l.Write(l.Exp, "{work_group: g, user_name: u, exp_name: e, workspace: w}\n") },

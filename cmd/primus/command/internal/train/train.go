@@ -85,7 +85,7 @@ const (
 	posttrainShort = `Train a model further: the post_trainer module of the experiment.
 Its stages are sft and dpo with the backend native, and those of the Python frameworks
 megatron and megatron_bridge. load_hf=DIR names the weights to begin with`
-	posttrainExamples = `  primus train posttrain --config examples/native/configs/llama_2M-sft.yaml
+	posttrainExamples = `  primus train posttrain --config llama_2M-sft.yaml
   primus train posttrain --config exp.yaml load_hf=output/local/local/base lora_rank=8
   primus train posttrain --config exp.yaml stage=sft --dry-run`
 )
