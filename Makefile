@@ -53,7 +53,7 @@ check-python: lib ## run ruff, mypy and the tests of the Python package in bin/p
 
 # PyTorch comes with libraries for GPUs, which it needs to be imported on a CPU, too.
 bin/python-env/with-torch:
-	$(MAKE) python-env PACKAGES='torch transformers'
+	$(MAKE) python-env PACKAGES='torch transformers accelerate'
 	touch $@
 
 .PHONY: test-python

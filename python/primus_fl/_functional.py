@@ -14,6 +14,12 @@ from ._autograd import compiling
 F = torch.nn.functional
 FLOATS = (torch.float32, torch.bfloat16, torch.float16, torch.float64)
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
+try:
+    from torch._subclasses.fake_tensor import FakeTensor
+
+    _TRACED: tuple[type, ...] = (*_PLAIN, FakeTensor)  # torch.export calls modules with these
+except ImportError:  # before torch 2
+    _TRACED = _PLAIN
 _tracing: Callable[[], bool] = getattr(torch.jit, "is_tracing")  # noqa: B009  not among the exported names
 try:
     torch.is_autocast_enabled("cpu")
@@ -27,9 +33,9 @@ def served(*tensors: Any) -> bool:
     given = [t for t in tensors if t is not None]
     if not given or _autocast() or _tracing():
         return False
-    dtype = given[0].dtype
+    dtype, types = given[0].dtype, _TRACED if compiling() else _PLAIN
     return dtype in FLOATS and all(
-        type(t) in _PLAIN
+        type(t) in types
         and t.is_cpu
         and t.layout is torch.strided
         and t.dtype is dtype
@@ -106,6 +112,12 @@ def rms_norm(
 
 def _last(input: Any, weight: Any) -> bool:
     return bool(input.dim() > 0 and weight.dim() == 1 and input.shape[-1] == weight.shape[0])
+
+
+def experts(theirs: Callable[..., Any], x: Any, index: Any, weights: Any, gate_up: Any, down: Any) -> Any:
+    if not served(x, gate_up, down) or x.dtype is torch.float64 or weights.dtype not in FLOATS:
+        return theirs(x, index, weights)
+    return own.experts(x, index, weights, gate_up, down)
 
 
 def silu(theirs: Callable[..., Any], input: Any, inplace: bool = False) -> Any:

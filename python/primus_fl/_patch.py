@@ -156,7 +156,7 @@ def patch(model: Any) -> Patched:
     """Make modules of a model call the ops of primus_fl, and say which do and which do not, and why.
 
     These are Linear, Embedding, LayerNorm, RMSNorm, SiLU and GELU of torch.nn, and of transformers the norms,
-    MLPs, rotary embeddings, attention and losses of Llama, Mistral, Mixtral, Qwen 2 and 3 and GPT-2.
+    MLPs, experts, rotary embeddings, attention and losses of Llama, Mistral, Mixtral, Qwen 2 and 3 and GPT-2.
     Each stays the object that it was, with its parameters, hooks and name; it is still an instance of
     its class. As with install, a call that ops cannot serve goes to torch, and gradients of gradients are
     errors. A second patch changes nothing more.

@@ -54,6 +54,18 @@ class GatedMLP(Swapped):
         return self.down_proj(own.gated_linear(x, gate.weight, up.weight))
 
 
+class Experts(Swapped):
+    gate_up_proj: Any
+    down_proj: Any
+    act_fn: Any
+
+    def forward(self, hidden_states: Any, top_k_index: Any, top_k_weights: Any) -> Any:
+        theirs = super().forward  # type: ignore[misc]
+        if not _is(SiLU, self.act_fn):
+            return theirs(hidden_states, top_k_index, top_k_weights)
+        return functional.experts(theirs, hidden_states, top_k_index, top_k_weights, self.gate_up_proj, self.down_proj)
+
+
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
 
@@ -162,6 +174,17 @@ def loss(
     return total / (num_items_in_batch.to(total.device) if torch.is_tensor(num_items_in_batch) else num_items_in_batch)
 
 
+def _experts_of_mixtral() -> Any:
+    """Return the forward of experts whose weights are one tensor, None before transformers has them."""
+    from transformers.models.mixtral import modeling_mixtral
+
+    experts = getattr(modeling_mixtral, "MixtralExperts", None)
+    return inspect.unwrap(experts.forward) if experts is not None else None
+
+
+_EXPERTS = _experts_of_mixtral()
+
+
 def _same(a: Any, b: Any) -> bool:
     """Say whether two functions of different models have the same code."""
     return all(
@@ -184,15 +207,30 @@ def rule(theirs: Any) -> Optional[Rule]:
         return Rule(RMSNorm, host_weight)
     if _same(forward, modeling_llama.LlamaMLP.forward):
         return Rule(GatedMLP, _not_gated)
+    if _EXPERTS is not None and _same(forward, _EXPERTS):
+        return Rule(Experts, _not_plain)
     rotates = forward.__globals__.get(_ROTATE) if _ROTATE in forward.__code__.co_names else None
     if rotates is not None and _same(rotates, modeling_llama.apply_rotary_pos_emb):
         return Rule(Attention, _scaled)
     return None
 
 
+def _not_silu(module: Any) -> Optional[str]:
+    if not isinstance(module.act_fn, (torch.nn.SiLU, activations.SiLUActivation)):
+        return f"the activation is {type(module.act_fn).__name__}, want SiLU"
+    return None
+
+
+def _not_plain(experts: Any) -> Optional[str]:
+    if getattr(experts, "_is_expert_parallel", False):
+        return "its experts are spread over ranks"
+    return _not_silu(experts)
+
+
 def _not_gated(mlp: Any) -> Optional[str]:
-    if not isinstance(mlp.act_fn, (torch.nn.SiLU, activations.SiLUActivation)):
-        return f"the activation is {type(mlp.act_fn).__name__}, want SiLU"
+    why = _not_silu(mlp)
+    if why:
+        return why
     return "its layers have biases" if mlp.gate_proj.bias is not None or mlp.up_proj.bias is not None else None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Iterable, Optional
+from typing import Any, Callable, Iterable, Optional, Sequence
 
 import torch
 
@@ -20,6 +20,7 @@ __all__ = [
     "attention",
     "cross_entropy",
     "embedding",
+    "experts",
     "gated_linear",
     "gelu",
     "install",
@@ -198,6 +199,96 @@ _gated_linear = differentiable(
 def gated_linear(x: Any, gate: Any, up: Any) -> Any:
     """Return silu(x·gateᵀ)·(x·upᵀ)."""
     return _gated_linear(x, gate, up)
+
+
+def _groups(index: Any, experts: int) -> list[int]:
+    """Return how many rows each expert gets."""
+    counts: list[int] = torch.bincount(index.view(-1), minlength=experts).tolist()
+    if len(counts) > experts:
+        raise IndexError(f"index: given the expert {len(counts) - 1}, want one below {experts}")
+    return counts
+
+
+def _grouped(weights: Any, rows: Any, result: Any, counts: Sequence[int], trans_a: bool = False) -> Any:
+    """Multiply the rows of each expert with its weight."""
+    ops.te_general_grouped_gemm(
+        list(weights), list(rows.split(counts)), D=[result], single_output=True, trans_a=trans_a
+    )
+    return result
+
+
+def _grouped_gradient(rows: Any, grads: Any, like: Any, counts: Sequence[int]) -> Any:
+    """Return the gradient of the weights of all experts."""
+    result = contiguous(like)
+    ops.te_general_grouped_gemm(list(rows.split(counts)), list(grads.split(counts)), trans_b=True, D=list(result))
+    return result
+
+
+def _experts_forward(x: Any, weights: Any, gate_up: Any, down: Any, index: Any) -> Any:
+    counts, state, rows = _groups(index, len(gate_up)), _state(x), index.numel()
+    taken, at = x.new_empty((rows, x.shape[1])), index.new_empty(rows)
+    ops.moe_permute_fwd(x, index, output=taken, row_id_map=at, saved=State(state))
+    h = _grouped(gate_up, taken, x.new_empty((rows, gate_up.shape[1])), counts, trans_a=True)
+    a = ops.swiglu(h)
+    each = _grouped(down, a, x.new_empty((rows, down.shape[1])), counts, trans_a=True)
+    y = ops.moe_unpermute_fwd(each, at, prob=weights, output=torch.empty_like(x), saved=State(state))
+    return y, taken, h, a, each, at, state
+
+
+def _experts_backward(
+    dy: Any,
+    x: Any,
+    weights: Any,
+    gate_up: Any,
+    down: Any,
+    index: Any,
+    taken: Any,
+    h: Any,
+    a: Any,
+    each: Any,
+    at: Any,
+    state: Any,
+    wanted: Any,
+) -> Any:
+    counts, saved = _groups(index, len(gate_up)), State(state)
+    deach, dweights = torch.empty_like(each), torch.empty_like(weights)
+    ops.moe_unpermute_bwd(dy, each, at, prob=weights, act_grad=deach, prob_grad=dweights, saved=saved)
+    ddown = _grouped_gradient(a, deach, down, counts) if wanted[3] else None
+    dh = ops.dswiglu(_grouped(down, deach, torch.empty_like(a), counts), h)
+    dgate_up = _grouped_gradient(taken, dh, gate_up, counts) if wanted[2] else None
+    dx = None
+    if wanted[0]:
+        dtaken = _grouped(gate_up, dh, torch.empty_like(taken), counts)
+        dx = ops.moe_permute_bwd(dtaken, at, output=contiguous(x), saved=saved)
+    return dx, dweights if wanted[1] else None, dgate_up, ddown, None
+
+
+def _experts_empty(x: Any, weights: Any, gate_up: Any, down: Any, index: Any) -> Any:
+    rows = index.numel()
+    widths = x.shape[1], gate_up.shape[1], down.shape[2], x.shape[1]
+    return (torch.empty_like(x), *(x.new_empty((rows, n)) for n in widths), index.new_empty(rows), _state(x))
+
+
+_experts = differentiable(
+    Function(
+        "experts",
+        "Tensor x, Tensor weights, Tensor gate_up, Tensor down, Tensor index",
+        6,
+        _experts_forward,
+        _experts_backward,
+        _experts_empty,
+    )
+)
+
+
+def experts(x: Any, index: Any, weights: Any, gate_up: Any, down: Any) -> Any:
+    """Return the sum of the experts of each row of x, by their weights.
+
+    x is [rows, hidden], and index and weights are [rows, experts of a row]: which experts, and how much
+    of each. gate_up is [experts, 2·size, hidden], its gate first, and down [experts, hidden, size]. An expert is
+    (silu(x·gateᵀ)·(x·upᵀ))·downᵀ. Weights are used in f32.
+    """
+    return _experts(x.contiguous(), weights.float().contiguous(), gate_up, down, index.int().contiguous())
 
 
 def _activation(name: str, forward: Callable[..., Any], backward: Callable[..., Any]) -> Callable[..., Any]:

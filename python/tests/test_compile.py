@@ -23,6 +23,7 @@ def operands() -> dict[str, tuple[Any, ...]]:
         return torch.randn(*shape, requires_grad=True)
 
     q, kv = f32(2, 5, 4, 8), f32(2, 5, 2, 8)
+    index = torch.tensor([[1, 0], [4, 1], [1, 2], [0, 4]]).int()
     return {
         "rms_norm": (f32(2, 3, 8), f32(8), 1e-5, False),
         "layer_norm": (f32(2, 3, 8), f32(8), f32(8), 1e-5),
@@ -38,6 +39,7 @@ def operands() -> dict[str, tuple[Any, ...]]:
         "linear_cross_entropy": (f32(4, 6), f32(9, 6), torch.tensor([0, 3, -100, 8]), -100),
         "linear_cross_entropy_at_once": (f32(4, 6), f32(9, 6), torch.tensor([0, 3, -100, 8]), -100, True, False),
         "embedding": (torch.tensor([2, 0, 2]), f32(4, 6), None),
+        "experts": (f32(4, 6), f32(4, 2), f32(5, 8, 6), f32(5, 6, 4), index),
     }
 
 
@@ -79,6 +81,7 @@ class Custom(unittest.TestCase):
             "linear_cross_entropy": lambda *a: pt.linear_cross_entropy(*a, reduction="none"),
             "linear_cross_entropy_at_once": pt.linear_cross_entropy,
             "embedding": pt.embedding,
+            "experts": lambda x, weights, gate_up, down, index: pt.experts(x, index, weights, gate_up, down),
         }
         for name, args in operands().items():
             with self.subTest(name):
@@ -112,6 +115,19 @@ class Custom(unittest.TestCase):
         self.assertLessEqual(LLAMA | EVERY, ops)
         for a, b in zip(got, want):
             torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
+
+    @needs_transformers
+    def test_exported_model(self) -> None:
+        """Export a model, and run the program with ops. Its attention gets a mask, so it stays."""
+        for name in ("LlamaForCausalLM", "MixtralForCausalLM"):
+            with self.subTest(name), torch.no_grad():
+                model, tokens = pretrained(name, use_cache=False).eval(), torch.randint(0, 61, (2, 9))
+                want = model(tokens).logits
+                pt.patch(model)
+                program = torch.export.export(model, (tokens,))
+                got, ops = called(lambda p=program, t=tokens: p.module()(t).logits)
+                self.assertLessEqual({"generic_gemm", "rmsnorm_fwd", "swiglu"}, ops)
+                torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-5)
 
 
 def run(function: Callable[..., Any], args: tuple[Any, ...]) -> list[Any]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import copy
+import os
 import pickle
+import tempfile
 import unittest
 from typing import Any, Callable
 
-from .support import calls, needs_torch, needs_transformers, torch, transformers
+from .support import calls, module, needs_torch, needs_transformers, torch, transformers
 
 if torch:
     import primus_fl.torch as pt
@@ -157,8 +159,10 @@ FAMILIES = {
     "MixtralForCausalLM": "MixtralConfig",
     "Qwen2ForCausalLM": "Qwen2Config",
     "Qwen3ForCausalLM": "Qwen3Config",
+    "Qwen3MoeForCausalLM": "Qwen3MoeConfig",
     "GPT2LMHeadModel": "GPT2Config",
 }
+EXPERTS = {"moe_permute_fwd", "moe_permute_bwd", "moe_unpermute_fwd", "moe_unpermute_bwd", "te_general_grouped_gemm"}
 LLAMA = {"generic_gemm", "rmsnorm_fwd", "rmsnorm_bwd", "swiglu", "dswiglu", "fused_rope_forward", "fused_rope_backward"}
 EVERY = {
     "fused_attn_fwd", "fused_attn_bwd", "cross_entropy_fwd", "cross_entropy_bwd", "embedding_fwd", "embedding_bwd"
@@ -174,6 +178,8 @@ def pretrained(name: str, **others: Any) -> Any:
     else:
         sizes.update(hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4, head_dim=8)
         sizes.update(num_key_value_heads=2, max_position_embeddings=64)
+    if name == "Qwen3MoeForCausalLM":
+        sizes.update(num_experts=5, num_experts_per_tok=2, moe_intermediate_size=24)
     model = getattr(transformers, name)(getattr(transformers, FAMILIES[name])(**sizes, **others))
     for parameter in model.parameters():  # zeros and ones hide mistakes
         parameter.data.add_(0.1 * torch.randn_like(parameter))
@@ -195,13 +201,13 @@ class Pretrained(unittest.TestCase):
                 report = pt.patch(model)
                 self.assertEqual(list(model.state_dict()), names)
                 got, ops = called(lambda m=model, t=tokens: step(m, input_ids=t, labels=t))
-                gpt, mixtral = name == "GPT2LMHeadModel", name == "MixtralForCausalLM"
+                gpt = name == "GPT2LMHeadModel"
                 expected = {"layernorm_fwd", "gelu", "generic_gemm"} if gpt else LLAMA
-                expected = expected - {"swiglu", "dswiglu"} if mixtral else expected
+                expected = expected | EXPERTS if name in ("MixtralForCausalLM", "Qwen3MoeForCausalLM") else expected
                 self.assertLessEqual(expected | EVERY, ops)
                 for a, b in zip(got, want):
                     torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
-                kinds = {"Dropout", "MixtralTopKRouter", name.split("For")[0] + "RotaryEmbedding"}
+                kinds = {"Dropout", "MixtralTopKRouter", "Qwen3MoeTopKRouter", name.split("For")[0] + "RotaryEmbedding"}
                 self.assertLessEqual({why.split(":")[0] for why in report.left.values()}, kinds)
                 self.assertEqual(pt.patch(model), report)
                 self.assertEqual(set(pt.unpatch(model)), set(report.swapped))
@@ -224,6 +230,34 @@ class Pretrained(unittest.TestCase):
         pt.patch(model)
         for a, b in zip(outputs(), want):
             torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
+
+    @unittest.skipUnless(module("accelerate"), "needs accelerate")
+    def test_trainer(self) -> None:
+        """Train with the Trainer of transformers, with losses as without ops."""
+        tokens = torch.randint(0, 61, (12, 9), generator=torch.Generator().manual_seed(4))
+        rows = [{"input_ids": row, "labels": row} for row in tokens]
+
+        def train(patched: bool) -> list[float]:
+            model = pretrained("LlamaForCausalLM")
+            if patched:
+                pt.patch(model)
+            with tempfile.TemporaryDirectory() as folder:
+                arguments = transformers.TrainingArguments(
+                    folder, max_steps=6, per_device_train_batch_size=4, logging_steps=1, save_steps=3,
+                    gradient_accumulation_steps=2, report_to=[], use_cpu=True, disable_tqdm=True, seed=3,
+                )  # fmt: skip
+                trainer = transformers.Trainer(model, arguments, train_dataset=rows)
+                trainer.train()
+                weights = type(model).from_pretrained(os.path.join(folder, "checkpoint-6")).state_dict()
+            self.assertEqual(list(weights), list(model.state_dict()))
+            return [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
+
+        want = train(False)
+        got, ops = called(lambda: train(True))
+        self.assertLessEqual(LLAMA | EVERY, ops)
+        self.assertEqual(len(got), 6)
+        for a, b in zip(got, want):
+            self.assertAlmostEqual(a, b, delta=1e-4)
 
     def test_loss_of_several_batches(self) -> None:
         model, tokens = pretrained("LlamaForCausalLM"), torch.randint(0, 61, (2, 9))

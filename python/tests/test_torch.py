@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import unittest
 from typing import Any, Callable
 
@@ -253,6 +254,32 @@ class Functions(unittest.TestCase):
                     lambda w, i=indices, p=padding: F.embedding(i, w, p),
                     torch.randn(9, 5),
                 )
+
+    def test_experts(self) -> None:
+        torch.manual_seed(8)
+
+        def plain(index: Any, x: Any, weights: Any, gate_up: Any, down: Any) -> Any:
+            each = []
+            for i in range(len(gate_up)):
+                gate, up = F.linear(x, gate_up[i]).chunk(2, -1)
+                share = (weights * (index == i)).sum(-1, keepdim=True)
+                each.append(share * F.linear(F.silu(gate) * up, down[i]))
+            return sum(each)
+
+        for rows, experts, top in ((7, 4, 2), (3, 9, 1), (1, 2, 2)):  # of 9 experts, at least 6 have no row
+            index = torch.stack([torch.randperm(experts)[:top] for _ in range(rows)])
+            self.agree(
+                lambda x, *others, i=index: pt.experts(x, i, *others),
+                functools.partial(plain, index),
+                torch.randn(rows, 6),
+                torch.rand(rows, top),
+                torch.randn(experts, 10, 6),
+                torch.randn(experts, 6, 5),
+            )
+        with self.assertRaisesRegex(IndexError, "given the expert 2, want one below 2"):
+            pt.experts(
+                torch.randn(1, 6), torch.tensor([[2]]), torch.ones(1, 1), torch.randn(2, 10, 6), torch.randn(2, 6, 5)
+            )
 
     def test_gradcheck(self) -> None:
         """Compare gradients with differences. Statistics in f32 bound what a difference can show."""
