@@ -53,11 +53,11 @@ check-python: lib ## run ruff, mypy and the tests of the Python package in bin/p
 
 # PyTorch comes with libraries for GPUs, which it needs to be imported on a CPU, too.
 bin/python-env/with-torch:
-	$(MAKE) python-env PACKAGES='torch transformers accelerate'
+	$(MAKE) python-env PACKAGES='torch transformers accelerate jax'
 	touch $@
 
 .PHONY: test-python
-test-python: lib bin/python-env/with-torch ## run the tests of the Python package with PyPI's torch and transformers (several GB in bin/python-env)
+test-python: lib bin/python-env/with-torch ## run the tests of the Python package with PyPI's torch, transformers and JAX (several GB in bin/python-env)
 	cd python && PRIMUS_LIBRARY=$(CURDIR)/bin/lib/libprimus.so ../bin/python-env/bin/pytest -q tests
 
 .PHONY: bench-python
