@@ -13,6 +13,7 @@ import (
 	"github.com/primus-fl/primus/internal/recordtest"
 )
 
+// Oracle: round trip.
 func FuzzYAML(f *testing.F) {
 	for _, seed := range []string{
 		"a: 1\n", "a: &x [1, *x]\n", "<<: {a: 1}\nb: 2025-01-01\n", "a: !!binary aGk=\n", "? [k]\n: v\n", "a: ${V:1}\n---\n", "- x\n- {y: 1:30}\n",
@@ -24,6 +25,7 @@ func FuzzYAML(f *testing.F) {
 	})
 }
 
+// Oracle: round trip.
 func FuzzJSON(f *testing.F) {
 	for _, seed := range []string{`{"a": [1, 1.0, "x"], "a": {"b": null}}`, `{"a": 1e5, "b": -0}`, `{"\u00e9": "\ud800"} x`} {
 		f.Add(seed)
@@ -33,6 +35,7 @@ func FuzzJSON(f *testing.F) {
 	})
 }
 
+// Oracle: round trip.
 func FuzzTOML(f *testing.F) {
 	for _, seed := range []string{
 		"a.b = 1\n[c]\nd = [1, {x = 'y'}]\n[[e]]\n[[e]]\nf = inf\n", "a = 1979-05-27 07:32:00\nb = 07:32:00\n", "'q' = 0x1_0\n\"w\\n\" = true\n",
@@ -87,7 +90,7 @@ func FuzzSubstitute(f *testing.F) {
 	f.Add("x${A:2}${B:${C}}", "null")
 	f.Add("${A}${A}", "1e5")
 	f.Fuzz(func(t *testing.T, text, content string) {
-		defer primustest.Measured(len(text) + len(content))()
+		defer primustest.Measured(t, len(text)+len(content))()
 		got, _, err := document.Substitute(document.StringValue(text), recordtest.Environment(map[string]string{"A": content}))
 		if err != nil {
 			return
@@ -104,7 +107,7 @@ func FuzzOverrides(f *testing.F) {
 	f.Add("--a", "-5", "b=[1, {'k': (1,)}]")
 	f.Add("a={'x': 1}", "a.y=2", "--=x")
 	f.Fuzz(func(t *testing.T, first, second, third string) {
-		defer primustest.Measured(len(first) + len(second) + len(third))()
+		defer primustest.Measured(t, len(first)+len(second)+len(third))()
 		m, _, err := document.ParseOverrides([]string{first, second, third})
 		if err != nil {
 			require.ErrorIs(t, err, document.ErrUsage)

@@ -77,7 +77,7 @@ func TestParseErrors(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	f.Add("[1, {'k': (None, b'x')}]")
 	f.Fuzz(func(t *testing.T, text string) {
-		defer primustest.Measured(len(text))()
+		defer primustest.Measured(t, len(text))()
 		_, err := parseLiteral(text)
 		if !errors.Is(err, ErrUnhashable) && err != nil {
 			require.ErrorIs(t, err, ErrSyntax)

@@ -110,7 +110,7 @@ func BenchmarkWatchedCalls(b *testing.B) {
 // moduleOf returns the module that trains a model of the examples.
 func moduleOf(b *testing.B, model string) *config.Module {
 	file := filepath.Join("..", "examples", "native", "configs", model+"-pretrain.yaml")
-	experiment, err := config.LoadExperiment(file, config.Options{Formats: formats.All(), Presets: []config.Root{{Name: "embedded", FS: configs.FS()}}})
+	experiment, err := config.LoadExperiment(b.Context(), file, config.Options{Formats: formats.All(), Presets: []config.Root{{Name: "embedded", FS: configs.FS()}}})
 	require.NoError(b, err)
 	module, err := experiment.Module("pre_trainer")
 	require.NoError(b, err)

@@ -132,7 +132,7 @@ func FuzzFromDLPack(f *testing.F) {
 	f.Add(uint8(4), uint8(16), uint16(1), int32(2), int64(-2), int64(3), int64(1)<<62, int64(-1), uint64(7))
 	f.Add(uint8(6), uint8(8), uint16(1), int32(0), int64(0), int64(0), int64(0), int64(0), uint64(1))
 	f.Fuzz(func(t *testing.T, code, bits uint8, lanes uint16, axes int32, n0, n1, s0, s1 int64, offset uint64) {
-		defer primustest.Measured(0)()
+		defer primustest.Measured(t, 0)()
 		data, shape, strides := aligned(1<<16), []int64{n0, n1}, []int64{s0, s1}
 		if axes > 2 && axes <= 64 {
 			axes %= 3 // a shape is as long as it says

@@ -221,7 +221,7 @@ func FuzzViews(f *testing.F) {
 	f.Add([]byte{3, 2, 1, 1, 4, 2, 3, 3, 1, 1, 1, 0}, uint8(32))
 	f.Add([]byte{0, 0, 1, 3, 1, 2, 0, 2, 0, 1}, uint8(0))
 	f.Fuzz(func(t *testing.T, raw []byte, shift uint8) {
-		defer primustest.Measured(len(raw))()
+		defer primustest.Measured(t, len(raw))()
 		numbers := make([]int64, min(len(raw), 100))
 		for i := range numbers {
 			numbers[i] = int64(int8(raw[i]))

@@ -43,13 +43,16 @@ func (d *Device) hash(texts ...string) string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
+// maxProgram bounds a compiled program.
+const maxProgram = 1 << 30
+
 // cached returns a program from a file of the cache; false when there is none, or one that is
 // damaged or that the driver does not take.
 func (d *Device) cached(file, flags string) (uintptr, bool) {
 	if file == "" {
 		return 0, false
 	}
-	content, err := os.ReadFile(file)
+	content, err := durable.ReadRegular(file, maxProgram)
 	if err != nil {
 		return 0, false
 	}

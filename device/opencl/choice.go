@@ -62,6 +62,9 @@ func (d *Device) Choose(name, value string) {
 	})
 }
 
+// maxChoices bounds a file of choices, of which each takes some hundred bytes.
+const maxChoices = 16 << 20
+
 // readLocked reads the file once. One that is missing or damaged holds nothing.
 func (c *choices) readLocked(d *Device) {
 	if c.known != nil {
@@ -72,7 +75,7 @@ func (c *choices) readLocked(d *Device) {
 	if file == "" {
 		return
 	}
-	content, err := os.ReadFile(file)
+	content, err := durable.ReadRegular(file, maxChoices)
 	if err != nil || json.Unmarshal(content, &c.known) != nil || c.known == nil {
 		c.known = make(map[string]string)
 	}

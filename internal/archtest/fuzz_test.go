@@ -36,12 +36,18 @@ var decoders = map[string][]string{
 
 // trusted lists packages whose decoders read nothing from outside, with what they read.
 var trusted = map[string]string{
-	"cmd/primus/command/internal/train": "answers that somebody types at a terminal",
-	"impls/flagos":                      "operands of ops",
-	"impls/flagos/internal/moe":         "operands of ops",
-	"internal/kernel/fp8":               "operands of ops",
-	"internal/megatronargs":             "a table that is part of the program",
-	"internal/plugin/scaffold":          "what the go command says of modules that are compiled next",
+	"cmd/primus/command/internal/config":    "files that it has written, as a whole",
+	"cmd/primus/command/internal/fleet":     "policies that opmanager/policyfile reads",
+	"cmd/primus/command/internal/plugins":   "reports that internal/plugin/check reads",
+	"cmd/primus/command/internal/tokenizer": "text, as it is",
+	"internal/backends/torchtitan":          "sources that internal/pyreader reads",
+	"internal/secret":                       "secrets, as they are, and certificates",
+	"cmd/primus/command/internal/train":     "answers that somebody types at a terminal",
+	"impls/flagos":                          "operands of ops",
+	"impls/flagos/internal/moe":             "operands of ops",
+	"internal/kernel/fp8":                   "operands of ops",
+	"internal/megatronargs":                 "a table that is part of the program",
+	"internal/plugin/scaffold":              "what the go command says of modules that are compiled next",
 }
 
 // decodes returns where a file calls one of some decoders, "" if it calls none.
@@ -151,6 +157,30 @@ func TestDecodersAreFuzzed(t *testing.T) {
 	for _, fault := range checkFuzzed(tree(t), trusted) {
 		t.Error(fault)
 	}
+}
+
+// checkMeasured returns the files with fuzz tests that do not measure what they cost, in order.
+func checkMeasured(files []source) []string {
+	measures := map[string][]string{module + "/internal/primustest": {"Cost", "Measured"}}
+	var faults []string
+	for _, s := range files {
+		if s.isTest() && s.hasFuzz() && s.decodes(measures) == "" && !inside(s.dir, "internal/fuzz") {
+			faults = append(faults, s.where()+": want its fuzz tests to call primustest.Cost or primustest.Measured")
+		}
+	}
+	slices.Sort(faults)
+	return faults
+}
+
+// Every fuzz test bounds memory and time by the length of its input.
+func TestFuzzTestsMeasure(t *testing.T) {
+	t.Parallel()
+	for _, fault := range checkMeasured(tree(t)) {
+		t.Error(fault)
+	}
+	fuzz := parse(t, "internal/a/a_test.go", "package a\nimport \"testing\"\nfunc FuzzA(f *testing.F) {}")
+	measured := parse(t, "internal/b/b_test.go", "package b\nimport \""+module+"/internal/primustest\"\nfunc FuzzA(f *testing.F) { primustest.Measured(nil, 1) }")
+	assert.Equal(t, []string{"internal/a/a_test.go: want its fuzz tests to call primustest.Cost or primustest.Measured"}, checkMeasured([]source{measured, fuzz}))
 }
 
 func TestDecodersWithoutFuzzTestsAreFound(t *testing.T) {

@@ -17,12 +17,16 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/klauspost/compress/snappy"
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/primus-fl/primus/document/formats"
 	datacorpus "github.com/primus-fl/primus/internal/native/data/corpus"
 	"github.com/primus-fl/primus/internal/pyreader"
 	"github.com/primus-fl/primus/internal/safetensors"
 	"github.com/primus-fl/primus/internal/tokenizer/chat"
+	"github.com/primus-fl/primus/opmanager/policyfile"
+	"github.com/primus-fl/primus/runtime/config"
 )
 
 // soon is within what time work ends after its context. It is time of the CPU, because other
@@ -119,6 +123,17 @@ func hostileWork(dir string, random *rand.Rand) ([]work, error) {
 		_, err := pyreader.Open(ctx, filepath.Join(dir, "repository"))
 		return err
 	}})
+	long := filepath.Join(dir, "long.yaml")
+	if err := os.WriteFile(long, []byte("a:\n"+strings.Repeat("- {a: 1, b: [2, 3]}\n", 50_000)), 0o600); err != nil {
+		return nil, err
+	}
+	all = append(all, work{"an experiment", func(ctx context.Context) error {
+		_, err := config.LoadExperiment(ctx, long, config.Options{Formats: formats.All()})
+		return err
+	}}, work{"a policy", func(ctx context.Context) error {
+		_, err := policyfile.Read(ctx, long)
+		return err
+	}})
 	for name, write := range map[string]func(io.Writer) error{
 		"zeros.txt.gz": func(w io.Writer) error {
 			z := gzip.NewWriter(w)
@@ -128,7 +143,8 @@ func hostileWork(dir string, random *rand.Rand) ([]work, error) {
 			z, err := zstd.NewWriter(w, zstd.WithEncoderConcurrency(1))
 			return errors.Join(err, zeros(z, 1<<30), z.Close())
 		},
-		"zeros.parquet": func(w io.Writer) error { return writeParquet(w, 1<<24) },
+		"zeros.parquet":  func(w io.Writer) error { return writeParquet(w, 1<<24, false) },
+		"snappy.parquet": func(w io.Writer) error { return writeParquet(w, 1<<25, true) },
 	} {
 		path := filepath.Join(dir, name)
 		if err := writeTo(path, write); err != nil {
@@ -196,8 +212,9 @@ func zeros(w io.Writer, n int) error {
 	return nil
 }
 
-// writeParquet writes a file with a page of empty texts in a column named text.
-func writeParquet(w io.Writer, values int) error {
+// writeParquet writes a file with a page of empty texts in a column named text, which it may
+// compress with Snappy.
+func writeParquet(w io.Writer, values int, packed bool) error {
 	varint := func(n int) []byte { return binary.AppendVarint(nil, int64(n)) }
 	join := func(parts ...any) (b []byte) {
 		for _, p := range parts {
@@ -212,10 +229,13 @@ func writeParquet(w io.Writer, values int) error {
 		}
 		return append(b, 0)
 	}
-	page := make([]byte, 4*values)
+	page, codec := make([]byte, 4*values), 0
 	size := varint(len(page))
-	header := join(0x15, varint(0), 0x15, size, 0x15, size, 0x2c, join(0x15, varint(values), 0x15, varint(0), 0x15, varint(3)))
-	meta := join(0x15, varint(6), 0x35, varint(0), 0x16, varint(values), 0x26, varint(len(header)+len(page)), 0x26, varint(4))
+	if packed {
+		page, codec = snappy.Encode(nil, page), 1
+	}
+	header := join(0x15, varint(0), 0x15, size, 0x15, varint(len(page)), 0x2c, join(0x15, varint(values), 0x15, varint(0), 0x15, varint(3)))
+	meta := join(0x15, varint(6), 0x35, varint(codec), 0x16, varint(values), 0x26, varint(len(header)+len(page)), 0x26, varint(4))
 	group := join(0x19, 0x1c, join(0x3c, meta), 0x26, varint(values))
 	schema := [][]byte{join(0x48, "root", 0x15, varint(1)), join(0x15, varint(6), 0x25, varint(0), 0x18, "text")}
 	footer := join(0x29, 0x2c, schema[0], schema[1], 0x29, 0x1c, group)

@@ -107,7 +107,7 @@ func TestExamplesLoad(t *testing.T) {
 	for _, example := range examples {
 		t.Run(filepath.Base(example), func(t *testing.T) {
 			t.Parallel()
-			exp, err := config.LoadExperiment(example, config.Options{Formats: formats.All(), Presets: presets(), Env: noEnv, Module: "pre_trainer"})
+			exp, err := config.LoadExperiment(t.Context(), example, config.Options{Formats: formats.All(), Presets: presets(), Env: noEnv, Module: "pre_trainer"})
 			require.NoError(t, err)
 			assert.Empty(t, exp.Report.Warnings)
 			assert.Empty(t, exp.Report.Collisions)
@@ -138,7 +138,7 @@ func TestExamplesLoad(t *testing.T) {
 func TestPostTrainingExamples(t *testing.T) {
 	t.Parallel()
 	for name, stage := range map[string]string{"llama_2M-sft": "sft", "llama_2M-lora": "sft", "llama_2M-dpo": "dpo"} {
-		exp, err := config.LoadExperiment(filepath.Join("..", "..", "examples", "native", "configs", name+".yaml"), config.Options{
+		exp, err := config.LoadExperiment(t.Context(), filepath.Join("..", "..", "examples", "native", "configs", name+".yaml"), config.Options{
 			Formats: formats.All(), Presets: presets(), Env: noEnv, Module: "post_trainer",
 		})
 		require.NoError(t, err)
@@ -154,7 +154,7 @@ func TestPostTrainingExamples(t *testing.T) {
 
 func TestDefaults(t *testing.T) {
 	t.Parallel()
-	exp, err := config.LoadExperiment(filepath.Join("testdata", "minimal.yaml"), config.Options{Formats: formats.All(), Presets: presets(), Env: noEnv})
+	exp, err := config.LoadExperiment(t.Context(), filepath.Join("testdata", "minimal.yaml"), config.Options{Formats: formats.All(), Presets: presets(), Env: noEnv})
 	require.NoError(t, err)
 	var got training
 	_, err = document.Decode(exp.Modules[0].Params, &got)
@@ -179,7 +179,7 @@ func TestModelPresetsDescribeTheModel(t *testing.T) {
 		if filepath.Base(file) == "hf.yaml" {
 			continue // the folder of load_hf describes the model
 		}
-		exp, err := config.LoadExperiment(filepath.Join("testdata", "minimal.yaml"), config.Options{
+		exp, err := config.LoadExperiment(t.Context(), filepath.Join("testdata", "minimal.yaml"), config.Options{
 			Formats: formats.All(),
 			Presets: presets(), Env: func(string) (string, bool) { return filepath.Base(file), true },
 		})

@@ -95,6 +95,12 @@ func TestCheckWritable(t *testing.T) {
 	err := durable.CheckWritable(file)
 	require.ErrorIs(t, err, syscall.ENOTDIR)
 	assert.ErrorContains(t, err, "choose another directory")
+
+	missing := filepath.Join(dir, "none")
+	for _, err := range []error{durable.CheckWritable(missing), durable.WriteFile(filepath.Join(missing, "a"), text("one"))} {
+		require.ErrorIs(t, err, os.ErrNotExist)
+		assert.EqualError(t, err, "create a file in "+missing+": no such file or directory: make the directory, or choose another one")
+	}
 }
 
 func TestRemoveTemps(t *testing.T) {

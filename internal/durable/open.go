@@ -47,9 +47,14 @@ func OpenAppend(path string) (*os.File, error) {
 	return openRegular(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|noFollow)
 }
 
+// OpenWrite opens an existing file for writing in place; see OpenAppend.
+func OpenWrite(path string) (*os.File, error) {
+	return openRegular(path, os.O_WRONLY|noFollow)
+}
+
 func openRegular(path string, flag int) (*os.File, error) {
 	look := os.Stat
-	if flag&os.O_CREATE != 0 {
+	if flag != os.O_RDONLY {
 		look = os.Lstat
 	}
 	if info, err := look(path); err == nil && !info.Mode().IsRegular() {
@@ -79,6 +84,13 @@ func ReadRegular(path string, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() > limit { // as much may be a hole
+		return nil, &LengthError{Path: path, Limit: limit}
+	}
 	text, err := io.ReadAll(io.LimitReader(f, limit+1))
 	if err != nil {
 		return nil, err

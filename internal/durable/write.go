@@ -20,6 +20,9 @@ const TempMark = ".tmp-"
 
 const bufferSize = 1 << 18
 
+// createIn is what errors call creating a file.
+const createIn = "create a file in"
+
 // TempName returns base with TempMark and a random suffix.
 func TempName(base string) string {
 	return base + TempMark + strconv.FormatUint(rand.Uint64(), 36)
@@ -27,7 +30,7 @@ func TempName(base string) string {
 
 // WriteFile replaces the file at path with the output of write. The parent directory must exist.
 // When write or the disk fails, the temporary file is removed and the file at path is as it was. A
-// new file gets the mode 0644 before the umask.
+// new file gets the mode 0644 before the umask. A device is not replaced.
 func WriteFile(path string, write func(w io.Writer) error) error {
 	return replace(path, 0o644, write)
 }
@@ -38,6 +41,9 @@ func WritePrivate(path string, write func(w io.Writer) error) error {
 }
 
 func replace(path string, mode fs.FileMode, write func(w io.Writer) error) error {
+	if err := refuseDevice(path); err != nil {
+		return err
+	}
 	dir, base := filepath.Split(path)
 	if dir == "" {
 		dir = "."
@@ -56,8 +62,20 @@ func replace(path string, mode fs.FileMode, write func(w io.Writer) error) error
 // exists. When write or the disk fails, the file is removed.
 func Create(path string, write func(w io.Writer) error) error { return create(path, 0o644, write) }
 
+// refuseDevice returns an error for a device, such as /dev/null, which others need.
+func refuseDevice(path string) error {
+	if info, err := os.Stat(path); err == nil && info.Mode()&fs.ModeDevice != 0 {
+		return &IrregularError{Path: path, Mode: info.Mode()}
+	}
+	return nil
+}
+
 func create(path string, mode fs.FileMode, write func(w io.Writer) error) (err error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if at, ok := errors.AsType[*fs.PathError](err); ok && errors.Is(err, fs.ErrNotExist) {
+		at.Op, at.Path = createIn, filepath.Dir(path)
+		return &explained{err, "make the directory, or choose another one"}
+	}
 	if err != nil {
 		return Explain(err)
 	}
@@ -104,7 +122,7 @@ func CheckWritable(dir string) error {
 	probe := filepath.Join(dir, TempName(".probe"))
 	if err := Create(probe, func(io.Writer) error { return nil }); err != nil {
 		if at, ok := errors.AsType[*fs.PathError](err); ok {
-			at.Op, at.Path = "create a file in", dir // nobody has named the probe
+			at.Op, at.Path = createIn, dir // nobody has named the probe
 		}
 		return err
 	}
@@ -115,6 +133,9 @@ func CheckWritable(dir string) error {
 func CheckFileWritable(path string) error {
 	if info, err := os.Lstat(path); err == nil && info.IsDir() {
 		return fmt.Errorf("%s is a directory, want the name of a file", path)
+	}
+	if err := refuseDevice(path); err != nil {
+		return err
 	}
 	return CheckWritable(filepath.Dir(path))
 }

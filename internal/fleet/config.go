@@ -9,12 +9,12 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/url"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/primus-fl/primus/internal/durable"
 	"github.com/primus-fl/primus/internal/secret"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
@@ -141,7 +141,7 @@ func (c Config) tls() (*tls.Config, error) {
 	}
 	set := &tls.Config{MinVersion: tls.VersionTLS12}
 	if c.CA != "" {
-		text, err := os.ReadFile(c.CA)
+		text, err := durable.ReadRegular(c.CA, 16<<20)
 		if err != nil {
 			return nil, fmt.Errorf("fleet: read certificates: %w", err)
 		}

@@ -19,13 +19,14 @@ import (
 
 // Whoever may write to etcd may write anything: it is an error at most.
 
+// Oracle: round trip.
 func FuzzParseMember(f *testing.F) {
 	f.Add("/primus/runs/a", encode(Member{ID: "a"}))
 	f.Add("/primus/runs/a", []byte(`{"id":"b"}`))
 	f.Add("a", []byte(`{"id":"","rank":"x"`))
 	f.Add("/a", []byte(`{"id":"a","host":"\u001b[2J","policy":{"rejected":"a\n12:00 joined b"}} `))
 	f.Fuzz(func(t *testing.T, key string, text []byte) {
-		defer primustest.Measured(len(key) + len(text))()
+		defer primustest.Measured(t, len(key)+len(text))()
 		m, err := parseMember(key, text)
 		if err != nil {
 			return
@@ -57,8 +58,8 @@ func FuzzQuestion(f *testing.F) {
 	f.Add([]byte(`null`))
 	agent := &Agent{set: Settings{Manager: manager}, keys: Config{}.keys(), id: "a"}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		defer primustest.Measured(len(text))()
-		r, mine := agent.answer(text)
+		defer primustest.Measured(t, len(text))()
+		r, mine := agent.answer(t.Context(), text)
 		if !mine {
 			assert.Zero(t, r)
 			return
@@ -72,7 +73,7 @@ func FuzzQuestion(f *testing.F) {
 
 // A question of a later release may mean less than it seems to.
 func TestQuestionOfALaterRelease(t *testing.T) {
-	r, mine := new(Agent).answer([]byte(`{"op":"rmsnorm_fwd","expert":3}`))
+	r, mine := new(Agent).answer(t.Context(), []byte(`{"op":"rmsnorm_fwd","expert":3}`))
 	assert.True(t, mine)
 	assert.Equal(t, reply{Error: `the question cannot be read: json: unknown field "expert"`}, r)
 }
@@ -86,7 +87,7 @@ func FuzzReply(f *testing.F) {
 	f.Add([]byte(`{"log":{"lines":["a","\u001b[2J"],"next":7}}`))
 	f.Add([]byte(`{}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		defer primustest.Measured(len(text))()
+		defer primustest.Measured(t, len(text))()
 		r := parseReply(text)
 		assert.NotEqual(t, r.Explanation == nil && !r.Usable && r.Status == nil && r.Log == nil, r.Error == "")
 	})

@@ -17,12 +17,12 @@ type followed struct {
 	text   string // of the last revision seen
 }
 
-func (a *Agent) policyEvents(events []*clientv3.Event) {
+func (a *Agent) policyEvents(ctx context.Context, events []*clientv3.Event) {
 	for _, e := range events {
 		if e.Type == clientv3.EventTypeDelete {
 			a.policyGone()
 		} else {
-			a.takePolicy(e.Kv.ModRevision, e.Kv.Value)
+			a.takePolicy(ctx, e.Kv.ModRevision, e.Kv.Value)
 		}
 	}
 }
@@ -37,11 +37,11 @@ func (a *Agent) policyGone() {
 
 // takePolicy applies a policy unless it is the last one seen. Revisions alone do not decide that:
 // an etcd that was set up anew counts from the beginning.
-func (a *Agent) takePolicy(revision int64, text []byte) {
+func (a *Agent) takePolicy(ctx context.Context, revision int64, text []byte) {
 	if a.policy.report.Seen == revision && a.policy.text == string(text) {
 		return
 	}
-	generation, err := a.apply(revision, text)
+	generation, err := a.apply(ctx, revision, text)
 	if err != nil {
 		a.set.Log.Warn("policy of the fleet is not used; the previous policy stays in force", "revision", revision, "reason", err)
 		a.noteReport(PolicyReport{Seen: revision, InForce: a.policy.report.InForce, Rejected: shorten(oneLine(err))}, string(text))
@@ -51,8 +51,8 @@ func (a *Agent) takePolicy(revision int64, text []byte) {
 	a.noteReport(PolicyReport{Seen: revision, InForce: revision}, string(text))
 }
 
-func (a *Agent) apply(revision int64, text []byte) (uint64, error) {
-	layer, err := policyfile.Parse(context.Background(), policyName(a.keys.policy, revision), text)
+func (a *Agent) apply(ctx context.Context, revision int64, text []byte) (uint64, error) {
+	layer, err := policyfile.Parse(ctx, policyName(a.keys.policy, revision), text)
 	if err != nil {
 		return 0, err
 	}
@@ -67,8 +67,8 @@ func (a *Agent) apply(revision int64, text []byte) (uint64, error) {
 }
 
 // checkPolicy returns why a run could not use a policy, nil if it could. Nothing changes.
-func checkPolicy(m *opmanager.Manager, key, text string) error {
-	layer, err := policyfile.Parse(context.Background(), policySource(key), []byte(text))
+func checkPolicy(ctx context.Context, m *opmanager.Manager, key, text string) error {
+	layer, err := policyfile.Parse(ctx, policySource(key), []byte(text))
 	if err != nil {
 		return err
 	}

@@ -188,7 +188,7 @@ const (
 )
 
 // answer answers a question, unless it is for another run.
-func (a *Agent) answer(text []byte) (r reply, mine bool) {
+func (a *Agent) answer(ctx context.Context, text []byte) (r reply, mine bool) {
 	q, err := readQuestion(text)
 	switch {
 	case err != nil:
@@ -197,7 +197,7 @@ func (a *Agent) answer(text []byte) (r reply, mine bool) {
 		s := a.status()
 		return reply{Status: &s}, true
 	case q.Log == nil:
-		return answer(a.set.Manager, a.keys.policy, q), true
+		return answer(ctx, a.set.Manager, a.keys.policy, q), true
 	case q.Log.Run != a.id:
 		return reply{}, false
 	case a.set.Tail == nil:
@@ -222,9 +222,9 @@ func readQuestion(text []byte) (q Question, err error) {
 }
 
 // answer answers a question about the dispatch of a run.
-func answer(m *opmanager.Manager, policyKey string, q Question) reply {
+func answer(ctx context.Context, m *opmanager.Manager, policyKey string, q Question) reply {
 	if q.Policy != nil {
-		if err := checkPolicy(m, policyKey, *q.Policy); err != nil {
+		if err := checkPolicy(ctx, m, policyKey, *q.Policy); err != nil {
 			return reply{Error: shorten(oneLine(err))}
 		}
 		return reply{Usable: true}

@@ -69,7 +69,7 @@ func (s *session) register(ctx context.Context) (revision int64, err error) {
 			s.policyGone()
 		}
 		for _, kv := range policy.Kvs {
-			s.takePolicy(kv.ModRevision, kv.Value)
+			s.takePolicy(ctx, kv.ModRevision, kv.Value)
 		}
 		return nil
 	})
@@ -116,7 +116,7 @@ func (s *session) follow(ctx context.Context, revision int64) error {
 			if err := broken(ctx, r, ok); err != nil {
 				return over(err)
 			}
-			s.policyEvents(r.Events)
+			s.policyEvents(ctx, r.Events)
 		case r, ok := <-questions:
 			if err := broken(ctx, r, ok); err != nil {
 				return over(err)
@@ -187,7 +187,7 @@ func (s *session) answer(ctx context.Context, events []*clientv3.Event) error {
 			continue
 		}
 		id := string(e.Kv.Key[len(s.keys.questions):])
-		r, mine := s.Agent.answer(e.Kv.Value)
+		r, mine := s.Agent.answer(ctx, e.Kv.Value)
 		if !mine {
 			continue
 		}

@@ -25,11 +25,11 @@ func TestRandomPoliciesOfTheFleet(t *testing.T) {
 		require.NoError(t, err)
 		for revision := range int64(40) {
 			text := policytest.Text(random)
-			usable := checkPolicy(r.Manager, a.keys.policy, text)
+			usable := checkPolicy(t.Context(), r.Manager, a.keys.policy, text)
 			returns := len(r.Manager.PolicyStack().PutBack())
 			r.Try(func() error {
-				a.takePolicy(revision+1, []byte(text))
-				_, err := a.apply(revision+1, []byte(text)) // again: says what takePolicy only logs
+				a.takePolicy(t.Context(), revision+1, []byte(text))
+				_, err := a.apply(t.Context(), revision+1, []byte(text)) // again: says what takePolicy only logs
 				require.Equal(t, usable == nil, err == nil)
 				require.Equal(t, usable == nil, a.policy.report.Rejected == "")
 				return err

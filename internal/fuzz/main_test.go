@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/primus-fl/primus/internal/goldentest"
 	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -24,6 +25,8 @@ func module(t *testing.T) string {
 import "testing"
 
 // Floor: 7 executions a second.
+//
+// Oracle: round trip.
 func FuzzGood(f *testing.F) { f.Fuzz(func(*testing.T, []byte) {}) }
 `,
 		"b/b_test.go": `package b
@@ -51,10 +54,10 @@ func FuzzBad(f *testing.F) {
 func TestTargets(t *testing.T) {
 	all, err := targets(module(t), regexp.MustCompile(""))
 	require.NoError(t, err)
-	assert.Equal(t, []target{{"a", "FuzzGood", 7}, {"b", "FuzzBad", floor}}, all)
+	assert.Equal(t, []target{{"a", "FuzzGood", 7, "round trip"}, {"b", "FuzzBad", floor, ""}}, all)
 	some, err := targets(module(t), regexp.MustCompile("^b"))
 	require.NoError(t, err)
-	assert.Equal(t, []target{{"b", "FuzzBad", floor}}, some)
+	assert.Equal(t, []target{{"b", "FuzzBad", floor, ""}}, some)
 }
 
 // TestTable compares the table of the docs with the fuzz tests of the module.
@@ -68,6 +71,23 @@ func TestTable(t *testing.T) {
 		assert.Regexp(t, fmt.Sprintf(`(?m)^\| %s \| .* \| %.0f \| .* \| ok \|$`, regexp.QuoteMeta(target.String()), target.floor), string(page),
 			"make fuzz FUZZTIME=30s ARGS='-o md -only %v' prints the row", target)
 	}
+}
+
+// TestOracles compares the list of the docs with what the fuzz tests say that they compare with.
+func TestOracles(t *testing.T) {
+	all, err := targets("../..", regexp.MustCompile(""))
+	require.NoError(t, err)
+	var list strings.Builder
+	for _, oracle := range []string{"round trip", "second decoder"} {
+		var names []string
+		for _, target := range all {
+			if target.oracle == oracle {
+				names = append(names, "`"+target.String()+"`")
+			}
+		}
+		fmt.Fprintf(&list, "- %s: %s\n", oracle, strings.Join(names, ", "))
+	}
+	goldentest.Section(t, "../../docs/explanation/reliability.md", "go test ./internal/fuzz -run TestOracles -update", list.String())
 }
 
 func TestRun(t *testing.T) {
@@ -96,7 +116,7 @@ func TestWrongFlags(t *testing.T) {
 
 func TestSlowTarget(t *testing.T) {
 	text := "fuzz: elapsed: 0s, gathering baseline coverage: 0/1 completed\nfuzz: elapsed: 3s, execs: 30 (10/sec), new interesting: 2 (total: 3)\nfuzz: elapsed: 10s, execs: 50 (2/sec), new interesting: 4 (total: 5)\nPASS\n"
-	r := read(target{"a", "FuzzSlow", 100}, []byte(text))
+	r := read(target{"a", "FuzzSlow", 100, ""}, []byte(text))
 	assert.Equal(t, result{Target: "a.FuzzSlow", Execs: 50, Rate: 5, Floor: 100, New: 4}, r)
 }
 

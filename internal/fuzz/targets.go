@@ -17,6 +17,7 @@ import (
 type target struct {
 	dir, name string
 	floor     float64 // executions a second below which it tests too little
+	oracle    string  // what it compares with, "" for properties of what was read
 }
 
 func (t target) String() string { return t.dir + "." + t.name }
@@ -26,6 +27,9 @@ const floor = 100
 
 // floorText is the line of the comment of a fuzz test that gives another floor.
 var floorText = regexp.MustCompile(`(?m)^Floor: (\d+) executions a second\.$`)
+
+// oracleText is the line of the comment of a fuzz test that says what it compares with.
+var oracleText = regexp.MustCompile(`(?m)^Oracle: (round trip|second decoder)\.$`)
 
 // targets returns the fuzz tests below a directory whose names match, in order.
 func targets(root string, only *regexp.Regexp) ([]target, error) {
@@ -57,6 +61,9 @@ func targets(root string, only *regexp.Regexp) ([]target, error) {
 				if t.floor, err = strconv.ParseFloat(m[1], 64); err != nil {
 					return err
 				}
+			}
+			if m := oracleText.FindStringSubmatch(f.Doc.Text()); m != nil {
+				t.oracle = m[1]
 			}
 			if only.MatchString(t.String()) {
 				found = append(found, t)

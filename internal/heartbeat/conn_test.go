@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/primus-fl/primus/internal/heartbeat"
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -79,6 +80,7 @@ func FuzzAccept(f *testing.F) {
 	f.Add([]byte("alive\nalive\n\n"))
 	f.Add([]byte("a line that is no claim\n" + strings.Repeat("more", 4096))) // than is read before the refusal
 	f.Fuzz(func(t *testing.T, sent []byte) {
+		defer primustest.Measured(t, len(sent))()
 		near, far := net.Pipe()
 		go func() { _, _ = io.Copy(io.Discard, near) }() // the greeting and the refusal
 		go func() {

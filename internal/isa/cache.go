@@ -56,7 +56,7 @@ func read(file string, here hardware) (rate float64, ok bool) {
 	if file == "" {
 		return 0, false
 	}
-	f, err := os.Open(file)
+	f, err := durable.OpenRegular(file)
 	if err != nil {
 		return 0, false
 	}

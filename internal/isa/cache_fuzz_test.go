@@ -6,10 +6,14 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/primus-fl/primus/internal/primustest"
 )
 
 // FuzzCache reads files of measurements. Whatever they hold, it is a rate that can be one of this
 // machine, or none; and one that is read is written and read the same.
+//
+// Oracle: round trip.
 func FuzzCache(f *testing.F) {
 	here := hardware{CPU: "one", Primus: "1"}
 	for _, text := range []string{`{"cpu": "one", "primus": "1", "bf16_rate": 1.5}`, `{"cpu": "one", "primus": "1", "bf16_rate": 1e300}`, `{"cpu": "other"}`, "null", "[]", ""} {
@@ -17,6 +21,7 @@ func FuzzCache(f *testing.F) {
 	}
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, text []byte) {
+		defer primustest.Measured(t, len(text))()
 		file := filepath.Join(dir, "rate.json")
 		require.NoError(t, os.WriteFile(file, text, 0o600))
 		rate, ok := read(file, here)

@@ -71,7 +71,7 @@ func FuzzRankVariables(f *testing.F) {
 	f.Add("3", "5", "1", "2(x2),1", "n[07-08],m1", "400")
 	f.Add("0", "2", "0", "1(x99999999999)", "a[", "99999999999999999999")
 	f.Fuzz(func(t *testing.T, rank, size, node, tasks, hosts, job string) {
-		defer primustest.Measured(len(rank) + len(size) + len(node) + len(tasks) + len(hosts) + len(job))()
+		defer primustest.Measured(t, len(rank)+len(size)+len(node)+len(tasks)+len(hosts)+len(job))()
 		given := map[string]string{
 			"SLURM_PROCID": rank, "SLURM_STEP_NUM_TASKS": size, "SLURM_LOCALID": "0", "SLURM_NODEID": node, "SLURM_STEP_TASKS_PER_NODE": tasks,
 			"SLURM_STEP_NODELIST": hosts, "SLURM_JOB_ID": job, "SLURM_STEP_ID": "0",

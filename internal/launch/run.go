@@ -388,7 +388,10 @@ func (g *group) examineHang(ctx context.Context) {
 	cmd.Dir, cmd.WaitDelay = g.plan.Dir, afterExit
 	text, err := cmd.CombinedOutput()
 	file := filepath.Join(g.plan.LogDir, "hang.log")
-	if err := errors.Join(err, os.WriteFile(file, text, 0o644)); err != nil {
+	if err := errors.Join(err, durable.WriteFile(file, func(w io.Writer) error {
+		_, err := w.Write(text)
+		return err
+	})); err != nil {
 		g.set.Log(fmt.Sprintf("--hang-command %q: %v", g.plan.HangCommand, err))
 	}
 	g.set.Log("what --hang-command has written is in " + file)

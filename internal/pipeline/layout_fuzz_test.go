@@ -9,6 +9,8 @@ import (
 
 // FuzzLayout reads layouts of stages: what they are written out to has a bound, and reads as
 // itself.
+//
+// Oracle: round trip.
 func FuzzLayout(f *testing.F) {
 	for _, text := range []string{
 		"Et*3|(tt|)*29,m|L", "Et|tL", "", "()*9", "((((t)*2)*2)*2)*2", "(tt)*4611686018427387904", "(tttt)*4611686018427387904",
@@ -17,7 +19,7 @@ func FuzzLayout(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		defer primustest.Measured(len(text))()
+		defer primustest.Measured(t, len(text))()
 		parts, err := Layout(text)
 		if err != nil {
 			return

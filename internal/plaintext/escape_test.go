@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/primus-fl/primus/internal/plaintext"
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/stretchr/testify/assert"
 )
 
@@ -31,6 +32,7 @@ func TestText(t *testing.T) {
 func FuzzText(f *testing.F) {
 	f.Add("a\x1b\n\xff\u2028")
 	f.Fuzz(func(t *testing.T, s string) {
+		defer primustest.Measured(t, len(s))()
 		got := plaintext.Text(s)
 		assert.True(t, utf8.ValidString(got))
 		assert.Negative(t, strings.IndexFunc(got, func(r rune) bool { return !unicode.IsPrint(r) }), "%q", got)

@@ -10,6 +10,8 @@ import (
 	"runtime"
 	"strings"
 	"syscall"
+
+	"github.com/primus-fl/primus/internal/durable"
 )
 
 // maxDependencies is more than any plugin has.
@@ -37,11 +39,15 @@ type dependencySearch struct {
 // follow inspects what a library needs. above are the RPATHs of the libraries that need this one,
 // the nearest first.
 func (s *dependencySearch) follow(path string, above []string) error {
-	lib, err := elf.Open(path)
+	file, err := durable.OpenRegular(path)
 	if err != nil {
 		return err
 	}
-	defer lib.Close()
+	defer file.Close()
+	lib, err := elf.NewFile(file)
+	if err != nil {
+		return err
+	}
 	l, err := readLinkage(lib)
 	if err != nil {
 		return err

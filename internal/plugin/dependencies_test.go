@@ -152,5 +152,5 @@ func TestInspectRefusesHugeFiles(t *testing.T) {
 	require.ErrorContains(t, err, "it has 1099511627776 bytes")
 	assert.Empty(t, got)
 	_, err = plugin.Inspect("/dev/zero")
-	require.ErrorContains(t, err, "it is not a regular file")
+	require.ErrorContains(t, err, "it is a device, want a shared library")
 }

@@ -13,6 +13,8 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+
+	"github.com/primus-fl/primus/internal/durable"
 )
 
 // File is a library that was inspected without being loaded.
@@ -123,20 +125,14 @@ func checksum(path string, file *os.File, size int64) (File, error) {
 
 // openRegular opens a file unless it is a directory, a pipe or a device.
 func openRegular(path string) (*os.File, fs.FileInfo, error) {
-	info, err := os.Stat(path)
+	file, err := durable.OpenRegular(path)
+	if irregular, ok := errors.AsType[*durable.IrregularError](err); ok {
+		return nil, nil, fmt.Errorf("it is %s, want a shared library", irregular.Kind())
+	}
 	if err != nil {
 		return nil, nil, plainError(err)
 	}
-	if !info.Mode().IsRegular() { // opening one may block for ever
-		return nil, nil, notRegular(info)
-	}
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, nil, plainError(err)
-	}
-	if info, err = file.Stat(); err == nil && !info.Mode().IsRegular() {
-		err = notRegular(info)
-	}
+	info, err := file.Stat()
 	if err != nil {
 		file.Close()
 		return nil, nil, plainError(err)
@@ -166,13 +162,6 @@ func plainError(err error) error {
 		return path.Err
 	}
 	return err
-}
-
-func notRegular(info fs.FileInfo) error {
-	if info.IsDir() {
-		return fmt.Errorf("it is a directory, want a shared library")
-	}
-	return fmt.Errorf("it is not a regular file (%v), want a shared library", info.Mode())
 }
 
 // machines lists the machine numbers of ELF files by GOARCH.

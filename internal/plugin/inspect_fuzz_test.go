@@ -132,7 +132,7 @@ func FuzzInspect(f *testing.F) {
 	f.Add([]byte("import torch\n"))
 	path := filepath.Join(f.TempDir(), "lib.so")
 	f.Fuzz(func(t *testing.T, data []byte) {
-		defer primustest.Measured(len(data))()
+		defer primustest.Measured(t, len(data))()
 		file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 		require.NoError(t, err)
 		defer file.Close()

@@ -95,7 +95,7 @@ func TestInspect(t *testing.T) {
 		{name: "missing", give: "absent.so", want: []string{"absent.so: no such file or directory"}},
 		{name: "missing directory", give: "absent/lib.so", want: []string{"no such file or directory"}},
 		{name: "directory", give: ".", want: []string{"it is a directory, want a shared library"}},
-		{name: "pipe", give: "pipe.so", want: []string{"it is not a regular file"}, prepare: func(t *testing.T, dir, _ string) {
+		{name: "pipe", give: "pipe.so", want: []string{"it is a named pipe, want a shared library"}, prepare: func(t *testing.T, dir, _ string) {
 			require.NoError(t, syscall.Mkfifo(filepath.Join(dir, "pipe.so"), 0o600))
 		}},
 		{name: "file writable by its group", want: []string{"it is writable by its group or others (mode -rwxrwxr-x)", "chmod go-w"}, prepare: chmod(0o775, "lib.so")},

@@ -114,7 +114,7 @@ func FuzzReadDescription(f *testing.F) {
 	f.Add([]byte(strings.Repeat("x", 4096)))
 	pointers := pointersOf()
 	f.Fuzz(func(t *testing.T, data []byte) {
-		defer primustest.Measured(len(data))()
+		defer primustest.Measured(t, len(data))()
 		m := newImage(t)
 		m.load(data, pointers)
 		d, err := readDescription(m.base(), false)

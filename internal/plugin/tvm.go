@@ -14,6 +14,7 @@ import (
 	"strings"
 	"unsafe"
 
+	"github.com/primus-fl/primus/internal/durable"
 	"github.com/primus-fl/primus/opregistry"
 	"github.com/primus-fl/primus/tensor"
 	"github.com/primus-fl/primus/vendors/abi"
@@ -49,9 +50,12 @@ func inspectMapping(library string) (*File, error) {
 	return &f, nil
 }
 
+// maxMapping bounds a mapping file.
+const maxMapping = 1 << 20
+
 // readMapping reads the mapping file of a library. It returns nil if there is none.
 func readMapping(library string) (*Mapping, error) {
-	text, err := os.ReadFile(library + Suffix)
+	text, err := durable.ReadRegular(library+Suffix, maxMapping)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

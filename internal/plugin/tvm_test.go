@@ -204,7 +204,7 @@ func FuzzMapping(f *testing.F) {
 	f.Add([]byte(addMapping))
 	f.Add([]byte(`{"vendor": "a", "functions": [{"function": "f", "op": "x", "args": ["a"], "where": {"b": 1e400}}]}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		defer primustest.Measured(len(text))()
+		defer primustest.Measured(t, len(text))()
 		m, err := plugin.Read(text)
 		if err != nil {
 			return

@@ -18,6 +18,12 @@ const (
 	costEach  = 20 * time.Microsecond
 )
 
+// What Measured grants to an input of no bytes, and for each of its bytes.
+const (
+	measuredBytes = 64 << 20
+	measuredEach  = 4 << 10
+)
+
 // Cost calls f, which reads an input of so many bytes, and fails a test if it allocates more than 4
 // MiB and each bytes for each of them, or takes more than 2 s of the CPU and 20 µs for each of
 // them. It counts what the whole process does, so nothing else may run beside it.
@@ -26,8 +32,14 @@ func Cost(t testing.TB, length, each int, f func()) {
 	end := measure()
 	f()
 	got, took := end()
+	check(t, length, got, uint64(costBytes+each*length), took)
+}
+
+// check keeps the costs of an input, and fails a test if they are too high.
+func check(t testing.TB, length int, got, most uint64, took time.Duration) {
+	t.Helper()
 	keep(length, got, took)
-	if most := uint64(costBytes + each*length); got > most {
+	if got > most {
 		t.Errorf("given %d bytes, %d bytes were allocated, want at most %d", length, got, most)
 	}
 	if most := costTime + time.Duration(length)*costEach; took > most {
@@ -77,17 +89,19 @@ func keep(length int, bytes uint64, took time.Duration) {
 	_ = os.WriteFile(filepath.Join(dir, strconv.Itoa(os.Getpid())), fmt.Appendf(nil, "%g %g", worst.bytes, worst.nanoseconds), 0o600)
 }
 
-// Measured keeps what a fuzz test of an input of so many bytes costs until the function that it
-// returns is called, for the table of make fuzz:
+// Measured is Cost for all that a fuzz test does with an input of so many bytes until the function
+// that it returns is called. It grants 64 MiB and 4 KiB for each of them. Outside of make fuzz,
+// where tests run beside each other, it does nothing.
 //
-//	defer primustest.Measured(len(b))()
-func Measured(length int) func() {
+//	defer primustest.Measured(t, len(b))()
+func Measured(t testing.TB, length int) func() {
 	if os.Getenv(CostsVariable) == "" {
 		return func() {}
 	}
 	end := measure()
 	return func() {
-		bytes, took := end()
-		keep(length, bytes, took)
+		t.Helper()
+		got, took := end()
+		check(t, length, got, uint64(measuredBytes+measuredEach*length), took)
 	}
 }

@@ -39,15 +39,24 @@ func TestCost(t *testing.T) {
 
 func TestMeasured(t *testing.T) {
 	dir := t.TempDir()
-	Measured(1)()
+	var f failures
+	Measured(&f, 1)()
 	t.Setenv(CostsVariable, dir)
 	for _, n := range []int{1 << 20, 3 << 20, 2 << 20} {
 		func() {
-			defer Measured(1 << 10)()
+			defer Measured(&f, 1<<10)()
 			kept = make([]byte, n)
 		}()
 	}
+	assert.Empty(t, f.texts)
+	func() {
+		defer Measured(&f, 100)()
+		kept = make([]byte, 65<<20)
+	}()
 	kept = nil
+	if assert.Len(t, f.texts, 1) {
+		assert.Regexp(t, `^given 100 bytes, 68\d{6} bytes were allocated, want at most 67518464$`, f.texts[0])
+	}
 	files, err := filepath.Glob(filepath.Join(dir, "*"))
 	require.NoError(t, err)
 	require.Len(t, files, 1)
@@ -56,5 +65,5 @@ func TestMeasured(t *testing.T) {
 	var bytes, nanoseconds float64
 	_, err = fmt.Sscan(string(text), &bytes, &nanoseconds)
 	require.NoError(t, err)
-	assert.InDelta(t, 3<<10, bytes, 1<<10)
+	assert.InDelta(t, 65<<10, bytes, 1<<10)
 }

@@ -183,7 +183,7 @@ func FuzzRead(f *testing.F) {
 	f.Add("([0]*3+[1]*58)", "Et*3|(tt|)*29,m|L", 4)
 	f.Add("[[", "((((", 1)
 	f.Fuzz(func(t *testing.T, freq, layout string, pipeline int) {
-		defer primustest.Measured(len(freq) + len(layout))()
+		defer primustest.Measured(t, len(freq)+len(layout))()
 		for _, set := range []map[string]any{{"moe_layer_freq": freq, "num_experts": 8}, {"pipeline_model_parallel_layout": layout}} {
 			set["pipeline_model_parallel_size"] = pipeline
 			v, err := document.FromGo(set)

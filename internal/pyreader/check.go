@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/primus-fl/primus/internal/durable"
 	"github.com/primus-fl/primus/internal/meter"
 	"github.com/primus-fl/primus/internal/pyreader/internal/eval"
 	"github.com/primus-fl/primus/internal/pyreader/internal/syntax"
@@ -56,9 +57,15 @@ func (c *Checkout) Check(ctx context.Context, trees ...string) ([]Finding, error
 		if !isFolder(dir) {
 			return nil, fmt.Errorf("source tree of a framework: given %q, want a folder", dir)
 		}
-		index.roots = append(index.roots, os.DirFS(dir))
-		if src := filepath.Join(dir, "src"); isFolder(src) {
-			index.roots = append(index.roots, os.DirFS(src))
+		for _, dir := range []string{dir, filepath.Join(dir, "src")} {
+			if !isFolder(dir) {
+				continue
+			}
+			files, err := source(dir)
+			if err != nil {
+				return nil, fmt.Errorf("source tree of a framework: %w", err)
+			}
+			index.roots = append(index.roots, files)
 		}
 	}
 	kept := map[string]string{} // the names under which patches keep what they replace
@@ -81,6 +88,16 @@ func (c *Checkout) Check(ctx context.Context, trees ...string) ([]Finding, error
 		return nil, err
 	}
 	return findings, nil
+}
+
+// source returns the files of a folder. Links that lead out of it are not followed, and neither
+// pipes nor devices are opened. The garbage collector closes it.
+func source(dir string) (fs.FS, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	return durable.RootFS(root), nil
 }
 
 func isFolder(dir string) bool {

@@ -49,11 +49,10 @@ func Open(ctx context.Context, root string) (*Checkout, error) {
 	case !info.IsDir():
 		return nil, fmt.Errorf("checkout of Primus: given the file %s, want the folder of a checkout", root)
 	}
-	inside, err := os.OpenRoot(root)
+	tree, err := source(root)
 	if err != nil {
 		return nil, fmt.Errorf("checkout of Primus: %w", err)
 	}
-	tree := inside.FS() // links that lead out of the checkout are not followed; the garbage collector closes it
 	budget := meter.New(ctx, "reading "+root, "give the folder of a checkout of Primus", meter.Budget{Time: maxTime})
 	packages, err := patchPackages(budget, tree)
 	if err != nil {

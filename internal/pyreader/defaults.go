@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -33,7 +32,11 @@ func MegatronDefaults(ctx context.Context, tree string) (*Defaults, error) {
 		index: newIndex(ctx, tree),
 		found: &Defaults{Values: map[string]any{}}, seen: map[string]bool{},
 	}
-	r.index.roots = []fs.FS{os.DirFS(tree)}
+	files, err := source(tree)
+	if err != nil {
+		return nil, fmt.Errorf("source tree of a framework: %w", err)
+	}
+	r.index.roots = []fs.FS{files}
 	mod, _ := r.index.module(argumentsModule)
 	if err := r.index.meter.Check(); err != nil {
 		return nil, err
@@ -53,7 +56,6 @@ func MegatronDefaults(ctx context.Context, tree string) (*Defaults, error) {
 		return nil, fmt.Errorf("%s: it adds no arguments in a way that can be read", filepath.Join(tree, mod.path))
 	}
 	slices.Sort(r.found.Unknown)
-	var err error
 	r.found.Version, err = FrameworkVersion(tree, "megatron")
 	return r.found, err
 }

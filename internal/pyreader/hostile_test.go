@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/primus-fl/primus/internal/pyreader"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -129,7 +130,9 @@ func TestHostileRepositories(t *testing.T) {
 			}
 		})
 	}
-	for name, text := range hostileFiles() {
+	files := hostileFiles()
+	primustest.Documented(t, "repositories", len(files)+len(hostilePaths))
+	for name, text := range files {
 		try(name, func(backends string) error {
 			return os.WriteFile(filepath.Join(backends, "megatron", "patches", "__init__.py"), []byte(text), 0o600)
 		})

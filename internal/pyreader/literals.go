@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"math/big"
-	"os"
 
 	"github.com/primus-fl/primus/internal/pyreader/internal/eval"
 	"github.com/primus-fl/primus/internal/pyreader/internal/syntax"
@@ -30,7 +29,11 @@ func stated(f *syntax.File) (string, error) {
 
 // fileVersion returns the version that a file of a source tree states.
 func fileVersion(tree, file string) (string, error) {
-	parsed, err := eval.New(os.DirFS(tree)).Parse(file)
+	files, err := source(tree)
+	if err != nil {
+		return "", err
+	}
+	parsed, err := eval.New(files).Parse(file)
 	if err != nil {
 		return "", err
 	}

@@ -31,7 +31,7 @@ func TestRecordedPlans(t *testing.T) {
 	require.NoError(t, err)
 	noVariable := func(string) (string, bool) { return "", false }
 	for _, want := range recorded.Plans {
-		e, err := config.LoadExperiment(filepath.Join(c.Root, want.Config), config.Options{Presets: []config.Root{presets}, Env: noVariable, Formats: formats.All()})
+		e, err := config.LoadExperiment(t.Context(), filepath.Join(c.Root, want.Config), config.Options{Presets: []config.Root{presets}, Env: noVariable, Formats: formats.All()})
 		require.NoError(t, err)
 		module, err := e.Module(want.Module)
 		require.NoError(t, err)

@@ -20,7 +20,7 @@ func FuzzCollector(f *testing.F) {
 	f.Add([]byte(`{"protocol":1,"rank":"-1"}` + "\n" + `{"events":[{"event":"fell_back","times":18446744073709551615}]}`))
 	f.Add([]byte(`{"protocol":1}` + "\n" + `{"events":[{"event":"selected","times":1048576},{"event":"released","times":1048576}]}`))
 	f.Fuzz(func(t *testing.T, sent []byte) {
-		defer primustest.Measured(len(sent))()
+		defer primustest.Measured(t, len(sent))()
 		told, events := 0, 0
 		c := &Collector{conns: map[net.Conn]struct{}{}, sink: Sink{
 			Event: func(rank int, _ opmanager.Event) {

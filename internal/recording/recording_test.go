@@ -290,7 +290,7 @@ func FuzzOpen(f *testing.F) {
 	require.NoError(f, err)
 	f.Add(text)
 	f.Fuzz(func(t *testing.T, text []byte) {
-		defer primustest.Measured(len(text))()
+		defer primustest.Measured(t, len(text))()
 		file := filepath.Join(t.TempDir(), "call.safetensors")
 		require.NoError(t, os.WriteFile(file, text, 0o600))
 		c, err := recording.Open(t.Context(), file, reg.Snapshot())

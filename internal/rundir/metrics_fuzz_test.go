@@ -13,6 +13,8 @@ import (
 // FuzzMetrics gives texts to the reader of metrics.jsonl. What it keeps are whole lines of the
 // text, of no later step, which it reads again as the same records without a warning; and they can
 // be drawn.
+//
+// Oracle: round trip.
 func FuzzMetrics(f *testing.F) {
 	line := `{"step":3,"loss":2.5,"cross_entropy":2.4,"valid_loss":2.25,"valid_tokens":64,"lr":0.001,"grad_norm":1,"tokens_per_second":1e4,"step_seconds":0.1}` + "\n"
 	for _, text := range []string{
@@ -23,7 +25,7 @@ func FuzzMetrics(f *testing.F) {
 		f.Add([]byte(text), int64(math.MaxInt64))
 	}
 	f.Fuzz(func(t *testing.T, text []byte, step int64) {
-		defer primustest.Measured(len(text))()
+		defer primustest.Measured(t, len(text))()
 		records, kept, _ := parse(text, step)
 		again, same, warnings := parse(kept, step)
 		if !bytes.Equal(kept, same) || len(again) != len(records) || len(warnings) > 0 {

@@ -74,13 +74,13 @@ type Figure struct {
 
 // Compare returns the parameters that are not the same in all runs and the figures of the runs. A
 // run whose resolved configuration cannot be read is an error.
-func Compare(all []Run) (Comparison, error) {
+func Compare(ctx context.Context, all []Run) (Comparison, error) {
 	c := Comparison{Parameters: []ParameterDifference{}, Figures: figures(all)}
 	flat := make([]map[string]document.Value, len(all))
 	var keys []string
 	for i, r := range all {
 		c.Runs = append(c.Runs, r.ID)
-		m, err := parameters(r.Dir)
+		m, err := parameters(ctx, r.Dir)
 		if err != nil {
 			return Comparison{}, err
 		}
@@ -116,13 +116,13 @@ func Compare(all []Run) (Comparison, error) {
 
 // parameters returns what a run was configured with: the keys of the experiment, and those of its
 // module, which are at the top if it has only one.
-func parameters(dir string) (*document.Map, error) {
+func parameters(ctx context.Context, dir string) (*document.Map, error) {
 	file := filepath.Join(dir, rundir.ConfigName)
 	text, err := document.ReadFile(file)
 	if err != nil {
 		return nil, fmt.Errorf("runs: the parameters of %s: %w", dir, err)
 	}
-	root, _, err := document.Parse(context.Background(), formats.YAML{}, file, text)
+	root, _, err := document.Parse(ctx, formats.YAML{}, file, text)
 	if err != nil {
 		return nil, fmt.Errorf("runs: %w", err)
 	}

@@ -36,7 +36,7 @@ func compared(t *testing.T, configs ...string) (runs.Comparison, error) {
 		require.NoError(t, err)
 		all = append(all, r)
 	}
-	return runs.Compare(all)
+	return runs.Compare(t.Context(), all)
 }
 
 func TestCompare(t *testing.T) {

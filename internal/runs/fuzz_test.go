@@ -18,7 +18,7 @@ func FuzzFilesOfARun(f *testing.F) {
 	f.Add([]byte(`{"started": "0001-01-01T00:00:00Z", "ended": null, "checkpoint_saved": "9999-12-31T23:59:59Z"}`), []byte("{\"step\":-9223372036854775808}\n{\"step\":9223372036854775807,\"loss\":1e308}\n"), []byte{0xff})
 	f.Add([]byte(`{"state": 7}`), []byte("{\"step\":"), []byte{})
 	f.Fuzz(func(t *testing.T, record, metrics, log []byte) {
-		defer primustest.Measured(len(record) + len(metrics) + len(log))()
+		defer primustest.Measured(t, len(record)+len(metrics)+len(log))()
 		dir := filepath.Join(t.TempDir(), "exp")
 		require.NoError(t, os.Mkdir(dir, 0o755))
 		for name, text := range map[string][]byte{"run.json": record, "metrics.jsonl": metrics, "train.log": log} {

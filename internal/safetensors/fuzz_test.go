@@ -13,6 +13,8 @@ import (
 
 // FuzzReader feeds any bytes to the reader. What it accepts must be covered
 // exactly by its tensors, readable, and equal after it was written again.
+//
+// Oracle: round trip.
 func FuzzReader(f *testing.F) {
 	one := `{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}`
 	f.Add(file(one, 4))

@@ -6,12 +6,14 @@ import (
 	"io"
 	"io/fs"
 	"os"
+
+	"github.com/primus-fl/primus/internal/durable"
 )
 
 // KeyPair returns a certificate and its key, both in PEM. Other users may be able to read the
 // certificate, but not the key.
 func KeyPair(certFile, keyFile string) (tls.Certificate, error) {
-	cert, err := os.ReadFile(certFile)
+	cert, err := durable.ReadRegular(certFile, maxSize)
 	if err != nil {
 		return tls.Certificate{}, err
 	}
@@ -40,7 +42,7 @@ func (e *ExposedError) Error() string {
 // Read returns the content of a file. If other users have access to it, the error is an
 // *ExposedError.
 func Read(file string) ([]byte, error) {
-	f, err := os.Open(file)
+	f, err := os.Open(file) // a pipe of the shell keeps a secret off the disk
 	if err != nil {
 		return nil, err
 	}

@@ -45,7 +45,7 @@ func FuzzRequests(f *testing.F) {
 	var asked int
 	b := newHandlerBench(f, func() { asked++ })
 	f.Fuzz(func(t *testing.T, route uint8, text, query, headers, body string, trusted bool) {
-		defer primustest.Measured(len(text) + len(query) + len(headers) + len(body))()
+		defer primustest.Measured(t, len(text)+len(query)+len(headers)+len(body))()
 		method, path, _ := strings.Cut(routes[int(route)%len(routes)], " ")
 		target := strings.ReplaceAll(path, "TEXT", url.PathEscape(text))
 		if query != "" {

@@ -324,7 +324,7 @@ func TestTokens(t *testing.T) {
 func FuzzTokens(f *testing.F) {
 	f.Add("alice " + secret + "\n#\n\n" + secret)
 	f.Fuzz(func(t *testing.T, text string) {
-		defer primustest.Measured(len(text))()
+		defer primustest.Measured(t, len(text))()
 		if tokens, err := serve.ParseTokens("t", text); (err == nil) != (len(tokens) > 0) {
 			t.Errorf("got %d tokens and %v", len(tokens), err)
 		}

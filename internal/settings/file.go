@@ -12,6 +12,7 @@ import (
 
 	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/document/formats"
+	"github.com/primus-fl/primus/internal/durable"
 )
 
 // FileName is the name of a file with settings.
@@ -29,8 +30,8 @@ type File struct {
 	keys  *document.Map // by the name of the flag
 }
 
-// Load reads the files that apply in a directory. The error joins every fault.
-func Load(dir string) (*Settings, error) {
+// Load reads the files that apply in a directory. The error joins every fault. It ends with ctx.
+func Load(ctx context.Context, dir string) (*Settings, error) {
 	s := &Settings{dir: dir}
 	only := os.Getenv(EnvFile)
 	switch only {
@@ -46,7 +47,7 @@ func Load(dir string) (*Settings, error) {
 	var faults []error
 	for i := range s.Files {
 		f := &s.Files[i]
-		err := f.read(dir, only == "")
+		err := f.read(ctx, dir, only == "")
 		if errors.Is(err, fs.ErrNotExist) {
 			if only == "" {
 				continue
@@ -73,12 +74,15 @@ func nearest(dir string) string {
 }
 
 // read reads the file. Unless it was named, it must belong to the user or to root.
-func (f *File) read(dir string, checkOwner bool) (err error) {
+func (f *File) read(ctx context.Context, dir string, checkOwner bool) (err error) {
 	path := f.Path
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(dir, path)
 	}
-	handle, err := os.Open(path)
+	handle, err := durable.OpenRegular(path)
+	if irregular, ok := errors.AsType[*durable.IrregularError](err); ok {
+		return fmt.Errorf("%s: given %s, want a YAML file", f.Path, irregular.Kind())
+	}
 	if err != nil {
 		return err
 	}
@@ -86,9 +90,6 @@ func (f *File) read(dir string, checkOwner bool) (err error) {
 	info, err := handle.Stat()
 	if err != nil {
 		return err
-	}
-	if !info.Mode().IsRegular() {
-		return fmt.Errorf("%s: given a file that is not regular, want YAML", f.Path)
 	}
 	if checkOwner && foreign(info) {
 		return fmt.Errorf("%s belongs to another user and could change what commands do: name it in %s to use it, or set that to none", f.Path, EnvFile)
@@ -98,16 +99,16 @@ func (f *File) read(dir string, checkOwner bool) (err error) {
 		return fmt.Errorf("read %s: %w", f.Path, err)
 	}
 	f.Found = true
-	f.keys, err = parse(f.Path, text)
+	f.keys, err = parse(ctx, f.Path, text)
 	return err
 }
 
 // parse reads the text of a file into a map by the names of flags.
-func parse(file string, text []byte) (*document.Map, error) {
+func parse(ctx context.Context, file string, text []byte) (*document.Map, error) {
 	if empty(text) {
 		return &document.Map{}, nil
 	}
-	root, duplicates, err := formats.All().Parse(context.Background(), file, text)
+	root, duplicates, err := formats.All().Parse(ctx, file, text)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package settings_test
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"testing"
@@ -51,7 +52,7 @@ func place(t *testing.T, project, user string) string {
 // resolve returns the settings of a command line by name.
 func resolve(t *testing.T, dir string, f *pflag.FlagSet) map[string]settings.Setting {
 	t.Helper()
-	s, err := settings.Load(dir)
+	s, err := settings.Load(t.Context(), dir)
 	require.NoError(t, err)
 	all, err := s.Resolve(f, takes)
 	require.NoError(t, err)
@@ -131,7 +132,7 @@ func TestNamedFile(t *testing.T) {
 	t.Setenv(settings.EnvFile, "none")
 	assert.Len(t, resolve(t, dir, flags())["threads"].Values, 1)
 	t.Setenv(settings.EnvFile, filepath.Join(dir, "absent.yaml"))
-	_, err := settings.Load(dir)
+	_, err := settings.Load(t.Context(), dir)
 	require.ErrorContains(t, err, "absent.yaml\" does not exist, want a file or none")
 }
 
@@ -162,7 +163,7 @@ func TestFaults(t *testing.T) {
 
 // use goes all the way from the files to the flags.
 func use(dir string) error {
-	s, err := settings.Load(dir)
+	s, err := settings.Load(context.Background(), dir)
 	if err != nil {
 		return err
 	}
@@ -195,7 +196,7 @@ func TestFileOfAnotherUser(t *testing.T) {
 	dir := place(t, "threads: 3\n", "")
 	file := filepath.Join(filepath.Dir(dir), "primus.yaml")
 	require.NoError(t, os.Chown(file, 12345, -1))
-	_, err := settings.Load(dir)
+	_, err := settings.Load(t.Context(), dir)
 	require.ErrorContains(t, err, "belongs to another user")
 	t.Setenv(settings.EnvFile, file)
 	assert.Equal(t, "3", resolve(t, dir, flags())["threads"].Values[0].Texts[0])
@@ -207,7 +208,7 @@ func FuzzFile(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		defer primustest.Measured(len(text))()
+		defer primustest.Measured(t, len(text))()
 		file := filepath.Join(t.TempDir(), "primus.yaml")
 		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 		t.Setenv(settings.EnvFile, file)

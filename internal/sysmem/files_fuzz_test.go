@@ -5,6 +5,8 @@ import (
 	"testing/fstest"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/primus-fl/primus/internal/primustest"
 )
 
 // FuzzLimit reads the files of a kernel. Whatever they hold, there is a limit that is not larger
@@ -14,6 +16,7 @@ func FuzzLimit(f *testing.F) {
 	f.Add("MemTotal: 99999999999999 kB\nSwapTotal: 99999999999999 kB", "4:cpu,memory:/../..\n0::/", "max")
 	f.Add("MemTotal: 0 kB", "::", "-1")
 	f.Fuzz(func(t *testing.T, info, group, number string) {
+		defer primustest.Measured(t, len(info)+len(group)+len(number))()
 		root := fstest.MapFS{}
 		for name, text := range map[string]string{
 			meminfo: info, ownGroup: group, groups + "/memory.max": number, groups + "/a/memory.max": number, groups + "/memory/memory.limit_in_bytes": number,

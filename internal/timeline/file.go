@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	"github.com/primus-fl/primus/internal/durable"
@@ -97,7 +96,7 @@ func Join(w io.Writer, parts ...Part) error {
 func JoinFiles(file string, parts []string) error {
 	var opened []Part
 	for _, name := range parts {
-		f, err := os.Open(name)
+		f, err := durable.OpenRegular(name)
 		if err != nil {
 			return fmt.Errorf("timeline: %w", err)
 		}

@@ -170,10 +170,11 @@ func TestJoin(t *testing.T) {
 	}
 }
 
+// Oracle: round trip.
 func FuzzJoin(f *testing.F) {
 	f.Add(`{"traceEvents":[{"name":"a","ph":"X","ts":1,"pid":1}],"otherData":{"began":"2026-01-02T03:04:05Z"}}`, `{}`)
 	f.Fuzz(func(t *testing.T, a, b string) {
-		defer primustest.Measured(len(a) + len(b))()
+		defer primustest.Measured(t, len(a)+len(b))()
 		var out bytes.Buffer
 		if err := timeline.Join(&out, timeline.Part{Name: "a", Reader: strings.NewReader(a)}, timeline.Part{Name: "b", Reader: strings.NewReader(b)}); err == nil {
 			require.NoError(t, timeline.Join(io.Discard, timeline.Part{Name: "joined", Reader: &out}))

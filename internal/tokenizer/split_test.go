@@ -89,6 +89,7 @@ func TestScanners(t *testing.T) {
 	}
 }
 
+// Oracle: second decoder.
 func FuzzScanners(f *testing.F) {
 	for _, part := range parts {
 		f.Add(part + " " + part)
@@ -98,7 +99,7 @@ func FuzzScanners(f *testing.F) {
 		all = append(all, comparison(f, name))
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		defer primustest.Measured(len(text))()
+		defer primustest.Measured(t, len(text))()
 		text = strings.ToValidUTF8(text, "\uFFFD")
 		for _, same := range all {
 			same(t, text)

@@ -2,6 +2,7 @@ package torchfile
 
 import (
 	"archive/zip"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -19,7 +20,7 @@ type archive struct {
 	root  any
 }
 
-func readArchive(r *io.SectionReader) (*archive, error) {
+func readArchive(ctx context.Context, r *io.SectionReader) (*archive, error) {
 	z, err := zip.NewReader(r, r.Size())
 	if err != nil {
 		return nil, fmt.Errorf("given bytes that are not a file of torch.save (%w): want its zip format; the file may be cut short", err)
@@ -41,7 +42,7 @@ func readArchive(r *io.SectionReader) (*archive, error) {
 	if err != nil {
 		return nil, err
 	}
-	budget := newMeter()
+	budget := newMeter(ctx)
 	text, err := read(s, budget)
 	if err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package torchfile
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -19,7 +20,8 @@ const MetadataName = ".metadata"
 // Checkpoint is a directory that torch.distributed.checkpoint has written, with tensors in pieces,
 // in files that several ranks wrote, or a file of torch.save.
 type Checkpoint struct {
-	dir     string // or the file
+	ctx     context.Context // of reads
+	dir     string          // or the file
 	tensors map[string]*Tensor
 	files   map[string]*os.File
 }
@@ -44,14 +46,14 @@ type chunk struct {
 
 // OpenCheckpoint reads the description of a checkpoint. Every piece is in its file, which is as
 // long as it must be. The caller closes the Checkpoint.
-func OpenCheckpoint(dir string) (*Checkpoint, error) {
+func OpenCheckpoint(ctx context.Context, dir string) (*Checkpoint, error) {
 	name := filepath.Join(dir, MetadataName)
 	text, err := durable.ReadRegular(name, maxPickle)
 	if err != nil {
 		return nil, fmt.Errorf("torchfile: %w", durable.Explain(err))
 	}
-	c := &Checkpoint{dir: dir, tensors: map[string]*Tensor{}, files: map[string]*os.File{}}
-	root, err := unpickle(text, newMeter())
+	c := &Checkpoint{ctx: ctx, dir: dir, tensors: map[string]*Tensor{}, files: map[string]*os.File{}}
+	root, err := unpickle(text, newMeter(ctx))
 	if err == nil {
 		err = c.read(root)
 	}
@@ -294,7 +296,7 @@ search:
 
 // load finds the memory of a piece in its file.
 func (t *Tensor) load(k *chunk) error {
-	a, err := readArchive(io.NewSectionReader(t.of.files[k.file], k.begin, k.bytes))
+	a, err := readArchive(t.of.ctx, io.NewSectionReader(t.of.files[k.file], k.begin, k.bytes))
 	if err != nil {
 		return fmt.Errorf("%s: %w", k.file, err)
 	}

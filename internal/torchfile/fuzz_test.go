@@ -1,6 +1,7 @@
 package torchfile
 
 import (
+	"context"
 	"encoding/binary"
 	"strings"
 	"testing"
@@ -43,7 +44,7 @@ func doubled(times int) string {
 
 // describeAll reads a description as OpenCheckpoint does.
 func describeAll(text []byte) (*Checkpoint, error) {
-	root, err := unpickle(text, newMeter())
+	root, err := unpickle(text, newMeter(context.Background()))
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +73,7 @@ func TestShortPicklesAreCheap(t *testing.T) {
 
 // The pieces of a tensor may be one value many times.
 func TestPiecesAreBounded(t *testing.T) {
-	root, err := unpickle([]byte(metadata("K\x02K\x03\x86", one, "K\x18")), newMeter())
+	root, err := unpickle([]byte(metadata("K\x02K\x03\x86", one, "K\x18")), newMeter(t.Context()))
 	if err != nil {
 		t.Fatal(err)
 	}

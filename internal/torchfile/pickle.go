@@ -58,8 +58,8 @@ var allowed = regexp.MustCompile(`^(` + strings.Join([]string{
 }, "|") + `)$`)
 
 // newMeter returns the budget of a pickle, which takes less than a second.
-func newMeter() *meter.Meter {
-	return meter.New(context.Background(), "the pickle", "save the tensors alone, without other objects", meter.Budget{Bytes: maxPickle, Steps: maxSteps, Unit: "instructions"})
+func newMeter(ctx context.Context) *meter.Meter {
+	return meter.New(ctx, "the pickle", "save the tensors alone, without other objects", meter.Budget{Bytes: maxPickle, Steps: maxSteps, Unit: "instructions"})
 }
 
 // unpickle returns the value that a pickle describes.

@@ -20,7 +20,7 @@ func TestUnpickle(t *testing.T) {
 	large := new(big.Int).Lsh(big.NewInt(1), 70)
 	numbers := &list{[]any{int64(1), int64(-2), int64(300), int64(70000), int64(1 << 40), int64(-1 << 40), large, new(big.Int).Neg(large)}}
 	for i, text := range pickles {
-		v, err := unpickle([]byte(text), newMeter())
+		v, err := unpickle([]byte(text), newMeter(t.Context()))
 		require.NoError(t, err)
 		d, ok := v.(*dict)
 		require.True(t, ok)
@@ -33,7 +33,7 @@ func TestUnpickle(t *testing.T) {
 		}
 		assert.Len(t, d.pairs, 9)
 		for n := range text {
-			_, err := unpickle([]byte(text[:n]), newMeter())
+			_, err := unpickle([]byte(text[:n]), newMeter(t.Context()))
 			assert.ErrorIs(t, err, errShort, n)
 		}
 	}
@@ -51,7 +51,7 @@ func TestUnpickleRefusesClasses(t *testing.T) {
 			"\x80\x02c" + c[0] + "\n" + c[1] + "\nX\x02\x00\x00\x00id\x85R.",
 			"\x80\x04\x8c" + string(rune(len(c[0]))) + c[0] + "\x8c" + string(rune(len(c[1]))) + c[1] + "\x93\x8c\x02id\x85R.",
 		} {
-			_, err := unpickle([]byte(text), newMeter())
+			_, err := unpickle([]byte(text), newMeter(t.Context()))
 			require.ErrorContains(t, err, "given the class ")
 			assert.ErrorContains(t, err, c[1][:4])
 		}
@@ -70,7 +70,7 @@ func TestUnpickleRefusesClasses(t *testing.T) {
 		"\x80\x04\x8e\xff\xff\xff\xff" + "": "cut short",
 		"":                                  "cut short",
 	} {
-		_, err := unpickle([]byte(text), newMeter())
+		_, err := unpickle([]byte(text), newMeter(t.Context()))
 		if want == "" {
 			assert.NoError(t, err, "%q", text)
 		} else {
@@ -85,7 +85,7 @@ func FuzzUnpickle(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		primustest.Cost(t, len(text), 2000, func() {
-			if v, err := unpickle(text, newMeter()); err == nil {
+			if v, err := unpickle(text, newMeter(t.Context())); err == nil {
 				_, _ = entries(v)
 				_, _ = ints(v)
 				_ = field(v, "size")

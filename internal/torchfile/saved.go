@@ -1,6 +1,7 @@
 package torchfile
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -11,24 +12,24 @@ import (
 
 // OpenSaved reads a file of torch.save whose value is a dict. The tensors of the Checkpoint are
 // those of the dict that is the value of key. The caller closes it.
-func OpenSaved(path, key string) (*Checkpoint, error) {
+func OpenSaved(ctx context.Context, path, key string) (*Checkpoint, error) {
 	f, err := durable.OpenRegular(path)
 	if err != nil {
 		return nil, fmt.Errorf("torchfile: %w", durable.Explain(err))
 	}
-	c := &Checkpoint{dir: path, tensors: map[string]*Tensor{}, files: map[string]*os.File{path: f}}
-	if err := c.readSaved(f, key); err != nil {
+	c := &Checkpoint{ctx: ctx, dir: path, tensors: map[string]*Tensor{}, files: map[string]*os.File{path: f}}
+	if err := c.readSaved(ctx, f, key); err != nil {
 		return nil, errors.Join(fmt.Errorf("torchfile: %s: %w", path, err), c.Close())
 	}
 	return c, nil
 }
 
-func (c *Checkpoint) readSaved(f *os.File, key string) error {
+func (c *Checkpoint) readSaved(ctx context.Context, f *os.File, key string) error {
 	info, err := f.Stat()
 	if err != nil {
 		return durable.Explain(err)
 	}
-	a, err := readArchive(io.NewSectionReader(f, 0, info.Size()))
+	a, err := readArchive(ctx, io.NewSectionReader(f, 0, info.Size()))
 	if err != nil {
 		return err
 	}

@@ -312,7 +312,7 @@ func TestUnclearCallsFollowTheOp(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(`{"format":"primus-tuning/3","entries":[{"op":"plain","impl_id":"a","over":"b","usual":"c","calls":1,"signature":"0f","times_ms":{"a":1,"b":2}}]}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		defer primustest.Measured(len(text))()
+		defer primustest.Measured(t, len(text))()
 		file, err := tuning.Parse("tune.json", text)
 		if err == nil {
 			file.Tuning("file", func(string) string { return "" })

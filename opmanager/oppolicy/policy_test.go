@@ -198,7 +198,7 @@ func FuzzPolicy(f *testing.F) {
 	f.Add("op=vendor:acme|flagos;*_bwd=reference", "a,b", "vendor")
 	f.Add("op==|;", ", ,", "\x00")
 	f.Fuzz(func(t *testing.T, perOp, vendors, prefer string) {
-		defer primustest.Measured(len(perOp) + len(vendors) + len(prefer))()
+		defer primustest.Measured(t, len(perOp)+len(vendors)+len(prefer))()
 		p, err := fromEnvironment(map[string]string{"TE_FL_PER_OP": perOp, "TE_FL_ALLOW_VENDORS": vendors, "TE_FL_PREFER": prefer, "TE_FL_STRICT": prefer})
 		for _, e := range joined(err) {
 			var policyErr *oppolicy.Error

@@ -16,13 +16,13 @@ type Layer struct {
 	plugins Plugins
 }
 
-// Read reads and parses a policy file.
-func Read(file string) (*Layer, error) {
+// Read reads and parses a policy file. It ends with ctx.
+func Read(ctx context.Context, file string) (*Layer, error) {
 	data, err := readFile(file)
 	if err != nil {
 		return nil, err
 	}
-	return Parse(context.Background(), file, data)
+	return Parse(ctx, file, data)
 }
 
 // readFile returns the content of a regular file.

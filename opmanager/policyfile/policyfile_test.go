@@ -1,6 +1,7 @@
 package policyfile_test
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -316,18 +317,23 @@ func TestAliases(t *testing.T) {
 func TestRead(t *testing.T) {
 	dir := t.TempDir()
 	missing := filepath.Join(dir, "none.yaml")
-	_, err := policyfile.Read(missing)
+	_, err := policyfile.Read(t.Context(), missing)
 	require.ErrorIs(t, err, os.ErrNotExist)
 	require.ErrorContains(t, err, missing+": no such file or directory; want a YAML file")
 	t.Chdir(dir)
-	_, err = policyfile.Read("none.yaml")
+	_, err = policyfile.Read(t.Context(), "none.yaml")
 	require.ErrorContains(t, err, "no such file or directory (tried "+missing+"); want a YAML file")
-	_, err = policyfile.Read(dir)
+	_, err = policyfile.Read(t.Context(), dir)
 	require.ErrorContains(t, err, "want a regular file")
 	large := filepath.Join(dir, "large.yaml")
 	require.NoError(t, os.WriteFile(large, make([]byte, 1<<20+1), 0o600))
-	_, err = policyfile.Read(large)
+	_, err = policyfile.Read(t.Context(), large)
 	assert.ErrorContains(t, err, "takes more than 1048576 bytes")
+	require.NoError(t, os.WriteFile(large, []byte("prefer: vendor\n"), 0o600))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = policyfile.Read(ctx, large)
+	assert.ErrorIs(t, err, context.Canceled)
 }
 
 // schemaObject is a part of the schema that describes a mapping.

@@ -55,7 +55,7 @@ func TestRandomPoliciesInTheFile(t *testing.T) {
 		require.NoError(t, os.WriteFile(file, []byte("{}\n"), 0o600))
 		synctest.Test(t, func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 2))
-			l, err := policyfile.Read(file)
+			l, err := policyfile.Read(t.Context(), file)
 			require.NoError(t, err)
 			r := policytest.New(t, random, opmanager.PolicyLayers{opmanager.LayerFile: l.PolicyLayer})
 			require.NoError(t, r.Announce())

@@ -34,9 +34,9 @@ type Watcher struct {
 	pending  fingerprint // result of the last poll
 	rejected map[fingerprint]struct{}
 
-	start, end sync.Once
-	stop       chan struct{}
-	done       sync.WaitGroup
+	start  sync.Once
+	cancel context.CancelFunc // nil without Start
+	done   sync.WaitGroup
 }
 
 // maxRejected bounds the memory for rejected contents; when it is full, they may be reported again.
@@ -51,22 +51,24 @@ func NewWatcher(inForce *Layer, set WatchSettings) *Watcher {
 	content := fingerprint(sha256.Sum256([]byte(inForce.Text)))
 	return &Watcher{
 		file: inForce.Origin, set: set, settled: content, pending: content,
-		rejected: map[fingerprint]struct{}{}, stop: make(chan struct{}),
+		rejected: map[fingerprint]struct{}{},
 	}
 }
 
 // Start starts the Watcher; further calls do nothing.
 func (w *Watcher) Start() {
 	w.start.Do(func() {
+		ctx, cancel := context.WithCancel(context.Background())
+		w.cancel = cancel
 		w.done.Go(func() {
 			ticker := time.NewTicker(Interval)
 			defer ticker.Stop()
 			for {
 				select {
-				case <-w.stop:
+				case <-ctx.Done():
 					return
 				case <-ticker.C:
-					w.poll()
+					w.poll(ctx)
 				}
 			}
 		})
@@ -76,13 +78,15 @@ func (w *Watcher) Start() {
 // Close ends the Watcher and waits for its goroutine. It is idempotent and safe without Start.
 func (w *Watcher) Close() {
 	w.start.Do(func() {})
-	w.end.Do(func() { close(w.stop) })
+	if w.cancel != nil {
+		w.cancel()
+	}
 	w.done.Wait()
 }
 
 // poll reads the file once. New content is used only when the next poll finds it unchanged, because
 // it may be half written.
-func (w *Watcher) poll() {
+func (w *Watcher) poll(ctx context.Context) {
 	data, err := readFile(w.file)
 	found := sha256.Sum256(data)
 	if err != nil {
@@ -102,7 +106,10 @@ func (w *Watcher) poll() {
 		w.keep(err)
 		return
 	}
-	generation, err := w.apply(data)
+	generation, err := w.apply(ctx, data)
+	if ctx.Err() != nil {
+		return
+	}
 	if err != nil {
 		w.reject(found, err)
 		return
@@ -117,8 +124,8 @@ func (w *Watcher) inForce(data []byte) bool {
 }
 
 // apply puts the content of the file in force.
-func (w *Watcher) apply(data []byte) (uint64, error) {
-	l, err := Parse(context.Background(), w.file, data)
+func (w *Watcher) apply(ctx context.Context, data []byte) (uint64, error) {
+	l, err := Parse(ctx, w.file, data)
 	if err != nil {
 		return 0, err
 	}

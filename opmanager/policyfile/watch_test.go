@@ -61,7 +61,7 @@ func watch(t *testing.T, f func(*watched)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &watched{t: t, file: filepath.Join(dir, "policy.yaml")}
 		w.write(first)
-		l, err := policyfile.Read(w.file)
+		l, err := policyfile.Read(t.Context(), w.file)
 		require.NoError(t, err)
 		w.manager = opmanager.New(registry(t), oppolicy.Default(), opmanager.Settings{Layers: opmanager.PolicyLayers{
 			opmanager.LayerFile:  l.PolicyLayer,
@@ -236,7 +236,7 @@ func TestWatchReportsARefusal(t *testing.T) {
 func TestCloseWithoutStart(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "p.yaml")
 	require.NoError(t, os.WriteFile(file, []byte("{}"), 0o600))
-	o, err := policyfile.Read(file)
+	o, err := policyfile.Read(t.Context(), file)
 	require.NoError(t, err)
 	w := policyfile.NewWatcher(o, policyfile.WatchSettings{Log: slog.New(slog.DiscardHandler)})
 	w.Close()

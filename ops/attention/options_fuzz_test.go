@@ -10,6 +10,8 @@ import (
 )
 
 // FuzzWindow reads windows as recordings hold them: what is read is written and read the same.
+//
+// Oracle: round trip.
 func FuzzWindow(f *testing.F) {
 	for _, text := range []string{"[1, 2]", "[-1, 0]", "null", "[1]", "[1, 2, 3]", "[9223372036854775808, 0]", "[null, 1]", "{}"} {
 		f.Add([]byte(text))

@@ -37,7 +37,7 @@ func BenchmarkLoadExperiment(b *testing.B) {
 				options.Cache = &config.Cache{}
 			}
 			for _, experiment := range experiments {
-				_, err := config.LoadExperiment(filepath.Join(inputs, experiment), options)
+				_, err := config.LoadExperiment(b.Context(), filepath.Join(inputs, experiment), options)
 				require.NoError(b, err)
 			}
 		}

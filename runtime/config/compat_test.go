@@ -27,7 +27,7 @@ func loadCase(t *testing.T, inputs string, c recordtest.Case) (*config.Experimen
 	require.NoError(t, err)
 	options := config.Options{Formats: formats.All(), Root: inputs, Presets: []config.Root{presets}, Env: recordtest.Environment(c.Env), Overrides: c.Overrides}
 	if c.Path != "" {
-		return config.LoadExperiment(filepath.Join(inputs, c.Path), options)
+		return config.LoadExperiment(t.Context(), filepath.Join(inputs, c.Path), options)
 	}
 	dir := t.TempDir()
 	for name, text := range c.Files {
@@ -41,7 +41,7 @@ func loadCase(t *testing.T, inputs string, c recordtest.Case) (*config.Experimen
 	if c.Name == "missing_file" {
 		file = "nope.yaml"
 	}
-	return config.LoadExperiment(filepath.Join(dir, file), options)
+	return config.LoadExperiment(t.Context(), filepath.Join(dir, file), options)
 }
 
 // compareRecorded checks an experiment against a recording.
@@ -138,7 +138,7 @@ func assertReloads(t *testing.T, inputs string, exp *config.Experiment) {
 		name := "exp." + format.Name()
 		file := filepath.Join(t.TempDir(), name)
 		require.NoError(t, os.WriteFile(file, dump, 0o600))
-		again, err := config.LoadExperiment(file, config.Options{Formats: formats.All(), Presets: []config.Root{presets}, Env: recordtest.Environment(nil)})
+		again, err := config.LoadExperiment(t.Context(), file, config.Options{Formats: formats.All(), Presets: []config.Root{presets}, Env: recordtest.Environment(nil)})
 		require.NoError(t, err)
 		assert.True(t, exp.View().Equal(again.View()), name)
 		assert.True(t, exp.Env.Equal(again.Env))

@@ -112,7 +112,7 @@ func TestEnvBlockIsPartOfTheExperiment(t *testing.T) { // 24
 		"base.yaml": "env: {A: base, B: '${NO_B:two}', D: 1.0e-5}\n",
 		"exp.yaml":  "extends: base.yaml\n" + experimentHead + trainer + "env: {A: own, C: true}\n",
 	})
-	exp, err := config.LoadExperiment(filepath.Join(dir, "exp.yaml"), config.Options{
+	exp, err := config.LoadExperiment(t.Context(), filepath.Join(dir, "exp.yaml"), config.Options{
 		Formats: formats.All(),
 		Presets: []config.Root{memoryRoot(basicPresets)}, Env: environment(nil),
 	})
@@ -133,7 +133,7 @@ func TestLoadingWritesNothing(t *testing.T) { // 39
 	require.NoError(t, err)
 	workspace := filepath.Join(dir, "ws")
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "exp.yaml"), []byte(strings.Replace(string(text), "WS", workspace, 1)), 0o600))
-	_, err = config.LoadExperiment(filepath.Join(dir, "exp.yaml"), config.Options{Formats: formats.All(), Presets: []config.Root{memoryRoot(basicPresets)}})
+	_, err = config.LoadExperiment(t.Context(), filepath.Join(dir, "exp.yaml"), config.Options{Formats: formats.All(), Presets: []config.Root{memoryRoot(basicPresets)}})
 	require.NoError(t, err)
 	_, err = os.Stat(workspace)
 	require.ErrorIs(t, err, fs.ErrNotExist)

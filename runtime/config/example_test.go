@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -36,7 +37,7 @@ func Example() {
 		return
 	}
 	presets := config.Root{Name: "presets", FS: fstest.MapFS{"platforms/platform_azure.yaml": {Data: []byte(azure)}}}
-	experiment, err := config.LoadExperiment(file, config.Options{Formats: formats.All(), Presets: []config.Root{presets}, Overrides: []string{"lr=5e-4"}})
+	experiment, err := config.LoadExperiment(context.Background(), file, config.Options{Formats: formats.All(), Presets: []config.Root{presets}, Overrides: []string{"lr=5e-4"}})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -113,16 +114,16 @@ func (e *Experiment) moduleNames() []string {
 }
 
 // LoadExperiment reads an experiment with everything it extends and the presets it names. It only
-// reads files.
+// reads files, and ends with ctx.
 //
 // The error joins one [*document.Error] for each problem found; loading stops at the first broken
 // file, and checks all keys of the experiment and all its modules before it gives up.
-func LoadExperiment(file string, options Options) (*Experiment, error) {
+func LoadExperiment(ctx context.Context, file string, options Options) (*Experiment, error) {
 	if options.Formats == nil {
 		return nil, errors.New("config: no formats given, want Options.Formats, such as formats.All()")
 	}
 	exp := &Experiment{File: file, Strict: options.Strict, Lenient: options.Lenient}
-	r, start, err := newReader(file, options, &exp.Report)
+	r, start, err := newReader(ctx, file, options, &exp.Report)
 	if err != nil {
 		return nil, err
 	}
@@ -156,7 +157,7 @@ func LoadExperiment(file string, options Options) (*Experiment, error) {
 }
 
 // newReader determines the roots and the place of the experiment in them.
-func newReader(name string, options Options, report *Report) (*reader, location, error) {
+func newReader(ctx context.Context, name string, options Options, report *Report) (*reader, location, error) {
 	absolute, err := filepath.Abs(name)
 	if err != nil {
 		return nil, location{}, &document.Error{Origin: document.Origin{File: name}, Err: err}
@@ -176,7 +177,7 @@ func newReader(name string, options Options, report *Report) (*reader, location,
 		root.Name = relativeTo(name, absolute, root.dir)
 	}
 	r := &reader{
-		roots: append([]Root{root}, options.Presets...), formats: options.Formats, env: options.Env, report: report, cache: options.Cache,
+		ctx: ctx, roots: append([]Root{root}, options.Presets...), formats: options.Formats, env: options.Env, report: report, cache: options.Cache,
 		loaded: map[location]*document.Map{}, text: options.Text,
 	}
 	start, err := r.locate(absolute)

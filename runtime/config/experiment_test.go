@@ -191,7 +191,7 @@ func TestExtendsAcrossFilesAndFormats(t *testing.T) {
 	mine, err := config.DirRoot(filepath.Join(dir, "mine"))
 	require.NoError(t, err)
 	embedded := memoryRoot(files{"modules/fw/t.yaml": "{}", "models/fw/m.yaml": "num_layers: 1", "models/fw/base.yaml": "hidden_size: 2\nnum_layers: 2\n"})
-	exp, err := config.LoadExperiment(filepath.Join(dir, "proj", "sub", "exp.yaml"), config.Options{
+	exp, err := config.LoadExperiment(t.Context(), filepath.Join(dir, "proj", "sub", "exp.yaml"), config.Options{
 		Formats: formats.All(),
 		Root:    filepath.Join(dir, "proj"), Presets: []config.Root{mine, embedded}, Env: environment(map[string]string{"NAME": "007"}),
 	})
@@ -250,11 +250,11 @@ func TestDefaultPlatform(t *testing.T) {
 func TestRelativePathsAreShownAsTyped(t *testing.T) {
 	dir := write(t, files{"a/exp.yaml": "extends: ../b/base.yaml\n", "b/base.yaml": "x: [\n"})
 	t.Chdir(dir)
-	_, err := config.LoadExperiment("a/exp.yaml", config.Options{Formats: formats.All()})
+	_, err := config.LoadExperiment(t.Context(), "a/exp.yaml", config.Options{Formats: formats.All()})
 	require.ErrorContains(t, err, "b/base.yaml:")
 	assert.NotContains(t, err.Error(), dir)
 	t.Chdir(filepath.Join(dir, "b"))
-	_, err = config.LoadExperiment("../a/exp.yaml", config.Options{Formats: formats.All()})
+	_, err = config.LoadExperiment(t.Context(), "../a/exp.yaml", config.Options{Formats: formats.All()})
 	require.ErrorIs(t, err, config.ErrOutsideRoots)
 	require.ErrorContains(t, err, "../a/exp.yaml:1:10")
 }

@@ -59,7 +59,7 @@ func load(t *testing.T, experiment string, presets files, options config.Options
 	if options.Env == nil {
 		options.Env = environment(nil)
 	}
-	return config.LoadExperiment(filepath.Join(dir, "exp.yaml"), options)
+	return config.LoadExperiment(t.Context(), filepath.Join(dir, "exp.yaml"), options)
 }
 
 // noticed renders all warnings and collisions.

@@ -17,6 +17,7 @@ const experimentRoot = 0
 
 // reader loads files with everything they extend. It belongs to one call of LoadExperiment.
 type reader struct {
+	ctx     context.Context
 	roots   []Root
 	formats *document.Formats
 	env     func(string) (string, bool)
@@ -69,7 +70,7 @@ func (r *reader) source(f location, from document.Origin) (source, error) {
 	if err != nil {
 		return source{}, r.readError(name, from, err)
 	}
-	root, duplicates, err := r.formats.Parse(context.Background(), name, data)
+	root, duplicates, err := r.formats.Parse(r.ctx, name, data)
 	if err != nil {
 		return source{}, err
 	}

@@ -17,7 +17,7 @@ func TestValuesRememberWhatTheyReplaced(t *testing.T) {
 		"base.yaml": "modules:\n  pre_trainer:\n    overrides: {lr: 2.0, nested: 5, same: 1}\n",
 		"exp.yaml":  "extends: base.yaml\n" + experimentHead + trainer + "    overrides: {lr: 3.0, nested: {a: 1}, same: 1}\n",
 	})
-	exp, err := config.LoadExperiment(filepath.Join(dir, "exp.yaml"), config.Options{
+	exp, err := config.LoadExperiment(t.Context(), filepath.Join(dir, "exp.yaml"), config.Options{
 		Formats: formats.All(),
 		Presets: []config.Root{memoryRoot(files{
 			"modules/fw/base.yaml": "lr: 0.5\n", "modules/fw/t.yaml": "extends: base.yaml\nlr: 1.0\nnested: {a: 0, b: 2}\nshared: 1\n",

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/primus-fl/primus/document"
+	"github.com/primus-fl/primus/internal/durable"
 )
 
 // ErrOutsideRoots marks a path that leaves the configuration roots.
@@ -34,7 +35,7 @@ func DirRoot(dir string) (Root, error) {
 	if err != nil {
 		return Root{}, fmt.Errorf("config: root %q: %w", dir, err)
 	}
-	return Root{Name: dir, FS: os.DirFS(absolute), dir: absolute}, nil
+	return Root{Name: dir, FS: durable.DirFS(absolute), dir: absolute}, nil
 }
 
 // location is a path below one of the roots of a [reader].

@@ -16,15 +16,15 @@ func TestText(t *testing.T) {
 	t.Parallel()
 	dir := write(t, files{"base.yaml": "exp_name: of the base\nuser_name: base\n"})
 	file := filepath.Join(dir, "given.yaml")
-	e, err := config.LoadExperiment(file, config.Options{
+	e, err := config.LoadExperiment(t.Context(), file, config.Options{
 		Formats: formats.All(), Env: environment(nil), Presets: []config.Root{memoryRoot(files{"modules/fw/t.yaml": "a: 1\n", "models/fw/m.yaml": "b: 2\n"})},
 		Text: []byte("extends: [base.yaml]\nwork_group: wg\nworkspace: ./o\nexp_name: given\nplatform: {config: local.yaml}\n" + trainer),
 	})
 	require.NoError(t, err)
 	assert.Equal(t, "./o/wg/base/given", e.RootPath())
-	_, err = config.LoadExperiment(file, config.Options{Formats: formats.All(), Env: environment(nil), Text: []byte("a: [")})
+	_, err = config.LoadExperiment(t.Context(), file, config.Options{Formats: formats.All(), Env: environment(nil), Text: []byte("a: [")})
 	require.ErrorContains(t, err, "given.yaml:1")
-	_, err = config.LoadExperiment(file, config.Options{Formats: formats.All(), Env: environment(nil)})
+	_, err = config.LoadExperiment(t.Context(), file, config.Options{Formats: formats.All(), Env: environment(nil)})
 	require.ErrorContains(t, err, "file does not exist")
 }
 
@@ -35,7 +35,7 @@ func TestPlaces(t *testing.T) {
 		"modules/fw/t.yaml": "a: 1\n", "models/fw/m.yaml": "b: 2\n", "modules/other/t.yaml": "a: 1\n", "models/other/m.yaml": "b: 2\n",
 	})}
 	load := func(text string, overrides ...string) (*config.Experiment, error) {
-		return config.LoadExperiment("small.yaml", config.Options{
+		return config.LoadExperiment(t.Context(), "small.yaml", config.Options{
 			Formats: formats.All(), Env: environment(nil), Presets: presets, Text: []byte("platform: {config: local.yaml}\n" + text), Overrides: overrides, Module: "pre_trainer",
 			Places: map[string]config.Place{"fw": {WorkGroup: "team", UserName: "me", Workspace: "./out"}},
 		})
@@ -43,7 +43,7 @@ func TestPlaces(t *testing.T) {
 	e, err := load(trainer)
 	require.NoError(t, err)
 	assert.Equal(t, "./out/team/me/small", e.RootPath())
-	again, err := config.LoadExperiment("again.yaml", config.Options{Formats: formats.All(), Env: environment(nil), Presets: presets, Text: exported(t, e)})
+	again, err := config.LoadExperiment(t.Context(), "again.yaml", config.Options{Formats: formats.All(), Env: environment(nil), Presets: presets, Text: exported(t, e)})
 	require.NoError(t, err)
 	assert.Equal(t, e.RootPath(), again.RootPath(), "the export has them")
 

@@ -23,7 +23,7 @@ func TestRenderedExperimentsLoadBack(t *testing.T) {
 		require.NoError(t, err)
 		file := filepath.Join(t.TempDir(), "exp."+format.Name())
 		require.NoError(t, os.WriteFile(file, text, 0o600))
-		again, err := config.LoadExperiment(file, config.Options{Formats: formats.All(), Presets: []config.Root{memoryRoot(nil)}, Env: environment(nil), Strict: true})
+		again, err := config.LoadExperiment(t.Context(), file, config.Options{Formats: formats.All(), Presets: []config.Root{memoryRoot(nil)}, Env: environment(nil), Strict: true})
 		require.NoError(t, err, string(text))
 		assert.True(t, exp.Modules[0].Params.Equal(again.Modules[0].Params), string(text))
 		assert.True(t, exp.Platform.Equal(again.Platform))

@@ -21,7 +21,7 @@ func Example() {
 		return
 	}
 	environ := backend.MapEnviron(nil)
-	experiment, err := config.LoadExperiment(file, config.Options{Formats: formats.All(), Presets: []config.Root{presets}, Env: environ.Lookup})
+	experiment, err := config.LoadExperiment(context.Background(), file, config.Options{Formats: formats.All(), Presets: []config.Root{presets}, Env: environ.Lookup})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -164,7 +164,7 @@ func (r *recorder) prepare(t *testing.T, framework string) train.Settings {
 		r.env = map[string]string{}
 	}
 	environ := backend.MapEnviron(r.env)
-	e, err := config.LoadExperiment(filepath.Join(r.dir, "exp.yaml"), config.Options{Formats: formats.All(), Presets: []config.Root{root}, Env: environ.Lookup})
+	e, err := config.LoadExperiment(t.Context(), filepath.Join(r.dir, "exp.yaml"), config.Options{Formats: formats.All(), Presets: []config.Root{root}, Env: environ.Lookup})
 	require.NoError(t, err)
 	backends, err := backend.NewRegistry(backend.Factory{
 		Framework: "recorder", New: func() backend.Adapter { return r }, Launches: r.launches,

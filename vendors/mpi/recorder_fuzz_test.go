@@ -14,7 +14,7 @@ func FuzzJudge(f *testing.F) {
 	f.Add(waits, `[]`)
 	f.Add("null", "{")
 	f.Fuzz(func(t *testing.T, first, second string) {
-		defer primustest.Measured(len(first) + len(second))()
+		defer primustest.Measured(t, len(first)+len(second))()
 		if text := judge(map[int]string{0: first, 2: second}, 3); len(text) > 1000+10*(len(first)+len(second)) {
 			t.Errorf("given %q and %q, judge answers %d bytes", first, second, len(text))
 		}

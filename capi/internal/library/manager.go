@@ -139,7 +139,7 @@ func (m *manager) fileLayer() (opmanager.PolicyLayer, error) {
 	if m.file == "" {
 		return opmanager.PolicyLayer{}, nil
 	}
-	file, err := policyfile.Read(m.file)
+	file, err := policyfile.Read(context.Background(), m.file)
 	if err != nil {
 		return opmanager.PolicyLayer{}, err
 	}

@@ -1,6 +1,7 @@
 package command_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/primus-fl/primus/cmd/primus/command"
@@ -115,9 +116,13 @@ func TestGraphsWithExtras(t *testing.T) {
 		fx.Decorate(func(s *patch.Set) *patch.Set { return s }),
 	)
 	for name, graph := range command.Graphs(extras) {
-		t.Run(name, func(t *testing.T) { assert.NoError(t, fx.ValidateApp(graph)) })
+		t.Run(name, func(t *testing.T) {
+			assert.NoError(t, fx.ValidateApp(graph, fx.Supply(fx.Annotate(t.Context(), fx.As(new(context.Context))))))
+		})
 	}
 	for name, graph := range command.Graphs(fx.Provide(func(chip) string { return "" }), fx.Invoke(func(string) {})) {
-		t.Run(name+" lacks a type", func(t *testing.T) { assert.ErrorContains(t, fx.ValidateApp(graph), "missing type") })
+		t.Run(name+" lacks a type", func(t *testing.T) {
+			assert.ErrorContains(t, fx.ValidateApp(graph, fx.Supply(fx.Annotate(t.Context(), fx.As(new(context.Context))))), "missing type")
+		})
 	}
 }

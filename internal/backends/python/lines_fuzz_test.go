@@ -18,7 +18,7 @@ func FuzzLines(f *testing.F) {
 		f.Add(line)
 	}
 	f.Fuzz(func(t *testing.T, line string) {
-		defer primustest.Measured(len(line))()
+		defer primustest.Measured(t, len(line))()
 		var l opLog
 		for rank := range 2 {
 			for _, e := range l.events(rank, line) {

@@ -3,11 +3,12 @@ package python
 import (
 	"errors"
 	"fmt"
-	"os"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/primus-fl/primus/internal/durable"
 	"github.com/primus-fl/primus/internal/pyreader"
 )
 
@@ -21,16 +22,13 @@ func OfPackage(dirs []string, modules ...string) (string, error) {
 	for _, dir := range dirs {
 		for _, module := range modules {
 			file := filepath.Join(dir, filepath.FromSlash(module))
-			text, err := os.ReadFile(file)
-			if errors.Is(err, os.ErrNotExist) {
+			text, err := durable.ReadRegular(file, maxFile)
+			if errors.Is(err, fs.ErrNotExist) {
 				tried = append(tried, file)
 				continue
 			}
 			if err != nil {
 				return "", err
-			}
-			if len(text) > maxFile {
-				return "", fmt.Errorf("%s: given %d bytes, want at most %d", file, len(text), maxFile)
 			}
 			return pyreader.Version(file, text)
 		}
@@ -52,7 +50,7 @@ func OfInstalled(dirs []string, name string) (string, error) {
 		}
 		slices.Sort(files)
 		for _, file := range files {
-			text, err := os.ReadFile(file)
+			text, err := durable.ReadRegular(file, maxFile)
 			if err != nil {
 				return "", err
 			}

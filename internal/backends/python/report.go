@@ -6,12 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/primus-fl/primus/internal/durable"
 	"github.com/primus-fl/primus/internal/launch"
 	"github.com/primus-fl/primus/internal/rundir"
 	"github.com/primus-fl/primus/opmanager"
@@ -42,10 +42,13 @@ type outcome struct {
 	warnings  []string
 }
 
+// maxReport bounds what the shim reports.
+const maxReport = 64 << 20
+
 // readReport reads what the shim reports. It is in the run directory, which nodes usually share. A
 // framework that is started without the shim has no report.
 func (t *trainer) readReport() error {
-	text, err := os.ReadFile(filepath.Join(filepath.Dir(t.plan.LogDir), launchDir, ReportName))
+	text, err := durable.ReadRegular(filepath.Join(filepath.Dir(t.plan.LogDir), launchDir, ReportName), maxReport)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

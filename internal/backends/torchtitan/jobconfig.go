@@ -2,20 +2,23 @@ package torchtitan
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"github.com/primus-fl/primus/internal/backends/python"
+	"github.com/primus-fl/primus/internal/durable"
 	"github.com/primus-fl/primus/internal/pyreader"
 )
 
 // jobConfigFile is where TorchTitan describes the configuration that it reads from TOML.
 const jobConfigFile = "torchtitan/config/job_config.py"
 
+// maxJobConfig bounds that file.
+const maxJobConfig = 16 << 20
+
 // readJobConfig reads the sections and keys of the job configuration of a source tree.
 func readJobConfig(tree string) (map[string]pyreader.Field, error) {
 	file := filepath.Join(tree, filepath.FromSlash(jobConfigFile))
-	text, err := os.ReadFile(file)
+	text, err := durable.ReadRegular(file, maxJobConfig)
 	if err != nil {
 		if python.Exists(filepath.Join(tree, "torchtitan")) {
 			return nil, fmt.Errorf("framework %s: the source tree %s has no %s: this layout, whose configuration is Python code, is not supported; want a version that reads TOML, such as 0.2.2",

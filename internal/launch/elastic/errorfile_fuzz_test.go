@@ -21,7 +21,7 @@ func FuzzErrorFile(f *testing.F) {
 	f.Add([]byte("null"))
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, text []byte) {
-		defer primustest.Measured(len(text))()
+		defer primustest.Measured(t, len(text))()
 		file := filepath.Join(dir, "error.json")
 		require.NoError(t, os.WriteFile(file, text, 0o600))
 		e, err := elastic.ReadError(file)

@@ -4,15 +4,16 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"math"
-	"os"
 	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/primus-fl/primus/internal/durable"
 	"github.com/primus-fl/primus/internal/launch"
 	"github.com/primus-fl/primus/internal/secret"
 )
@@ -135,6 +136,9 @@ func (m *manifest) pod(argv []string, env, volumes, mounts []any) object {
 	}
 }
 
+// maxMapped is what Kubernetes takes as a ConfigMap.
+const maxMapped = 1 << 20
+
 // flags returns the flags with the files that they name in the ConfigMap.
 func (m *manifest) flags() []Flag {
 	var flags []Flag
@@ -152,7 +156,11 @@ func (m *manifest) flags() []Flag {
 			if !filepath.IsAbs(file) {
 				file = filepath.Join(m.r.Dir, file)
 			}
-			text, err := os.ReadFile(file)
+			text, err := durable.ReadRegular(file, maxMapped)
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				m.faults = append(m.faults, fmt.Errorf("--%s: %w; a manifest cannot have it: mount the file with kubernetes.volume and name it in a primus.yaml of the image", f.Name, err))
+				break
+			}
 			if err != nil {
 				m.p.Notes = append(m.p.Notes, fmt.Sprintf("--%s: %s is no file of this machine, so the pods must have it", f.Name, f.Value))
 				break

@@ -3,12 +3,14 @@ package placement
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/primus-fl/primus/internal/durable"
 	"github.com/primus-fl/primus/internal/launch"
 	"github.com/primus-fl/primus/internal/secret"
 )
@@ -194,7 +196,10 @@ func (p *Plan) Write() error {
 		if err := os.MkdirAll(filepath.Dir(f.Path), 0o755); err != nil {
 			return fmt.Errorf("directory of the launcher's files: %w", err)
 		}
-		if err := os.WriteFile(f.Path, []byte(f.Content), 0o600); err != nil {
+		if err := durable.WritePrivate(f.Path, func(w io.Writer) error {
+			_, err := io.WriteString(w, f.Content)
+			return err
+		}); err != nil {
 			return fmt.Errorf("file of the launcher: %w", err)
 		}
 	}

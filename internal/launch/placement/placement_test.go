@@ -49,7 +49,7 @@ func load(t *testing.T, text string, options ...string) (*placement.Settings, er
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "launcher.yaml")
 	require.NoError(t, os.WriteFile(file, []byte(text), 0o644))
-	return placement.Load(formats.All(), t.TempDir(), file, options)
+	return placement.Load(t.Context(), formats.All(), t.TempDir(), file, options)
 }
 
 // plan plans a run with the text of a launcher file, and options.
@@ -68,7 +68,7 @@ func TestLayers(t *testing.T) {
 	require.NoError(t, os.WriteFile(user, []byte("slurm:\n  partition: mine\n  time: 1:30:00\ncontainer:\n  options:\n    volume: [/a:/a]\n"), 0o644))
 	file := filepath.Join(home, "given.yaml")
 	require.NoError(t, os.WriteFile(file, []byte("slurm: {partition: theirs, gpus_per_node: 4}\ncontainer: {options: {volume: [/b:/b], device: []}}\n"), 0o644))
-	s, err := placement.Load(formats.All(), home, file, []string{"slurm.account=me", "container.volume=/c:/c"})
+	s, err := placement.Load(t.Context(), formats.All(), home, file, []string{"slurm.account=me", "container.volume=/c:/c"})
 	require.NoError(t, err)
 	assert.Equal(t, 4, s.Slurm.GPUsPerNode)
 	assert.Equal(t, []string{"/a:/a", "/b:/b", "/c:/c"}, s.Container.Volume, "volumes of all layers count")

@@ -131,8 +131,8 @@ var withoutEffect = map[string]string{
 
 // Load reads the layers, the later ones over the earlier: defaults, the file of the user, a file
 // ("" for none), and options such as slurm.partition=gpu.
-func Load(formats *document.Formats, home, file string, options []string) (*Settings, error) {
-	base, _, err := formats.Parse(context.Background(), defaultsName, defaults)
+func Load(ctx context.Context, formats *document.Formats, home, file string, options []string) (*Settings, error) {
+	base, _, err := formats.Parse(ctx, defaultsName, defaults)
 	if err != nil {
 		return nil, err
 	}
@@ -148,7 +148,7 @@ func Load(formats *document.Formats, home, file string, options []string) (*Sett
 		if err != nil {
 			return nil, fmt.Errorf("launcher file: %w", err)
 		}
-		layer, duplicates, err := formats.Parse(context.Background(), path, text)
+		layer, duplicates, err := formats.Parse(ctx, path, text)
 		if err != nil {
 			return nil, err
 		}

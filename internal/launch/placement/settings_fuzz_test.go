@@ -17,6 +17,8 @@ import (
 
 // FuzzSettings reads launcher files and plans a run with each: the plan can be shown, and a
 // manifest is YAML for another reader too. Both cost in proportion to the length of the file.
+//
+// Oracle: second decoder.
 func FuzzSettings(f *testing.F) {
 	for _, text := range []string{
 		"slurm: {partition: gpu, time: '01:00', x-y: [a, 1]}", "container: {image: a, volume: [/a:/b], env: [A=b, C], options: {shm-size: 1g}}",
@@ -30,7 +32,7 @@ func FuzzSettings(f *testing.F) {
 		require.NoError(t, os.WriteFile(file, text, 0o600))
 		var s *placement.Settings
 		var err error
-		primustest.Cost(t, len(text), 50_000, func() { s, err = placement.Load(formats.All(), home, file, nil) })
+		primustest.Cost(t, len(text), 50_000, func() { s, err = placement.Load(t.Context(), formats.All(), home, file, nil) })
 		if err != nil {
 			return
 		}

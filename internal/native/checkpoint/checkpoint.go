@@ -15,6 +15,7 @@ import (
 	"strconv"
 
 	"github.com/primus-fl/primus/internal/durable"
+	"github.com/primus-fl/primus/internal/meter"
 	"github.com/primus-fl/primus/internal/safetensors"
 )
 
@@ -26,8 +27,8 @@ type Checkpoint struct {
 
 // Open verifies and opens the checkpoint at path, which is the directory of a checkpoint or that of
 // a Store; of a Store it takes the newest one. Nothing is skipped: a damaged checkpoint is a
-// *CorruptError. A Store without checkpoints gives an error that matches ErrNone.
-func Open(path string) (*Checkpoint, error) {
+// *CorruptError. A Store without checkpoints gives an error that matches ErrNone. It ends with ctx.
+func Open(ctx context.Context, path string) (*Checkpoint, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, fmt.Errorf("checkpoint: %w", err)
@@ -37,15 +38,15 @@ func Open(path string) (*Checkpoint, error) {
 	}
 	if _, isStep := parseDirName(filepath.Base(path)); !isStep {
 		if _, err := os.Stat(filepath.Join(path, manifestName)); errors.Is(err, fs.ErrNotExist) {
-			return openNewest(path)
+			return openNewest(ctx, path)
 		}
 	}
-	return openDir(path)
+	return openDir(ctx, path)
 }
 
 const onlyOwn = "load_hf begins with weights that other programs have saved"
 
-func openNewest(dir string) (*Checkpoint, error) {
+func openNewest(ctx context.Context, dir string) (*Checkpoint, error) {
 	found, err := list(dir)
 	if err != nil {
 		return nil, err
@@ -53,11 +54,11 @@ func openNewest(dir string) (*Checkpoint, error) {
 	if len(found) == 0 {
 		return nil, fmt.Errorf("%w in %s: want directories named %s with %s; %s", ErrNone, dir, dirName(100), manifestName, onlyOwn)
 	}
-	return openDir(found[0].path)
+	return openDir(ctx, found[0].path)
 }
 
 // openDir verifies the checkpoint whose directory is path.
-func openDir(path string) (*Checkpoint, error) {
+func openDir(ctx context.Context, path string) (*Checkpoint, error) {
 	m, err := readManifest(path)
 	if err != nil {
 		return nil, err
@@ -66,7 +67,7 @@ func openDir(path string) (*Checkpoint, error) {
 		return nil, &CorruptError{Path: path, File: manifestName, Got: fmt.Sprintf("step %d", m.Step), Want: fmt.Sprintf("step %d, as the directory is named", step)}
 	}
 	for _, f := range m.Files {
-		if err := verify(path, f); err != nil {
+		if err := verify(ctx, path, f); err != nil {
 			return nil, err
 		}
 	}
@@ -93,14 +94,17 @@ func openFile(dir string, want manifestFile) (*os.File, error) {
 }
 
 // verify compares the size and the checksum of a file of the checkpoint in dir.
-func verify(dir string, want manifestFile) error {
+func verify(ctx context.Context, dir string, want manifestFile) error {
 	f, err := openFile(dir, want)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
 	crc := crc32.New(castagnoli())
-	n, err := io.Copy(crc, f)
+	n, err := io.Copy(crc, meter.New(ctx, "reading "+f.Name(), "", meter.Budget{}).Reader(f))
+	if ctx.Err() != nil {
+		return err
+	}
 	if err != nil {
 		return unusable(dir, want.Name, "", err)
 	}

@@ -66,7 +66,7 @@ func TestWhatIsInTheWayIsKept(t *testing.T) {
 	}
 	assert.FileExists(t, filepath.Join(previous("1", "step-00000001"), "precious.bin"))
 	assert.FileExists(t, previous("1", "step-00000002"))
-	_, err := checkpoint.Open(previous("1", "step-00000003"))
+	_, err := checkpoint.Open(t.Context(), previous("1", "step-00000003"))
 	require.NoError(t, err)
 
 	save(t, newRun(t, dir, "a"), 4)

@@ -120,7 +120,7 @@ func TestWeightsOfOtherPrograms(t *testing.T) {
 	file := filepath.Join(dir, "model.safetensors")
 	write(t, file)
 	for _, path := range []string{dir, file} {
-		_, err := checkpoint.Open(path)
+		_, err := checkpoint.Open(t.Context(), path)
 		require.ErrorContains(t, err, "load_hf begins with weights that other programs have saved")
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -77,15 +76,23 @@ func (w *Writer) Reserve(name string, layout safetensors.Layout) error {
 	if err != nil {
 		return err
 	}
-	if err := os.Truncate(filepath.Join(w.dir, name), layout.Size); err != nil {
+	if err := extend(filepath.Join(w.dir, name), layout.Size); err != nil {
 		w.err = fmt.Errorf("checkpoint: write %s: %w", name, durable.Explain(err))
 	}
 	return w.err
 }
 
+func extend(path string, size int64) error {
+	f, err := durable.OpenWrite(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Truncate(size), f.Close())
+}
+
 // WritePieces writes pieces of a file that a Writer has reserved, and flushes them.
 func WritePieces(path string, pieces []Piece) (written []Written, err error) {
-	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	f, err := durable.OpenWrite(path)
 	if err != nil {
 		return nil, fmt.Errorf("checkpoint: %w", durable.Explain(err))
 	}

@@ -53,7 +53,7 @@ func TestPieces(t *testing.T) {
 				return
 			}
 			require.NoError(t, err)
-			_, err = checkpoint.Open(saved.Path) // compares the checksums
+			_, err = checkpoint.Open(t.Context(), saved.Path) // compares the checksums
 			require.NoError(t, err)
 			pieces, err := os.ReadFile(filepath.Join(saved.Path, "pieces"))
 			require.NoError(t, err)

@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -317,7 +318,7 @@ func (s *Store) newest(of func(found) bool) (*Checkpoint, []string, error) {
 			}
 			continue
 		}
-		c, err := openDir(f.path)
+		c, err := openDir(context.Background(), f.path)
 		if err == nil && s.set.Check != nil {
 			err = s.set.Check(c)
 		}
@@ -352,5 +353,5 @@ func (s *Store) Steps() ([]int64, error) {
 
 // Open verifies and opens the checkpoint of one step.
 func (s *Store) Open(step int64) (*Checkpoint, error) {
-	return openDir(filepath.Join(s.dir, dirName(step)))
+	return openDir(context.Background(), filepath.Join(s.dir, dirName(step)))
 }

@@ -256,8 +256,8 @@ func TestDamageIsFoundBeforeLoading(t *testing.T) {
 
 			// Named by the user: an error, also by way of the store's directory.
 			for _, open := range []func() (*checkpoint.Checkpoint, error){
-				func() (*checkpoint.Checkpoint, error) { return checkpoint.Open(newest) },
-				func() (*checkpoint.Checkpoint, error) { return checkpoint.Open(s.Dir()) },
+				func() (*checkpoint.Checkpoint, error) { return checkpoint.Open(t.Context(), newest) },
+				func() (*checkpoint.Checkpoint, error) { return checkpoint.Open(t.Context(), s.Dir()) },
 				func() (*checkpoint.Checkpoint, error) { return s.Open(200) },
 			} {
 				_, err := open()
@@ -315,28 +315,28 @@ func TestOpenByPath(t *testing.T) {
 	save(t, s, 1)
 	path := save(t, s, 2).Path
 
-	c, err := checkpoint.Open(s.Dir())
+	c, err := checkpoint.Open(t.Context(), s.Dir())
 	require.NoError(t, err)
 	assert.Equal(t, int64(2), c.Step())
 
 	renamed := filepath.Join(dir, "best")
 	require.NoError(t, os.Rename(path, renamed))
-	c, err = checkpoint.Open(renamed)
+	c, err = checkpoint.Open(t.Context(), renamed)
 	require.NoError(t, err)
 	assert.Equal(t, int64(2), c.Step())
 
 	wrong := filepath.Join(dir, "step-00000003")
 	require.NoError(t, os.Rename(renamed, wrong))
-	_, err = checkpoint.Open(wrong)
+	_, err = checkpoint.Open(t.Context(), wrong)
 	require.ErrorContains(t, err, "as the directory is named")
 
-	_, err = checkpoint.Open(filepath.Join(dir, "absent"))
+	_, err = checkpoint.Open(t.Context(), filepath.Join(dir, "absent"))
 	require.ErrorIs(t, err, os.ErrNotExist)
-	_, err = checkpoint.Open(dir)
+	_, err = checkpoint.Open(t.Context(), dir)
 	require.ErrorContains(t, err, "as the directory is named", "a store whose newest is damaged")
-	_, err = checkpoint.Open(t.TempDir())
+	_, err = checkpoint.Open(t.Context(), t.TempDir())
 	require.ErrorIs(t, err, checkpoint.ErrNone)
-	_, err = checkpoint.Open(filepath.Join(wrong, "model.safetensors"))
+	_, err = checkpoint.Open(t.Context(), filepath.Join(wrong, "model.safetensors"))
 	require.ErrorContains(t, err, "want the directory")
 }
 

@@ -98,7 +98,7 @@ func TestIrregularFiles(t *testing.T) {
 				path := save(t, s, 200).Path
 				require.NoError(t, os.Remove(filepath.Join(path, file)))
 				require.NoError(t, put(filepath.Join(path, file)))
-				_, err := checkpoint.Open(path)
+				_, err := checkpoint.Open(t.Context(), path)
 				var corrupt *checkpoint.CorruptError
 				require.ErrorAs(t, err, &corrupt)
 				assert.Equal(t, file, corrupt.File)

@@ -184,12 +184,14 @@ func TestParseBlend(t *testing.T) {
 }
 
 // FuzzParseBlend: what is accepted is written and read again without a change.
+//
+// Oracle: round trip.
 func FuzzParseBlend(f *testing.F) {
 	f.Add("0.7 a 0.3 b")
 	f.Add("1e3 x")
 	f.Add("a b")
 	f.Fuzz(func(t *testing.T, spec string) {
-		defer primustest.Measured(len(spec))()
+		defer primustest.Measured(t, len(spec))()
 		got, err := data.ParseBlend(spec)
 		if err != nil || len(got) == 1 && got[0].Path == spec {
 			return

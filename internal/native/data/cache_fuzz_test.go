@@ -13,6 +13,8 @@ import (
 
 // FuzzCacheReader feeds any bytes to the cache reader, with the footer checksum repaired in half of
 // the cases so that the fields behind it are reached. What it accepts must be what it would write.
+//
+// Oracle: round trip.
 func FuzzCacheReader(f *testing.F) {
 	c := newCache("dir", key{1, 2, 3}, 2)
 	for _, n := range []int{0, 2, 64} {

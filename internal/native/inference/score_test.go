@@ -176,7 +176,7 @@ func FuzzReadTask(f *testing.F) {
 	f.Add(`{"query": "a", "choices": ["b", "c"], "gold": 1}`)
 	f.Add("{\"choices\": [\"\", \"\"], \"gold\": 0}\n\n{}")
 	f.Fuzz(func(t *testing.T, text string) {
-		defer primustest.Measured(len(text))()
+		defer primustest.Measured(t, len(text))()
 		questions, err := inference.ReadTask("task", strings.NewReader(text))
 		if err != nil {
 			require.ErrorContains(t, err, "task: ")

@@ -213,7 +213,7 @@ func FuzzRead(f *testing.F) {
 	f.Add(`{"prompt": "a", "response": "b"}`)
 	f.Add(`{"prompt": "a", "chosen": "b", "rejected": [{"role": "assistant", "content": ""}]}`)
 	f.Fuzz(func(t *testing.T, line string) {
-		defer primustest.Measured(len(line))()
+		defer primustest.Measured(t, len(line))()
 		for _, pairs := range []bool{false, true} {
 			s, err := read(t, posttrain.Tuning{}, pairs, line)
 			if err != nil {

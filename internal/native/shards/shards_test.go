@@ -99,7 +99,7 @@ func TestRank(t *testing.T) {
 			names = append(names, f.Name())
 		}
 		assert.Subset(t, []string{".lock", "step-00000002"}, names)
-		c, err := checkpoint.Open(saved.Path)
+		c, err := checkpoint.Open(t.Context(), saved.Path)
 		require.NoError(t, err)
 		checkFile(t, c, "model.safetensors", "", m)
 		checkFile(t, c, "optimizer.safetensors", ".exp_avg", m)

@@ -54,7 +54,7 @@ type Folder struct {
 // checkpoints, or a folder of Hugging Face. Checkpoints are verified. Reading the weights ends with
 // ctx. The caller closes the Folder.
 func Open(ctx context.Context, dir string, s Settings) (*Folder, error) {
-	path, err := find(dir)
+	path, err := find(ctx, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +81,7 @@ func (f *Folder) describe() (err error) {
 }
 
 // find returns the directory with the weights that dir stands for.
-func find(dir string) (string, error) {
+func find(ctx context.Context, dir string) (string, error) {
 	const wanted = "want a directory: a checkpoint, a run, or a folder with " + configName + " and " + weightsName
 	info, err := os.Stat(dir)
 	if err != nil {
@@ -97,7 +97,7 @@ func find(dir string) (string, error) {
 	if isRun {
 		dir = filepath.Join(dir, checkpointsName)
 	}
-	c, err := checkpoint.Open(dir)
+	c, err := checkpoint.Open(ctx, dir)
 	if errors.Is(err, checkpoint.ErrNone) && isForeign(dir) {
 		return "", fmt.Errorf("weights: given %s, a checkpoint of TorchTitan or Megatron, want a folder of weights: make one of it with primus import", dir)
 	}

@@ -1,6 +1,7 @@
 package weights
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -21,12 +22,12 @@ import (
 // Import opens a checkpoint of TorchTitan or Megatron, or the newest one in a directory of them, as
 // a folder of weights. It does not say its architecture: that, and the tokenizer, are those of a
 // folder of Hugging Face, whose weights are not needed. The caller closes the Folder.
-func Import(checkpoint, like string) (*Folder, error) {
+func Import(ctx context.Context, checkpoint, like string) (*Folder, error) {
 	f := &Folder{path: like}
 	if err := f.describe(); err != nil {
 		return nil, err
 	}
-	c, err := openForeign(checkpoint)
+	c, err := openForeign(ctx, checkpoint)
 	if err != nil {
 		return nil, fmt.Errorf("weights: %w", err)
 	}
@@ -43,7 +44,7 @@ var (
 )
 
 // openForeign opens what a directory stands for.
-func openForeign(dir string) (*torchfile.Checkpoint, error) {
+func openForeign(ctx context.Context, dir string) (*torchfile.Checkpoint, error) {
 	steps, err := matching(dir, stepName)
 	if err != nil {
 		return nil, durable.Explain(err)
@@ -55,7 +56,7 @@ func openForeign(dir string) (*torchfile.Checkpoint, error) {
 		dir = filepath.Join(dir, steps[len(steps)-1])
 	}
 	if exists(dir, torchfile.MetadataName) {
-		return torchfile.OpenCheckpoint(dir)
+		return torchfile.OpenCheckpoint(ctx, dir)
 	}
 	ranks, err := matching(dir, rankName)
 	switch {
@@ -66,7 +67,7 @@ func openForeign(dir string) (*torchfile.Checkpoint, error) {
 	case len(ranks) == 0:
 		return nil, fmt.Errorf("%s has no %s, no mp_rank_00 and no directories step-N or iter_N: want a checkpoint of TorchTitan or Megatron", dir, torchfile.MetadataName)
 	}
-	return torchfile.OpenSaved(filepath.Join(dir, ranks[0], "model_optim_rng.pt"), "model")
+	return torchfile.OpenSaved(ctx, filepath.Join(dir, ranks[0], "model_optim_rng.pt"), "model")
 }
 
 // isForeign reports whether openForeign takes a directory for a checkpoint, or for several.

@@ -40,7 +40,7 @@ func TestImport(t *testing.T) {
 		want, err := weights.Open(t.Context(), like, weights.Settings{})
 		require.NoError(t, err)
 		defer want.Close()
-		got, err := weights.Import(filepath.Join("testdata/foreign", checkpoint), like)
+		got, err := weights.Import(t.Context(), filepath.Join("testdata/foreign", checkpoint), like)
 		require.NoError(t, err, checkpoint)
 		assert.Equal(t, contents(t, want), contents(t, got), checkpoint)
 		require.NoError(t, got.Close())
@@ -102,7 +102,7 @@ func TestImportRefuses(t *testing.T) {
 		require.NoError(t, os.CopyFS(checkpoint, os.DirFS(source)))
 		require.NoError(t, os.CopyFS(like, os.DirFS(hfFolder)))
 		spoil(t, checkpoint, like)
-		f, err := weights.Import(checkpoint, like)
+		f, err := weights.Import(t.Context(), checkpoint, like)
 		if err == nil {
 			_, err = f.Tensors()
 			assert.NoError(t, f.Close())
@@ -134,7 +134,7 @@ func TestImportOfDamagedCheckpoints(t *testing.T) {
 			text := slices.Clone(whole)
 			text[at] ^= byte(1 + at%255)
 			require.NoError(t, os.WriteFile(path, text, 0o644))
-			f, err := weights.Import(dir, hfFolder)
+			f, err := weights.Import(t.Context(), dir, hfFolder)
 			if err != nil {
 				continue
 			}

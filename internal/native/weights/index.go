@@ -46,6 +46,9 @@ func (f *Folder) shards() ([]shard, error) {
 	return shards, nil
 }
 
+// maxName is how many bytes the name of a file may have.
+const maxName = 255
+
 // parseIndex returns the files that an index lists, sorted by name, with the tensors of each.
 func parseIndex(text []byte) ([]shard, error) {
 	var index struct {
@@ -59,8 +62,8 @@ func parseIndex(text []byte) ([]shard, error) {
 	}
 	tensors := map[string][]string{}
 	for name, file := range index.WeightMap {
-		if !filepath.IsLocal(file) || strings.ContainsAny(file, `/\`) || filepath.Ext(file) != ".safetensors" {
-			return nil, fmt.Errorf("weight_map: tensor %q: given the file %q, want the name of a file *.safetensors in the same folder", name, file)
+		if !filepath.IsLocal(file) || strings.ContainsAny(file, `/\`) || filepath.Ext(file) != ".safetensors" || len(file) > maxName {
+			return nil, fmt.Errorf("weight_map: tensor %.255q: given the file %.255q, want the name of a file *.safetensors in the same folder", name, file)
 		}
 		tensors[file] = append(tensors[file], name)
 	}

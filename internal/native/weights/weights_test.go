@@ -412,7 +412,7 @@ func FuzzIndex(f *testing.F) {
 	config, err := json.Marshal(llama().HFConfig())
 	require.NoError(f, err)
 	f.Fuzz(func(t *testing.T, index []byte) {
-		defer primustest.Measured(len(index))()
+		defer primustest.Measured(t, len(index))()
 		dir := t.TempDir()
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "config.json"), config, 0o644))
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "model.safetensors.index.json"), index, 0o644))

@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/primus-fl/primus/internal/durable"
 )
 
 // witnesses are the functions of the C library by which code finds out where and when it runs.
@@ -26,11 +28,15 @@ const (
 // witnessed says what a library can see beside its operands, "" for nothing that is known.
 // Libraries other than those for ELF are not read.
 func witnessed(file string) string {
-	lib, err := elf.Open(file)
+	opened, err := durable.OpenRegular(file)
 	if err != nil {
 		return ""
 	}
-	defer lib.Close()
+	defer opened.Close()
+	lib, err := elf.NewFile(opened)
+	if err != nil {
+		return ""
+	}
 	imported, err := lib.ImportedSymbols()
 	if err != nil {
 		return ""
@@ -63,11 +69,15 @@ const oursBy = "primus_run"
 
 // ours reports whether a file is a library with the ops of this program.
 func ours(file string) bool {
-	lib, err := elf.Open(file)
+	opened, err := durable.OpenRegular(file)
 	if err != nil {
 		return false
 	}
-	defer lib.Close()
+	defer opened.Close()
+	lib, err := elf.NewFile(opened)
+	if err != nil {
+		return false
+	}
 	symbols, err := lib.DynamicSymbols()
 	return err == nil && slices.ContainsFunc(symbols, func(s elf.Symbol) bool { return s.Name == oursBy && s.Section != elf.SHN_UNDEF })
 }

@@ -22,7 +22,7 @@ func FuzzReport(f *testing.F) {
 	f.Add([]byte("printed by a library\n"), uint8(2))
 	f.Add([]byte(`{"said":null}`+"\n\n"+`{"said":[1e999]}`), uint8(5))
 	f.Fuzz(func(t *testing.T, data []byte, piece uint8) {
-		defer primustest.Measured(len(data))()
+		defer primustest.Measured(t, len(data))()
 		var got [][]byte
 		box := inbox{said: func(value []byte) error {
 			got = append(got, bytes.Clone(value))
@@ -51,7 +51,7 @@ func FuzzListener(f *testing.F) {
 	f.Add([]byte("primus: logs WARN+7 hello\nprimus: processes left over -9999999999999999999999\n"))
 	f.Add([]byte(strings.Repeat("x", 20000)))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		defer primustest.Measured(len(data))()
+		defer primustest.Measured(t, len(data))()
 		var l listener
 		lines := 0
 		l.line = func(line string) {

@@ -94,7 +94,7 @@ func TestMessageIsCutOff(t *testing.T) {
 func FuzzMessage(f *testing.F) {
 	f.Add(message(f).body)
 	f.Fuzz(func(t *testing.T, body []byte) {
-		defer primustest.Measured(len(body))()
+		defer primustest.Measured(t, len(body))()
 		data := make([]byte, 4096)
 		v, err := decode(listsOp, body, data)
 		if err != nil {
@@ -110,13 +110,14 @@ func FuzzMessage(f *testing.F) {
 	})
 }
 
+// Oracle: round trip.
 func FuzzReply(f *testing.F) {
 	var b bytes.Buffer
 	require.NoError(f, reply{declined, "not today"}.write(&b))
 	f.Add(b.Bytes())
 	f.Add([]byte{0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff})
 	f.Fuzz(func(t *testing.T, data []byte) {
-		defer primustest.Measured(len(data))()
+		defer primustest.Measured(t, len(data))()
 		r, err := readReply(bytes.NewReader(data))
 		if err != nil {
 			return

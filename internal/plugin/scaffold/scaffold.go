@@ -18,6 +18,7 @@ import (
 	"strings"
 
 	"github.com/primus-fl/primus/internal/buildinfo"
+	"github.com/primus-fl/primus/internal/durable"
 	"github.com/primus-fl/primus/internal/plugin"
 	"github.com/primus-fl/primus/ops/norm"
 	"github.com/primus-fl/primus/vendors/abi"
@@ -116,6 +117,9 @@ func (p Project) Write(dir string) error {
 		return err
 	}
 	dir = filepath.Clean(dir)
+	if err := durable.CheckWritable(filepath.Dir(dir)); err != nil {
+		return err
+	}
 	work, err := os.MkdirTemp(filepath.Dir(dir), "."+filepath.Base(dir)+".tmp-")
 	if err != nil {
 		return err

@@ -56,7 +56,7 @@ func FuzzBodies(f *testing.F) {
 	server := httptest.NewServer(h)
 	f.Cleanup(server.Close)
 	f.Fuzz(func(t *testing.T, body string, chat bool) {
-		defer primustest.Measured(len(body))()
+		defer primustest.Measured(t, len(body))()
 		path := "/v1/completions"
 		if chat {
 			path = "/v1/chat/completions"

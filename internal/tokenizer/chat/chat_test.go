@@ -172,7 +172,7 @@ func FuzzTemplate(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, source string) {
-		defer primustest.Measured(len(source))()
+		defer primustest.Measured(t, len(source))()
 		if len(source) > 1000 {
 			return
 		}

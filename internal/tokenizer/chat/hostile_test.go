@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/primus-fl/primus/internal/meter"
+	"github.com/primus-fl/primus/internal/primustest"
 	"github.com/primus-fl/primus/internal/tokenizer/chat"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -84,7 +85,9 @@ func hostile(seed uint64) []string {
 func TestHostileTemplates(t *testing.T) {
 	t.Parallel()
 	over := 0
-	for _, source := range hostile(1) {
+	all := hostile(1)
+	primustest.Documented(t, "chat templates", len(all))
+	for _, source := range all {
 		text, _, err := parse(t, source).Render(t.Context(), nil, time.Time{})
 		if fault, ok := err.(*chat.Error); err != nil && assert.True(t, ok, "%s: %v", source, err) && fault.Err != nil { //nolint:errorlint // never wrapped
 			over++

@@ -111,7 +111,7 @@ func TestTokenizerAndBlend(t *testing.T) {
 	assert.Greater(t, last.ValidBytes, last.ValidTokens, "a token has more than a byte")
 	assert.NotZero(t, last.ValidTokens%32, "ends of documents do not count")
 
-	c, err := checkpoint.Open(l.path("whole", "checkpoints"))
+	c, err := checkpoint.Open(t.Context(), l.path("whole", "checkpoints"))
 	require.NoError(t, err)
 	for _, dir := range []string{c.Path(), l.path("whole")} {
 		again, err := tokenizer.Load(dir)
@@ -131,7 +131,7 @@ func TestTokenizerAndBlend(t *testing.T) {
 	assert.Equal(t, float64(tok.EOS()), config["eos_token_id"])
 
 	require.NoError(t, l.train(t.Context(), "derived", args[0], args[1], "train_iters=1"), "the vocabulary of the preset is that of bytes")
-	c, err = checkpoint.Open(l.path("derived", "checkpoints"))
+	c, err = checkpoint.Open(t.Context(), l.path("derived", "checkpoints"))
 	require.NoError(t, err)
 	require.NoError(t, c.JSON("config.json", &config))
 	assert.Equal(t, 320.0, config["vocab_size"], "300 tokens, in an even shape")

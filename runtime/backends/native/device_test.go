@@ -53,7 +53,7 @@ func TestTrainOnADevice(t *testing.T) {
 // weightsOf returns the weights in the last checkpoint of a run.
 func weightsOf(t *testing.T, l *lab, run string) []byte {
 	t.Helper()
-	c, err := checkpoint.Open(l.path(run, "checkpoints"))
+	c, err := checkpoint.Open(t.Context(), l.path(run, "checkpoints"))
 	require.NoError(t, err)
 	data, err := os.ReadFile(filepath.Join(c.Path(), "model.safetensors"))
 	require.NoError(t, err)

@@ -98,7 +98,7 @@ modules:
 // experiment loads the experiment under a name.
 func (l *lab) experiment(name string, overrides ...string) *config.Experiment {
 	l.t.Helper()
-	experiment, err := config.LoadExperiment(filepath.Join(l.dir, "exp.yaml"), config.Options{
+	experiment, err := config.LoadExperiment(l.t.Context(), filepath.Join(l.dir, "exp.yaml"), config.Options{
 		Formats:   formats.All(),
 		Presets:   []config.Root{{Name: "embedded", FS: configs.FS()}},
 		Overrides: append(append([]string{}, tiny...), overrides...),

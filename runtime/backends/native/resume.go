@@ -237,7 +237,7 @@ func (t *trainer) findCheckpoint() (*checkpoint.Checkpoint, error) {
 		}
 		return c, err
 	default:
-		c, err := checkpoint.Open(t.args.Load)
+		c, err := checkpoint.Open(context.Background(), t.args.Load)
 		if errors.Is(err, checkpoint.ErrNone) && sameDir(t.args.Load, t.store.Dir()) {
 			t.tc.Log.Info(fmt.Sprintf("%s is the directory of load and of save and holds no checkpoint yet: training starts from new weights", t.store.Dir()))
 			return nil, nil

@@ -20,7 +20,7 @@ import (
 // resave writes the newest checkpoint of a directory again with other content, as an intact one.
 func resave(t *testing.T, dir string, edit func(name, text string) string) {
 	t.Helper()
-	c, err := checkpoint.Open(dir)
+	c, err := checkpoint.Open(t.Context(), dir)
 	require.NoError(t, err)
 	files := map[string]string{}
 	for _, name := range c.Files() {
@@ -262,7 +262,7 @@ func TestADivergingRunKeepsGoodWeights(t *testing.T) {
 		for name, text := range good {
 			assert.True(t, l.tree(l.path("run", "checkpoints"))[name] == text, name)
 		}
-		c, err := checkpoint.Open(l.path("run", "checkpoints"))
+		c, err := checkpoint.Open(t.Context(), l.path("run", "checkpoints"))
 		require.NoError(t, err)
 		assert.Equal(t, int64(4), c.Step(), "no later weights are saved as good")
 		require.NoError(t, l.train(t.Context(), "run", "train_iters=6"))

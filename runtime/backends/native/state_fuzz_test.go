@@ -18,6 +18,8 @@ import (
 
 // FuzzState gives texts to the reader of trainer_state.json. A state that it accepts belongs to the
 // checkpoint, and is read again as what it is.
+//
+// Oracle: round trip.
 func FuzzState(f *testing.F) {
 	const step = 7
 	valid := 2.5
@@ -55,7 +57,7 @@ func FuzzState(f *testing.F) {
 	}
 	path := filepath.Join(c.Path(), stateFile)
 	f.Fuzz(func(t *testing.T, text []byte) {
-		defer primustest.Measured(len(text))()
+		defer primustest.Measured(t, len(text))()
 		read := func(text []byte) (*state, error) {
 			if err := os.WriteFile(path, text, 0o644); err != nil {
 				t.Fatal(err)

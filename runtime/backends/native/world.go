@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -194,7 +195,7 @@ func (t *trainer) seeTogether() error {
 	path := ""
 	if t.world.Leads() {
 		path = filepath.Join(t.store.Dir(), "ranks.tmp")
-		if err := os.WriteFile(path, nil, 0o644); err != nil {
+		if err := durable.WriteFile(path, func(io.Writer) error { return nil }); err != nil {
 			return fmt.Errorf("checkpoint: nothing can be saved in %s: %w", t.store.Dir(), durable.Explain(err))
 		}
 		defer os.Remove(path)
@@ -203,7 +204,7 @@ func (t *trainer) seeTogether() error {
 	if err != nil {
 		return err
 	}
-	f, err := os.OpenFile(string(shared), os.O_WRONLY, 0)
+	f, err := durable.OpenWrite(string(shared))
 	blind := 0.0
 	if err != nil {
 		blind = 1

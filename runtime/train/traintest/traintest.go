@@ -75,7 +75,7 @@ func (l *Lab) settings(t *testing.T) train.Settings {
 	if file == "" {
 		file = l.writeExperiment(t)
 	}
-	e, err := config.LoadExperiment(file, config.Options{
+	e, err := config.LoadExperiment(t.Context(), file, config.Options{
 		Formats: formats.All(), Presets: append(slices.Clone(l.Presets), config.Root{Name: "embedded presets", FS: configs.FS()}), Env: environ.Lookup,
 	})
 	if err != nil {

@@ -229,7 +229,7 @@ func FuzzLines(f *testing.F) {
 	f.Add([]byte("\r\n\n{}"))
 	f.Add([]byte(`{"text":"\ud800"}`))
 	f.Fuzz(func(t *testing.T, content []byte) {
-		defer primustest.Measured(len(content))()
+		defer primustest.Measured(t, len(content))()
 		if len(content) == 0 {
 			return
 		}

@@ -92,8 +92,11 @@ func lines(ctx context.Context, path string, from io.Reader, limit int, yield fu
 				return fmt.Errorf("read the corpus: %w", err)
 			}
 			offset += int64(len(text))
-			if size += len(text); size > limit {
+			if size += len(text); size > limit && l.limit == 0 {
 				l.limit, long = limit, nil
+				if err := yield(l); err != nil { // its end may be far
+					return err
+				}
 			}
 			if l.limit == 0 {
 				long = append(long, bytes.Clone(text))
@@ -113,10 +116,8 @@ func lines(ctx context.Context, path string, from io.Reader, limit int, yield fu
 			}
 			text = whole
 		}
-		if l.limit == 0 {
-			l.Text = bytes.TrimSpace(text)
-		}
-		if len(text) > 0 || l.limit > 0 {
+		l.Text = bytes.TrimSpace(text)
+		if len(text) > 0 && l.limit == 0 {
 			if err := yield(l); err != nil {
 				return err
 			}
@@ -158,7 +159,7 @@ func textOf(line []byte, key string) ([]byte, error) {
 	}
 	raw, ok := object[key]
 	if !ok {
-		return nil, fmt.Errorf("the object has no key %q, it has %s: name the key of the text with text_key", key, strings.Join(slices.Sorted(maps.Keys(object)), ", "))
+		return nil, fmt.Errorf("the object has no key %q, it has %.1000s: name the key of the text with text_key", key, strings.Join(slices.Sorted(maps.Keys(object)), ", "))
 	}
 	if bytes.Equal(raw, []byte("null")) {
 		return nil, nil

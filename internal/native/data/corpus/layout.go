@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/primus-fl/primus/internal/meter"
 )
 
 // Format is how files hold documents.
@@ -69,7 +71,7 @@ func layoutOf(path string, f Format) layout {
 // plain reports whether the bytes of the file are those of its document.
 func (l layout) plain() bool { return l.format == Text && l.compression == "" }
 
-// maxWindow bounds the memory that a zstd file can ask for.
+// maxWindow is the budget for what zstd data can refer back to, which the decoder keeps.
 const maxWindow = 128 << 20
 
 // decompress returns the content of a file of this layout.
@@ -107,6 +109,9 @@ func (c *counted) Read(p []byte) (int, error) {
 func unpackError(c compression, read int64, err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
 		return fmt.Errorf("the %s data ends too early, after %d bytes of the file: it is not whole", c, read)
+	}
+	if errors.Is(err, zstd.ErrWindowSizeExceeded) {
+		return &meter.Error{What: "unpacking", Limit: fmt.Sprintf("%d bytes for what the data refers back to", maxWindow), Remedy: "compress it again without --ultra and --long"}
 	}
 	return fmt.Errorf("the %s data is damaged before byte %d of the file: %w", c, read, err)
 }

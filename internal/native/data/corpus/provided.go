@@ -56,7 +56,7 @@ func unpackProvided(name string) (string, error) {
 	root := filepath.Join(cache, "primus", "files", hex.EncodeToString(sum.Sum(nil)[:8]))
 	for file, text := range texts {
 		target := filepath.Join(root, filepath.FromSlash(file))
-		if there, err := os.ReadFile(target); err == nil && bytes.Equal(there, text) {
+		if there, err := durable.ReadRegular(target, int64(len(text))); err == nil && bytes.Equal(there, text) {
 			continue
 		}
 		if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {

@@ -171,7 +171,7 @@ func FuzzOpen(f *testing.F) {
 	f.Add(good)
 	f.Add(good[:40])
 	f.Fuzz(func(t *testing.T, idx []byte) {
-		defer primustest.Measured(len(idx))()
+		defer primustest.Measured(t, len(idx))()
 		prefix := filepath.Join(t.TempDir(), "set")
 		require.NoError(t, os.WriteFile(prefix+".idx", idx, 0o644))
 		require.NoError(t, os.WriteFile(prefix+".bin", bin, 0o644))

@@ -12,8 +12,7 @@
 //
 // Errors name the byte of the file at which a page begins. What is not supported is named. No
 // content of a file causes a panic, and the description of a file and each page have a budget: more
-// is a *meter.Error. The end of the context ends the work in the middle of a page, too, but for
-// pages of Snappy, which are unpacked at once (256 MiB in 0.4 s).
+// is a *meter.Error. The end of the context ends the work in the middle of a page, too.
 //
 // Source: Apache Parquet, format 2.11; Apache Thrift, compact protocol.
 package parquet

@@ -29,7 +29,7 @@ type codec int64
 
 const (
 	uncompressed codec = 0
-	snappy       codec = 1
+	snapped      codec = 1
 	gzipped      codec = 2
 	zstded       codec = 6
 )

@@ -12,7 +12,6 @@ import (
 	"math/bits"
 	"unsafe"
 
-	snappyformat "github.com/klauspost/compress/snappy"
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/primus-fl/primus/internal/meter"
@@ -202,13 +201,13 @@ func (p *pages) decompress(packed []byte, size int64) ([]byte, error) {
 	switch p.chunk.codec {
 	case uncompressed:
 		out = packed
-	case snappy:
-		n, lenErr := snappyformat.DecodedLen(packed)
-		if lenErr != nil || int64(n) != size {
+	case snapped:
+		n, elements, lenErr := snappyLen(packed)
+		if lenErr != nil || n != size {
 			return nil, fmt.Errorf("its compressed data is damaged: it has %d bytes without compression, want %d", n, size)
 		}
-		p.flat = grow(p.flat, n)
-		out, err = snappyformat.Decode(p.flat, packed)
+		p.flat = grow(p.flat, int(n))
+		out, err = p.flat, snappyDecode(p.meter, p.flat, elements)
 	case gzipped:
 		var r *gzip.Reader
 		if r, err = gzip.NewReader(bytes.NewReader(packed)); err == nil {

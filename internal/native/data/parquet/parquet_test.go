@@ -140,7 +140,7 @@ func FuzzParquet(f *testing.F) {
 		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		defer primustest.Measured(len(b))()
+		defer primustest.Measured(t, len(b))()
 		file, err := parquet.Open(t.Context(), bytes.NewReader(b), int64(len(b)))
 		if err != nil {
 			return

@@ -15,6 +15,7 @@ package eval
 
 import (
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"slices"
@@ -182,18 +183,19 @@ func (m *Machine) load(name string) *Module {
 
 // Parse reads a file of the tree.
 func (m *Machine) Parse(file string) (*syntax.File, error) {
-	info, err := fs.Stat(m.tree, file)
+	f, err := m.tree.Open(file)
 	if err != nil {
 		return nil, err
 	}
-	if info.Size() > maxSource {
-		return nil, fmt.Errorf("%s: given %d bytes, want at most %d", file, info.Size(), maxSource)
-	}
-	if err := m.Spend(int(info.Size())); err != nil {
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxSource+1))
+	if err != nil {
 		return nil, err
 	}
-	text, err := fs.ReadFile(m.tree, file)
-	if err != nil {
+	if len(text) > maxSource {
+		return nil, fmt.Errorf("%s: given more than %d bytes, want at most so many", file, maxSource)
+	}
+	if err := m.Spend(len(text)); err != nil {
 		return nil, err
 	}
 	return syntax.Parse(file, text, m.may)

@@ -220,7 +220,7 @@ func FuzzMachine(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		defer primustest.Measured(len(text))()
+		defer primustest.Measured(t, len(text))()
 		m := eval.New(files(map[string]string{"m.py": text}))
 		m.OnStore = func(s *eval.Store) { eval.Repr(s.Value) }
 		mod := m.Import("m").(*eval.Module)

@@ -102,7 +102,7 @@ func FuzzParse(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, source string) {
-		defer primustest.Measured(len(source))()
+		defer primustest.Measured(t, len(source))()
 		file, err := syntax.Parse("fuzz.py", []byte(source), nil)
 		if err != nil {
 			var fault *syntax.Error

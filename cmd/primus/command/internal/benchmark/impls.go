@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"math"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/graph"
 	"github.com/primus-fl/primus/device"
+	"github.com/primus-fl/primus/internal/durable"
 	"github.com/primus-fl/primus/internal/opbench"
 	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/primus-fl/primus/internal/stats"
@@ -120,6 +120,11 @@ func (o *implBenchmarkOptions) check(cmd *cobra.Command) ([]tensor.DType, error)
 	if o.more && o.report == "" {
 		return nil, cli.Usagef(cmd, "--append: given without --output-file")
 	}
+	if o.report != "" {
+		if err := durable.CheckFileWritable(o.report); err != nil {
+			return nil, fmt.Errorf("--output-file: %w", err)
+		}
+	}
 	if o.repeat == 0 {
 		return nil, cli.Usagef(cmd, "--repeat: given 0, want at least one sample")
 	}
@@ -163,7 +168,10 @@ func runImplBenchmark(cmd *cobra.Command, prog cli.Program, o implBenchmarkOptio
 			if err != nil {
 				return fmt.Errorf("draw the plot: %w", err)
 			}
-			if err := os.WriteFile(o.plot, png, 0o644); err != nil {
+			if err := durable.WriteFile(o.plot, func(w io.Writer) error {
+				_, err := w.Write(png)
+				return err
+			}); err != nil {
 				return fmt.Errorf("write the plot: %w", err)
 			}
 		}
@@ -189,15 +197,17 @@ func writeMarkdown(file string, more bool, title string, t *plaintext.Table, not
 	for _, note := range notes {
 		text += "\n- " + note + "\n"
 	}
-	mode := os.O_TRUNC
-	if more {
-		mode, text = os.O_APPEND, "\n"+text
+	if !more {
+		return durable.WriteFile(file, func(w io.Writer) error {
+			_, err := io.WriteString(w, text)
+			return err
+		})
 	}
-	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|mode, 0o644)
+	f, err := durable.OpenAppend(file)
 	if err != nil {
 		return err
 	}
-	_, err = f.WriteString(text)
+	_, err = f.WriteString("\n" + text)
 	return errors.Join(err, f.Close())
 }
 
@@ -283,9 +293,8 @@ func checkPlot(cmd *cobra.Command, file string) error {
 	if !strings.HasSuffix(strings.ToLower(file), ".png") {
 		return cli.Usagef(cmd, "--plot: given %q, want the name of a file that ends in .png", file)
 	}
-	f, err := os.OpenFile(file, os.O_CREATE|os.O_WRONLY, 0o644)
-	if err != nil {
+	if err := durable.CheckFileWritable(file); err != nil {
 		return fmt.Errorf("--plot: %w", err)
 	}
-	return f.Close()
+	return nil
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"os"
 	"slices"
@@ -30,7 +31,7 @@ func ApplyDefaults(cmd *cobra.Command) error {
 	if underHidden(cmd) {
 		return nil
 	}
-	s, err := LoadSettings(cmd.Root())
+	s, err := LoadSettings(cmd.Context(), cmd.Root())
 	if err != nil {
 		return err
 	}
@@ -59,12 +60,12 @@ func underHidden(cmd *cobra.Command) bool {
 
 // LoadSettings reads the files for the working directory. Their keys are flags of commands below
 // root.
-func LoadSettings(root *cobra.Command) (*settings.Settings, error) {
+func LoadSettings(ctx context.Context, root *cobra.Command) (*settings.Settings, error) {
 	dir, err := os.Getwd()
 	if err != nil {
 		return nil, err
 	}
-	s, err := settings.Load(dir)
+	s, err := settings.Load(ctx, dir)
 	if err != nil {
 		return nil, UsageError{err}
 	}

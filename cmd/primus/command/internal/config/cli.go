@@ -2,6 +2,7 @@ package config
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -51,7 +52,7 @@ With a COMMAND only its flags are shown; flags after it are taken into account.`
   primus config cli train
   primus config cli -o json train pretrain --threads 4`,
 		RunE: func(cmd *cobra.Command, line []string) error {
-			view, err := newCLIView(cmd.Root(), newRoot(prog), line)
+			view, err := newCLIView(cmd.Context(), cmd.Root(), newRoot(prog), line)
 			if err != nil {
 				return err
 			}
@@ -72,8 +73,8 @@ With a COMMAND only its flags are shown; flags after it are taken into account.`
 
 // newCLIView resolves the flags of a command line, or those of every command without one. No flag
 // of fresh has been given.
-func newCLIView(root, fresh *cobra.Command, line []string) (*cliView, error) {
-	s, err := cli.LoadSettings(root)
+func newCLIView(ctx context.Context, root, fresh *cobra.Command, line []string) (*cliView, error) {
+	s, err := cli.LoadSettings(ctx, root)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -22,7 +23,7 @@ exit code is 0 if nothing differs, else 1.`,
   primus config diff old.yaml new.yaml`,
 		Args: cli.Arguments(2, "experiments", "two: A B"),
 		RunE: func(cmd *cobra.Command, files []string) error {
-			return diffExperiments(prog, opts, files[0], files[1])
+			return diffExperiments(cmd.Context(), prog, opts, files[0], files[1])
 		},
 		ValidArgsFunction: completeExperiments(prog),
 	}
@@ -31,10 +32,10 @@ exit code is 0 if nothing differs, else 1.`,
 	return cmd
 }
 
-func diffExperiments(prog cli.Program, opts experiments.PresetOptions, files ...string) error {
+func diffExperiments(ctx context.Context, prog cli.Program, opts experiments.PresetOptions, files ...string) error {
 	var views []*document.Map
 	for _, file := range files {
-		experiment, err := opts.Read(file, nil)
+		experiment, err := opts.Read(ctx, file, nil)
 		if err != nil {
 			return err
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/primus-fl/primus"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/experiments"
+	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/internal/durable"
 	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/primus-fl/primus/internal/suggest"
@@ -106,7 +107,7 @@ func copyExamples(prog cli.Program, names []string, dir string, force bool) erro
 	files = append(files, data...)
 	var inTheWay []string
 	for _, file := range files {
-		there, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(file)))
+		there, err := durable.ReadRegular(filepath.Join(dir, filepath.FromSlash(file)), document.MaxSize)
 		text, readErr := fs.ReadFile(primus.Files(), file)
 		switch {
 		case readErr != nil:

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 
@@ -45,13 +46,13 @@ Values that have no effect and other probable mistakes are listed on standard er
 		if err := opts.Check(cmd, overrides); err != nil {
 			return err
 		}
-		return showExperiment(prog, opts, overrides)
+		return showExperiment(cmd.Context(), prog, opts, overrides)
 	})
 	return cmd
 }
 
-func showExperiment(prog cli.Program, opts showOptions, overrides []string) error {
-	experiment, err := opts.Load(opts.module, overrides)
+func showExperiment(ctx context.Context, prog cli.Program, opts showOptions, overrides []string) error {
+	experiment, err := opts.Load(ctx, opts.module, overrides)
 	if err != nil {
 		return err
 	}

@@ -63,7 +63,7 @@ func validateExperiments(ctx context.Context, prog cli.Program, opts experiments
 			return err
 		}
 		var report config.Report
-		experiment, err := opts.Read(file, nil)
+		experiment, err := opts.Read(ctx, file, nil)
 		if err == nil {
 			report = experiment.Report
 			experiments.LogReport(log, report)

@@ -3,6 +3,7 @@
 package dispatch
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -68,14 +69,14 @@ func OfModule(m *config.Module) Sources { return Sources{experiment: m, Env: Env
 
 // Load reads the files and returns the layers of the policy with all faults of all sources. The
 // second result is that of the policy file, nil when there is none.
-func (s *Sources) Load() (layers opmanager.PolicyLayers, file *policyfile.Layer, err error) {
+func (s *Sources) Load(ctx context.Context) (layers opmanager.PolicyLayers, file *policyfile.Layer, err error) {
 	if err := s.Tuning.load(); err != nil {
 		return layers, nil, cli.UsageError{Err: err}
 	}
 	layers = opmanager.PolicyLayers{opmanager.LayerTuning: s.Tuning.layer()}
 	var fileErr error
 	if s.file != "" {
-		if file, fileErr = policyfile.Read(s.file); fileErr == nil {
+		if file, fileErr = policyfile.Read(ctx, s.file); fileErr == nil {
 			layers[opmanager.LayerFile] = file.PolicyLayer
 		}
 		if _, unreadable := errors.AsType[*fs.PathError](fileErr); unreadable {

@@ -64,7 +64,7 @@ func (o *Checkout) WithPresets(experiment Options) Options {
 // Experiment resolves an experiment and says what a plan has to know about it, with the patches
 // that --patches names.
 func (o *Checkout) Experiment(ctx context.Context, prog cli.Program, experiment Options, patches, module string, overrides []string) (pyreader.Run, error) {
-	e, err := experiment.Load(module, overrides)
+	e, err := experiment.Load(ctx, module, overrides)
 	if err != nil {
 		return pyreader.Run{}, err
 	}
@@ -142,7 +142,7 @@ func variablesOf(e *config.Experiment) map[string]string {
 
 // PlanPatches plans an experiment with the patches of this program.
 func PlanPatches(ctx context.Context, prog cli.Program, run *RunOptions, s Stage, experiment *Options, overrides []string) (report.PatchPlan, error) {
-	e, err := experiment.Load(s.Module, overrides)
+	e, err := experiment.Load(ctx, s.Module, overrides)
 	if err != nil {
 		return report.PatchPlan{}, err
 	}

@@ -113,7 +113,7 @@ func (o overrideCompleter) parameters(cmd *cobra.Command, args []string) []docum
 	if file == StandardInput {
 		return nil // which is for the command
 	}
-	experiment, err := (&PresetOptions{ConfigsDirs: dirs, Program: o.prog}).Read(filepath.Clean(file), nil)
+	experiment, err := (&PresetOptions{ConfigsDirs: dirs, Program: o.prog}).Read(cmd.Context(), filepath.Clean(file), nil)
 	if err != nil || len(experiment.Modules) == 0 {
 		return nil
 	}

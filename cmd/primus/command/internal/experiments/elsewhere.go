@@ -17,7 +17,7 @@ import (
 
 // LoadLauncher reads a launcher file, "" for none, and the options that go over it, and completes
 // o from them.
-func LoadLauncher(prog cli.Program, o *launch.Options, file string, options []string) (*placement.Settings, error) {
+func LoadLauncher(ctx context.Context, prog cli.Program, o *launch.Options, file string, options []string) (*placement.Settings, error) {
 	loaded, err := graph.LoadFormats(prog.Extras)
 	if err != nil {
 		return nil, err
@@ -26,7 +26,7 @@ func LoadLauncher(prog cli.Program, o *launch.Options, file string, options []st
 	if err != nil {
 		home = ""
 	}
-	settings, err := placement.Load(loaded, home, file, options)
+	settings, err := placement.Load(ctx, loaded, home, file, options)
 	if err != nil {
 		return nil, cli.UsageError{Err: err}
 	}

@@ -2,6 +2,7 @@ package experiments
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -66,7 +67,7 @@ func exampleFor(name string) (Example, bool) {
 
 // Read loads an experiment: a file, an example by its name, or standard input. adapt changes how it
 // is loaded; it may be nil.
-func (o *PresetOptions) Read(name string, adapt func(*config.Options)) (*config.Experiment, error) {
+func (o *PresetOptions) Read(ctx context.Context, name string, adapt func(*config.Options)) (*config.Experiment, error) {
 	settings, err := o.settingsFor(name)
 	if err != nil {
 		return nil, err
@@ -89,7 +90,7 @@ func (o *PresetOptions) Read(name string, adapt func(*config.Options)) (*config.
 			return nil, err
 		}
 	}
-	e, err := config.LoadExperiment(file, settings)
+	e, err := config.LoadExperiment(ctx, file, settings)
 	if errors.Is(err, fs.ErrNotExist) && name != StandardInput {
 		err = fmt.Errorf("%w%s", err, absentHint(name))
 	}

@@ -3,6 +3,7 @@
 package experiments
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"log/slog"
@@ -148,9 +149,9 @@ func (o *Options) Check(cmd *cobra.Command, overrides []string) error {
 }
 
 // Load reads the experiment with its presets, and writes it resolved where that is asked for.
-func (o *Options) Load(module string, overrides []string) (*config.Experiment, error) {
+func (o *Options) Load(ctx context.Context, module string, overrides []string) (*config.Experiment, error) {
 	var loaded *document.Formats
-	experiment, err := o.Read(o.Config, func(s *config.Options) {
+	experiment, err := o.Read(ctx, o.Config, func(s *config.Options) {
 		s.Overrides, s.Module, s.Cache = overrides, module, nil
 		loaded = s.Formats
 	})

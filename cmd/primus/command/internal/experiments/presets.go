@@ -3,12 +3,14 @@ package experiments
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"path"
 	"slices"
 	"strings"
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
+	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/internal/suggest"
 )
 
@@ -55,7 +57,7 @@ func (o *PresetOptions) Presets() ([]Preset, error) {
 				return nil
 			}
 			known[p] = true
-			text, err := fs.ReadFile(root.FS, file)
+			text, err := readPreset(root.FS, file)
 			if err != nil {
 				return fmt.Errorf("read the preset %s: %w", path.Join(root.Name, file), err)
 			}
@@ -71,6 +73,16 @@ func (o *PresetOptions) Presets() ([]Preset, error) {
 		return strings.Compare(a.Framework+"\x00"+a.Kind+"\x00"+a.Name, b.Framework+"\x00"+b.Kind+"\x00"+b.Name)
 	})
 	return all, nil
+}
+
+// readPreset returns the content of a preset, of one that is too long its beginning.
+func readPreset(root fs.FS, file string) (text []byte, err error) {
+	f, err := root.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	return io.ReadAll(io.LimitReader(f, document.MaxSize))
 }
 
 // firstComment returns the first sentence of the comment that a file begins with.

@@ -33,7 +33,7 @@ type StepParams struct {
 // WithSteps runs f with what makes steps of the module that pretrain trains. name is that of the
 // command, for errors.
 func (o *TrainingOptions) WithSteps(ctx context.Context, prog cli.Program, name string, overrides []string, f func(StepParams) error) error {
-	experiment, err := o.Load(Pretrain.Module, overrides)
+	experiment, err := o.Load(ctx, Pretrain.Module, overrides)
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/service"
+	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/internal/fleet"
 	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/primus-fl/primus/opmanager/policyfile"
@@ -171,7 +172,7 @@ code is 1 in these cases.`,
 			if err != nil {
 				return err
 			}
-			text, err := readPolicy(args[0])
+			text, err := readPolicy(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
@@ -189,15 +190,15 @@ code is 1 in these cases.`,
 }
 
 // readPolicy returns the content of a policy file that has no faults.
-func readPolicy(file string) (string, error) {
-	if _, err := policyfile.Read(file); err != nil {
+func readPolicy(ctx context.Context, file string) (string, error) {
+	if _, err := policyfile.Read(ctx, file); err != nil {
 		return "", err
 	}
-	text, err := os.ReadFile(file)
+	text, err := document.ReadFile(file)
 	if err != nil {
 		return "", fmt.Errorf("read the policy: %w", err)
 	}
-	_, err = policyfile.Parse(context.Background(), file, text) // the file may have changed
+	_, err = policyfile.Parse(ctx, file, text) // the file may have changed
 	return string(text), err
 }
 

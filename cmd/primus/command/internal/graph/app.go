@@ -325,7 +325,7 @@ func WithManagerOf(ctx context.Context, prog cli.Program, set Config, f func(*op
 // Run builds the graph, starts it, runs f unless ctx has ended, and stops it. An interrupt does not
 // end the start: fx would then leave running what it has started.
 func Run(ctx context.Context, f func() error, options ...fx.Option) (err error) {
-	app := fx.New(options...)
+	app := fx.New(append(options, fx.Supply(fx.Annotate(ctx, fx.As(new(context.Context)))))...)
 	starting, cancel := context.WithTimeout(context.WithoutCancel(ctx), app.StartTimeout())
 	defer cancel()
 	if err := app.Start(starting); err != nil {
@@ -355,8 +355,8 @@ func cause(err error) error {
 	return whole
 }
 
-func newPolicy(set Config) (opmanager.PolicyLayers, oppolicy.Policy, *policyfile.Layer, policyfile.Plugins, error) {
-	layers, file, err := set.Policy.Load()
+func newPolicy(ctx context.Context, set Config) (opmanager.PolicyLayers, oppolicy.Policy, *policyfile.Layer, policyfile.Plugins, error) {
+	layers, file, err := set.Policy.Load(ctx)
 	plugins, pluginsErr := set.Policy.Plugins(cmp.Or(file, set.PluginsOf))
 	return layers, layers.Policy(), file, plugins, errors.Join(err, pluginsErr, set.Policy.CheckVariables(set.Log))
 }

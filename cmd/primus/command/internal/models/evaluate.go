@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"slices"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
+	"github.com/primus-fl/primus/internal/durable"
 	"github.com/primus-fl/primus/internal/native/data"
 	"github.com/primus-fl/primus/internal/native/data/corpus"
 	"github.com/primus-fl/primus/internal/native/inference"
@@ -112,7 +112,7 @@ type evaluateResults struct {
 func (o *evaluateOptions) run(ctx context.Context, prog cli.Program) error {
 	tasks := make([][]inference.Question, len(o.tasks))
 	for i, path := range o.tasks {
-		file, err := os.Open(path)
+		file, err := durable.OpenRegular(path)
 		if err != nil {
 			return fmt.Errorf("--task: %w", err)
 		}

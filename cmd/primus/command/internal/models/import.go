@@ -35,7 +35,7 @@ Existing files are not replaced.`,
 			if err := o.check(cmd); err != nil {
 				return err
 			}
-			return o.convert(prog, func() (*weights.Folder, error) { return weights.Import(o.checkpoint, like) })
+			return o.convert(prog, func() (*weights.Folder, error) { return weights.Import(cmd.Context(), o.checkpoint, like) })
 		},
 	}
 	flags := cmd.Flags()

@@ -7,9 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/primus-fl/primus/internal/durable"
 )
 
 // maxLine is the largest length of a line with a prompt.
@@ -20,7 +21,7 @@ func (o *generateOptions) read(stdin io.Reader) ([]generateRequest, error) {
 	name, in := "standard input", stdin
 	if o.prompts != "-" {
 		name = o.prompts
-		file, err := os.Open(name)
+		file, err := durable.OpenRegular(name)
 		if err != nil {
 			return nil, fmt.Errorf("--prompts: %w", err)
 		}

@@ -284,7 +284,7 @@ func namesOnly(words []string) []string {
 // there.
 func (l *line) elsewhere(cmd *cobra.Command, prog cli.Program) error {
 	o := launch.Options{Launcher: l.chain[0], Grace: cli.DefaultGrace}
-	settings, err := experiments.LoadLauncher(prog, &o, l.file, l.launcherOptions())
+	settings, err := experiments.LoadLauncher(cmd.Context(), prog, &o, l.file, l.launcherOptions())
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -137,7 +138,7 @@ func (o *bisectOptions) check(cmd *cobra.Command, overrides []string) error {
 
 // search runs the search and shows where it is.
 func (o *bisectOptions) search(cmd *cobra.Command, prog cli.Program, p experiments.StepParams) (*divergence.Report, error) {
-	set, end, err := o.settings(prog, p)
+	set, end, err := o.settings(cmd.Context(), prog, p)
 	if err != nil {
 		return nil, err
 	}
@@ -146,14 +147,14 @@ func (o *bisectOptions) search(cmd *cobra.Command, prog cli.Program, p experimen
 }
 
 // settings returns those of the search. end removes the line that shows where it is.
-func (o *bisectOptions) settings(prog cli.Program, p experiments.StepParams) (set divergence.Settings, end func(), err error) {
-	good, err := sideOf(p.Policy, "good", o.good, p.Registry.Snapshot())
+func (o *bisectOptions) settings(ctx context.Context, prog cli.Program, p experiments.StepParams) (set divergence.Settings, end func(), err error) {
+	good, err := sideOf(ctx, p.Policy, "good", o.good, p.Registry.Snapshot())
 	if err != nil {
 		return set, nil, err
 	}
 	bad := p.Policy
 	if o.bad != "" {
-		if bad, err = sideOf(p.Policy, "bad", o.bad, p.Registry.Snapshot()); err != nil {
+		if bad, err = sideOf(ctx, p.Policy, "bad", o.bad, p.Registry.Snapshot()); err != nil {
 			return set, nil, err
 		}
 	}
@@ -167,13 +168,13 @@ func (o *bisectOptions) settings(prog cli.Program, p experiments.StepParams) (se
 
 // sideOf returns one of the two policies: base with an order of tokens for all ops, or that of a
 // file. The order of base follows the tokens.
-func sideOf(base oppolicy.Policy, side, text string, snap *opregistry.Snapshot) (oppolicy.Policy, error) {
+func sideOf(ctx context.Context, base oppolicy.Policy, side, text string, snap *opregistry.Snapshot) (oppolicy.Policy, error) {
 	info, err := os.Stat(text)
 	if errors.Is(err, fs.ErrNotExist) && (filepath.Ext(text) == ".yaml" || strings.ContainsRune(text, filepath.Separator)) {
 		return base, cli.UsageError{Err: fmt.Errorf("--%s: there is no file %s; want a policy file, or tokens such as vendor:onednn|flagos", side, text)}
 	}
 	if err == nil && info.Mode().IsRegular() {
-		file, err := policyfile.Read(text)
+		file, err := policyfile.Read(ctx, text)
 		if err != nil {
 			return base, cli.UsageError{Err: fmt.Errorf("--%s: %w", side, err)}
 		}

@@ -19,7 +19,7 @@ import (
 func (o *bisectOptions) rank(cmd *cobra.Command, prog cli.Program, overrides []string) error {
 	var found *divergence.Ranking
 	err := o.WithSteps(cmd.Context(), prog, "ops bisect", overrides, func(p experiments.StepParams) error {
-		set, end, err := o.settings(prog, p)
+		set, end, err := o.settings(cmd.Context(), prog, p)
 		if err != nil {
 			return err
 		}

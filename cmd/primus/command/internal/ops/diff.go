@@ -90,7 +90,7 @@ func diffSides(ctx context.Context, prog cli.Program, from, to dispatch.Sources,
 	var layers [2]opmanager.PolicyLayers
 	for i, s := range []dispatch.Sources{from, to} {
 		var file *policyfile.Layer
-		if layers[i], file, err = s.Load(); err != nil {
+		if layers[i], file, err = s.Load(ctx); err != nil {
 			return nil, err
 		}
 		if plugins[i], err = s.Plugins(file); err != nil {

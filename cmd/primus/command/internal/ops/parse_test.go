@@ -16,7 +16,7 @@ func FuzzCatalog(f *testing.F) {
 	f.Add(`[{"op": "x", "impl_id": "a", "kind": "vendor"}]`)
 	f.Add("[{\"op\"\xff: [}")
 	f.Fuzz(func(t *testing.T, text string) {
-		defer primustest.Measured(len(text))()
+		defer primustest.Measured(t, len(text))()
 		entries, err := ops.Parse("f", []byte(text))
 		if err == nil {
 			assert.LessOrEqual(t, len(entries), len(text))

@@ -1,15 +1,16 @@
 package ops
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
 	"strings"
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/dispatch"
+	"github.com/primus-fl/primus/internal/durable"
 	"github.com/spf13/cobra"
 )
 
@@ -60,7 +61,7 @@ wrong catalogue and no_candidate when nothing can be selected.`,
 			if err := sources.CheckVariables(log); err != nil {
 				return err
 			}
-			r, err := resolveFile(sources, args[0], file, cmd.InOrStdin())
+			r, err := resolveFile(cmd.Context(), sources, args[0], file, cmd.InOrStdin())
 			if output == cli.OutputJSON {
 				return printResolutionJSON(prog.Out, r, err)
 			}
@@ -80,8 +81,8 @@ wrong catalogue and no_candidate when nothing can be selected.`,
 }
 
 // resolveFile returns the resolution of an op by a catalogue in a file; "-" is stdin.
-func resolveFile(sources dispatch.Sources, op, file string, stdin io.Reader) (Resolution, error) {
-	layers, _, err := sources.Load()
+func resolveFile(ctx context.Context, sources dispatch.Sources, op, file string, stdin io.Reader) (Resolution, error) {
+	layers, _, err := sources.Load(ctx)
 	if err != nil {
 		return Resolution{}, codedError{codePolicy, err}
 	}
@@ -96,8 +97,11 @@ func resolveFile(sources dispatch.Sources, op, file string, stdin io.Reader) (Re
 	return r, nil
 }
 
+// maxCatalog bounds a file that lists impls.
+const maxCatalog = 64 << 20
+
 func readCatalogFile(file string, stdin io.Reader) ([]Entry, error) {
-	name, read := file, os.ReadFile
+	name, read := file, func(file string) ([]byte, error) { return durable.ReadRegular(file, maxCatalog) }
 	if file == "-" {
 		name, read = "standard input", func(string) ([]byte, error) { return io.ReadAll(stdin) }
 	}

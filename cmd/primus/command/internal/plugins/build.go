@@ -9,6 +9,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/internal/buildinfo"
+	"github.com/primus-fl/primus/internal/durable"
 	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/primus-fl/primus/internal/plugin/scaffold"
 	"github.com/spf13/cobra"
@@ -35,6 +36,9 @@ a directory with its source.`,
 			p, err := program(cmd, with, primus, output)
 			if err != nil {
 				return err
+			}
+			if err := durable.CheckFileWritable(p.Output); err != nil {
+				return fmt.Errorf("--output: %w", err)
 			}
 			built, err := p.Build(cmd.Context())
 			if err != nil {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/internal/durable"
@@ -61,7 +60,7 @@ func readReports(files []string) ([]*check.Report, error) {
 }
 
 func readReport(file string) (*check.Report, error) {
-	f, err := os.Open(file)
+	f, err := durable.OpenRegular(file)
 	if err != nil {
 		return nil, err
 	}

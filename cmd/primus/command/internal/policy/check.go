@@ -119,7 +119,7 @@ func checkPolicies(ctx context.Context, prog cli.Program, files []string, opts p
 
 // checkPolicy checks a policy file with the plugins that it names; m knows what is compiled in.
 func checkPolicy(ctx context.Context, set graph.Config, m *opmanager.Manager, file string, strict bool) error {
-	layer, err := policyfile.Read(file)
+	layer, err := policyfile.Read(ctx, file)
 	if err != nil {
 		return err
 	}

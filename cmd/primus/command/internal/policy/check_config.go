@@ -15,7 +15,7 @@ import (
 // checkForExperiment returns an error if a policy file, under the other sources of policy of an
 // experiment, leaves a call of its training without an impl.
 func checkForExperiment(ctx context.Context, prog cli.Program, log *slog.Logger, file, experiment string) error {
-	layer, err := policyfile.Read(file)
+	layer, err := policyfile.Read(ctx, file)
 	if err != nil {
 		return err
 	}

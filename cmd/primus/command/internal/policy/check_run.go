@@ -9,10 +9,10 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 	"time"
 
+	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/primus-fl/primus/opmanager"
 )
@@ -57,7 +57,7 @@ type runVerdict struct {
 // quarantines and bound ops. The run does not use the file.
 func checkForRun(ctx context.Context, service *url.URL, file string) (runVerdict, error) {
 	var v runVerdict
-	text, err := os.ReadFile(file)
+	text, err := document.ReadFile(file)
 	if err != nil {
 		return v, fmt.Errorf("read the policy: %w", err)
 	}

@@ -35,9 +35,9 @@ func newPolicyShowCommand(prog cli.Program) *cobra.Command {
   primus policy show --policy policy.yaml --prefer vendor
   TE_FL_PREFER=vendor TE_FL_DENY_VENDORS=acme primus policy show -o json`,
 		Args: cli.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			sources := opts.Sources(nil)
-			layers, file, err := sources.Load()
+			layers, file, err := sources.Load(cmd.Context())
 			plugins, pluginsErr := sources.Plugins(file)
 			log := slog.New(prog.Lines(prog.Err, slog.LevelWarn))
 			if err := errors.Join(err, pluginsErr, sources.CheckVariables(log)); err != nil {

@@ -78,7 +78,7 @@ func TestPolicyErrorsOfTrain(t *testing.T) {
 func TestMissingPolicyFile(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
-	tried := "stat policy.yml: no such file or directory (tried " + filepath.Join(dir, "policy.yml") + "); want a YAML file"
+	tried := "open policy.yml: no such file or directory (tried " + filepath.Join(dir, "policy.yml") + "); want a YAML file"
 	got := commandtest.Run(t, "policy", "show", "--policy", "policy.yml")
 	assert.Equal(t, 1, got.Code)
 	assert.Contains(t, commandtest.OnlyError(t, got), "flag --policy: policy: read policy file: "+tried)

@@ -131,6 +131,9 @@ func WaitForNodes(ctx context.Context, dir string, want Expected, timeout time.D
 	}
 }
 
+// maxNodeFile bounds the verdict of a node.
+const maxNodeFile = 16 << 20
+
 func readNodes(dir string) ([]Node, error) {
 	files, err := filepath.Glob(filepath.Join(dir, nodeDir, "*.json"))
 	if err != nil {
@@ -138,7 +141,7 @@ func readNodes(dir string) ([]Node, error) {
 	}
 	var nodes []Node
 	for _, file := range files {
-		text, err := os.ReadFile(file)
+		text, err := durable.ReadRegular(file, maxNodeFile)
 		if err != nil {
 			return nil, durable.Explain(err)
 		}

@@ -212,6 +212,9 @@ func aggregate(ctx context.Context, prog cli.Program, o smokeOptions, l Limits, 
 	return nil
 }
 
+// maxNodeList bounds a file that lists hosts.
+const maxNodeList = 16 << 20
+
 // expected returns the nodes of the job.
 func (o smokeOptions) expected(ctx context.Context) (Expected, error) {
 	want := Expected{Count: o.expectedNodes}
@@ -227,7 +230,7 @@ func (o smokeOptions) expected(ctx context.Context) (Expected, error) {
 	var text []byte
 	if o.nodeList != "" {
 		var err error
-		if text, err = os.ReadFile(o.nodeList); err != nil {
+		if text, err = durable.ReadRegular(o.nodeList, maxNodeList); err != nil {
 			return want, cli.UsageError{Err: fmt.Errorf("--expected-nodelist-file: %w", durable.Explain(err))}
 		}
 	} else if list := os.Getenv("SLURM_JOB_NODELIST"); list != "" {

@@ -151,7 +151,7 @@ func (f *pipelineFlags) run(prog cli.Program, cmd *cobra.Command) error {
 	var rows []pipelineRow
 	var drawn []pipeline.Drawn
 	for _, q := range requests {
-		t, err := q.table(formats)
+		t, err := q.table(cmd.Context(), formats)
 		if errors.Is(err, pipeline.ErrMicroBatches) && len(f.schedules) == 0 {
 			if _, err := fmt.Fprintf(prog.Err, "primus: left out: %s\n", strings.TrimPrefix(err.Error(), "pipeline: ")); err != nil {
 				return err
@@ -305,10 +305,10 @@ func isScheduleFile(name string) bool {
 }
 
 // table returns the table of a schedule.
-func (q request) table(formats *document.Formats) (pipeline.Table, error) {
+func (q request) table(ctx context.Context, formats *document.Formats) (pipeline.Table, error) {
 	switch {
 	case isScheduleFile(q.schedule):
-		return readSchedule(q.schedule, formats)
+		return readSchedule(ctx, q.schedule, formats)
 	case q.schedule == pipeline.Auto && q.only:
 		s := pipeline.Shape{Ranks: q.stages, MicroBatches: q.microBatches, Chunks: q.chunks, Placement: pipeline.Loop}
 		t, err := pipeline.SearchShape(s, q.times, q.limit)
@@ -330,8 +330,8 @@ func usage(err error) error {
 }
 
 // readSchedule reads a schedule of the user's own.
-func readSchedule(file string, formats *document.Formats) (pipeline.Table, error) {
-	doc, err := readDocument(file, formats)
+func readSchedule(ctx context.Context, file string, formats *document.Formats) (pipeline.Table, error) {
+	doc, err := readDocument(ctx, file, formats)
 	if err != nil {
 		return pipeline.Table{}, err
 	}
@@ -344,12 +344,12 @@ func readSchedule(file string, formats *document.Formats) (pipeline.Table, error
 }
 
 // readDocument reads a mapping from a file.
-func readDocument(file string, formats *document.Formats) (*document.Map, error) {
+func readDocument(ctx context.Context, file string, formats *document.Formats) (*document.Map, error) {
 	data, err := document.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}
-	root, duplicates, err := formats.Parse(context.Background(), file, data)
+	root, duplicates, err := formats.Parse(ctx, file, data)
 	if err != nil {
 		return nil, err
 	}

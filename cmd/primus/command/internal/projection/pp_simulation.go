@@ -88,7 +88,7 @@ func (f *pipelineFlags) readSimulation(cmd *cobra.Command, formats *document.For
 			return nil, cli.Usagef(cmd, "--%s: given beside --config, which has the schedules with their sizes and times: want one of the two", flag)
 		}
 	}
-	doc, err := readDocument(f.config, formats)
+	doc, err := readDocument(cmd.Context(), f.config, formats)
 	if err != nil {
 		return nil, err
 	}

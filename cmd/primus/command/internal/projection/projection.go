@@ -3,6 +3,7 @@ package projection
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -119,7 +120,7 @@ func (o *options) configure(prog cli.Program, cmd *cobra.Command, run func(cmd *
 		if err != nil {
 			return err
 		}
-		module, err := o.module(prog, append(overrides, more...))
+		module, err := o.module(cmd.Context(), prog, append(overrides, more...))
 		if err != nil {
 			return err
 		}
@@ -128,8 +129,8 @@ func (o *options) configure(prog cli.Program, cmd *cobra.Command, run func(cmd *
 }
 
 // module loads the experiment and returns the module that it trains.
-func (o *options) module(prog cli.Program, overrides []string) (*config.Module, error) {
-	experiment, err := o.Load(experiments.Pretrain.Module, overrides)
+func (o *options) module(ctx context.Context, prog cli.Program, overrides []string) (*config.Module, error) {
+	experiment, err := o.Load(ctx, experiments.Pretrain.Module, overrides)
 	if err != nil {
 		return nil, err
 	}

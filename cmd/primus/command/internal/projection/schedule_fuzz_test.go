@@ -27,7 +27,7 @@ func FuzzScheduleFile(f *testing.F) {
 		require.NoError(t, os.WriteFile(file, text, 0o600))
 		var table pipeline.Table
 		var err error
-		primustest.Cost(t, len(text), 20_000, func() { table, err = readSchedule(file, all) })
+		primustest.Cost(t, len(text), 20_000, func() { table, err = readSchedule(t.Context(), file, all) })
 		if err == nil {
 			require.NotEmpty(t, table.Name)
 		}

@@ -34,7 +34,7 @@ first one. A parameter that a run does not have is shown as -.`,
 			if err != nil {
 				return err
 			}
-			c, err := runs.Compare(all)
+			c, err := runs.Compare(cmd.Context(), all)
 			if err != nil {
 				return err
 			}

@@ -135,7 +135,7 @@ func (f *redoFlags) redo(cmd *cobra.Command, prog cli.Program, newRoot func(cli.
 	if !slices.ContainsFunc(logged, func(r rundir.Record) bool { return r.Step == int64(f.step) }) {
 		return nil, cli.Usagef(cmd, "--step: given %d, want one of the steps of run %s, %d to %d", f.step, run.ID, first, last)
 	}
-	stage, err := stageOf(prog, run)
+	stage, err := stageOf(cmd.Context(), prog, run)
 	if err != nil {
 		return nil, err
 	}
@@ -203,9 +203,9 @@ func (f *redoFlags) run(cmd *cobra.Command, name string) (runs.Run, error) {
 }
 
 // stageOf returns what the run trained.
-func stageOf(prog cli.Program, run runs.Run) (string, error) {
+func stageOf(ctx context.Context, prog cli.Program, run runs.Run) (string, error) {
 	opts := experiments.Options{PresetOptions: experiments.PresetOptions{Program: prog}}
-	experiment, err := opts.Read(filepath.Join(run.Dir, rundir.ConfigName), func(*config.Options) {})
+	experiment, err := opts.Read(ctx, filepath.Join(run.Dir, rundir.ConfigName), func(*config.Options) {})
 	if err != nil {
 		return "", err
 	}

@@ -3,7 +3,6 @@ package tokenizer
 
 import (
 	"io"
-	"os"
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/internal/durable"
@@ -38,12 +37,15 @@ func (s *source) load(cmd *cobra.Command) (*tokenizer.File, error) {
 	return tokenizer.Load(s.path)
 }
 
+// maxInput bounds a file that is encoded or decoded as a whole.
+const maxInput = 4 << 30
+
 // readInput returns the content of a file, or of standard input for -.
 func readInput(cmd *cobra.Command, file string) ([]byte, error) {
 	if file == "-" {
 		return io.ReadAll(cmd.InOrStdin())
 	}
-	data, err := os.ReadFile(file)
+	data, err := durable.ReadRegular(file, maxInput)
 	if err != nil {
 		return nil, durable.Explain(err)
 	}

@@ -41,6 +41,9 @@ and may be compressed (*.gz, *.zst).`,
 			if _, err := os.Lstat(file); err == nil && !force {
 				return fmt.Errorf("%s exists already: give another FILE to -o, or --force to replace it", file)
 			}
+			if err := durable.CheckFileWritable(file); err != nil {
+				return fmt.Errorf("-o: %w", err)
+			}
 			t, err := trainer.New(config)
 			if err != nil {
 				return cli.Usagef(cmd, "%w", err)

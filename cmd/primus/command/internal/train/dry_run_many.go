@@ -30,7 +30,7 @@ func dryRunMany(ctx context.Context, prog cli.Program, s experiments.Stage, opts
 			}
 			said.Reset()
 			plan, err := func() (*train.Plan, error) {
-				e, stage, err := opts.loadFor(file, s, overrides)
+				e, stage, err := opts.loadFor(ctx, file, s, overrides)
 				if err != nil {
 					return nil, err
 				}
@@ -67,8 +67,8 @@ func dryRunMany(ctx context.Context, prog cli.Program, s experiments.Stage, opts
 }
 
 // loadFor reads an experiment for a stage, or for the other one if it has only that.
-func (o *Options) loadFor(file string, s experiments.Stage, overrides []string) (*config.Experiment, experiments.Stage, error) {
-	e, err := o.Read(file, func(settings *config.Options) {
+func (o *Options) loadFor(ctx context.Context, file string, s experiments.Stage, overrides []string) (*config.Experiment, experiments.Stage, error) {
+	e, err := o.Read(ctx, file, func(settings *config.Options) {
 		settings.Overrides = overrides
 		if len(overrides) > 0 {
 			settings.Module = s.Module

@@ -1,6 +1,7 @@
 package train
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"strings"
@@ -20,7 +21,7 @@ func PolicyOf(args []string) (values map[string]string, problem error) {
 		return nil, err
 	}
 	sources := opts.PolicySources(module)
-	layers, _, err := sources.Load()
+	layers, _, err := sources.Load(context.Background())
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +60,7 @@ func moduleOf(args []string) (*Options, *config.Module, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	experiment, err := opts.Load("pre_trainer", overrides)
+	experiment, err := opts.Load(context.Background(), "pre_trainer", overrides)
 	if err != nil {
 		return nil, nil, err
 	}

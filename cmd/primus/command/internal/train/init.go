@@ -154,7 +154,7 @@ func trainTexts(cmd *cobra.Command, prog cli.Program, s experiments.Stage, opts 
 	if err := runStage(cmd, prog, s, opts, overrides); err != nil || opts.run.DryRun || opts.run.Launch.Launcher != "" {
 		return err
 	}
-	experiment, err := opts.Load(s.Module, overrides)
+	experiment, err := opts.Load(cmd.Context(), s.Module, overrides)
 	if err != nil {
 		return err
 	}

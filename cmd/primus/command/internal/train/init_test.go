@@ -94,7 +94,7 @@ func TestInit(t *testing.T) {
 		require.Zero(t, got.Code, got.Stderr)
 		assert.Contains(t, got.Out, "primus train --config "+tt.name+".yaml")
 		require.Zero(t, commandtest.Run(t, "train", "--config", tt.name+".yaml", "--dry-run").Code)
-		e, err := config.LoadExperiment(tt.name+".yaml", config.Options{
+		e, err := config.LoadExperiment(t.Context(), tt.name+".yaml", config.Options{
 			Formats: formats.All(), Presets: []config.Root{{Name: "embedded", FS: configs.FS()}}, Places: map[string]config.Place{"native": {WorkGroup: "w", UserName: "u", Workspace: "o"}},
 		})
 		require.NoError(t, err)

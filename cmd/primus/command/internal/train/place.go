@@ -32,7 +32,7 @@ func runElsewhere(
 	if err := placement.CheckOverrides(elsewhere[0], overrides); err != nil {
 		return err
 	}
-	experiment, err := opts.Load(s.Module, overrides)
+	experiment, err := opts.Load(cmd.Context(), s.Module, overrides)
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/primus-fl/primus/cmd/primus/command/internal/graph"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/service"
 	"github.com/primus-fl/primus/device"
+	"github.com/primus-fl/primus/internal/durable"
 	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/primus-fl/primus/internal/report"
 	"github.com/primus-fl/primus/internal/rundir"
@@ -39,7 +40,7 @@ const lastWord = 10 * time.Second
 // runTrain trains the module of a stage.
 func runTrain(ctx context.Context, prog cli.Program, s experiments.Stage, opts Options, overrides []string) error {
 	prog.Ending.SetGrace(opts.run.Grace + lastWord)
-	experiment, err := opts.Load(s.Module, overrides)
+	experiment, err := opts.Load(ctx, s.Module, overrides)
 	if err != nil {
 		return err
 	}
@@ -261,12 +262,15 @@ func warnWhenInterrupted(ctx context.Context, s *train.Settings, grace time.Dura
 	}
 }
 
+// maxManifest bounds the manifest of a run.
+const maxManifest = 16 << 20
+
 // checkManifest compares the decisions of m with the manifest in a file; "" is no file.
 func checkManifest(file string, m *opmanager.Manager) error {
 	if file == "" {
 		return nil
 	}
-	text, err := os.ReadFile(file)
+	text, err := durable.ReadRegular(file, maxManifest)
 	if err != nil {
 		return fmt.Errorf("--require-manifest: %w; want the manifest.json of another run", err)
 	}

@@ -144,7 +144,7 @@ func runStage(cmd *cobra.Command, prog cli.Program, s experiments.Stage, opts Op
 	if err != nil {
 		return cli.UsageError{Err: err}
 	}
-	settings, err := experiments.LoadLauncher(prog, &opts.run.Launch, opts.run.LauncherFile, opts.run.LauncherOptions)
+	settings, err := experiments.LoadLauncher(cmd.Context(), prog, &opts.run.Launch, opts.run.LauncherFile, opts.run.LauncherOptions)
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/experiments"
+	"github.com/primus-fl/primus/document"
 	"github.com/primus-fl/primus/internal/durable"
 	"github.com/primus-fl/primus/internal/native/data/corpus"
 	"github.com/primus-fl/primus/internal/plaintext"
@@ -55,7 +56,7 @@ func Experiment(ctx context.Context, prog cli.Program, s Settings) (file string,
 		return "", nil, badName(s.Name)
 	}
 	file = s.Name + ".yaml"
-	there, err := os.ReadFile(file)
+	there, err := durable.ReadRegular(file, document.MaxSize)
 	switch {
 	case err == nil && strings.HasPrefix(string(there), head+strings.Join(s.Texts, " ")+"\n"):
 		return file, nil, nil
