@@ -11,10 +11,12 @@
  *     ACME_EXIT     run ends the process
  *     ACME_ROUNDS   run changes the rounding mode of its thread
  *     ACME_CHDIR    run changes the working directory
- *     ACME_SIGNALS  run handles a signal
+ *     ACME_SIGNALS  run ignores a signal
+ *     ACME_HANDLES  run handles a signal
  *     ACME_SETENV   run sets a variable of the environment
  *     ACME_LOCALE   run changes the locale
- *     ACME_PRINTS   run prints
+ *     ACME_PRINTS   run prints to the standard output
+ *     ACME_WARNS    run prints to the standard error
  *     ACME_READS    run reads 64 bytes after the last element of rsigma
  *     ACME_KEEPS    calls with a million elements at the same addresses are not made again if some
  *                   of the elements are the same
@@ -42,6 +44,8 @@ const primus_plugin *primus_plugin_get_api(uint32_t abi_major) { return abi_majo
 static const primus_call *volatile current;
 #elif defined(ACME_LEAK)
 static void *volatile lost;
+#elif defined(ACME_HANDLES)
+static void handled(int number) { (void)number; }
 #elif defined(ACME_KEEPS)
 static int seen_before(const primus_call *call) {
     static const void *at[2];
@@ -97,13 +101,16 @@ static int32_t faulty_run(const primus_call *call) {
     if (chdir("/") != 0) return 1;
 #elif defined(ACME_SIGNALS)
     signal(SIGUSR2, SIG_IGN);
+#elif defined(ACME_HANDLES)
+    signal(SIGTERM, handled);
 #elif defined(ACME_SETENV)
     setenv("ACME_SECRET", "1", 1);
 #elif defined(ACME_LOCALE)
     setlocale(LC_ALL, "C.UTF-8");
 #elif defined(ACME_PRINTS)
     printf("acme says hello\n");
-    fflush(stdout);
+#elif defined(ACME_WARNS)
+    fprintf(stderr, "acme says hello\n");
 #endif
     return status;
 }

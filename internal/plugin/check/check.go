@@ -180,7 +180,7 @@ func Plugin(ctx context.Context, file string, set Settings) (*Report, error) {
 			return nil, err
 		}
 		if told.lines > 0 && fault == "" {
-			report.Notes = append(report.Notes, fmt.Sprintf("%s, %s printed %d lines to the standard output or error of the process, the first %q", impl.Op, impl.onDevice(), told.lines, told.line))
+			report.Notes = append(report.Notes, fmt.Sprintf("%s, %s printed %d lines to the standard error of the process, the first %q", impl.Op, impl.onDevice(), told.lines, told.line))
 		}
 		check := cmp.Or(told.Check, &OpReport{Op: impl.Op, Impl: impl.ID, Device: impl.Device})
 		if fault != "" {

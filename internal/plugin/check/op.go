@@ -153,7 +153,7 @@ func (c *checker) run() error {
 }
 
 // keepControl reports ops that change the floating-point environment or the state of the process,
-// or that have the ops of this program compute.
+// that print to its standard output, or that have the ops of this program compute.
 // The former is undone here, but the vendor's own tests may have passed because of it.
 func (c *checker) keepControl() error {
 	now := processState()
@@ -161,6 +161,10 @@ func (c *checker) keepControl() error {
 		c.before.forgive(now) // the driver of the device sets variables
 	}
 	changes := slices.Concat(c.plugin.Control(), c.before.changes(now))
+	flush()
+	if line := c.host.Printed(); line != "" {
+		changes = append(changes, fmt.Sprintf("it prints to the standard output, where commands write their results; the first line is %q", line))
+	}
 	for _, file := range mapped() {
 		if ours(file) {
 			changes = append(changes, fmt.Sprintf("it has loaded %s, the ops of this program: what it answers is not its own", file))
@@ -217,14 +221,14 @@ type Together struct {
 }
 
 const (
-	callsOfOne  = 500 // of a caller of hammer, or as many as fit into hammerLimit
-	hammerLimit = 3 * time.Second
+	callsOfOne  = 500 // of a caller of hammer, or as many as fit into its part of hammerLimit
+	hammerLimit = 2 * time.Second
 )
 
 // hammer calls the op from many goroutines, each with its own operands, and compares each result
 // with that of a single call.
 func (c *checker) hammer() error {
-	limit := hammerLimit
+	limit := hammerLimit / time.Duration(max(1, len(c.found.servedDTypes())))
 	if c.backend != nil {
 		limit /= 4 // a device has fewer threads to offer than the processor
 	}

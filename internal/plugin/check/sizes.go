@@ -72,6 +72,9 @@ const (
 	sizedElements = 1 << 22
 )
 
+// longCall is how long a call of one size takes at which a larger one is not made.
+const longCall = 200 * time.Millisecond
+
 // sizedFor makes the case of an op for a model; ok is false for an op that has none.
 func (z modelSize) sizedFor(m *opbench.Maker, op string) (work opbench.Case, ok bool, err error) {
 	of := func(ops []opregistry.Handle) bool {
@@ -107,21 +110,27 @@ func (c *checker) sizes(snap *opregistry.Snapshot, exec *opregistry.Exec) error 
 	if c.backend != nil {
 		memory = c.backend
 	}
-	bench := opbench.Bench{Device: memory, Exec: exec, Snap: snap, Settings: opbench.Settings{Repeat: 10, Budget: 300 * time.Millisecond}}
+	bench := opbench.Bench{Device: memory, Exec: exec, Snap: snap, Settings: opbench.Settings{Repeat: 10, Budget: 100 * time.Millisecond}}
 	for _, d := range c.found.servedDTypes() {
 		if d != tensor.F32 && d != tensor.BF16 {
 			continue
 		}
+		var took time.Duration // of a call of the last model
 		for _, z := range modelSizes() {
 			c.step("%s in %v", z.name, d)
 			found := Size{Model: z.name, DType: d}
+			slow := took > longCall
 			figures, err := bench.Measure(context.Background(), d, func(m *opbench.Maker) ([]opbench.Case, error) {
 				work, ok, err := z.sizedFor(m, c.name.Op)
 				if !ok || err != nil {
 					return nil, err
 				}
 				found.Shape = work.Shape
-				found.Result, found.Reason = c.compare(work, snap, exec)
+				if slow {
+					found.Result, found.Reason = NotCompared, fmt.Sprintf("a call of the size before took %v", took.Round(time.Millisecond))
+					return nil, nil
+				}
+				found.Result, found.Reason, took = c.compare(work, snap, exec)
 				return []opbench.Case{work}, nil
 			})
 			if err != nil {
@@ -150,18 +159,18 @@ func (c *checker) sizes(snap *opregistry.Snapshot, exec *opregistry.Exec) error 
 
 // compare makes the call of a case on the impl and on the baseline, and compares what they write;
 // then again at the same addresses after one element has changed, as no benchmark does.
-func (c *checker) compare(work opbench.Case, snap *opregistry.Snapshot, exec *opregistry.Exec) (result, reason string) {
-	result, reason = c.compareOnce(work, snap, exec)
+func (c *checker) compare(work opbench.Case, snap *opregistry.Snapshot, exec *opregistry.Exec) (result, reason string, took time.Duration) {
+	result, reason, took = c.compareOnce(work, snap, exec)
 	if result != Right {
-		return result, reason
+		return result, reason, took
 	}
 	if err := change(work.Call.Operands()); err != nil {
-		return NotCompared, err.Error()
+		return NotCompared, err.Error(), took
 	}
-	if result, reason = c.compareOnce(work, snap, exec); result == Wrong {
+	if result, reason, _ = c.compareOnce(work, snap, exec); result == Wrong {
 		reason = "in the second call at the same addresses, with an element that is another: " + reason
 	}
-	return result, reason
+	return result, reason, took
 }
 
 // change gives the largest operand of numbers that is only read another element, and fills those
@@ -194,8 +203,8 @@ func change(operands []opregistry.Operand) error {
 }
 
 // compareOnce makes the call of a case on the impl and on the baseline, and compares what they
-// write.
-func (c *checker) compareOnce(work opbench.Case, snap *opregistry.Snapshot, exec *opregistry.Exec) (result, reason string) {
+// write. It also returns how long the call of the impl took.
+func (c *checker) compareOnce(work opbench.Case, snap *opregistry.Snapshot, exec *opregistry.Exec) (result, reason string, took time.Duration) {
 	op, _ := snap.Index(c.name.Op)
 	var mine, other *opregistry.Entry
 	for i := range snap.Impls(op) {
@@ -226,7 +235,7 @@ func (c *checker) compareOnce(work opbench.Case, snap *opregistry.Snapshot, exec
 			side.Err = errors.Join(side.Err, o.Tensor.SetFloat64s(before[i]))
 		}
 		if side.Err == nil {
-			_, side.Err = side.Time(1)
+			took, side.Err = side.Time(1)
 		}
 		return side.Err
 	}
@@ -241,18 +250,18 @@ func (c *checker) compareOnce(work opbench.Case, snap *opregistry.Snapshot, exec
 	}
 	switch err := call(mine); {
 	case errors.Is(err, opregistry.ErrUnsupported):
-		return Declined, err.Error()
+		return Declined, err.Error(), took
 	case err != nil:
-		return Wrong, err.Error()
+		return Wrong, err.Error(), took
 	case want == nil:
-		return NotCompared, without
+		return NotCompared, without, took
 	}
 	for i, o := range written {
 		if reason := differs(work.Op, o, want[i]); reason != "" {
-			return Wrong, fmt.Sprintf("%s: %s of %s", o.Name, reason, other.ID)
+			return Wrong, fmt.Sprintf("%s: %s of %s", o.Name, reason, other.ID), took
 		}
 	}
-	return Right, ""
+	return Right, "", took
 }
 
 func contents(operands []opregistry.Operand) [][]float64 {

@@ -26,7 +26,7 @@ const (
 	minMeasured    = 300 * time.Microsecond
 	maxMeasured    = 256 << 20 // bytes of operands
 	measureSamples = 50
-	measureLimit   = time.Second // of each impl
+	measureLimit   = 250 * time.Millisecond // of each impl
 )
 
 // Speed says how long a call takes, in microseconds.

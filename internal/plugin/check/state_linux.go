@@ -7,13 +7,18 @@ import (
 	"strings"
 	"unsafe"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/primus-fl/primus/vendors/loader"
 )
 
 // state is what the code of a plugin may not change in its process, by name.
 type state map[string]string
 
-const environment = "the environment"
+const (
+	environment = "the environment"
+	handlers    = "the handlers of signals"
+)
 
 // forgive takes the variables of a later state for those of this one.
 func (s state) forgive(now state) { s[environment] = now[environment] }
@@ -42,7 +47,30 @@ func processState() state {
 	if environ, err := loader.Global("environ"); err == nil {
 		s[environment] = strings.Join(variables(environ), "\n")
 	}
+	if sigaction, err := loader.Global("sigaction"); err == nil {
+		s[handlers] = strings.Join(handlersOf(sigaction), "\n")
+	}
 	return s
+}
+
+// handlersOf returns the handlers of the signals that can have one. Go has handlers of its own for
+// nearly all of them, so that another one does not change which signals have one.
+func handlersOf(sigaction uintptr) []string {
+	var list []string
+	for s := unix.SIGHUP; s <= unix.SIGSYS; s++ {
+		var action [64]uintptr // its first word is the handler
+		if int32(loader.Call(sigaction, uintptr(s), 0, uintptr(unsafe.Pointer(&action)))) == 0 {
+			list = append(list, fmt.Sprintf("%s=%#x", unix.SignalName(s), action[0]))
+		}
+	}
+	return list
+}
+
+// flush makes the C library print what it has kept.
+func flush() {
+	if fflush, err := loader.Global("fflush"); err == nil {
+		loader.Call(fflush, 0) // all files
+	}
 }
 
 // variables returns the environment of code that is not Go, in order. environ is the address of the
@@ -96,15 +124,15 @@ func text(at uintptr) string {
 }
 
 // changes says what differs between two states of a process. It does not print the environment,
-// which may have secrets, but the names of the variables.
+// which may have secrets, but the names of the variables, and of the signals.
 func (s state) changes(now state) []string {
 	var found []string
 	for name, was := range s {
 		is := now[name]
 		switch {
 		case is == was:
-		case name == environment:
-			found = append(found, fmt.Sprintf("it changed the environment: %s", strings.Join(differing(was, is), ", ")))
+		case name == environment || name == handlers:
+			found = append(found, fmt.Sprintf("it changed %s: %s", name, strings.Join(differing(was, is), ", ")))
 		default:
 			found = append(found, fmt.Sprintf("it changed %s from %s to %s", name, was, is))
 		}
@@ -113,7 +141,7 @@ func (s state) changes(now state) []string {
 	return found
 }
 
-// differing returns the names of the variables that only one of two environments has.
+// differing returns the names of the lines NAME=VALUE that only one of two texts has.
 func differing(was, is string) []string {
 	one, other := strings.Split(was, "\n"), strings.Split(is, "\n")
 	var names []string

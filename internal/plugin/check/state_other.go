@@ -13,4 +13,6 @@ func (state) forgive(state) {}
 
 func hide([]string) {}
 
+func flush() {}
+
 func mapped() []string { return nil }

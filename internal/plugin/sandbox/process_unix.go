@@ -47,3 +47,32 @@ func takeStdout() (*os.File, error) {
 	}
 	return os.NewFile(uintptr(fd), "stdout"), nil
 }
+
+// catchStdout makes the standard output of this process a pipe, and returns what reads from it all
+// that libraries have printed, without waiting for more. A library that prints more than the pipe
+// holds does not wait either: the rest is lost.
+func catchStdout() (read func() []byte, err error) {
+	var ends [2]int
+	if err := unix.Pipe(ends[:]); err != nil {
+		return nil, fmt.Errorf("sandbox: catch what a plugin prints: %w", err)
+	}
+	for _, fd := range ends {
+		unix.CloseOnExec(fd)
+		if err := unix.SetNonblock(fd, true); err != nil {
+			return nil, fmt.Errorf("sandbox: catch what a plugin prints: %w", err)
+		}
+	}
+	if err := unix.Dup2(ends[1], unix.Stdout); err != nil {
+		return nil, fmt.Errorf("sandbox: catch what a plugin prints: %w", err)
+	}
+	return func() (all []byte) {
+		var part [4096]byte
+		for {
+			n, err := unix.Read(ends[0], part[:])
+			if err != nil || n <= 0 {
+				return all
+			}
+			all = append(all, part[:n]...)
+		}
+	}, unix.Close(ends[1])
+}

@@ -28,7 +28,7 @@ type Watch struct {
 	// Step, if it is not nil, is called with each step that the child begins.
 	Step func(name string)
 	// Printed, if it is not nil, is called with each line that the code of the plugin prints to its
-	// standard output or error.
+	// standard error.
 	Printed func(line string)
 	// Leftover, if it is not nil, is called with the number of processes that the child left running
 	// and that were ended.
@@ -112,7 +112,11 @@ func (b *inbox) take(line []byte) error {
 }
 
 // Reporter sends messages from the child of Follow to its parent.
-type Reporter struct{ out *json.Encoder }
+type Reporter struct {
+	out     *json.Encoder
+	read    func() []byte // what was printed to the standard output
+	printed []byte        // the beginning of all that was
+}
 
 // Report calls work in the child of Follow and returns its error. It takes over the standard output
 // of the process. Faults of a plugin are sent with Say.
@@ -122,7 +126,11 @@ func Report(work func(*Reporter) error) error {
 	if err != nil {
 		return err
 	}
-	r := &Reporter{json.NewEncoder(out)}
+	read, err := catchStdout()
+	if err != nil {
+		return err
+	}
+	r := &Reporter{out: json.NewEncoder(out), read: read}
 	r.out.SetEscapeHTML(false)
 	if err := work(r); err != nil {
 		return err
@@ -131,7 +139,24 @@ func Report(work func(*Reporter) error) error {
 }
 
 // Step announces what runs next.
-func (r *Reporter) Step(name string) { announceStep(name) }
+func (r *Reporter) Step(name string) {
+	r.Printed()
+	announceStep(name)
+}
+
+// Printed returns the first line that the code of the plugin has printed to the standard output, ""
+// if it has printed none.
+func (r *Reporter) Printed() string {
+	if text := r.read(); len(r.printed) < maxQuoted {
+		r.printed = append(r.printed, text[:min(len(text), maxQuoted)]...)
+	}
+	for line := range strings.Lines(string(r.printed)) {
+		if line = strings.TrimSpace(line); line != "" {
+			return plaintext.Text(line)
+		}
+	}
+	return ""
+}
 
 // Say sends a value to the host.
 func (r *Reporter) Say(v any) error {

@@ -198,6 +198,8 @@ func TestPluginsCheckFindsFaults(t *testing.T) {
 		{fault: "rounds", want: `run of impl "vendor\.acme" of op "rmsnorm_fwd" changed the floating-point environment.+rounding towards zero`},
 		{fault: "chdir", want: `rmsnorm_fwd, vendor\.acme: it changed the working directory from /.+ to /`},
 		{fault: "signals", want: `it changed the signals that are ignored from [0-9a-f]+ to [0-9a-f]+`},
+		{fault: "handles", want: `it changed the handlers of signals: SIGTERM`},
+		{fault: "prints", want: `rmsnorm_fwd, vendor\.acme: it prints to the standard output, where commands write their results; the first line is "acme says hello"`},
 		{fault: "setenv", want: `it changed the environment: ACME_SECRET`},
 		{fault: "locale", want: `it changed the locale from C to C\.UTF-8`},
 		{fault: "reads", want: `it crashed with SIGSEGV \(segmentation violation\) in case f32/beside_guarded_pages/`},
@@ -228,9 +230,9 @@ func TestPluginsCheckFindsFaults(t *testing.T) {
 
 func TestPluginsCheckNotesWhatIsPrinted(t *testing.T) {
 	primustest.Long(t, "it builds and checks a plugin")
-	report, got := check(t, acme(t, "prints"), "--op", "*_fwd")
+	report, got := check(t, acme(t, "warns"), "--op", "*_fwd")
 	assert.Zero(t, got.Code, got)
-	assert.Regexp(t, `rmsnorm_fwd, vendor\.acme printed \d+ lines to the standard output or error of the process, the first "acme says hello"`, strings.Join(report.Notes, "\n"))
+	assert.Regexp(t, `rmsnorm_fwd, vendor\.acme printed \d+ lines to the standard error of the process, the first "acme says hello"`, strings.Join(report.Notes, "\n"))
 }
 
 func TestPluginsCheckTellsWhatIsNoPlugin(t *testing.T) {
