@@ -33,9 +33,13 @@ func (r *runner) change(t T, served []untypedCase, cases int) {
 	if cases == 0 {
 		return
 	}
-	found := map[string]int{}
+	found, foundSlow := map[string]int{}, map[string]int{}
+	slow := slices.ContainsFunc(r.op.Params(), isNumber) && slices.ContainsFunc(r.op.Params(), isCount)
 	for i := range spread(len(served)) {
 		r.changeOne(t, served[i], setting{}, cases, found)
+		if slow {
+			r.changeOne(t, served[i], setting{change: r.slowly}, cases, foundSlow)
+		}
 	}
 	flags := slices.ContainsFunc(r.op.Params(), func(p opregistry.Param) bool {
 		return p.Sort == opregistry.SortInt && (p.Values() != nil || p.Type.Kind() == reflect.Bool)
@@ -97,19 +101,28 @@ func (r *runner) changeOne(t T, c untypedCase, with setting, limit int, found ma
 	if with.axis != nil {
 		prefix = "square/"
 	}
-	with.change = func(_ tensortest.TB, _ *Stage, a opregistry.Call) opregistry.Call { return a }
+	before := with.change
+	if before == nil {
+		before = func(_ tensortest.TB, _ *Stage, a opregistry.Call) opregistry.Call { return a }
+	} else {
+		prefix = "slowly/"
+	}
+	with.change = before
 	usual, ok := r.made(c, with)
 	if !ok || slices.ContainsFunc(usual.operands, special) || !r.computes(usual, with) {
 		return
 	}
 	for _, p := range r.op.Params() {
+		if prefix == "slowly/" && !isCount(p) {
+			continue
+		}
 		for _, v := range otherValues(usual.args, p) {
 			name := fmt.Sprintf("%s=%v", p.Name, v)
 			if !v.IsValid() || v.Kind() == reflect.Pointer {
 				name = p.Name + "=none"
 			}
 			key := name
-			if p.Sort == opregistry.SortInt && p.Values() == nil && p.Type.Kind() != reflect.Bool {
+			if isCount(p) {
 				key = p.Name
 				if v.CanInt() && v.Int() >= largeInt {
 					key += fmt.Sprint(" of bits: ", bits.Len64(uint64(v.Int())))
@@ -118,8 +131,8 @@ func (r *runner) changeOne(t T, c untypedCase, with setting, limit int, found ma
 			if found[key] >= limit {
 				continue
 			}
-			with.change = func(_ tensortest.TB, _ *Stage, a opregistry.Call) opregistry.Call {
-				clone, args := a.Clone()
+			with.change = func(t tensortest.TB, s *Stage, a opregistry.Call) opregistry.Call {
+				clone, args := before(t, s, a).Clone()
 				args.FieldByIndex(p.Path).Set(v)
 				return clone
 			}
@@ -129,6 +142,37 @@ func (r *runner) changeOne(t T, c untypedCase, with setting, limit int, found ma
 			}
 		}
 	}
+}
+
+// isCount reports whether an argument is a whole number that does not stand for a name.
+func isCount(p opregistry.Param) bool {
+	return p.Sort == opregistry.SortInt && p.Values() == nil && p.Type != nil && p.Type.Kind() != reflect.Bool
+}
+
+// slowly returns a call whose numbers that must be less than 1 are just below it, if it has some: a
+// power of them, as in the moments of an optimizer, is not yet 0 after many steps.
+func (r *runner) slowly(t tensortest.TB, _ *Stage, a opregistry.Call) opregistry.Call {
+	t.Helper()
+	clone, args := a.Clone()
+	found := false
+	for _, p := range r.op.Params() {
+		if !isNumber(p) {
+			continue
+		}
+		v := args.FieldByIndex(p.Path)
+		old := v.Float()
+		v.SetFloat(1)
+		ends := clone.Validate() != nil
+		v.SetFloat(1 - 0x1p-12)
+		if ends = ends && clone.Validate() == nil; !ends {
+			v.SetFloat(old)
+		}
+		found = found || ends
+	}
+	if !found {
+		t.Fatalf("opstest: no number must be less than 1")
+	}
+	return clone
 }
 
 // special reports whether an operand that is read has NaN or infinities.
@@ -193,7 +237,7 @@ func otherValues(c opregistry.Call, p opregistry.Param) []reflect.Value {
 			try(func() { setInt(v, n) })
 		}
 	case v.CanInt() || v.CanUint():
-		for _, n := range []int{1, -1, 2, -2, 4, largeInt, 1 << 20, 1 << 33} {
+		for _, n := range []int{1, -1, 2, -2, 4, largeInt, 1 << 14, 1 << 20, 1 << 33} {
 			try(func() { addInt(v, n) })
 		}
 	default:

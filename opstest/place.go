@@ -152,6 +152,8 @@ type setting struct {
 
 	magnitude float64 // of numbers that the change puts into an operand; 0 stands for the usual one
 	far       bool    // some of the numbers have that magnitude, or only their differences are small
+
+	conditioned bool // results may be as far off as those of operands that are a little off
 }
 
 // isNumber reports whether an argument is a number that is not an integer.

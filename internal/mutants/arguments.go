@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"reflect"
+	"slices"
 	"sync/atomic"
 
 	"github.com/primus-fl/primus/opregistry"
@@ -27,6 +28,9 @@ func argumentMutants(op opregistry.Handle) []mutant {
 				v := args.FieldByIndex(p.Path)
 				given := reflect.ValueOf(v.Interface())
 				others := valid(clone, v)
+				if !slices.ContainsFunc(c.written(), func(o opregistry.Operand) bool { return o.Tensor.NumElements() > 0 }) {
+					return c.right()
+				}
 				if p.Sort == opregistry.SortTensor && v.IsNil() && givable(clone, v) {
 					free.Add(1)
 				}
@@ -143,6 +147,9 @@ func givable(c opregistry.Call, v reflect.Value) bool {
 		for n := range lengths {
 			for m := range lengths {
 				for _, shape := range [][]int{{n}, {n, m}} {
+					if tensor.Shape(shape).NumElements() > 1<<20 {
+						continue
+					}
 					x, err := tensor.FromBytes(make([]byte, tensor.Shape(shape).NumElements()*d.Size()), d, shape...)
 					if err != nil {
 						continue

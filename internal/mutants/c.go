@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/primus-fl/primus/internal/plugin"
@@ -192,6 +193,8 @@ type cJudge struct {
 	dir  string // for libraries
 	self string // runs judgeLibrary when it is called with -library and -op
 	env  []string
+
+	patience map[string]time.Duration // for a mutant, by op
 }
 
 // mutants returns the mutants of both sources, and both sources.
@@ -226,7 +229,7 @@ func (j cJudge) judge(ctx context.Context, m cMutant) (outcome, error) {
 	if text, err := cc.CombinedOutput(); err != nil {
 		return o, fmt.Errorf("%w: %s", err, text)
 	}
-	const patience = 5 * time.Minute
+	patience := max(j.patience[m.op], leastPatience)
 	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	cmd := exec.CommandContext(limited, j.self, "-library", library, "-op", m.op)
@@ -250,6 +253,13 @@ func (j cJudge) judge(ctx context.Context, m cMutant) (outcome, error) {
 	}
 	return o, nil
 }
+
+// A mutant may take much longer than the right kernel of its op, on this machine and with what else
+// it does, before it counts as one that hangs.
+const (
+	leastPatience = 2 * time.Minute
+	muchLonger    = 20
+)
 
 // failed is the exit code of a process that says itself why it cannot judge.
 const failed = 1
@@ -280,8 +290,9 @@ func judgeLibrary(path, op string, out io.Writer) error {
 	return fmt.Errorf("given op %q, want one of %s", op, path)
 }
 
-// judgeC judges the mutants in C whose name has a text, from the root of the source tree.
-func judgeC(ctx context.Context, only string, verbose bool, progress io.Writer) (outcomes []outcome, err error) {
+// judgeC judges the mutants in C whose name has a text, from the root of the source tree, after the
+// right kernels of their ops, which must pass.
+func judgeC(ctx context.Context, only string, workers int, verbose bool, progress io.Writer) (outcomes []outcome, err error) {
 	dir, err := os.MkdirTemp("", "mutants")
 	if err != nil {
 		return nil, err
@@ -291,19 +302,45 @@ func judgeC(ctx context.Context, only string, verbose bool, progress io.Writer) 
 	if err != nil {
 		return nil, err
 	}
-	j := cJudge{root: ".", dir: dir, self: self}
-	all, _, _, err := j.mutants()
+	j := cJudge{root: ".", self: self}
+	all, rms, plain, err := j.mutants()
 	if err != nil {
 		return nil, err
 	}
 	all = slices.DeleteFunc(all, func(m cMutant) bool { return !strings.Contains(m.name(), only) })
-	for i, m := range all {
-		o, err := j.judge(ctx, m)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", m.name(), err)
+	var right []cMutant
+	for _, m := range all {
+		source := plain
+		if strings.HasPrefix(m.op, "rmsnorm_") {
+			source = rms
 		}
-		outcomes = append(outcomes, o)
-		o.print(progress, i+1, len(all), verbose)
+		if k := (cMutant{op: m.op, rule: "right", source: source}); !slices.Contains(right, k) {
+			right = append(right, k)
+		}
 	}
-	return outcomes, nil
+	var mu sync.Mutex
+	patience := map[string]time.Duration{}
+	judge := func(worker int, m cMutant) (outcome, error) {
+		own := j
+		own.dir = filepath.Join(dir, fmt.Sprint(worker))
+		if err := os.MkdirAll(own.dir, 0o700); err != nil {
+			return outcome{}, err
+		}
+		return own.judge(ctx, m)
+	}
+	if _, err := judgeAll(ctx, right, workers, func(worker int, m cMutant) (outcome, error) {
+		begin := time.Now()
+		o, err := judge(worker, m)
+		if err == nil && o.reason != "" {
+			err = fmt.Errorf("the right kernel is refused: %s", o.reason)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		patience[m.op] = muchLonger * time.Since(begin)
+		return o, err
+	}, func(int, outcome) {}); err != nil {
+		return nil, err
+	}
+	j.patience = patience
+	return judgeAll(ctx, all, workers, judge, func(i int, o outcome) { o.print(progress, i+1, len(all), verbose) })
 }

@@ -48,7 +48,7 @@ func TestMutantsInC(t *testing.T) {
 	all, rms, plain, err := j.mutants()
 	require.NoError(t, err)
 	assert.GreaterOrEqual(t, len(all), 400)
-	for op, source := range map[string]string{"rmsnorm_fwd": rms, "rmsnorm_bwd": rms, "swiglu": plain, "cross_entropy_fwd": plain, "fused_rope_forward": plain} {
+	for op, source := range map[string]string{"rmsnorm_fwd": rms, "rmsnorm_bwd": rms, "swiglu": plain, "cross_entropy_fwd": plain, "fused_rope_forward": plain, "moe_permute_fwd": plain} {
 		o, err := j.judge(t.Context(), cMutant{op: op, rule: "right", source: source})
 		require.NoError(t, err)
 		assert.Empty(t, o.reason, "the right kernel of %s", op)

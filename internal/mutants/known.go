@@ -4,12 +4,34 @@ import (
 	"slices"
 
 	"github.com/primus-fl/primus/opregistry"
+	"github.com/primus-fl/primus/ops/embedding"
+	"github.com/primus-fl/primus/ops/gemm"
+	"github.com/primus-fl/primus/ops/loss"
+	"github.com/primus-fl/primus/ops/moe"
+	"github.com/primus-fl/primus/ops/norm"
+	"github.com/primus-fl/primus/ops/quant"
 	"github.com/primus-fl/primus/tensor"
 )
 
 // known returns the mutants with mistakes that are known from real libraries.
 func known() []mutant {
-	return slices.Concat(opMutants(), expertMutants(), contractMutants(), functionMutants(), optimizerMutants(), quantizeMutants())
+	return slices.Concat(opMutants(), expertMutants(), contractMutants(), functionMutants(), optimizerMutants(), quantizeMutants(), magnitudeMutants())
+}
+
+// magnitudeMutants returns mutants of magnitudes that earlier kits passed.
+func magnitudeMutants() (list []mutant) {
+	for _, r := range magnitudes() {
+		for _, op := range map[string][]opregistry.Handle{
+			"element 777 is read as 0":                       {quant.ComputeAmax},
+			"rows have a mean of at most 100":                {norm.LayerNormFwd, norm.LayerNormBwd},
+			"an index after its predecessor is read as that": {embedding.EmbeddingFwd},
+			"numbers from 1e3 to 1e5 are halved":             {loss.CrossEntropyFwd, norm.RMSNormBwdAdd, moe.FusedScoreForMoEAuxLossFwd},
+			"rows from 65536 on are not written":             {quant.GroupQuantize, gemm.TEGeneralGroupedGemmForGroupedTensor},
+		}[r.name] {
+			list = append(list, r.of(op))
+		}
+	}
+	return list
 }
 
 // mutate returns a mutant of the reference. The kit calls wrong with the right function and the

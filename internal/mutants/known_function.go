@@ -170,6 +170,11 @@ func functionMutants() []mutant {
 				return float64(flipped)
 			})
 		}),
+		mutate("24 of 32 random bits are compared", dropout.DropoutFwd, tensor.F32, func(right opregistry.Func[drop], x *exec, a drop) error {
+			limit := uint64(float64(a.DropoutProbability) * 0x1p32)
+			a.DropoutProbability = float32(limit>>8) * 0x1p-24
+			return right(x, a)
+		}),
 		mutate("upper half of the offset is lost", dropout.DropoutFwd, tensor.F32, func(right opregistry.Func[drop], x *exec, a drop) error {
 			a.Offset = uint64(uint32(a.Offset))
 			if a.Offset+uint64(a.Input.NumElements()) > 1<<32 {

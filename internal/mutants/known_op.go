@@ -268,6 +268,23 @@ func opMutants() []mutant {
 			}
 			return each(a.LSE, func(v float64) float64 { return math.Log(float64(float32(math.Exp(v)))) })
 		}),
+		mutate("probabilities beyond 0.9999 are 1", loss.CrossEntropyBwd, tensor.F32, func(right opregistry.Func[loss.CrossEntropyBwdArgs], x *exec, a loss.CrossEntropyBwdArgs) error {
+			logits, cols := a.Logits.Float64s(), a.Logits.Shape().Cols()
+			if err := right(x, a); err != nil {
+				return err
+			}
+			targets, lse, dlosses, dlogits := a.Targets.Float64s(), a.LSE.Float64s(), a.DLosses.Float64s(), a.DLogits.Float64s()
+			for i := range dlogits {
+				row := i / cols
+				if p := math.Exp(logits[i] - lse[row]); p > 0.9999 && targets[row] != float64(a.IgnoreIndex) {
+					dlogits[i] = dlosses[row]
+					if i%cols == int(targets[row]) {
+						dlogits[i] = 0
+					}
+				}
+			}
+			return a.DLogits.SetFloat64s(dlogits)
+		}),
 		mutate("ignored rows have a gradient", loss.CrossEntropyBwd, tensor.F32, func(right opregistry.Func[loss.CrossEntropyBwdArgs], x *exec, a loss.CrossEntropyBwdArgs) error {
 			err := right(x, a)
 			if err == nil && a.DLosses.NumElements() > 0 && a.DLogits.Shape().Cols() > 0 {

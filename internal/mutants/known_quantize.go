@@ -46,6 +46,16 @@ func optimizerMutants() []mutant {
 			}
 			return err
 		}),
+		mutate("moments are not corrected after 1,000 steps", optim.MultiTensorAdam, tensor.F32, func(right opregistry.Func[adam], x *exec, a adam) error {
+			a.BiasCorrection = a.BiasCorrection && a.Step <= 1000
+			return right(x, a)
+		}),
+		mutate("moments are not corrected after 10,000 steps", optim.MultiTensorAdamCapturable, tensor.F32, func(right opregistry.Func[capturable], x *exec, a capturable) error {
+			if a.Step.At(0) > 10_000 {
+				a.BiasCorrection = false
+			}
+			return right(x, a)
+		}),
 		mutate("remainder is lost", optim.MultiTensorAdamParamRemainder, tensor.F32, func(right opregistry.Func[adam], x *exec, a adam) error {
 			for _, rem := range a.TensorLists[4] {
 				if err := each(rem, func(float64) float64 { return 0 }); err != nil {

@@ -7,8 +7,11 @@ import (
 	"io"
 	"maps"
 	"math/rand/v2"
+	goruntime "runtime"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 
 	"github.com/primus-fl/primus/internal/plaintext"
 	"github.com/primus-fl/primus/internal/program"
@@ -30,7 +33,9 @@ func corpus(seed uint64) []mutant {
 	apply := func(rules []rule) {
 		for _, r := range rules {
 			for _, op := range draw(rng, opsOfRule, r.fits) {
-				list = append(list, r.of(op))
+				if m := r.of(op); !slices.ContainsFunc(list, func(k mutant) bool { return k.name() == m.name() }) {
+					list = append(list, m)
+				}
 			}
 		}
 	}
@@ -109,33 +114,64 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	inC := flags.Bool("c", false, "judge mistakes in the kernels of examples/outtree_c, for which cc is needed, in place of those in Go")
 	library := flags.String("library", "", "judge an op of this plugin only, and print why it is refused")
 	op := flags.String("op", "", "the op of -library")
+	jobs := flags.Int("j", goruntime.GOMAXPROCS(0), "how many mutants are judged at the same time")
 	if err := flags.Parse(args); err != nil {
 		return err
+	}
+	if *jobs < 1 {
+		return fmt.Errorf("-j: given %d, want a number from 1", *jobs)
 	}
 	if *library != "" {
 		return judgeLibrary(*library, *op, out)
 	}
 	if *inC {
-		outcomes, err := judgeC(ctx, *only, *verbose, progress)
+		outcomes, err := judgeC(ctx, *only, *jobs, *verbose, progress)
 		if err != nil {
 			return err
 		}
 		return report(out, "kernels in C", outcomes)
 	}
 	chosen := slices.DeleteFunc(corpus(*seed), func(m mutant) bool { return !strings.Contains(m.name(), *only) })
-	var outcomes []outcome
-	for i, m := range chosen {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		o, err := judge(m)
-		if err != nil {
-			return fmt.Errorf("%s: %w", m.name(), err)
-		}
-		outcomes = append(outcomes, o)
-		o.print(progress, i+1, len(chosen), *verbose)
+	outcomes, err := judgeAll(ctx, chosen, *jobs, func(_ int, m mutant) (outcome, error) { return judge(m) }, func(i int, o outcome) { o.print(progress, i+1, len(chosen), *verbose) })
+	if err != nil {
+		return err
 	}
 	return report(out, fmt.Sprintf("seed %d", *seed), outcomes)
+}
+
+// judgeAll judges mutants, some of them at the same time by workers that have numbers, and calls
+// show with each outcome in order.
+func judgeAll[M interface{ name() string }](ctx context.Context, all []M, workers int, judge func(worker int, m M) (outcome, error), show func(i int, o outcome)) ([]outcome, error) {
+	var (
+		outcomes = make([]outcome, len(all))
+		errs     = make([]error, len(all))
+		judged   = make([]chan struct{}, len(all))
+		next     atomic.Int64
+		group    sync.WaitGroup
+	)
+	for i := range judged {
+		judged[i] = make(chan struct{})
+	}
+	ctx, end := context.WithCancel(ctx)
+	defer group.Wait()
+	defer end()
+	for worker := range workers {
+		group.Go(func() {
+			for i := next.Add(1) - 1; i < int64(len(all)); i = next.Add(1) - 1 {
+				if errs[i] = ctx.Err(); errs[i] == nil {
+					outcomes[i], errs[i] = judge(worker, all[i])
+				}
+				close(judged[i])
+			}
+		})
+	}
+	for i, m := range all {
+		if <-judged[i]; errs[i] != nil {
+			return nil, fmt.Errorf("%s: %w", m.name(), errs[i])
+		}
+		show(i, outcomes[i])
+	}
+	return outcomes, nil
 }
 
 // print prints a mutant that passed, and others if all are wanted.

@@ -3,6 +3,7 @@ package main
 import (
 	"math"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"unsafe"
@@ -112,7 +113,8 @@ func numbers() []rule {
 	}
 }
 
-// magnitudes are mistakes in numbers that are larger, smaller or more than those of a quick test.
+// magnitudes are mistakes in numbers that are larger, smaller, nearer to others or more than those
+// of a quick test.
 func magnitudes() []rule {
 	operand := func(name string, f func(v float64) float64) rule {
 		return rule{name: name, dtype: tensor.F32, fits: reads, wrong: beforehand(func(_ place, v float64) float64 { return f(v) })}
@@ -142,6 +144,107 @@ func magnitudes() []rule {
 			}
 			return v
 		})},
+		{name: "element 777 is read as 0", dtype: tensor.F32, fits: reads, wrong: beforehand(func(at place, v float64) float64 {
+			if at.index == 777 {
+				return 0
+			}
+			return v
+		})},
+		{name: "results next to 1 are 1", dtype: tensor.F32, fits: hasShares, wrong: afterwards(func(_ place, _, v float64) float64 {
+			if math.Abs(v) > 0.9999 && math.Abs(v) < 1 {
+				return math.Copysign(1, v)
+			}
+			return v
+		})},
+		{name: "rows have a mean of at most 100", dtype: tensor.F32, fits: reads, wrong: replacing(isFloat, nearer)},
+		{name: "an index after its predecessor is read as that", dtype: tensor.F32, fits: indexed, wrong: replacing(isIndex, func(v []float64, _ int) {
+			for i := len(v) - 1; i > 0; i-- {
+				if v[i] == v[i-1]+1 && v[i] > 100 {
+					v[i]--
+				}
+			}
+		})},
+		{name: "steps and seeds beyond 1000 are read as 1000", dtype: tensor.F32, fits: hasGrowing, wrong: func(op opregistry.Handle) func(call) error {
+			return func(c call) error {
+				clone, args := c.Clone()
+				for _, p := range op.Params() {
+					if v := args.FieldByIndex(p.Path); !grows(p) {
+						continue
+					} else if v.CanInt() && v.Int() > 1000 {
+						v.SetInt(1000)
+					} else if v.CanUint() && v.Uint() > 1000 {
+						v.SetUint(1000)
+					}
+				}
+				if clone.Validate() != nil {
+					return c.right()
+				}
+				return c.run(clone)
+			}
+		}},
+	}
+}
+
+// nearer subtracts from rows of numbers what their mean is beyond 100.
+func nearer(v []float64, cols int) {
+	for first := 0; first < len(v); first += cols {
+		row := v[first:min(first+cols, len(v))]
+		mean := 0.0
+		for _, e := range row {
+			mean += e / float64(len(row))
+		}
+		if math.Abs(mean) > 100 && !math.IsInf(mean, 0) {
+			for i := range row {
+				row[i] -= mean - math.Copysign(100, mean)
+			}
+		}
+	}
+}
+
+// hasShares reports whether the results of an op are shares of 1.
+func hasShares(op opregistry.Handle) bool {
+	return strings.Contains(op.Name(), "softmax") && op.Forward() || strings.Contains(op.Name(), "topk") || strings.Contains(op.Name(), "score")
+}
+
+// grows reports whether an argument is a whole number that grows while a model is trained, or is
+// drawn.
+func grows(p opregistry.Param) bool {
+	return p.Sort == opregistry.SortInt && len(p.Path) > 0 && slices.ContainsFunc([]string{"step", "seed", "offset"}, func(name string) bool { return strings.HasSuffix(p.Name, name) })
+}
+
+func hasGrowing(op opregistry.Handle) bool { return slices.ContainsFunc(op.Params(), grows) }
+
+// indexed reports whether an op reads indexes.
+func indexed(op opregistry.Handle) bool {
+	return slices.ContainsFunc(op.Params(), func(p opregistry.Param) bool {
+		return p.Name == "indices" || p.Name == "targets" || p.Name == "row_id_map"
+	})
+}
+
+func isIndex(o opregistry.Operand) bool {
+	return o.Tensor.DType() == tensor.I32 || o.Tensor.DType() == tensor.I64
+}
+
+func isFloat(o opregistry.Operand) bool { return o.Tensor.DType().IsFloat() }
+
+// replacing runs the right impl on operands that it only reads in which f has changed rows of cols
+// elements.
+func replacing(chosen func(opregistry.Operand) bool, f func(v []float64, cols int)) func(opregistry.Handle) func(call) error {
+	return func(opregistry.Handle) func(call) error {
+		return func(c call) error {
+			for _, o := range c.Operands() {
+				if o.Access != opregistry.AccessRead || !chosen(o) || o.Tensor.NumElements() == 0 || overlaps(c.written(), o.Tensor) {
+					continue
+				}
+				was, v := tensortest.Bytes(o.Tensor), o.Tensor.Float64s()
+				f(v, max(o.Tensor.Shape().Cols(), 1))
+				if err := o.Tensor.SetFloat64s(v); err != nil {
+					return err
+				}
+				defer func() { copy(memory(o.Tensor), was) }()
+			}
+			return c.right()
+		}
 	}
 }
 

@@ -47,6 +47,10 @@ func dropoutFwdCases(d tensor.DType) []opstest.Case[dropoutops.DropoutFwdArgs] {
 	for _, f := range dropoutShapes() {
 		add(fmt.Sprintf("%v/%v", tensor.Shape(f.shape), f.layout), func(s *opstest.Stage) args { return dropoutFwdArgs(s, f.layout, d, f.shape...) })
 	}
+	if d == tensor.F32 { // more groups of four than 16 bits count
+		const n = 4*manyRows + 1
+		cases = append(cases, opstest.Case[args]{Name: fmt.Sprint(n), Work: rarely, Make: func(s *opstest.Stage) args { return dropoutFwdArgs(s, opstest.Dense, d, n) }})
+	}
 	edit := func(name string, change func(*opstest.Stage, *args)) {
 		add(name, func(s *opstest.Stage) args {
 			a := dropoutFwdArgs(s, opstest.Dense, d, 9, 21)
@@ -58,6 +62,10 @@ func dropoutFwdCases(d tensor.DType) []opstest.Case[dropoutops.DropoutFwdArgs] {
 	edit("strided_output", func(s *opstest.Stage, a *args) { a.Out = s.Out(opstest.Turned, d, 9, 21) })
 	edit("p=0", func(_ *opstest.Stage, a *args) { a.DropoutProbability = 0 })
 	edit("p=0.1", func(_ *opstest.Stage, a *args) { a.DropoutProbability = 0.1 })
+	// A word there lies between ⌊p·2²⁴⌋·2⁸ and the limit ⌊p·2³²⌋, is 1 less than that, and is it.
+	for _, offset := range []uint64{4580348, 186613729, 334886030} {
+		edit(fmt.Sprintf("p=0.1/near_the_limit/%d", offset), func(_ *opstest.Stage, a *args) { a.DropoutProbability, a.Offset = 0.1, offset })
+	}
 	edit("p=0.5", func(_ *opstest.Stage, a *args) { a.DropoutProbability = 0.5 })
 	edit("p=0.99", func(_ *opstest.Stage, a *args) { a.DropoutProbability = 0.99 })
 	edit("p_next_to_1", func(_ *opstest.Stage, a *args) { a.DropoutProbability = 1 - 0x1p-24 })

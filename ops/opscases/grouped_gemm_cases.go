@@ -155,6 +155,10 @@ func grouped(d tensor.DType, withBias bool, make func(s *opstest.Stage, l opstes
 			}
 		}
 	}
+	if d == tensor.F32 {
+		rows := []int{3, manyRows}
+		cases = append(cases, opstest.Case[args]{Name: fmt.Sprint(rows), Work: rarely, Terms: manyRows, Make: func(s *opstest.Stage) args { return make(s, opstest.Dense, tensor.I64, rows) }})
+	}
 	rows := []int{5, 0, 17, 3}
 	edit := func(name string, edits ...func(*opstest.Stage, *args)) {
 		add(name, func(s *opstest.Stage) args {

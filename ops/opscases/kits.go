@@ -255,7 +255,7 @@ func Loss() opstest.Kit {
 func Moe() opstest.Kit {
 	return opstest.Kit{
 		Suites: []*opstest.Suite{
-			opstest.Spec[moe.MoEPermuteFwdArgs]{Op: moe.MoEPermuteFwd, Cases: moePermuteFwdCases, Models: permuteModels}.Suite(),
+			opstest.Spec[moe.MoEPermuteFwdArgs]{Op: moe.MoEPermuteFwd, Cases: moePermuteFwdCases, Bitwise: true, Models: permuteModels}.Suite(),
 			opstest.Spec[moe.MoEUnpermuteArgs]{Op: moe.MoEPermuteBwd, Cases: moeUnpermuteCases, Refresh: moeUnpermuteRefresh, Models: unpermuteModels}.Suite(),
 			opstest.Spec[moe.MoEUnpermuteArgs]{Op: moe.MoEUnpermuteFwd, Cases: moeUnpermuteCases, Refresh: moeUnpermuteRefresh, Models: unpermuteModels}.Suite(),
 			opstest.Spec[moe.MoEUnpermuteBwdArgs]{Op: moe.MoEUnpermuteBwd, Cases: moeUnpermuteBwdCases, Refresh: moeUnpermuteBwdRefresh, Models: unpermuteBwdModels}.Suite(),

@@ -74,6 +74,7 @@ func moePermuteFwdCases(d tensor.DType) []opstest.Case[moe.MoEPermuteFwdArgs] {
 		a := moePermuteArgs(s, opstest.Dense, d, moeShape{3, 4, 2, 2, 6})
 		a.Input.Set(math.NaN(), 0, 1)
 		a.Input.Set(math.Inf(-1), 2, 0)
+		a.Input.Set(math.Copysign(0, -1), 1, 0)
 		return a
 	})
 	return cases

@@ -59,7 +59,7 @@ func adamCases(d tensor.DType) []opstest.Case[optim.MultiTensorAdamArgs] {
 			return a
 		})
 	}
-	for _, step := range []int{1, 10, 100000} {
+	for _, step := range []int{1, 10, 2000, 100000} {
 		edit(fmt.Sprintf("step=%d", step), func(_ *opstest.Stage, a *optim.MultiTensorAdamArgs) { a.Step, a.Beta2 = step, 0.999 })
 	}
 	edit("first_step_from_zero", func(s *opstest.Stage, a *optim.MultiTensorAdamArgs) {

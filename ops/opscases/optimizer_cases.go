@@ -43,6 +43,8 @@ func optimizerCases[A any](d tensor.DType, lists func(s *opstest.Stage, l opstes
 		}
 	}
 	add("step=1000", opstest.Dense, [][]int{{7}}, func(_ *opstest.Stage, o *optimizer) { o.adam.Step, o.adam.Beta2 = 1000, 0.999 })
+	add("step=2000", opstest.Dense, [][]int{{7}}, func(_ *opstest.Stage, o *optimizer) { o.adam.Step, o.adam.Beta2 = 2000, 0.999 })
+	add("step=30000", opstest.Dense, [][]int{{7}}, func(_ *opstest.Stage, o *optimizer) { o.adam.Step, o.adam.Beta2 = 30000, 0.9999 })
 	add("flag_of_1", opstest.Dense, [][]int{{7}}, func(_ *opstest.Stage, o *optimizer) { o.flag = 1 })
 	add("flag_of_2", opstest.Dense, [][]int{{7}}, func(_ *opstest.Stage, o *optimizer) { o.flag = 2 })
 	add("scale=3", opstest.Dense, [][]int{{7}}, func(_ *opstest.Stage, o *optimizer) { o.inv = 3 })

@@ -258,6 +258,11 @@ func group(s *opstest.Stage, z quantization, lengths []int, cols int) []quant.Qu
 	return out
 }
 
+const (
+	manyRows = 1<<16 + 5 // do not fit in 16 bits
+	rarely   = 4e7       // operations of a case that need not be called many times
+)
+
 func groupQuantizeCases(d tensor.DType) []opstest.Case[quant.GroupQuantizeArgs] {
 	var cases []opstest.Case[quant.GroupQuantizeArgs]
 	for i, z := range quantizations() {
@@ -265,6 +270,14 @@ func groupQuantizeCases(d tensor.DType) []opstest.Case[quant.GroupQuantizeArgs] 
 		cases = append(cases, opstest.Case[quant.GroupQuantizeArgs]{Name: fmt.Sprintf("%s/%v/epsilon=%g", z.name, lengths, z.q.AmaxEpsilon), Make: func(s *opstest.Stage) quant.GroupQuantizeArgs {
 			return quant.GroupQuantizeArgs{Tensor: s.In(opstest.Padded, d, sum(lengths), 34), Quantizer: z.q, FirstDims: lengths, OutputList: group(s, z, lengths, 34)}
 		}})
+	}
+	if d == tensor.F32 {
+		for _, z := range []quantization{quantizations()[0], quantizations()[6]} {
+			lengths := []int{3, manyRows}
+			cases = append(cases, opstest.Case[quant.GroupQuantizeArgs]{Name: fmt.Sprintf("%s/%v", z.name, lengths), Work: rarely, Make: func(s *opstest.Stage) quant.GroupQuantizeArgs {
+				return quant.GroupQuantizeArgs{Tensor: s.In(opstest.Dense, d, sum(lengths), 2), Quantizer: z.q, FirstDims: lengths, OutputList: group(s, z, lengths, 2)}
+			}})
+		}
 	}
 	stochastic := quantizations()[len(quantizations())-1]
 	return append(cases, opstest.Case[quant.GroupQuantizeArgs]{Name: "stochastic", Make: func(s *opstest.Stage) quant.GroupQuantizeArgs {

@@ -63,6 +63,11 @@ func partialAmaxCases(d tensor.DType, usual int) []opstest.Case[quant.PartialAma
 			return partialAmax(s, opstest.Dense, d, shardCase{36, 34, 100, 517}, b)
 		}})
 	}
+	for _, b := range []int{3, 4, 5} { // as many tiles of each of them
+		cases = append(cases, opstest.Case[quant.PartialAmaxArgs]{Name: fmt.Sprintf("6x6/block_len=%d", b), Make: func(s *opstest.Stage) quant.PartialAmaxArgs {
+			return partialAmax(s, opstest.Dense, d, shardCase{6, 6, 0, 36}, b)
+		}})
+	}
 	return cases
 }
 

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "primus_op_args.h"
@@ -69,6 +70,18 @@ static void store(const primus_tensor *t, int64_t i, double value) {
     }
     float v = narrow(value);
     memcpy((uint16_t *)at(t) + i, (char *)&v + 2, 2);
+}
+
+/* An expert of a token, and the place of the pair of both. */
+typedef struct {
+    int32_t expert;
+    int64_t pair;
+} choice;
+
+static int by_expert(const void *a, const void *b) {
+    const choice *one = a, *other = b;
+    if (one->expert != other->expert) return one->expert < other->expert ? -1 : 1;
+    return one->pair < other->pair ? -1 : one->pair > other->pair;
 }
 
 static inline void generic_gemm(const primus_call *call) {
@@ -218,6 +231,28 @@ static inline void multi_tensor_sgd(const primus_call *call) {
     }
 }
 
+static inline void moe_permute_fwd(const primus_call *call) {
+    const primus_tensor *x = tensor(call, PRIMUS_MOE_PERMUTE_FWD_INPUT), *y = tensor(call, PRIMUS_MOE_PERMUTE_FWD_OUTPUT);
+    const primus_tensor *indices = tensor(call, PRIMUS_MOE_PERMUTE_FWD_INDICES);
+    int32_t *map = at(tensor(call, PRIMUS_MOE_PERMUTE_FWD_ROW_ID_MAP));
+    const int64_t tokens = x->shape[0], rows = y->shape[0], topk = last(indices), n = tokens * topk;
+    const size_t bytes = (size_t)(last(x) * (x->dtype.bits / 8));
+    choice *list = malloc(sizeof(choice) * (size_t)(n + 1));
+    for (int64_t i = 0; i < n; i++) {
+        list[i].expert = ((const int32_t *)at(indices))[i];
+        list[i].pair = i;
+    }
+    qsort(list, (size_t)n, sizeof(choice), by_expert);
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t token = list[i].pair / topk, k = list[i].pair % topk;
+        const int64_t row = i < rows ? i : -1;
+        map[k * tokens + token] = (int32_t)row;
+        if (row < 0) continue;
+        memcpy((char *)at(y) + (size_t)row * bytes, (const char *)at(x) + (size_t)token * bytes, bytes);
+    }
+    free(list);
+}
+
 /* end of the kernels */
 
 static int32_t serves(const primus_call *call) {
@@ -226,7 +261,11 @@ static int32_t serves(const primus_call *call) {
         if (arg->sort == PRIMUS_ARG_TENSOR && (arg->value.tensor->dtype.code == 2 || arg->value.tensor->dtype.code == 4) && !plain(arg->value.tensor)) return declined(call, "only contiguous tensors of float and bfloat16 are served");
         if (arg->sort == PRIMUS_ARG_TENSOR && arg->value.tensor->dtype.code == 0) {
             const primus_tensor *t = arg->value.tensor;
-            if (t->ndim > 1 || (t->ndim == 1 && t->shape[0] > 1 && t->strides[0] != 1)) return declined(call, "only contiguous integers are served");
+            int64_t step = 1;
+            for (int32_t k = t->ndim - 1; k >= 0; k--) {
+                if (t->shape[k] > 1 && t->strides[k] != step) return declined(call, "only contiguous integers are served");
+                step *= t->shape[k];
+            }
         }
         if (arg->sort != PRIMUS_ARG_LISTS) continue;
         for (uint64_t l = 0; l < arg->value.lists->count; l++)
@@ -275,8 +314,9 @@ OP(scaled_softmax_forward, PRIMUS_SCALED_SOFTMAX_FORWARD, serves)
 OP(cross_entropy_fwd, PRIMUS_CROSS_ENTROPY_FWD, serves)
 OP(fused_rope_forward, PRIMUS_FUSED_ROPE_FORWARD, rope_serves)
 OP(multi_tensor_sgd, PRIMUS_MULTI_TENSOR_SGD, serves)
+OP(moe_permute_fwd, PRIMUS_MOE_PERMUTE_FWD, serves)
 
-static const primus_op *const ops[] = {&op_generic_gemm, &op_silu, &op_swiglu, &op_dsilu, &op_scaled_softmax_forward, &op_cross_entropy_fwd, &op_fused_rope_forward, &op_multi_tensor_sgd};
+static const primus_op *const ops[] = {&op_generic_gemm, &op_silu, &op_swiglu, &op_dsilu, &op_scaled_softmax_forward, &op_cross_entropy_fwd, &op_fused_rope_forward, &op_multi_tensor_sgd, &op_moe_permute_fwd};
 
 static const primus_plugin plugin = {
     .struct_size = sizeof(primus_plugin),
