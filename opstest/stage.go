@@ -44,6 +44,10 @@ const outlined = 1 << 12
 // valueless reports whether an operand of n elements gets no values.
 func (s *Stage) valueless(n int) bool { return s.outline && n >= outlined }
 
+// OnlyShapes reports whether only the shapes of the operands will be looked at, so that values
+// which take long to compute need not be there.
+func (s *Stage) OnlyShapes() bool { return s.outline }
+
 // Out returns a guarded operand that has not been written yet.
 func (s *Stage) Out(l Layout, d tensor.DType, shape ...int) *tensor.Tensor {
 	s.T.Helper()
