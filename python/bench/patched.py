@@ -24,15 +24,19 @@ def model_of(args: argparse.Namespace) -> Any:
         sizes = {"n_embd": args.hidden, "n_layer": args.layers, "n_head": args.heads, "n_positions": args.seq}
         dropout = {"attn_pdrop": 0.0, "resid_pdrop": 0.0, "embd_pdrop": 0.0}
         return transformers.GPT2LMHeadModel(transformers.GPT2Config(vocab_size=args.vocab, **sizes, **dropout))
-    config = transformers.LlamaConfig(
-        vocab_size=args.vocab,
-        hidden_size=args.hidden,
-        intermediate_size=args.hidden * 43 // 16,
-        num_hidden_layers=args.layers,
-        num_attention_heads=args.heads,
-        max_position_embeddings=args.seq,
-    )
-    return transformers.LlamaForCausalLM(config)
+    mixtral = args.family == "mixtral"
+    sizes = {
+        "vocab_size": args.vocab,
+        "hidden_size": args.hidden,
+        "intermediate_size": args.hidden * 2 if mixtral else args.hidden * 43 // 16,
+        "num_hidden_layers": args.layers,
+        "num_attention_heads": args.heads,
+        "num_key_value_heads": args.heads,
+        "max_position_embeddings": args.seq,
+    }
+    if mixtral:
+        return transformers.MixtralForCausalLM(transformers.MixtralConfig(num_local_experts=8, **sizes))
+    return transformers.LlamaForCausalLM(transformers.LlamaConfig(**sizes))
 
 
 def step(model: Any, optimizer: Any, tokens: Any) -> float:
@@ -45,7 +49,7 @@ def step(model: Any, optimizer: Any, tokens: Any) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--family", choices=("llama", "gpt2"), default="llama")
+    parser.add_argument("--family", choices=("llama", "gpt2", "mixtral"), default="llama")
     sizes = {"layers": 8, "hidden": 512, "heads": 8, "vocab": 4096, "seq": 256, "batch": 2}
     for name, value in {**sizes, "steps": 1, "rounds": 5}.items():
         parser.add_argument("--" + name, type=int, default=value)
