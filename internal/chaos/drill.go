@@ -93,7 +93,7 @@ var drills = []drill{
 		promise: "every good request is answered, the 95th percentile of its first token is at most three times that without them or 150 ms, " +
 			"less than 1 GiB is taken above the model, and nothing stays behind"},
 	{name: "cancel", tries: 10, try: cancelWork,
-		attack:  "the end of the context at a random moment of costly work: chat templates, repositories of patches, packed texts, Parquet, headers and tensors",
+		attack:  "the end of the context at a random moment of costly work: chat templates, repositories of patches, packed texts, Parquet, headers, tensors, experiments and policies",
 		promise: "the work ends within 100 ms"},
 }
 
