@@ -50,7 +50,7 @@ func TestLauncherDryRun(t *testing.T) {
 		{[]string{"train_data_path=/nonexistent/text", "--launcher", "kubernetes", "--launcher-option", "kubernetes.secret=x"}, 0, "is in no volume"},
 		{[]string{"hidden_size=33"}, 1, "multiple of num_attention_heads"},
 		{[]string{"--launcher-option", "slurm.command=qsub"}, 2, `slurm.command: given "qsub", want sbatch or srun`},
-		{[]string{"--launcher-file", "/nonexistent.yaml"}, 2, "launcher file: stat /nonexistent.yaml"},
+		{[]string{"--launcher-file", "/nonexistent.yaml"}, 2, "launcher file: open /nonexistent.yaml"},
 		{[]string{"hf_token=h_abc"}, 1, "override hf_token: its value would be on a command line"},
 		{[]string{"--launcher", "container", "--launcher-option", "container.runtime=no-such-engine"}, 1, "no no-such-engine in PATH"},
 	} {
