@@ -32,5 +32,5 @@ func CheckBroken(m *Manager, op string, breakIt func(*row)) {
 
 // InvokeOn runs an op on its nth candidate.
 func InvokeOn[A any](b *Bound[A], n int, a A) error {
-	return b.attempt(b.table.Load().rows[b.index].order[n], a)
+	return b.attempt(b.table.Load().rows[b.index].order[n], &a)
 }
