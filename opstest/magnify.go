@@ -199,7 +199,7 @@ func (r *runner) magnifyOne(t T, o magnified, outliers bool) {
 		})
 	}
 	if by := offset(o.dtype); !many {
-		run(fmt.Sprintf("plus=%g", by), setting{magnitude: by, infinite: true}, func(v []float64) {
+		run(fmt.Sprintf("plus=%g", by), setting{magnitude: by, infinite: true, conditioned: true}, func(v []float64) {
 			for i := range v {
 				v[i] += by
 			}

@@ -158,7 +158,7 @@ func (c *checker) run() error {
 func (c *checker) keepControl() error {
 	now := processState()
 	if c.backend != nil {
-		c.before.forgive(now) // the driver of the device sets variables
+		c.before.forgive(now) // the driver of the device sets variables and handles signals
 	}
 	changes := slices.Concat(c.plugin.Control(), c.before.changes(now))
 	flush()

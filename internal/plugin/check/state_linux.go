@@ -20,8 +20,10 @@ const (
 	handlers    = "the handlers of signals"
 )
 
-// forgive takes the variables of a later state for those of this one.
-func (s state) forgive(now state) { s[environment] = now[environment] }
+// forgive takes the variables and the handlers of signals of a later state for those of this one.
+func (s state) forgive(now state) {
+	s[environment], s[handlers] = now[environment], now[handlers]
+}
 
 // processState reads the state of this process; what the system does not tell is left out.
 func processState() state {
