@@ -16,6 +16,7 @@ import (
 	"github.com/primus-fl/primus"
 	"github.com/primus-fl/primus/cmd/primus/command/internal/cli"
 	"github.com/primus-fl/primus/document"
+	"github.com/primus-fl/primus/internal/durable"
 	"github.com/primus-fl/primus/internal/suggest"
 	"github.com/primus-fl/primus/runtime/backends/native"
 	"github.com/primus-fl/primus/runtime/config"
@@ -93,6 +94,9 @@ func (o *PresetOptions) Read(ctx context.Context, name string, adapt func(*confi
 	e, err := config.LoadExperiment(ctx, file, settings)
 	if errors.Is(err, fs.ErrNotExist) && name != StandardInput {
 		err = fmt.Errorf("%w%s", err, absentHint(name))
+	}
+	if irregular, ok := errors.AsType[*durable.IrregularError](err); ok && irregular.Mode&fs.ModeNamedPipe != 0 {
+		err = fmt.Errorf("%w; --config - reads what a pipe brings to the standard input", err)
 	}
 	return e, err
 }

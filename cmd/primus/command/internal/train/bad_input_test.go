@@ -3,6 +3,7 @@ package train_test
 import (
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -27,6 +28,12 @@ func TestBadInput(t *testing.T) {
 	}{
 		{name: "missing experiment", setUp: func(l *commandtest.Lab) { require.NoError(l.T, os.Remove(l.Exp)) },
 			want: []string{`primus: error: DIR/exp.yaml: file does not exist`, "primus init", "primus examples list"}, clean: true},
+		{name: "pipe in place of an experiment", setUp: func(l *commandtest.Lab) {
+			require.NoError(l.T, os.Remove(l.Exp))
+			if err := exec.Command("mkfifo", l.Exp).Run(); err != nil {
+				l.T.Skipf("this system makes no named pipes: %v", err)
+			}
+		}, want: []string{"is a named pipe, want a regular file", "--config - reads"}},
 		{name: "missing example", setUp: func(l *commandtest.Lab) { l.Exp = filepath.Join(l.Dir, "llama_6M-pretrain.yaml") },
 			want: []string{`llama_6M-pretrain.yaml: file does not exist`, "--config llama_6M-pretrain"}, clean: true},
 		{name: "malformed YAML", setUp: func(l *commandtest.Lab) { l.Edit("modules:", "modules: [") },
